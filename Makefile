@@ -1,0 +1,53 @@
+# Two commands to begin with: `make run` and `make test`. Each sets up what it needs, once, in .venv.
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.PHONY: help setup run test bench format clean
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+CASES := ../shared/conformance
+SHAPES ?= a c full
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(READY) ## build the environment in .venv (once, and again when pyproject.toml changes)
+
+$(READY): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "maniple needs Python 3.11 or newer; try: make setup PYTHON=python3.12"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $(READY)
+
+run: $(READY) ## plan the example cluster and print the result
+	$(BIN)/maniple plan examples/quickstart
+
+test: $(READY) ## lint, format, types, layers, recorded cases, tests
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	@if [ -f $(CASES)/judge.py ]; then \
+	  echo "recorded cases of every kind (tests/test_conformance.py holds the supported ones to 100 %):"; \
+	  $(BIN)/python $(CASES)/judge.py $(CASES)/volcano --floor 0 | grep -v '^differs'; \
+	else \
+	  echo "=============================================================================="; \
+	  echo "NOT RUN: the recorded cases. $(CASES) is not here, so conformance is unchecked."; \
+	  echo "=============================================================================="; \
+	fi
+	$(BIN)/pytest -n auto
+
+bench: $(READY) ## time one scheduling cycle; SHAPES="a b c full" chooses the clusters
+	$(BIN)/maniple bench $(foreach shape,$(SHAPES),--shape $(shape))
+
+format: $(READY) ## let ruff mend what it can
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+clean: ## remove the environment and every cache
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
