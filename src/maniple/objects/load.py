@@ -1,0 +1,290 @@
+"""From plain dictionaries, as `kubectl get -o json` prints them, to typed objects.
+
+The planner calls `load_all` with everything it was given. One bad object costs only itself: it becomes a `Problem` that
+names the object and the field, and the rest is loaded as if it were not there. What comes out is valid (see `validate`).
+JSON nulls count as absent.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from maniple.objects import core, dra, kai, volcano
+from maniple.objects.checks import FieldError
+from maniple.objects.meta import Object
+from maniple.objects.validate import check
+
+KINDS: tuple[type[Object], ...] = (
+    core.Pod,
+    core.Node,
+    core.Namespace,
+    core.PriorityClass,
+    core.PersistentVolumeClaim,
+    core.PersistentVolume,
+    core.StorageClass,
+    core.CSINode,
+    core.CSIDriver,
+    core.CSIStorageCapacity,
+    core.ResourceQuota,
+    core.PodDisruptionBudget,
+    core.Service,
+    core.ReplicationController,
+    core.ReplicaSet,
+    core.StatefulSet,
+    dra.ResourceClaim,
+    dra.ResourceSlice,
+    dra.DeviceClass,
+    volcano.VolcanoQueue,
+    volcano.VolcanoPodGroup,
+    volcano.HyperNode,
+    volcano.Numatopology,
+    volcano.NodeShard,
+    kai.KaiQueue,
+    kai.KaiPodGroup,
+    kai.BindRequest,
+    kai.Topology,
+    kai.SchedulingShard,
+)
+
+_BY_NAME = {(kind.api_group, kind.kind): kind for kind in KINDS}
+# Groups in which older versions have another shape; elsewhere every version reads the same.
+_VERSIONS = {"resource.k8s.io": ("v1", "v1beta1", "v1beta2")}
+# Deeper than any object of ours, and far from Python's own limit.
+_DEEPEST = 64
+
+_REPORT = re.compile(r"(?P<message>.*?)(?: - at (?P<key>`key` in )?`\$\.?(?P<path>.*)`)?", re.DOTALL)
+_MISSING = re.compile(r"Object missing required field `(?P<name>\w+)`")
+_WRONG_TYPE = re.compile(r"Expected .*, got `(?P<got>\w+)`")
+_STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
+_TYPE_NAMES = {str: "str", int: "int", float: "float", bool: "bool", list: "array", dict: "object"}
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something wrong with one object; as text it is one line."""
+
+    object: str
+    field: str
+    message: str
+
+    def __str__(self) -> str:
+        text = ": ".join(filter(None, (self.object, self.field, self.message)))
+        return text if text.isprintable() else text.encode("unicode_escape").decode("ascii")
+
+
+class ObjectError(Exception):
+    """An object that cannot be loaded, with the problem that says why."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(str(problem))
+        self.problem = problem
+
+
+@dataclass(slots=True)
+class Loaded:
+    """What came out of a batch. `ignored` counts the objects of kinds that are not ours, by "kind.group"."""
+
+    objects: list[Object] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    ignored: dict[str, int] = field(default_factory=dict)
+
+
+def load(raw: Mapping[str, Any]) -> Object:
+    """One object. Raises `ObjectError` when its kind is not known or anything in it is wrong."""
+    if not isinstance(raw, Mapping):
+        raise ObjectError(Problem("object", "", "not an object"))
+    api_version, kind = raw.get("apiVersion"), raw.get("kind")
+    problem = _kind_problem(api_version, kind, "object")
+    if problem is not None:
+        raise ObjectError(problem)
+    struct = _struct(api_version, kind)
+    if struct is None:
+        raise ObjectError(Problem(_title(raw, str(kind)), "kind", f"unknown kind in {api_version}"))
+    return _build(raw, struct)
+
+
+def load_all(raws: Iterable[object]) -> tuple[list[Object], list[Problem]]:
+    """Every object that is right and a problem for every one that is not. Lists are taken apart.
+
+    Kinds that are not ours are passed over; `load_batch` counts them.
+    """
+    loaded = load_batch(raws)
+    return loaded.objects, loaded.problems
+
+
+def load_batch(raws: Iterable[object]) -> Loaded:
+    """As `load_all`, with the count of what was passed over. Objects that are loaded already are taken as they are."""
+    loaded = Loaded()
+    if isinstance(raws, Mapping):
+        raws = (raws,)
+    for position, raw in enumerate(raws):
+        _take(raw, f"item {position}", loaded, depth=0)
+    return loaded
+
+
+def _take(raw: object, place: str, loaded: Loaded, depth: int) -> None:
+    if isinstance(raw, Object):
+        loaded.objects.append(raw)
+        return
+    # Asking the abstract class is slow, and nearly everything is a plain dictionary.
+    if type(raw) is not dict and not isinstance(raw, Mapping):
+        loaded.problems.append(Problem(place, "", "not an object"))
+        return
+    api_version, kind = raw.get("apiVersion"), raw.get("kind")
+    struct = _struct(api_version, kind) if type(api_version) is str and type(kind) is str else None
+    if struct is None:
+        _take_other(raw, place, loaded, depth)
+        return
+    try:
+        loaded.objects.append(_build(raw, struct, place))
+    except ObjectError as error:
+        loaded.problems.append(error.problem)
+
+
+def _take_other(raw: Mapping[str, Any], place: str, loaded: Loaded, depth: int) -> None:
+    """A list, a kind that is not ours, or something that has no kind at all."""
+    api_version, kind = raw.get("apiVersion"), raw.get("kind")
+    if isinstance(kind, str) and kind.endswith("List") and "items" in raw:
+        _take_list(raw, kind, place, loaded, depth)
+        return
+    problem = _kind_problem(api_version, kind, place)
+    if problem is not None:
+        loaded.problems.append(problem)
+        return
+    group = _group(str(api_version))
+    name = f"{kind}.{group}" if group else str(kind)
+    loaded.ignored[name] = loaded.ignored.get(name, 0) + 1
+
+
+def _take_list(raw: Mapping[str, Any], kind: str, place: str, loaded: Loaded, depth: int) -> None:
+    items = raw["items"]
+    if items is None:
+        return
+    if not isinstance(items, list | tuple):
+        loaded.problems.append(Problem(place, "items", "not a list"))
+        return
+    if depth >= _DEEPEST:
+        loaded.problems.append(Problem(place, "items", "lists inside lists, too deep"))
+        return
+    # The API server leaves kind and version out of the items of a PodList: they are the list's own.
+    implied = {"apiVersion": raw.get("apiVersion"), "kind": kind.removesuffix("List")}
+    for position, item in enumerate(items):
+        if implied["kind"] and isinstance(item, Mapping) and "kind" not in item:
+            item = {**implied, **item}  # noqa: PLW2901
+        _take(item, f"{place}, items[{position}]", loaded, depth + 1)
+
+
+def _kind_problem(api_version: object, kind: object, place: str) -> Problem | None:
+    for name, value in (("kind", kind), ("apiVersion", api_version)):
+        if value is None or value == "":
+            return Problem(place, name, "missing")
+        if not isinstance(value, str):
+            return Problem(place, name, "not a string")
+    return None
+
+
+def _group(api_version: str) -> str:
+    return api_version.rpartition("/")[0]
+
+
+@lru_cache(maxsize=1024)
+def _struct(api_version: str, kind: str) -> type[Object] | None:
+    group, _, version = api_version.rpartition("/")
+    if group in _VERSIONS and version not in _VERSIONS[group]:
+        return None
+    return _BY_NAME.get((group, kind))
+
+
+def _build(raw: Mapping[str, Any], struct: type[Object], place: str = "") -> Object:
+    try:
+        built = _convert(raw, struct)
+        check(built)
+    except FieldError as error:
+        title = _title(raw, struct.kind, place, namespaced=struct.namespaced)
+        raise ObjectError(Problem(title, error.field, error.message)) from None
+    return built
+
+
+def _convert(raw: Mapping[str, Any], struct: type[Object]) -> Object:
+    try:
+        return msgspec.convert(raw, struct)
+    except (msgspec.ValidationError, UnicodeEncodeError):
+        # Nulls are rare, so they are only looked for once something did not fit.
+        stripped = _without_nulls(raw, 0)
+    try:
+        return msgspec.convert(stripped, struct)
+    except msgspec.ValidationError as error:
+        raise _field_error(str(error), stripped) from None
+    except UnicodeEncodeError:
+        # Half a surrogate pair, which JSON can spell and no text can hold.
+        raise FieldError(_unencodable(stripped, "", 0) or "", "not valid Unicode text") from None
+
+
+def _without_nulls(value: Any, depth: int) -> Any:
+    """The same without the keys whose value is null. A null in a list stays: it stands for no object that could be."""
+    if depth > _DEEPEST:
+        return value
+    if isinstance(value, Mapping):
+        return {key: _without_nulls(part, depth + 1) for key, part in value.items() if part is not None}
+    if isinstance(value, list | tuple):
+        return [_without_nulls(part, depth + 1) for part in value]
+    return value
+
+
+def _unencodable(value: Any, path: str, depth: int) -> str | None:
+    """The path of the first text that cannot be written as UTF-8."""
+    if isinstance(value, str):
+        return path if any("\ud800" <= letter <= "\udfff" for letter in value) else None
+    if depth > _DEEPEST or not isinstance(value, Mapping | list):
+        return None
+    parts = value.items() if isinstance(value, Mapping) else enumerate(value)
+    for key, part in parts:
+        inner = f"{path}[{key}]" if isinstance(value, list) else f"{path}.{key}".lstrip(".")
+        found = _unencodable(key, inner, depth + 1) or _unencodable(part, inner, depth + 1)
+        if found is not None:
+            return found
+    return None
+
+
+def _field_error(report: str, raw: Any) -> FieldError:
+    """A decoder's report, such as "Expected `int`, got `str` - at `$.spec.priority`", as a field and a message."""
+    match = _REPORT.fullmatch(report)
+    path, message = (match["path"] or "", match["message"]) if match else ("", report)
+    missing = _MISSING.fullmatch(message)
+    if missing is not None:
+        return FieldError(".".join(filter(None, (path, missing["name"]))), "missing")
+    wrong = _WRONG_TYPE.fullmatch(message)
+    if wrong is not None and path.endswith("[...]"):
+        path = _entry(raw, path.removesuffix("[...]"), wrong["got"])
+    if match is not None and match["key"]:
+        message = f"a key is not a string: {message}"
+    return FieldError(path, message.replace("`", ""))
+
+
+def _entry(raw: Any, path: str, type_name: str) -> str:
+    """The decoder does not say which entry of a map it means; it is the first one with the type that it names."""
+    for name, index in _STEP.findall(path):
+        try:
+            raw = raw[name] if name else raw[int(index)]
+        except (LookupError, TypeError):
+            return f"{path}[...]"
+    if isinstance(raw, Mapping):
+        for key, value in raw.items():
+            if _TYPE_NAMES.get(type(value)) == type_name:
+                return f"{path}.{key}"
+    return f"{path}[...]"
+
+
+def _title(raw: Mapping[str, Any], kind: str, place: str = "", *, namespaced: bool = True) -> str:
+    metadata = raw.get("metadata")
+    name = metadata.get("name") if isinstance(metadata, Mapping) else None
+    if not isinstance(name, str) or not name:
+        return f"{kind} ({place})" if place else kind
+    namespace = metadata.get("namespace") if isinstance(metadata, Mapping) else None
+    if not namespaced or (namespace is not None and not isinstance(namespace, str)):
+        return f"{kind} {name}"
+    return f"{kind} {namespace or 'default'}/{name}"

@@ -1,0 +1,100 @@
+"""The pod: what it asks for and what is known of it. Import these names from `core`."""
+
+from typing import ClassVar
+
+import msgspec
+
+from maniple.objects.affinity import Affinity, Toleration, TopologySpreadConstraint
+from maniple.objects.meta import Condition, Int32, Object, Record, ResourceList, Time
+from maniple.objects.storage import Volume
+
+
+class ContainerClaim(Record, frozen=True, kw_only=True):
+    """A container's use of one of the pod's resource claims; an empty request means all of the claim."""
+
+    name: str
+    request: str = ""
+
+
+class ResourceRequirements(Record, frozen=True, kw_only=True):
+    requests: ResourceList = msgspec.field(default_factory=dict)
+    limits: ResourceList = msgspec.field(default_factory=dict)
+    claims: tuple[ContainerClaim, ...] = ()
+
+
+class ContainerPort(Record, frozen=True, kw_only=True):
+    container_port: Int32 = 0
+    host_port: Int32 = 0
+    host_ip: str = msgspec.field(name="hostIP", default="")
+    protocol: str = "TCP"
+
+
+class Container(Record, frozen=True, kw_only=True):
+    name: str = ""
+    image: str = ""
+    resources: ResourceRequirements = ResourceRequirements()
+    ports: tuple[ContainerPort, ...] = ()
+    # "Always" on an init container makes it a sidecar.
+    restart_policy: str | None = None
+
+
+class SchedulingGate(Record, frozen=True, kw_only=True):
+    name: str
+
+
+class PodResourceClaim(Record, frozen=True, kw_only=True):
+    name: str
+    resource_claim_name: str | None = None
+    resource_claim_template_name: str | None = None
+
+
+class PodSpec(Record, frozen=True, kw_only=True):
+    containers: tuple[Container, ...] = ()
+    init_containers: tuple[Container, ...] = ()
+    node_name: str = ""
+    scheduler_name: str = ""
+    priority: Int32 | None = None
+    priority_class_name: str = ""
+    preemption_policy: str | None = None
+    scheduling_gates: tuple[SchedulingGate, ...] = ()
+    node_selector: dict[str, str] = msgspec.field(default_factory=dict)
+    affinity: Affinity | None = None
+    tolerations: tuple[Toleration, ...] = ()
+    topology_spread_constraints: tuple[TopologySpreadConstraint, ...] = ()
+    volumes: tuple[Volume, ...] = ()
+    overhead: ResourceList = msgspec.field(default_factory=dict)
+    resources: ResourceRequirements | None = None
+    resource_claims: tuple[PodResourceClaim, ...] = ()
+    host_network: bool = False
+    restart_policy: str = "Always"
+
+
+class ContainerStatus(Record, frozen=True, kw_only=True):
+    name: str = ""
+    resources: ResourceRequirements | None = None
+    allocated_resources: ResourceList = msgspec.field(default_factory=dict)
+
+
+class PodResourceClaimStatus(Record, frozen=True, kw_only=True):
+    """The claim that was made from a template; None when none was needed."""
+
+    name: str
+    resource_claim_name: str | None = None
+
+
+class PodStatus(Record, frozen=True, kw_only=True):
+    phase: str = "Pending"
+    conditions: tuple[Condition, ...] = ()
+    nominated_node_name: str = ""
+    start_time: Time | None = None
+    container_statuses: tuple[ContainerStatus, ...] = ()
+    init_container_statuses: tuple[ContainerStatus, ...] = ()
+    resource_claim_statuses: tuple[PodResourceClaimStatus, ...] = ()
+    resize: str = ""
+
+
+class Pod(Object, frozen=True, kw_only=True):
+    kind: ClassVar[str] = "Pod"
+
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()

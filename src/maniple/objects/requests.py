@@ -1,0 +1,139 @@
+"""What a pod takes from its node, worked out of its containers by Kubernetes' rules.
+
+Called once per class of pods when the columns are built. Quantities are valid here: `load` has seen to it.
+"""
+
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+
+from maniple.objects.meta import ResourceList
+from maniple.objects.pod import Container, ContainerStatus, Pod
+from maniple.objects.quantity import Exact, milli, parse, units
+
+# What the scheduler assumes for scoring where a container states nothing.
+DEFAULT_CPU = Fraction(1, 10)
+DEFAULT_MEMORY = 200 * 1024 * 1024
+
+Amounts = dict[str, Exact]
+_NOTHING: Mapping[str, Exact] = {}
+
+
+def pod_requests(pod: Pod) -> dict[str, Fraction | int]:
+    """Effective requests by resource, without the pod's own slot on the node."""
+    return _total(pod, _NOTHING)
+
+
+def nonzero_requests(pod: Pod) -> tuple[int, int]:
+    """Milli-cpu and bytes for scoring: a container that states none counts with 100m and 200Mi.
+
+    Where the pod itself states its resources, only those that nobody stated are assumed.
+    """
+    assumed: Mapping[str, Exact] = {"cpu": DEFAULT_CPU, "memory": DEFAULT_MEMORY}
+    if _pod_level(pod):
+        stated = _total(pod, _NOTHING)
+        assumed = {name: amount for name, amount in assumed.items() if name not in stated}
+    amounts = _total(pod, assumed)
+    return milli(amounts.get("cpu", 0)), units(amounts.get("memory", 0))
+
+
+def _total(pod: Pod, assumed: Mapping[str, Exact]) -> Amounts:
+    statuses = _statuses(pod)
+    infeasible = bool(statuses) and _resize_infeasible(pod)
+    total: Amounts = {}
+    for container in pod.spec.containers:
+        _add(total, _container_requests(container, statuses, infeasible, assumed))
+    if pod.spec.init_containers:
+        _include_init_containers(total, pod, statuses, infeasible, assumed)
+    total.update(_pod_level(pod))
+    if pod.spec.overhead:
+        _add(total, _parsed(pod.spec.overhead))
+    return total
+
+
+def _include_init_containers(
+    total: Amounts,
+    pod: Pod,
+    statuses: Mapping[str, ContainerStatus],
+    infeasible: bool,
+    assumed: Mapping[str, Exact],
+) -> None:
+    """Raise the total to what start-up needs.
+
+    Init containers run one after another, each beside the sidecars started before it; sidecars stay for good.
+    """
+    sidecars: Amounts = {}
+    startup: Amounts = {}
+    for container in pod.spec.init_containers:
+        is_sidecar = container.restart_policy == "Always"
+        known = statuses if is_sidecar else {}
+        amounts = _container_requests(container, known, infeasible, assumed)
+        if is_sidecar:
+            _add(total, amounts)
+            _add(sidecars, amounts)
+            _raise(startup, sidecars)
+        else:
+            _add(amounts, sidecars)
+            _raise(startup, amounts)
+    _raise(total, startup)
+
+
+def _container_requests(
+    container: Container,
+    statuses: Mapping[str, ContainerStatus],
+    infeasible: bool,
+    assumed: Mapping[str, Exact],
+) -> Amounts:
+    """A container's requests; while a resize is under way the largest of asked, granted and in effect."""
+    amounts = _parsed(container.resources.requests)
+    status = statuses.get(container.name)
+    if status is not None and status.resources is not None:
+        # A resize that can never be granted takes nothing: the container stays what it is.
+        amounts = {} if infeasible else amounts
+        _raise(amounts, _parsed(status.resources.requests))
+        _raise(amounts, _parsed(status.allocated_resources))
+    for name, amount in assumed.items():
+        amounts.setdefault(name, amount)
+    return amounts
+
+
+def _statuses(pod: Pod) -> Mapping[str, ContainerStatus]:
+    status = pod.status
+    if not status.container_statuses and not status.init_container_statuses:
+        return {}
+    known: Iterable[ContainerStatus] = (*status.container_statuses, *status.init_container_statuses)
+    return {entry.name: entry for entry in known}
+
+
+def _resize_infeasible(pod: Pod) -> bool:
+    if pod.status.resize == "Infeasible":
+        return True
+    return any(
+        condition.type == "PodResizePending" and condition.reason == "Infeasible"
+        for condition in pod.status.conditions
+    )
+
+
+def _pod_level(pod: Pod) -> Amounts:
+    """Requests stated for the pod as a whole; only cpu, memory and huge pages can be."""
+    if pod.spec.resources is None:
+        return {}
+    return {
+        name: parse(amount)
+        for name, amount in pod.spec.resources.requests.items()
+        if name in ("cpu", "memory") or name.startswith("hugepages-")
+    }
+
+
+def _parsed(resources: ResourceList) -> Amounts:
+    return {name: parse(amount) for name, amount in resources.items()}
+
+
+def _add(total: Amounts, amounts: Mapping[str, Exact]) -> None:
+    for name, amount in amounts.items():
+        total[name] = total.get(name, 0) + amount
+
+
+def _raise(total: Amounts, amounts: Mapping[str, Exact]) -> None:
+    for name, amount in amounts.items():
+        if name not in total or total[name] < amount:
+            total[name] = amount
