@@ -1,0 +1,158 @@
+"""Specs and classes: pods that are alike for placement, recognised by their bytes.
+
+Two pods share a spec when everything that filters, scores and accounting read from them is the same. Deciding that costs one
+encoding and one look-up per pod; requests and the rest are worked out once per spec. The labels of a pod are part of its
+spec only when it owns terms that refer to them; otherwise labels matter only through the terms they match (`terms.py`):
+a class is a spec together with those.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from maniple.cluster.facts import Dialect
+from maniple.cluster.resources import LARGEST_REQUEST, PODS, Amounts, ResourceSpace
+from maniple.cluster.terms import OwnTerms, TermTable
+from maniple.objects.core import Pod
+from maniple.objects.requests import nonzero_requests, pod_requests
+
+_encoder = msgspec.msgpack.Encoder(order="deterministic")
+_MANY_SPECS = 1000
+
+
+@dataclass(slots=True, eq=False)
+class Spec:
+    """What all tasks of a spec have in common."""
+
+    number: int
+    pod: Pod  # one of them; read only what the key covers
+    request: Amounts
+    best_effort: bool
+    nonzero_cpu: int  # milli; kube-scheduler's assumption where a container states nothing
+    nonzero_memory: int
+    own: OwnTerms
+
+
+@dataclass(slots=True, eq=False)
+class TaskClass:
+    """Tasks that are alike for placement: one spec, and labels that match the same terms."""
+
+    number: int
+    spec: Spec
+    terms: tuple[int, ...]  # terms of the cluster that select these tasks
+    request: Amounts  # in the session's dimensions
+
+    @property
+    def best_effort(self) -> bool:
+        return self.spec.best_effort
+
+
+class ClassTable:
+    """The classes of a cluster's specs and terms, numbered as they are met."""
+
+    def __init__(self, resources: ResourceSpace) -> None:
+        self._resources = resources
+        self.classes: list[TaskClass] = []
+        self._numbers: dict[tuple[int, tuple[int, ...]], int] = {}
+
+    def number(self, spec: Spec, terms: tuple[int, ...]) -> int:
+        key = (spec.number, terms)
+        number = self._numbers.get(key)
+        if number is None:
+            number = self._numbers[key] = len(self.classes)
+            self.classes.append(TaskClass(number, spec, terms, self._resources.padded(spec.request)))
+        return number
+
+    def pad(self) -> None:
+        """Bring the requests up to the dimensions known by now."""
+        if self.classes and len(self.classes[0].request) < len(self._resources):
+            for one in self.classes:
+                one.request = self._resources.padded(one.request)
+
+
+class SpecTable:
+    """All specs seen so far, numbered."""
+
+    def __init__(
+        self,
+        dialect: Dialect,
+        resources: ResourceSpace,
+        terms: TermTable,
+        volume_drivers: Callable[[Pod], Mapping[str, int]],
+    ) -> None:
+        self._dialect = dialect
+        self._resources = resources
+        self._terms = terms
+        self._volume_drivers = volume_drivers
+        self.specs: list[Spec] = []
+        self._users: list[int] = []
+        self._numbers: dict[bytes, int] = {}
+
+    def hold(self, pod: Pod) -> int:
+        """The spec of a pod, made if it is the first of its kind, with one user more."""
+        number = self._number(pod)
+        self._users[number] += 1
+        return number
+
+    def release(self, number: int) -> None:
+        self._users[number] -= 1
+
+    def wasteful(self) -> bool:
+        """Most specs are of pods long gone."""
+        return len(self.specs) > _MANY_SPECS and self._users.count(0) > len(self.specs) // 2
+
+    def _number(self, pod: Pod) -> int:
+        drivers = self._volume_drivers(pod) if pod.spec.volumes else {}
+        key = _encoder.encode((self._key(pod), drivers))
+        number = self._numbers.get(key)
+        if number is None:
+            number = self._numbers[key] = len(self.specs)
+            self.specs.append(self._make(number, pod, drivers))
+            self._users.append(0)
+        return number
+
+    def _key(self, pod: Pod) -> tuple[Any, ...]:
+        spec, meta = pod.spec, pod.metadata
+        annotations = meta.annotations
+        key: tuple[Any, ...] = (
+            spec.containers,
+            spec.init_containers,
+            spec.node_selector,
+            spec.tolerations,
+            spec.overhead,
+            spec.resources,
+            spec.host_network,
+            [annotations.get(name) for name in self._dialect.placement_annotations] if annotations else None,
+        )
+        status = pod.status
+        if status.container_statuses or status.init_container_statuses:
+            resizes = [c.reason for c in status.conditions if c.type == "PodResizePending"]
+            key += (status.container_statuses, status.init_container_statuses, status.resize, resizes)
+        if spec.affinity or spec.topology_spread_constraints:
+            key += (spec.affinity, spec.topology_spread_constraints, meta.namespace, meta.labels)
+        if spec.volumes or spec.resource_claims:
+            key += (spec.volumes, spec.resource_claims, meta.namespace)
+            if any(volume.ephemeral for volume in spec.volumes):
+                key += (meta.name,)  # an ephemeral volume's claim is named after its pod
+        return key
+
+    def _make(self, number: int, pod: Pod, drivers: Mapping[str, int]) -> Spec:
+        amounts: dict[str, Any] = dict(pod_requests(pod))
+        for resource, count in self._dialect.volume_requests(drivers).items():
+            amounts[resource] = amounts.get(resource, 0) + count
+        request = np.minimum(self._resources.vector(amounts), LARGEST_REQUEST)
+        best_effort = not np.delete(request, PODS).any()
+        request[PODS] = 1
+        cpu, memory = nonzero_requests(pod)
+        return Spec(
+            number=number,
+            pod=pod,
+            request=request,
+            best_effort=best_effort,
+            nonzero_cpu=min(cpu, LARGEST_REQUEST),
+            nonzero_memory=min(memory, LARGEST_REQUEST),
+            own=self._terms.own(pod),
+        )

@@ -1,0 +1,394 @@
+"""The cluster: objects in, columns kept up to date.
+
+`apply` and `delete` take one object each and touch only the rows it concerns; `from_objects` is nothing but a loop over
+`apply`. Objects may come in any order: a pod may name a node, a job or a queue that is not there yet.
+`snapshot` (in `snapshot.py`) is what sessions open on.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import TypeVar
+
+import numpy as np
+
+from maniple.cluster.classes import ClassTable, SpecTable
+from maniple.cluster.domains import DomainSources
+from maniple.cluster.facts import Dialect, TaskFacts, seconds
+from maniple.cluster.nodes import NodeFacts
+from maniple.cluster.resources import ResourceSpace
+from maniple.cluster.statuses import ALLOCATED_LIKE, ON_NODE, Status
+from maniple.cluster.storage import Storage
+from maniple.cluster.tables import JobTable, NodeTable, QueueTable, TaskTable
+from maniple.cluster.terms import DEFAULT_NAMESPACE, TermTable
+from maniple.cluster.workloads import WORKLOAD_KINDS, Workloads
+from maniple.objects.core import CSINode, Namespace, Node, Pod, PriorityClass
+from maniple.objects.load import Problem
+from maniple.objects.meta import Object
+
+Kept = TypeVar("Kept", bound=Object)
+_NAME_LABEL = "kubernetes.io/metadata.name"  # every namespace carries it
+
+
+class Cluster:
+    """The state of the world as far as scheduling reads it."""
+
+    def __init__(self, dialect: Dialect, *, ignored_provisioners: Iterable[str] = ()) -> None:
+        self.dialect = dialect
+        self.resources = ResourceSpace(dialect.counts)
+        height = len(self.resources)
+        self.nodes = NodeTable(height)
+        self.tasks = TaskTable()
+        self.jobs = JobTable(height)
+        self.queues = QueueTable()
+        self.terms = TermTable()
+        self.workloads = Workloads(self.terms)
+        self.storage = Storage(frozenset(ignored_provisioners))
+        self.specs = SpecTable(dialect, self.resources, self.terms, self.storage.drivers_of)
+        self.classes = ClassTable(self.resources)
+        self.domains = DomainSources()
+        self.others: dict[type[Object], dict[str, Object]] = {}
+        self.problems: list[Problem] = []
+        self._priority_classes: dict[str, PriorityClass] = {}
+        self._priorities_stale = False
+        self._tasks_with_volumes: set[int] = set()
+        self._volumes_stale = False
+        self._node_facts: NodeFacts | None = None
+        self._task_order: list[int] = []
+        self._task_ranks = np.zeros(0, dtype=np.int64)
+        self._tasks_came = True
+        self._unclassed: set[int] = set()
+        self._classed_terms = 0
+
+    @classmethod
+    def from_objects(
+        cls, dialect: Dialect, objects: Iterable[Object], *, ignored_provisioners: Iterable[str] = ()
+    ) -> "Cluster":
+        cluster = cls(dialect, ignored_provisioners=ignored_provisioners)
+        for item in objects:
+            cluster.apply(item)
+        return cluster
+
+    # -- one object at a time -------------------------------------------------------------------------------------
+
+    def apply(self, item: Object) -> None:
+        """Add an object, or replace the one of the same kind and key."""
+        if isinstance(item, Pod):
+            self._set_pod(item)
+        elif isinstance(item, Node):
+            self._set_node(item)
+        elif isinstance(item, PriorityClass):
+            self._priority_classes[item.metadata.name] = item
+            self._priorities_stale = True
+        elif not (self._set_job(item) or self._set_queue(item)):
+            self._set_other(item)
+
+    def delete(self, item: Object) -> None:
+        """Remove the object of that kind and key; nothing happens when there is none."""
+        if isinstance(item, Pod):
+            self._drop_pod(item.key)
+        elif isinstance(item, Node):
+            self._drop_node(item.metadata.name)
+        elif isinstance(item, PriorityClass):
+            self._priority_classes.pop(item.metadata.name, None)
+            self._priorities_stale = True
+        elif self.dialect.job(item) is not None:
+            self._drop_job(item.key)
+        elif self.dialect.queue(item) is not None:
+            self._drop_queue(item.metadata.name)
+        else:
+            self._drop_other(item)
+
+    def all(self, kind: type[Kept]) -> Mapping[str, Kept]:
+        """The objects of a kind that has no columns of its own, by key."""
+        return self.others.get(kind, {})  # type: ignore[return-value]  # keyed by their own type
+
+    # -- pods -----------------------------------------------------------------------------------------------------
+
+    def _set_pod(self, pod: Pod) -> None:
+        self._drop_pod(pod.key)
+        facts = self.dialect.task(pod)
+        if facts is None:
+            return
+        tasks = self.tasks
+        spec = self.specs.hold(pod)
+        self._heighten()
+        row = tasks.hold(pod.key)
+        tasks.pods[row] = pod
+        tasks.status[row] = facts.status
+        tasks.node[row] = self.nodes.hold(facts.node) if facts.node else -1
+        tasks.job[row] = self.jobs.hold(facts.job) if facts.job is not None else -1
+        tasks.spec[row] = spec
+        tasks.created[row] = seconds(pod.metadata.creation_timestamp)
+        tasks.best_effort[row] = self.specs.specs[spec].best_effort
+        self._set_task_facts(row, facts)
+        if pod.spec.volumes:
+            self._tasks_with_volumes.add(row)
+        self._tasks_came = True
+        self._unclassed.add(row)
+        self._account(row, +1)
+
+    def _set_task_facts(self, row: int, facts: TaskFacts) -> None:
+        tasks = self.tasks
+        tasks.role[row] = tasks.role_number(facts.role)
+        tasks.priority[row] = facts.priority
+        tasks.index[row] = facts.index
+        tasks.preemptable[row] = facts.preemptable
+        tasks.gated[row] = facts.gated
+        tasks.admissible[row] = facts.admissible
+        if facts.nominated:
+            tasks.nominated[row] = facts.nominated
+
+    def _drop_pod(self, key: str) -> None:
+        tasks = self.tasks
+        row = tasks.index_of(key)
+        if row is None:
+            return
+        self._account(row, -1)
+        node, job = int(tasks.node[row]), int(tasks.job[row])
+        if node >= 0:
+            self.nodes.release(node)
+        if job >= 0:
+            self.jobs.release(job)
+        self.specs.release(int(tasks.spec[row]))
+        self._unclassed.discard(row)
+        del tasks.pods[row]
+        tasks.nominated.pop(row, None)
+        self._tasks_with_volumes.discard(row)
+        tasks.release(row)
+
+    def _account(self, row: int, sign: int) -> None:
+        """Add a task to the sums of its job and its node, or take it out again."""
+        tasks, jobs, nodes = self.tasks, self.jobs, self.nodes
+        status, job, node = int(tasks.status[row]), int(tasks.job[row]), int(tasks.node[row])
+        spec = self.specs.specs[tasks.spec[row]]
+        request = spec.request if sign > 0 else -spec.request
+        height = len(request)
+        if job >= 0:
+            jobs.counts[status, job] += sign
+            jobs.total[:height, job] += request
+            if ALLOCATED_LIKE[status]:
+                jobs.allocated[:height, job] += request
+            elif status in (Status.PENDING, Status.GATED):
+                jobs.pending[:height, job] += request
+                if spec.best_effort and not tasks.gated[row]:
+                    jobs.pending_best_effort[job] += sign
+        if node >= 0 and ON_NODE[status]:
+            nodes.used[:height, node] += request
+            nodes.pods[node] += sign
+            nodes.nonzero_cpu[node] += sign * spec.nonzero_cpu
+            nodes.nonzero_memory[node] += sign * spec.nonzero_memory
+            if status == Status.RELEASING:
+                nodes.releasing[:height, node] += request
+
+    # -- nodes ----------------------------------------------------------------------------------------------------
+
+    def _set_node(self, node: Node) -> None:
+        name = node.metadata.name
+        row = self.nodes.index_of(name)
+        if row is None or not self.nodes.defined[row]:
+            row = self.nodes.hold(name)
+        self.nodes.defined[row] = True
+        self.nodes.objects[row] = node
+        self._set_allocatable(row)
+        self._node_facts = None
+
+    def _drop_node(self, name: str) -> None:
+        row = self.nodes.index_of(name)
+        if row is None or not self.nodes.defined[row]:
+            return
+        self.nodes.defined[row] = False
+        self.nodes.allocatable[:, row] = 0
+        del self.nodes.objects[row]
+        self.nodes.release(row)
+        self._node_facts = None
+
+    def _set_allocatable(self, row: int) -> None:
+        node = self.nodes.objects[row]
+        amounts = dict(self.dialect.allocatable(node))
+        csi_node = self.all(CSINode).get(node.metadata.name)
+        if csi_node is not None:
+            amounts.update(self.dialect.volume_requests(self.storage.limits(csi_node)))
+        vector = self.resources.vector(amounts)
+        self._heighten()
+        self.nodes.allocatable[:, row] = self.resources.padded(vector)
+
+    def node_facts(self) -> NodeFacts:
+        """The nodes by name; made anew only after a node object changed."""
+        if self._node_facts is None:
+            rows = sorted(self.nodes.objects, key=self.nodes.keys.__getitem__)
+            self._node_facts = NodeFacts(
+                np.array(rows, dtype=np.int32),
+                [self.nodes.keys[row] for row in rows],
+                [self.nodes.objects[row] for row in rows],
+            )
+        return self._node_facts
+
+    # -- jobs and queues ------------------------------------------------------------------------------------------
+
+    def _set_job(self, item: Object) -> bool:
+        facts = self.dialect.job(item)
+        if facts is None:
+            return False
+        jobs = self.jobs
+        self._drop_job(item.key)
+        row = jobs.hold(item.key)
+        jobs.defined[row] = True
+        jobs.objects[row] = item
+        jobs.facts[row] = facts
+        jobs.minimum[row] = facts.minimum
+        jobs.created[row] = seconds(item.metadata.creation_timestamp)
+        jobs.queue[row] = self.queues.hold(facts.queue)
+        jobs.priority[row] = self.priority_of(facts.priority_class)
+        return True
+
+    def _drop_job(self, key: str) -> None:
+        jobs = self.jobs
+        row = jobs.index_of(key)
+        if row is None or not jobs.defined[row]:
+            return
+        self.queues.release(int(jobs.queue[row]))
+        jobs.defined[row] = False
+        jobs.queue[row] = -1
+        jobs.minimum[row] = jobs.created[row] = jobs.priority[row] = 0
+        del jobs.objects[row]
+        del jobs.facts[row]
+        jobs.release(row)
+
+    def _set_queue(self, item: Object) -> bool:
+        facts = self.dialect.queue(item)
+        if facts is None:
+            return False
+        queues = self.queues
+        row = queues.index_of(item.metadata.name)
+        if row is None or not queues.defined[row]:
+            row = queues.hold(item.metadata.name)
+        queues.defined[row] = True
+        queues.objects[row] = item
+        queues.facts[row] = facts
+        queues.created[row] = seconds(item.metadata.creation_timestamp)
+        return True
+
+    def _drop_queue(self, name: str) -> None:
+        queues = self.queues
+        row = queues.index_of(name)
+        if row is None or not queues.defined[row]:
+            return
+        queues.defined[row] = False
+        queues.created[row] = 0
+        del queues.objects[row]
+        del queues.facts[row]
+        queues.release(row)
+
+    def priority_of(self, class_name: str) -> int:
+        """The value of a priority class; the global default for a name that does not exist."""
+        named = self._priority_classes.get(class_name)
+        if named is not None:
+            return named.value
+        defaults = [c for c in self._priority_classes.values() if c.global_default]
+        return (
+            max(defaults, key=lambda c: (c.value, c.metadata.name)).value
+            if defaults
+            else self.dialect.default_priority
+        )
+
+    # -- everything else ------------------------------------------------------------------------------------------
+
+    def _set_other(self, item: Object) -> None:
+        self.others.setdefault(type(item), {})[item.key] = item
+        self._other_changed(item)
+
+    def _drop_other(self, item: Object) -> None:
+        if self.others.get(type(item), {}).pop(item.key, None) is not None:
+            self._other_changed(item, gone=True)
+
+    def _other_changed(self, item: Object, *, gone: bool = False) -> None:
+        if isinstance(item, Namespace):
+            self.terms.forget_signatures()
+        elif isinstance(item, CSINode):
+            row = self.nodes.index_of(item.metadata.name)
+            if row is not None and self.nodes.defined[row]:
+                self._set_allocatable(row)
+                self._node_facts = None
+        elif self.storage.note(item, gone=gone):
+            self._volumes_stale = True
+        elif self.workloads.note(item, gone=gone) or self.domains.note(item, gone=gone):
+            pass
+
+    def _heighten(self) -> None:
+        height = len(self.resources)
+        if len(self.nodes.used) < height:
+            self.nodes.heighten(height)
+            self.jobs.heighten(height)
+
+    # -- before a session -----------------------------------------------------------------------------------------
+
+    def settle(self) -> None:
+        """Work out what depends on several objects and was put off while they came in."""
+        self._heighten()  # plugins of the last session may have named resources that no node and no pod has
+        if self._priorities_stale:
+            for row, facts in self.jobs.facts.items():
+                self.jobs.priority[row] = self.priority_of(facts.priority_class)
+            self._priorities_stale = False
+        if self._volumes_stale:
+            for row in sorted(self._tasks_with_volumes):
+                self._set_pod(self.tasks.pods[row])
+            self._volumes_stale = False
+        if self.specs.wasteful():
+            self._forget_the_gone()
+        self._classify()
+        if self._tasks_came:
+            self._rank_tasks()
+
+    def _classify(self) -> None:
+        """Give tasks their classes: new tasks, or all of them when whom terms select has changed."""
+        if self.terms.version != self._classed_terms:
+            self._unclassed.update(self.tasks.pods)
+            self._classed_terms = self.terms.version
+        specs, tasks = self.specs.specs, self.tasks
+        for row in self._unclassed:
+            terms = self.signature(row) if len(self.terms) else ()
+            tasks.class_of[row] = self.classes.number(specs[tasks.spec[row]], terms)
+        self._unclassed.clear()
+        self.classes.pad()
+
+    def _forget_the_gone(self) -> None:
+        """Number specs, terms and classes anew, so that those of pods long gone take no room."""
+        self.terms = TermTable()
+        self.workloads = Workloads(self.terms)
+        for kind in WORKLOAD_KINDS:
+            for item in self.all(kind).values():
+                self.workloads.note(item, gone=False)
+        self.specs = SpecTable(self.dialect, self.resources, self.terms, self.storage.drivers_of)
+        self.classes = ClassTable(self.resources)
+        for row, pod in self.tasks.pods.items():
+            self.tasks.spec[row] = self.specs.hold(pod)
+        self._unclassed.update(self.tasks.pods)
+        self._classed_terms = 0
+        self._node_facts = None  # verdicts are remembered there by the number of the spec
+
+    def signature(self, row: int) -> tuple[int, ...]:
+        """The affinity and spread terms that select a task."""
+        meta = self.tasks.pods[row].metadata
+        name = meta.namespace or DEFAULT_NAMESPACE
+        namespace = self.all(Namespace).get(name)
+        return self.terms.signature(
+            name,
+            meta.labels,
+            namespace.metadata.labels if namespace is not None else {_NAME_LABEL: name},
+        )
+
+    def task_ranks(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+        """The place of every task row in the order of unique ids."""
+        return self._task_ranks
+
+    def _rank_tasks(self) -> None:
+        # The list is nearly sorted after a few additions, which is the case that Python's sort is linear in.
+        pods = self.tasks.pods
+        known = set(self._task_order)
+        order = [row for row in self._task_order if row in pods]
+        order += [row for row in pods if row not in known]
+        keys = self.tasks.keys
+        order.sort(key=lambda row: (pods[row].metadata.uid, pods[row].metadata.name, keys[row]))
+        self._task_order = order
+        self._task_ranks = np.zeros(len(self.tasks), dtype=np.int64)
+        self._task_ranks[order] = np.arange(len(order))
+        self._tasks_came = False

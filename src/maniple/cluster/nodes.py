@@ -1,0 +1,72 @@
+"""Nodes as a session sees them: in the order of their names, with their labels and taints as columns.
+
+Row i is the i-th node by name, so "the first of the best" is the tie-break everywhere. What hardly changes (labels, taints,
+images) is worked out once and shared between sessions until a node object changes.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maniple.objects.core import Node, Taint
+
+Codes = NDArray[np.int32]
+MISSING = -1
+
+
+@dataclass(frozen=True, slots=True)
+class LabelColumn:
+    """The values of one label key over all nodes, as codes into `values`; MISSING where a node does not have it."""
+
+    values: list[str]
+    codes: Codes
+
+    def code(self, value: str) -> int:
+        """The code of a value; one that no node has gets a number that no node has."""
+        try:
+            return self.values.index(value)
+        except ValueError:
+            return len(self.values)
+
+
+class NodeFacts:
+    """What is fixed about the nodes while no node object changes."""
+
+    def __init__(self, rows: Codes, names: Sequence[str], objects: Sequence[Node]) -> None:
+        self.rows = rows  # rows of the node table, by name
+        self.names = list(names)
+        self.index = {name: i for i, name in enumerate(self.names)}
+        self.objects = list(objects)
+        self.unschedulable = np.array([bool(n.spec.unschedulable) for n in objects], dtype=np.bool_)
+        self._labels: dict[str, LabelColumn] = {}
+        self.taint_sets: list[tuple[Taint, ...]] = []
+        self.taint_codes = self._taint_codes()
+        self.memory: dict[object, object] = {}  # results that stay true as long as these facts do
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def label(self, key: str) -> LabelColumn:
+        column = self._labels.get(key)
+        if column is None:
+            column = self._labels[key] = self._label_column(key)
+        return column
+
+    def _label_column(self, key: str) -> LabelColumn:
+        found: dict[str, int] = {}
+        codes = np.full(len(self), MISSING, dtype=np.int32)
+        for i, node in enumerate(self.objects):
+            value = node.metadata.labels.get(key)
+            if value is not None:
+                codes[i] = found.setdefault(value, len(found))
+        return LabelColumn(list(found), codes)
+
+    def _taint_codes(self) -> Codes:
+        found: dict[tuple[Taint, ...], int] = {}
+        codes = np.zeros(len(self), dtype=np.int32)
+        for i, node in enumerate(self.objects):
+            codes[i] = found.setdefault(tuple(node.spec.taints), len(found))
+        self.taint_sets = list(found)
+        return codes

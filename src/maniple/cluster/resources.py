@@ -1,0 +1,87 @@
+"""Resource names as numbered dimensions, and resource lists as exact integer vectors.
+
+Every amount in the core is an int64 in the base unit of its dimension: milli-cpu, bytes of memory, storage and huge pages, whole
+pods, thousandths of everything else. A space only grows; vectors made earlier are padded with zeros when they are used again.
+"""
+
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maniple.objects import quantity
+
+Amounts = NDArray[np.int64]
+Amount = str | int | float | Fraction
+
+CPU, MEMORY, PODS = 0, 1, 2
+LARGEST = int(np.iinfo(np.int64).max)
+# Of one pod: more than any node has, and thousands of such pods still add up in 64 bits.
+LARGEST_REQUEST = 2**50
+
+# Thousandths of a byte would be too fine: the disks of a few thousand nodes would not add up in 64 bits.
+_WHOLE = frozenset({"memory", "pods", "ephemeral-storage"})
+_WHOLE_PREFIX = "hugepages-"
+
+
+class ResourceSpace:
+    """The dimensions known so far. `counts(name)` says whether a dialect accounts for that resource at all."""
+
+    def __init__(self, counts: Callable[[str], bool]) -> None:
+        self._counts = counts
+        self.names: list[str] = ["cpu", "memory", "pods"]
+        self._dimensions: dict[str, int] = {name: i for i, name in enumerate(self.names)}
+        self._ignored: set[str] = set()
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def dimension(self, name: str) -> int | None:
+        """The number of a resource; None when it is not accounted for. New names get a new number."""
+        known = self._dimensions.get(name)
+        if known is not None or name in self._ignored:
+            return known
+        if not self._counts(name):
+            self._ignored.add(name)
+            return None
+        self._dimensions[name] = len(self.names)
+        self.names.append(name)
+        return self._dimensions[name]
+
+    def known(self, name: str) -> int | None:
+        """The number of a resource that some object has already named."""
+        return self._dimensions.get(name)
+
+    def scale(self, dimension: int) -> int:
+        """Base units in one whole unit."""
+        name = self.names[dimension]
+        return 1 if name in _WHOLE or name.startswith(_WHOLE_PREFIX) else 1000
+
+    def vector(self, amounts: Mapping[str, Amount] | None) -> Amounts:
+        """A resource list as base units; the vector is as long as the space is now."""
+        entries = [(self.dimension(name), amount) for name, amount in (amounts or {}).items()]
+        result = np.zeros(len(self), dtype=np.int64)
+        for dimension, amount in entries:
+            if dimension is not None:
+                result[dimension] = self.base_units(dimension, amount)
+        return result
+
+    def base_units(self, dimension: int, amount: Amount) -> int:
+        exact = amount if isinstance(amount, Fraction) else quantity.parse(amount)
+        units = quantity.milli(exact) if self.scale(dimension) == 1000 else quantity.units(exact)
+        return min(max(units, -LARGEST), LARGEST)
+
+    def padded(self, vector: Amounts) -> Amounts:
+        """The vector in today's dimensions."""
+        missing = len(self) - len(vector)
+        return np.concatenate([vector, np.zeros(missing, dtype=np.int64)]) if missing else vector
+
+    def describe(self, vector: NDArray[np.int64] | NDArray[np.float64]) -> dict[str, int | float]:
+        """Non-zero entries by name: cpu in milli, memory in bytes, the rest in whole units."""
+        described: dict[str, int | float] = {}
+        for dimension, amount in enumerate(vector.tolist()):
+            if amount:
+                whole = amount if dimension == CPU else amount / self.scale(dimension)
+                described[self.names[dimension]] = int(whole) if whole == int(whole) else whole
+        return described

@@ -1,0 +1,167 @@
+"""A snapshot: the cluster as one session may see and change it.
+
+Columns that actions change are copies; the rest is shared with the cluster, which must not be edited while a session is
+open. Nodes stand in the order of their names (see `nodes.py`), tasks, jobs and queues in the cluster's own rows.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maniple.cluster.classes import TaskClass
+from maniple.cluster.cluster import Cluster
+from maniple.cluster.domains import DomainTree
+from maniple.cluster.nodes import NodeFacts
+from maniple.cluster.resources import Amounts, ResourceSpace
+from maniple.cluster.statuses import READY
+
+_READY = np.flatnonzero(READY)
+
+
+@dataclass(slots=True, eq=False)
+class NodeState:
+    """Accounting per node, resource by resource (R x N), nodes by name."""
+
+    facts: NodeFacts
+    allocatable: Amounts
+    used: Amounts
+    releasing: Amounts
+    pipelined: Amounts
+    # kube-scheduler's books: with what is pipelined, without what this session evicted
+    requested: Amounts
+    pods: Amounts
+    nonzero_cpu: Amounts
+    nonzero_memory: Amounts
+
+    def __len__(self) -> int:
+        return len(self.facts)
+
+    def idle(self) -> Amounts:
+        return self.allocatable - self.used
+
+    def future_idle(self) -> Amounts:
+        return self.allocatable - self.used + self.releasing - self.pipelined
+
+
+@dataclass(slots=True, eq=False)
+class TaskState:
+    """Tasks in the cluster's rows; `status` and `node` change during a session."""
+
+    status: NDArray[np.int8]
+    node: NDArray[np.int32]
+    job: NDArray[np.int32]
+    class_of: NDArray[np.int32]
+    role: NDArray[np.int32]
+    priority: Amounts
+    index: Amounts
+    created: NDArray[np.float64]
+    rank: Amounts  # place in the order of unique ids
+    preemptable: NDArray[np.bool_]
+    gated: NDArray[np.bool_]
+    admissible: NDArray[np.bool_]
+    best_effort: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.status)
+
+
+@dataclass(slots=True, eq=False)
+class JobState:
+    """Jobs in the cluster's rows; sums and counts change during a session."""
+
+    rows: NDArray[np.int64]  # jobs of the session: pod group and queue exist
+    queue: NDArray[np.int32]
+    minimum: NDArray[np.int32]
+    created: NDArray[np.float64]
+    priority: Amounts
+    counts: Amounts  # statuses x jobs
+    ready: Amounts  # tasks that count towards the minimum
+    pending_best_effort: NDArray[np.int32]
+    allocated: Amounts
+    pending: Amounts
+    total: Amounts
+
+
+@dataclass(slots=True, eq=False)
+class Snapshot:
+    cluster: Cluster
+    resources: ResourceSpace
+    nodes: NodeState
+    tasks: TaskState
+    jobs: JobState
+    classes: list[TaskClass]
+    domains: DomainTree
+
+
+def take(cluster: Cluster) -> Snapshot:
+    """Open the cluster for one session."""
+    cluster.settle()
+    nodes = _nodes(cluster)
+    return Snapshot(
+        cluster=cluster,
+        resources=cluster.resources,
+        nodes=nodes,
+        tasks=_tasks(cluster, nodes.facts),
+        jobs=_jobs(cluster),
+        classes=cluster.classes.classes,
+        domains=cluster.domains.tree(nodes.facts),
+    )
+
+
+def _nodes(cluster: Cluster) -> NodeState:
+    table, facts = cluster.nodes, cluster.node_facts()
+    rows = facts.rows
+    return NodeState(
+        facts=facts,
+        allocatable=table.allocatable[:, rows],
+        used=table.used[:, rows],
+        releasing=table.releasing[:, rows],
+        pipelined=table.pipelined[:, rows],
+        requested=table.used[:, rows],
+        pods=table.pods[rows].astype(np.int64),
+        nonzero_cpu=table.nonzero_cpu[rows],
+        nonzero_memory=table.nonzero_memory[rows],
+    )
+
+
+def _tasks(cluster: Cluster, facts: NodeFacts) -> TaskState:
+    table = cluster.tasks
+    size = len(table)
+    by_row = np.full(len(cluster.nodes) + 1, -1, dtype=np.int32)
+    by_row[facts.rows] = np.arange(len(facts), dtype=np.int32)
+    return TaskState(
+        status=table.status[:size].copy(),
+        node=by_row[table.node[:size]],  # row -1 reads the last entry, which is -1
+        job=table.job[:size],
+        class_of=table.class_of[:size],
+        role=table.role[:size],
+        priority=table.priority[:size],
+        index=table.index[:size],
+        created=table.created[:size],
+        rank=cluster.task_ranks(),
+        preemptable=table.preemptable[:size],
+        gated=table.gated[:size],
+        admissible=table.admissible[:size],
+        best_effort=table.best_effort[:size],
+    )
+
+
+def _jobs(cluster: Cluster) -> JobState:
+    table = cluster.jobs
+    size = len(table)
+    queue = table.queue[:size]
+    served = table.defined[:size] & cluster.queues.defined[queue] & (queue >= 0)
+    return JobState(
+        rows=np.flatnonzero(served),
+        queue=queue,
+        minimum=table.minimum[:size],
+        created=table.created[:size],
+        priority=table.priority[:size],
+        counts=table.counts[:, :size].copy(),
+        ready=table.counts[_READY, :size].sum(axis=0),
+        pending_best_effort=table.pending_best_effort[:size].copy(),
+        allocated=table.allocated[:, :size].copy(),
+        pending=table.pending[:, :size].copy(),
+        total=table.total[:, :size],
+    )

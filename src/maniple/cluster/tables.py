@@ -1,0 +1,152 @@
+"""The columns of nodes, tasks, jobs and queues, in rows that stay put.
+
+These are the mutable tables that a `Cluster` keeps up to date. They hold facts and sums, no policy. `-1` in a column of rows
+means "none".
+"""
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maniple.cluster.facts import JobFacts, QueueFacts
+from maniple.cluster.resources import Amounts
+from maniple.cluster.statuses import NO_TASK, STATUSES
+from maniple.cluster.table import Table
+from maniple.objects.core import Node, Pod
+from maniple.objects.meta import Object
+
+Rows32 = NDArray[np.int32]
+
+
+class NodeTable(Table):
+    """One row per node, also for a node that so far is only named by pods (`defined` is then false)."""
+
+    COLUMNS: ClassVar[dict[str, tuple[Any, Any]]] = {
+        "defined": (np.bool_, False),
+        "pods": (np.int32, 0),
+        "nonzero_cpu": (np.int64, 0),
+        "nonzero_memory": (np.int64, 0),
+    }
+    MATRICES = ("allocatable", "used", "releasing", "pipelined")
+
+    defined: NDArray[np.bool_]
+    pods: NDArray[np.int32]  # pods that are on the node and not finished
+    nonzero_cpu: Amounts
+    nonzero_memory: Amounts
+    allocatable: Amounts
+    used: Amounts
+    releasing: Amounts
+    pipelined: Amounts
+
+    def __init__(self, height: int) -> None:
+        super().__init__(height)
+        self.objects: dict[int, Node] = {}
+
+
+class TaskTable(Table):
+    """One row per pod that is in a job or on a node."""
+
+    COLUMNS: ClassVar[dict[str, tuple[Any, Any]]] = {
+        "status": (np.int8, NO_TASK),
+        "node": (np.int32, -1),
+        "job": (np.int32, -1),
+        "spec": (np.int32, -1),
+        "class_of": (np.int32, -1),
+        "role": (np.int32, -1),
+        "priority": (np.int64, 0),
+        "index": (np.int64, -1),
+        "created": (np.float64, 0.0),
+        "preemptable": (np.bool_, False),
+        "gated": (np.bool_, False),
+        "admissible": (np.bool_, False),
+        "best_effort": (np.bool_, False),
+    }
+
+    status: NDArray[np.int8]
+    node: Rows32
+    job: Rows32
+    spec: Rows32
+    class_of: Rows32
+    role: Rows32
+    priority: Amounts
+    index: Amounts
+    created: NDArray[np.float64]
+    preemptable: NDArray[np.bool_]
+    gated: NDArray[np.bool_]
+    admissible: NDArray[np.bool_]
+    best_effort: NDArray[np.bool_]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pods: dict[int, Pod] = {}
+        self.nominated: dict[int, str] = {}
+        self.roles: list[str] = []
+        self._role_numbers: dict[str, int] = {}
+
+    def role_number(self, role: str) -> int:
+        """Roles are numbered over the whole cluster; a task without one has -1."""
+        if not role:
+            return -1
+        number = self._role_numbers.get(role)
+        if number is None:
+            number = self._role_numbers[role] = len(self.roles)
+            self.roles.append(role)
+        return number
+
+
+class JobTable(Table):
+    """One row per job, also for one whose pod group has not been seen yet (`defined` is then false)."""
+
+    COLUMNS: ClassVar[dict[str, tuple[Any, Any]]] = {
+        "defined": (np.bool_, False),
+        "queue": (np.int32, -1),
+        "minimum": (np.int32, 0),
+        "created": (np.float64, 0.0),
+        "priority": (np.int64, 0),
+        "pending_best_effort": (np.int32, 0),
+    }
+    MATRICES = ("allocated", "pending", "total")
+
+    defined: NDArray[np.bool_]
+    queue: Rows32
+    minimum: Rows32
+    created: NDArray[np.float64]
+    priority: Amounts
+    pending_best_effort: Rows32  # waiting, not gated, asking for nothing
+    allocated: Amounts
+    pending: Amounts
+    total: Amounts
+
+    def __init__(self, height: int) -> None:
+        super().__init__(height)
+        self.objects: dict[int, Object] = {}
+        self.facts: dict[int, JobFacts] = {}
+        self.counts: Amounts = np.zeros((STATUSES, self._capacity), dtype=np.int64)
+
+    def _grow(self) -> None:
+        self.counts = np.concatenate([self.counts, np.zeros((STATUSES, self._capacity), np.int64)], axis=1)
+        super()._grow()
+
+    def release(self, row: int) -> bool:
+        gone = super().release(row)
+        if gone:
+            self.counts[:, row] = 0
+        return gone
+
+
+class QueueTable(Table):
+    """One row per queue, also for one that is only named by a job or a child."""
+
+    COLUMNS: ClassVar[dict[str, tuple[Any, Any]]] = {
+        "defined": (np.bool_, False),
+        "created": (np.float64, 0.0),
+    }
+
+    defined: NDArray[np.bool_]
+    created: NDArray[np.float64]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.objects: dict[int, Object] = {}
+        self.facts: dict[int, QueueFacts] = {}

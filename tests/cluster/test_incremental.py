@@ -1,0 +1,84 @@
+"""The same objects give the same model, whether they came at once or as a stream of edits."""
+
+from enum import Enum
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from maniple.cluster import snapshot
+from maniple.cluster.canonical import canonical
+from maniple.cluster.check import validate
+from maniple.cluster.cluster import Cluster
+from maniple.objects.meta import Object
+from maniple.profiles.volcano import VolcanoDialect
+from tests.cluster.random_objects import FAMILIES
+
+
+class Edit(Enum):
+    APPLY = 0
+    DELETE = 1
+    LOOK = 2  # a cycle happens in between: what was put off is worked out and remembered
+
+
+Edits = list[tuple[Edit, Object]]
+every_family = pytest.mark.parametrize("family", FAMILIES)
+
+
+def edits_of(family: str, most: int) -> st.SearchStrategy[Edits]:
+    kinds = st.sampled_from([Edit.APPLY, Edit.APPLY, Edit.APPLY, Edit.DELETE, Edit.LOOK])
+    return st.lists(st.tuples(kinds, FAMILIES[family]), max_size=most)
+
+
+def surviving(edits: Edits) -> list[Object]:
+    kept: dict[tuple[type, str], Object] = {}
+    for edit, item in edits:
+        if edit is Edit.APPLY:
+            kept[type(item), item.key] = item
+        elif edit is Edit.DELETE:
+            kept.pop((type(item), item.key), None)
+    return list(kept.values())
+
+
+def edited(edits: Edits) -> Cluster:
+    cluster = Cluster(VolcanoDialect())
+    for edit, item in edits:
+        if edit is Edit.APPLY:
+            cluster.apply(item)
+        elif edit is Edit.DELETE:
+            cluster.delete(item)
+        else:
+            snapshot.take(cluster)
+    return cluster
+
+
+@every_family
+@given(st.data())
+def test_edits_one_by_one_give_what_their_result_gives(family: str, data: st.DataObject) -> None:
+    edits = data.draw(edits_of(family, 20))
+    objects = data.draw(st.permutations(surviving(edits)))
+    assert canonical(edited(edits)) == canonical(Cluster.from_objects(VolcanoDialect(), objects))
+
+
+@every_family
+@given(st.data())
+def test_columns_are_sums_over_tasks_after_every_edit(family: str, data: st.DataObject) -> None:
+    cluster = Cluster(VolcanoDialect())
+    for edit, item in data.draw(edits_of(family, 10)):
+        if edit is Edit.DELETE:
+            cluster.delete(item)
+        else:
+            cluster.apply(item)
+        assert validate(cluster) == []
+        assert validate(snapshot.take(cluster)) == []
+
+
+@every_family
+@given(st.data())
+def test_deleting_everything_leaves_nothing(family: str, data: st.DataObject) -> None:
+    edits = data.draw(edits_of(family, 10))
+    cluster = edited(edits)
+    for item in surviving(edits):
+        cluster.delete(item)
+    assert validate(cluster) == []
+    assert canonical(cluster) == canonical(Cluster(VolcanoDialect()))
