@@ -1,0 +1,207 @@
+"""How the answers of several plugins become one.
+
+Each rule takes the functions that plugins registered for a point, tier by tier and in the order of the configuration, and
+gives one function. The rules are the two systems' own (Volcano's session functions, KAI's session), declared as data so
+that `points.py` can name one for each point.
+"""
+
+from collections.abc import Callable, Sequence
+from enum import IntEnum
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+Function = Callable[..., Any]
+Tiers = Sequence[Sequence[Function]]
+Rule = Callable[[Tiers, Any], Function]
+
+
+class Vote(IntEnum):
+    REJECT = -1
+    ABSTAIN = 0
+    PERMIT = 1
+
+
+def _flat(tiers: Tiers) -> list[Function]:
+    return [function for tier in tiers for function in tier]
+
+
+def order(tiers: Tiers, _: Any) -> Function:
+    """The plugins' keys one after the other; the smaller comes first, so the first difference decides."""
+    functions = _flat(tiers)
+    if len(functions) == 1:
+        only = functions[0]
+        return lambda *a: (only(*a),)
+    return lambda *a: tuple([function(*a) for function in functions])
+
+
+def all_of(tiers: Tiers, _: Any) -> Function:
+    functions = _flat(tiers)
+    return lambda *a: all(function(*a) for function in functions)
+
+
+def any_of(tiers: Tiers, _: Any) -> Function:
+    functions = _flat(tiers)
+    return lambda *a: any(function(*a) for function in functions)
+
+
+def votes(tiers: Tiers, default: Any) -> Function:
+    """A rejection ends it; otherwise the first tier at whose end somebody had permitted."""
+    present = [list(tier) for tier in tiers if tier]
+
+    def ask(*a: Any) -> bool:
+        permitted = False
+        for tier in present:
+            for function in tier:
+                vote = function(*a)
+                if vote < 0:
+                    return False
+                permitted = permitted or vote > 0
+            if permitted:
+                return True
+        return bool(default)
+
+    return ask
+
+
+def first_tier_all(tiers: Tiers, default: Any) -> Function:
+    """Everybody in the first tier that has somebody has to agree; nobody there means the default."""
+    deciding = next((list(tier) for tier in tiers if tier), None)
+    if deciding is None:
+        return lambda *a: default
+    return lambda *a: all(function(*a) for function in deciding)
+
+
+def first(tiers: Tiers, default: Any) -> Function:
+    """The first answer that is not None."""
+    functions = _flat(tiers)
+
+    def ask(*a: Any) -> Any:
+        for function in functions:
+            answer = function(*a)
+            if answer is not None:
+                return answer
+        return default
+
+    return ask
+
+
+def first_registered(tiers: Tiers, default: Any) -> Function:
+    """Only the first plugin that registered is asked."""
+    functions = _flat(tiers)
+    if functions:
+        return functions[0]
+    return default if callable(default) else lambda *a: default
+
+
+def call_all(tiers: Tiers, _: Any) -> Function:
+    functions = _flat(tiers)
+
+    def tell(*a: Any) -> None:
+        for function in functions:
+            function(*a)
+
+    return tell
+
+
+def total(tiers: Tiers, default: Any) -> Function:
+    """The sum of the answers: numbers or arrays."""
+    functions = _flat(tiers)
+    return lambda *a: reduce(lambda sum_, function: sum_ + function(*a), functions, default)
+
+
+def minimum(tiers: Tiers, _: Any) -> Function:
+    """Each plugin may lower the last argument, which is the most that could be; the least wins."""
+    functions = _flat(tiers)
+
+    def ask(*a: Any) -> Any:
+        *front, most = a
+        for function in functions:
+            most = min(most, function(*front, most))
+            if most <= 0:
+                return 0
+        return most
+
+    return ask
+
+
+def collected(tiers: Tiers, _: Any) -> Function:
+    """The plugins' lists, one behind the other."""
+    functions = _flat(tiers)
+    return lambda *a: [item for function in functions for item in function(*a)]
+
+
+def merged(tiers: Tiers, _: Any) -> Function:
+    """The plugins' mappings in one; a later plugin wins."""
+    functions = _flat(tiers)
+    return lambda *a: {key: value for function in functions for key, value in function(*a).items()}
+
+
+def union_by_tier(tiers: Tiers, _: Any) -> Function:
+    """All that a tier's plugins name; the first tier that names anything wins."""
+
+    def ask(*a: Any) -> Any:
+        for tier in tiers:
+            named = np.unique(np.concatenate([np.zeros(0, np.int64), *(function(*a) for function in tier)]))
+            if named.size:
+                return named
+        return np.zeros(0, np.int64)
+
+    return ask
+
+
+def partitions(tiers: Tiers, _: Any) -> Function:
+    """Every plugin splits each set that the plugins before it made; the given set is the last argument."""
+    functions = _flat(tiers)
+
+    def ask(*a: Any) -> list[Any]:
+        *front, whole = a
+        sets = [whole]
+        for function in functions:
+            sets = [part for one in sets for part in function(*front, one)]
+        return sets
+
+    return ask
+
+
+def victims_strict(tiers: Tiers, _: Any) -> Function:
+    """Volcano's rule to the letter: tiers are alternatives, and an intersection that ran empty starts afresh.
+
+    A plugin gets the candidates (last argument, task rows in order) and gives the ones that it allows, or None to abstain.
+    """
+
+    def ask(*a: Any) -> Any:
+        chosen = None
+        for tier in tiers:
+            for function in tier:
+                allowed = function(*a)
+                if allowed is None:
+                    continue
+                if not len(allowed):
+                    chosen = None
+                    break
+                kept = allowed if chosen is None else chosen[np.isin(chosen, allowed)]
+                chosen = kept if len(kept) else None
+            if chosen is not None:
+                return chosen
+        return np.zeros(0, np.int64)
+
+    return ask
+
+
+def victims(tiers: Tiers, _: Any) -> Function:
+    """As above, but an empty intersection stays empty, so a plugin's protection is not undone by the one behind it."""
+
+    def ask(*a: Any) -> Any:
+        for tier in tiers:
+            chosen = None
+            for function in tier:
+                allowed = function(*a)
+                if allowed is not None:
+                    chosen = np.asarray(allowed) if chosen is None else chosen[np.isin(chosen, allowed)]
+            if chosen is not None and len(chosen):
+                return chosen
+        return np.zeros(0, np.int64)
+
+    return ask

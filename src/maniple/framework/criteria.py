@@ -1,0 +1,136 @@
+"""Filters and scorers: what a plugin says about nodes, as functions over arrays.
+
+A criterion looks at `Cells`: some nodes, each with a number of tasks of the class imagined on it. The same function thus
+serves one node, all nodes, and the "1st, 2nd, 3rd task on this node" of gang fill. What it may depend on is declared:
+
+STATIC   labels, taints, volumes' zones: nothing that a session changes. Asked once per class.
+NODE     what is on that very node: resources, ports, pod count. Asked again for nodes that changed.
+CLUSTER  placements anywhere: inter-pod affinity, spread. Asked again for every task.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maniple.cluster.classes import TaskClass
+from maniple.cluster.resources import Amounts
+from maniple.cluster.snapshot import NodeState
+from maniple.framework.reasons import Verdicts
+
+Scores = NDArray[np.float64]
+NodeRows = NDArray[np.intp]
+EVERY_NODE = slice(None)
+
+
+class Dependence(IntEnum):
+    STATIC = 0
+    NODE = 1
+    CLUSTER = 2
+
+
+class Cells:
+    """Nodes (rows by name) with `extra` tasks of the class already imagined there; both broadcast together."""
+
+    __slots__ = ("class_", "extra", "nodes", "rows")
+
+    def __init__(
+        self,
+        nodes: NodeState,
+        class_: TaskClass,
+        rows: NodeRows | slice = EVERY_NODE,
+        extra: Amounts | int = 0,
+    ) -> None:
+        self.nodes = nodes
+        self.class_ = class_
+        self.rows = rows
+        self.extra = extra
+
+    def node_rows(self) -> NodeRows:
+        """The rows as numbers, also when they are all of them."""
+        return np.arange(len(self.nodes)) if isinstance(self.rows, slice) else self.rows
+
+    def allocatable(self, dimension: int) -> Amounts:
+        allocatable: Amounts = self.nodes.allocatable[dimension][self.rows]
+        return allocatable
+
+    def used(self, dimension: int) -> Amounts:
+        """Used by what is there, and by the tasks imagined there, without the task that is being looked at."""
+        used: Amounts = self.nodes.used[dimension][self.rows]
+        return used + self.extra * int(self.class_.request[dimension])
+
+    def requested(self, dimension: int) -> Amounts:
+        """The same on kube-scheduler's books, which its filters and scores read."""
+        requested: Amounts = self.nodes.requested[dimension][self.rows]
+        return requested + self.extra * int(self.class_.request[dimension])
+
+    def nonzero_cpu(self) -> Amounts:
+        cpu: Amounts = self.nodes.nonzero_cpu[self.rows]
+        return cpu + self.extra * self.class_.spec.nonzero_cpu
+
+    def nonzero_memory(self) -> Amounts:
+        memory: Amounts = self.nodes.nonzero_memory[self.rows]
+        return memory + self.extra * self.class_.spec.nonzero_memory
+
+    def pods(self) -> Amounts:
+        pods: Amounts = self.nodes.pods[self.rows]
+        return pods + self.extra
+
+
+def always(_: TaskClass) -> bool:
+    return True
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Filter:
+    """May a task of this class go there? `check` gives a verdict per cell: 0, or the number of a reason."""
+
+    name: str
+    depends: Dependence
+    check: Callable[[TaskClass, Cells], Verdicts]
+    applies: Callable[[TaskClass], bool] = always
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scorer:
+    """How good is it there? `raw` per cell, then `normalise` over the candidates, then times `weight`.
+
+    A NODE scorer has no `normalise`: its value at one node must not depend on the other candidates.
+    """
+
+    name: str
+    weight: float
+    depends: Dependence
+    raw: Callable[[TaskClass, Cells], Scores]
+    normalise: Callable[[Scores], Scores] | None = None
+    applies: Callable[[TaskClass], bool] = always
+
+    def __post_init__(self) -> None:
+        if self.normalise is not None and self.depends is Dependence.NODE:
+            raise ValueError(f"scorer {self.name}: a score of one node cannot be normalised over others")
+
+
+def per_node(
+    judge: Callable[[TaskClass, NodeState, int, int], float],
+) -> Callable[[TaskClass, Cells], Scores]:
+    """Lift a plain function of one node (class, nodes, row, tasks imagined there) to cells: ease before speed."""
+
+    def lifted(class_: TaskClass, cells: Cells) -> Scores:
+        rows, extra = np.broadcast_arrays(cells.node_rows(), cells.extra)
+        values = [
+            judge(class_, cells.nodes, int(row), int(more))
+            for row, more in zip(rows.flat, extra.flat, strict=True)
+        ]
+        return np.array(values, dtype=np.float64).reshape(rows.shape)
+
+    return lifted
+
+
+def per_node_verdict(
+    judge: Callable[[TaskClass, NodeState, int, int], int],
+) -> Callable[[TaskClass, Cells], Verdicts]:
+    """The same for a filter: the function gives 0 or the number of a reason."""
+    lifted = per_node(judge)
+    return lambda class_, cells: lifted(class_, cells).astype(np.int16)

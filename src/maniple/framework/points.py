@@ -1,0 +1,182 @@
+"""The extension points: every question that actions put to plugins, each declared once.
+
+A plugin answers a point by having a method of that name. `Hooks` is the session's side: one attribute per point, already
+combined over tiers by the rule that stands in its annotation, together with the switch that turns a plugin's answer off and
+the answer when nobody registered. Jobs, queues and tasks are row numbers; many tasks are arrays of them.
+
+Volcano's NodeOrder, NodeMap/NodeReduce and BatchNodeOrder are one point here (`scorers`), as are Predicate and
+SimulatePredicate (`filters`); SimulateAdd/RemoveTask are `on_allocate`/`on_deallocate`, since a dry run is a transaction that is
+undone, and SimulateAllocatable is `allocatable`.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, get_args, get_type_hints
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maniple.cluster.classes import TaskClass
+from maniple.framework import combine
+from maniple.framework.combine import Rule, Vote
+from maniple.framework.criteria import Filter, NodeRows, Scorer, Scores
+from maniple.framework.reasons import Reason
+
+Key = tuple[Any, ...]
+TaskRows = NDArray[np.int64]
+Column = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Tasks of one class and one job that took, or gave back, what they ask for on the nodes named beside them."""
+
+    class_: TaskClass
+    job: int
+    rows: TaskRows
+    nodes: NodeRows
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A rule of combination; the switch that gates a plugin's answer (None: not gated); the answer of nobody."""
+
+    rule: Rule
+    switch: str | None = None
+    default: Any = None
+    strict_rule: Rule | None = None  # with `compat: strict`
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """KAI's answer to a capacity question."""
+
+    schedulable: bool = True
+    reason: str = ""
+    message: str = ""
+    details: Mapping[str, Any] | None = None
+
+
+def _given(domain: Any) -> list[list[Any]]:
+    return [[domain]]
+
+
+class Hooks:
+    """All points, combined for one session."""
+
+    # order: the smaller key first
+    job_order: Annotated[Callable[[int], Key], Point(combine.order, "enableJobOrder")]
+    queue_order: Annotated[Callable[[int], Key], Point(combine.order, "enableQueueOrder")]
+    sub_job_order: Annotated[Callable[[int], Key], Point(combine.order, "enabledSubJobOrder")]
+    task_order: Annotated[Callable[[TaskRows], tuple[Column, ...]], Point(combine.order, "enableTaskOrder")]
+    cluster_order: Annotated[Callable[[str], Key], Point(combine.order, "enabledClusterOrder")]
+    victim_queue_order: Annotated[Callable[[int, int], Key], Point(combine.order)]
+    pod_set_order: Annotated[Callable[[int], Key], Point(combine.order)]
+    sub_group_order: Annotated[Callable[[int], Key], Point(combine.order)]
+
+    # is a job valid, ready, pipelined, starving; may it enter, go on, take
+    job_valid: Annotated[Callable[[int], str | None], Point(combine.first)]
+    job_ready: Annotated[Callable[[int], bool], Point(combine.all_of, "enableJobReady")]
+    job_pipelined: Annotated[Callable[[int], bool], Point(combine.votes, "enableJobPipelined", True)]
+    job_starving: Annotated[Callable[[int], bool], Point(combine.first_tier_all, "enableJobStarving", False)]
+    sub_job_ready: Annotated[Callable[[int], bool], Point(combine.all_of, "enabledSubJobReady")]
+    sub_job_pipelined: Annotated[Callable[[int], bool], Point(combine.votes, "enabledSubJobPipelined", True)]
+    job_enqueueable: Annotated[Callable[[int], bool], Point(combine.votes, "enableJobEnqueued", True)]
+    job_enqueued: Annotated[Callable[[int], None], Point(combine.call_all, "enableJobEnqueued")]
+    overused: Annotated[Callable[[int], bool], Point(combine.any_of, "enabledOverused")]
+    # queue, class, how many in a row are wanted -> how many are allowed
+    allocatable: Annotated[Callable[[int, TaskClass, int], int], Point(combine.minimum, "enabledAllocatable")]
+    preemptive: Annotated[Callable[[int, TaskRows], bool], Point(combine.all_of, "enablePreemptive")]
+    # tasks of this role that the job lacks for certain before `job_ready` could become true: lets a gang be placed at once
+    shortfall: Annotated[Callable[[int, int, int], int], Point(combine.minimum)]
+
+    # nodes
+    pre_predicate: Annotated[Callable[[TaskClass], Reason | None], Point(combine.first, "enablePredicate")]
+    filters: Annotated[Callable[[], list[Filter]], Point(combine.collected, "enablePredicate")]
+    scorers: Annotated[Callable[[], list[Scorer]], Point(combine.collected, "enableNodeOrder")]
+    best_node: Annotated[
+        Callable[[TaskClass, NodeRows, Scores], int | None], Point(combine.first, "enableBestNode")
+    ]
+    reserved_nodes: Annotated[Callable[[], None], Point(combine.call_all, "enableReservedNodes")]
+    target_job: Annotated[
+        Callable[[Sequence[int]], int | None], Point(combine.first_registered, "enableTargetJob")
+    ]
+    node_pre_order: Annotated[Callable[[TaskClass, NodeRows], None], Point(combine.call_all)]
+    gpu_order: Annotated[Callable[[TaskClass, int, str], float], Point(combine.total, default=0.0)]
+
+    # domains
+    hyper_node_order: Annotated[
+        Callable[[int, NDArray[np.int64]], Scores], Point(combine.total, "enabledHyperNodeOrder", 0.0)
+    ]
+    hyper_node_gradient_for_job: Annotated[
+        Callable[..., list[list[int]]], Point(combine.first_registered, "enabledHyperNodeGradient", _given)
+    ]
+    hyper_node_gradient_for_sub_job: Annotated[
+        Callable[..., list[list[int]]], Point(combine.first_registered, "enabledHyperNodeGradient", _given)
+    ]
+    subset_nodes: Annotated[Callable[..., list[NodeRows]], Point(combine.partitions)]
+
+    # victims: who asks, candidates in order -> the allowed ones
+    preemptable: Annotated[
+        Callable[[int, TaskRows], TaskRows],
+        Point(combine.victims, "enablePreemptable", strict_rule=combine.victims_strict),
+    ]
+    reclaimable: Annotated[
+        Callable[[int, TaskRows], TaskRows],
+        Point(combine.victims, "enableReclaimable", strict_rule=combine.victims_strict),
+    ]
+    unified_evictable: Annotated[
+        Callable[[int, TaskRows], TaskRows], Point(combine.victims, strict_rule=combine.victims_strict)
+    ]
+    victim_tasks: Annotated[Callable[[TaskRows], TaskRows], Point(combine.union_by_tier, "enabledVictim")]
+    can_reclaim_resources: Annotated[Callable[[int], bool], Point(combine.first_registered, default=False)]
+    reclaim_victim_filter: Annotated[Callable[[int, int], bool], Point(combine.all_of)]
+    preempt_victim_filter: Annotated[Callable[[int, int], bool], Point(combine.all_of)]
+    reclaim_scenario_validator: Annotated[Callable[[Any], bool], Point(combine.all_of)]
+    preempt_scenario_validator: Annotated[Callable[[Any], bool], Point(combine.all_of)]
+
+    # KAI's capacity questions and queue amounts
+    is_job_over_capacity: Annotated[
+        Callable[[int], Capacity], Point(combine.first_registered, default=Capacity())
+    ]
+    is_non_preemptible_job_over_queue_quota: Annotated[
+        Callable[[int], Capacity], Point(combine.first_registered, default=Capacity())
+    ]
+    is_task_allocation_on_node_over_capacity: Annotated[
+        Callable[[int, int], Capacity], Point(combine.first_registered, default=Capacity())
+    ]
+    queue_allocated: Annotated[Callable[[int], Any], Point(combine.first_registered)]
+    queue_deserved: Annotated[Callable[[int], Any], Point(combine.first_registered)]
+    queue_fair_share: Annotated[Callable[[int], Any], Point(combine.first_registered)]
+
+    # notices
+    on_allocate: Annotated[Callable[[Event], None], Point(combine.call_all)]
+    on_deallocate: Annotated[Callable[[Event], None], Point(combine.call_all)]
+    on_job_solution_start: Annotated[Callable[[], None], Point(combine.call_all)]
+    pre_job_allocation: Annotated[Callable[[int], None], Point(combine.call_all)]
+    bind_request_mutate: Annotated[Callable[[int, int], dict[str, str]], Point(combine.merged)]
+    http_handlers: Annotated[Callable[[], dict[str, Callable[..., Any]]], Point(combine.merged)]
+    on_close: Annotated[Callable[[], None], Point(combine.call_all)]
+
+    def __init__(
+        self, registered: Mapping[str, Sequence[Sequence[Callable[..., Any]]]], *, strict: bool = False
+    ) -> None:
+        self.answered = frozenset(name for name, tiers in registered.items() if any(tiers))
+        for name, point in POINTS.items():
+            rule = point.strict_rule if strict and point.strict_rule else point.rule
+            setattr(self, name, rule(registered.get(name, ()), point.default))
+
+
+def _declared() -> dict[str, Point]:
+    hints = get_type_hints(Hooks, include_extras=True)
+    return {
+        name: extra
+        for name, hint in hints.items()
+        for extra in get_args(hint)[1:]
+        if isinstance(extra, Point)
+    }
+
+
+POINTS: dict[str, Point] = _declared()
+
+__all__ = ["POINTS", "Capacity", "Event", "Hooks", "Point", "Vote"]

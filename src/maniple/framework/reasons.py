@@ -1,0 +1,78 @@
+"""Reasons: why a node, a task or a job was refused, as numbers in columns and as words for people.
+
+A verdict column holds 0 for "yes" or the number of a reason. A reason also says whether evicting pods could change it
+(`Code.UNSCHEDULABLE`) or not (`Code.UNRESOLVABLE`): allocation refuses on both, eviction only on the latter.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+from numpy.typing import NDArray
+
+Verdicts = NDArray[np.int16]
+FITS = 0
+
+
+class Code(Enum):
+    UNSCHEDULABLE = "Unschedulable"
+    UNRESOLVABLE = "UnschedulableAndUnresolvable"
+    ERROR = "Error"
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    text: str
+    code: Code = Code.UNSCHEDULABLE
+
+
+class ReasonTable:
+    """Reasons by number. Number 0 is "fits"."""
+
+    def __init__(self) -> None:
+        self.reasons: list[Reason] = [Reason("fits")]
+        self._numbers: dict[Reason, int] = {}
+
+    def number(self, text: str, code: Code = Code.UNSCHEDULABLE) -> int:
+        reason = Reason(text, code)
+        number = self._numbers.get(reason)
+        if number is None:
+            number = self._numbers[reason] = len(self.reasons)
+            self.reasons.append(reason)
+        return number
+
+    def lasting(self) -> NDArray[np.bool_]:
+        """By number: true where no eviction can help."""
+        return np.array([False, *(r.code is not Code.UNSCHEDULABLE for r in self.reasons[1:])])
+
+    def merge(self, earlier: Verdicts, later: Verdicts) -> Verdicts:
+        """The verdicts of two filters: the first refusal stays, but a lasting one outweighs a passing one."""
+        merged = np.where(earlier == FITS, later, earlier)
+        lasting = self.lasting()
+        outweighed = lasting[later] & ~lasting[merged]
+        return np.where(outweighed, later, merged).astype(np.int16)
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """How many nodes refused for each reason."""
+
+    nodes: int
+    counts: tuple[tuple[str, int], ...]
+
+    def __str__(self) -> str:
+        if not self.counts:
+            return f"0/{self.nodes} nodes are available"
+        parts = sorted(f"{count} {text}" for text, count in self.counts)
+        return f"0/{self.nodes} nodes are unavailable: {', '.join(parts)}"
+
+
+def histogram(table: ReasonTable, verdicts: Verdicts) -> Histogram:
+    numbers = np.bincount(verdicts, minlength=len(table.reasons))
+    counts = ((table.reasons[n].text, int(numbers[n])) for n in np.flatnonzero(numbers).tolist() if n != FITS)
+    return Histogram(len(verdicts), tuple(counts))
+
+
+def joined(reasons: Iterable[str]) -> str:
+    return "; ".join(dict.fromkeys(reasons))

@@ -1,0 +1,202 @@
+"""A session: one cycle's view of the cluster, and the questions and records that belong to it.
+
+It opens on a snapshot, asks plugins through `hooks`, is changed only by transactions, and ends as a list of effects and a
+record of refusals. Rows are numbers; `task_key`, `job_key`, `queue_name`, `node_name` give the names.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maniple.cluster.facts import JobFacts
+from maniple.cluster.resources import Amounts
+from maniple.cluster.snapshot import Snapshot
+from maniple.cluster.statuses import VALID, Status
+from maniple.framework.configuration import Configuration, PluginOption
+from maniple.framework.points import POINTS, Hooks, TaskRows
+from maniple.framework.reasons import Histogram, ReasonTable
+
+_VALID = np.flatnonzero(VALID)
+
+
+class Plugin(Protocol):
+    """A policy: made for one session from its arguments, asked through the methods named after extension points."""
+
+    name: str
+
+
+PluginMaker = Callable[["Session", Mapping[str, Any]], Plugin]
+
+
+class Refusals:
+    """Why tasks and jobs were not served, as recorded while deciding. The first cause of a task stays."""
+
+    def __init__(self) -> None:
+        self._tasks: list[tuple[TaskRows, Histogram | str]] = []
+        self.jobs: dict[int, list[str]] = {}
+        self.roles: dict[int, set[int]] = {}  # job -> roles of which a task found no node
+
+    def of_tasks(
+        self, job: int, role: int, rows: TaskRows, cause: Histogram | str, *, failed: bool = True
+    ) -> None:
+        """`failed`: no node was found, so that the job's other tasks of the role need not be tried."""
+        self._tasks.append((rows, cause))
+        if failed:
+            self.roles.setdefault(job, set()).add(role)
+
+    def of_job(self, job: int, cause: str) -> None:
+        causes = self.jobs.setdefault(job, [])
+        if cause not in causes:
+            causes.append(cause)
+
+    def by_task(self) -> dict[int, Histogram | str]:
+        found: dict[int, Histogram | str] = {}
+        for rows, cause in self._tasks:
+            for row in rows.tolist():
+                found.setdefault(row, cause)
+        return found
+
+
+class Session:
+    """One cycle. Built by `Session.open`; `transaction.py` is the only writer of its state."""
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        configuration: Configuration,
+        *,
+        actions: tuple[str, ...],
+        now: datetime | None,
+        options: Mapping[str, Any],
+    ) -> None:
+        self.cluster = snapshot.cluster
+        self.resources = snapshot.resources
+        self.nodes = snapshot.nodes
+        self.tasks = snapshot.tasks
+        self.jobs = snapshot.jobs
+        self.queues = snapshot.cluster.queues
+        self.domains = snapshot.domains
+        self.classes = snapshot.classes
+        self.configuration = configuration
+        self.strict = configuration.compat == "strict"
+        self.actions = actions
+        self.now = now
+        self.options = options
+        self.total: Amounts = self.nodes.allocatable.sum(axis=1)
+        # Reasons are numbered for as long as the node facts live, since verdicts are remembered with them.
+        self.reasons: ReasonTable = self.nodes.facts.memory.setdefault(ReasonTable, ReasonTable())  # type: ignore[assignment]
+        self.refusals = Refusals()
+        self.warnings: list[str] = []
+        self.phases: dict[int, str] = {}
+        self.conditions: dict[int, list[dict[str, str]]] = {}
+        self.bound: list[tuple[TaskRows, NDArray[np.intp]]] = []
+        self.evicted: list[tuple[int, str]] = []
+        # Something is being released or waited for, so that idle now and idle soon differ.
+        self.flowing = bool(self.nodes.releasing.any() or self.nodes.pipelined.any())
+        self.changes: list[NDArray[np.intp]] = []  # node rows, in the order in which they changed
+        self.plugins: list[tuple[PluginOption, Plugin]] = []
+        self.shared: dict[type, Any] = {}  # what several plugins keep together, by its type
+        self._by_job: tuple[TaskRows, NDArray[np.int32]] | None = None
+        self._job_ties: dict[int, tuple[float, str, str]] = {}
+        self.counts_shortfall = False
+        self.hooks = Hooks({})
+
+    def use(self, tiers: Iterable[Iterable[tuple[PluginOption, Plugin]]]) -> None:
+        """Register the plugins' answers, tier by tier."""
+        registered: dict[str, list[list[Callable[..., Any]]]] = {name: [] for name in POINTS}
+        for tier in tiers:
+            for lists in registered.values():
+                lists.append([])
+            for option, plugin in tier:
+                self.plugins.append((option, plugin))
+                for name, point in POINTS.items():
+                    answer = getattr(plugin, name, None)
+                    if answer is not None and (point.switch is None or option.enabled(point.switch)):
+                        registered[name][-1].append(answer)
+        self.hooks = Hooks(registered, strict=self.strict)
+        # A gang may be placed at once only if everybody with a say in "ready" can tell how much is missing.
+        self.counts_shortfall = all(
+            hasattr(plugin, "shortfall")
+            for option, plugin in self.plugins
+            if hasattr(plugin, "job_ready") and option.enabled("enableJobReady")
+        ) and any(hasattr(p, "job_ready") and o.enabled("enableJobReady") for o, p in self.plugins)
+
+    # -- names ----------------------------------------------------------------------------------------------------
+
+    def task_key(self, row: int) -> str:
+        return self.cluster.tasks.keys[row]
+
+    def job_key(self, row: int) -> str:
+        return self.cluster.jobs.keys[row]
+
+    def queue_name(self, row: int) -> str:
+        return self.cluster.queues.keys[row]
+
+    def node_name(self, row: int) -> str:
+        return self.nodes.facts.names[row]
+
+    # -- jobs -----------------------------------------------------------------------------------------------------
+
+    def job_facts(self, job: int) -> JobFacts:
+        return self.cluster.jobs.facts[job]
+
+    def phase(self, job: int) -> str:
+        """The phase as of now in this session."""
+        return self.phases.get(job) or self.job_facts(job).phase
+
+    def is_waiting(self, job: int) -> bool:
+        """Not admitted yet."""
+        return self.phase(job) in ("", "Pending")
+
+    def ready(self, job: int) -> int:
+        """Tasks that count towards the minimum."""
+        return int(self.jobs.ready[job])
+
+    def pipelined(self, job: int) -> int:
+        return int(self.jobs.counts[Status.PIPELINED, job])
+
+    def valid(self, job: int) -> int:
+        """Tasks that are there or could be."""
+        return int(self.jobs.counts[_VALID, job].sum())
+
+    def task_count(self, job: int) -> int:
+        return int(self.jobs.counts[:, job].sum())
+
+    def tasks_of(self, job: int) -> TaskRows:
+        if self._by_job is None:
+            order = np.argsort(self.tasks.job, kind="stable")
+            self._by_job = order, self.tasks.job[order]
+        order, jobs = self._by_job
+        start, stop = np.searchsorted(jobs, [job, job + 1])
+        return order[start:stop]
+
+    def job_key_order(self, job: int) -> tuple[Any, ...]:
+        """The order of jobs: plugins first, then the older, then the unique id."""
+        last = self._job_ties.get(job)
+        if last is None:
+            uid = self.cluster.jobs.objects[job].metadata.uid
+            last = self._job_ties[job] = (float(self.jobs.created[job]), uid, self.job_key(job))
+        return (*self.hooks.job_order(job), *last)
+
+    def queue_key_order(self, queue: int) -> tuple[Any, ...]:
+        meta = self.queues.objects[queue].metadata
+        return (*self.hooks.queue_order(queue), self.queues.created[queue], meta.uid, meta.name)
+
+    def in_task_order(self, rows: TaskRows) -> TaskRows:
+        """Tasks job by job, inside a job in task order: plugins, number in the name, age, unique id."""
+        tasks = self.tasks
+        jobs = tasks.job[rows]
+        numbered = tasks.index[rows]
+        # Numbers decide only in jobs where every task carries one: otherwise the order would not be transitive.
+        unnumbered = np.unique(jobs[numbered < 0])
+        numbered = np.where(np.isin(jobs, unnumbered), 0, numbered) if unnumbered.size else numbered
+        keys = (tasks.rank[rows], tasks.created[rows], numbered, *reversed(self.hooks.task_order(rows)), jobs)
+        return rows[np.lexsort(keys)]
+
+    def report(self, warning: str) -> None:
+        """Something is not as the user may expect; told once."""
+        if warning not in self.warnings:
+            self.warnings.append(warning)

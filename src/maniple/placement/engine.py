@@ -1,0 +1,254 @@
+"""Placement: the face that actions see.
+
+`fill` proposes nodes for up to k tasks of a class, `place` carries a proposal out in a transaction. A proposal covers as many
+tasks as can be decided at once and exactly; callers ask again for the rest. Node shards split the nodes into four buckets that
+are tried in order: idle and own, idle and another's, idle later and own, idle later and another's.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maniple.cluster.classes import TaskClass
+from maniple.cluster.resources import Amounts
+from maniple.framework.criteria import Cells, NodeRows, Scores
+from maniple.framework.points import TaskRows
+from maniple.framework.reasons import FITS, Code, Histogram, Verdicts, histogram
+from maniple.framework.session import Session
+from maniple.framework.transaction import Transaction
+from maniple.objects.volcano import NodeShard
+from maniple.placement.column import NOWHERE, ClassColumn
+from maniple.placement.criteria import criteria_of
+from maniple.placement.fill import fill
+
+Mask = NDArray[np.bool_]
+_FARTHEST = 4096  # tasks to look ahead at most
+OUTSIDE_SHARD = "node isn't in scheduler node shard"
+
+
+@dataclass(slots=True, eq=False)
+class Lookahead:
+    """Nodes for the next tasks of a class, good for as long as nobody else touches a node."""
+
+    column: ClassColumn
+    nodes: NodeRows
+    later: bool  # on resources that are being released
+    stamp: int  # length of the change log when this was true
+    taken: int = 0
+
+    def __len__(self) -> int:
+        return len(self.nodes) - self.taken
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Proposal:
+    """Nodes for the next tasks of a class: on idle resources, or (`later`) on ones that are being released."""
+
+    source: Lookahead
+    nodes: NodeRows
+
+    @property
+    def later(self) -> bool:
+        return self.source.later
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+
+class Placement:
+    """Where tasks can go in one session."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._filters = session.hooks.filters()
+        self._scorers = session.hooks.scorers()
+        self._columns: dict[int, ClassColumn] = {}
+        self._ahead: dict[int, Lookahead] = {}
+        self._histograms: dict[int, tuple[int, Histogram]] = {}
+        self._own, self._barred = _shard(session)
+
+    def column(self, class_: TaskClass) -> ClassColumn:
+        """The class's column, up to date."""
+        column = self._columns.get(class_.number)
+        if column is None:
+            criteria = criteria_of(self._session, class_, self._filters, self._scorers)
+            if self._barred is not None:
+                np.copyto(criteria.verdict, self._barred, where=self._barred != FITS)
+            column = self._columns[class_.number] = ClassColumn(self._session, class_, criteria)
+        column.refresh()
+        return column
+
+    # -- proposing ------------------------------------------------------------------------------------------------
+
+    def fill(self, class_: TaskClass, count: int, within: Mask | None = None) -> Proposal | None:
+        """Nodes for as many of the next `count` tasks as can be decided now; None when there is no place for one."""
+        ahead = self._ahead.get(class_.number) if within is None else None
+        if ahead is None or not len(ahead) or ahead.stamp != len(self._session.changes):
+            ahead = self._look_ahead(class_, count, within)
+            if ahead is None:
+                return None
+        return Proposal(ahead, ahead.nodes[ahead.taken : ahead.taken + count])
+
+    def _look_ahead(self, class_: TaskClass, count: int, within: Mask | None) -> Lookahead | None:
+        """Decide the next tasks. More than asked for, once it shows that gangs of this class follow one another."""
+        column = self.column(class_)
+        spent = self._ahead.pop(class_.number, None)
+        wanted = count
+        if within is None and spent is not None and not len(spent):
+            wanted = max(count, min(2 * len(spent.nodes), _FARTHEST))
+        for later, slots, shard in self._buckets(column):
+            mask = shard if within is None else within if shard is None else within & shard
+            nodes = self._fill_bucket(column, wanted, slots, mask, later)
+            if len(nodes):
+                ahead = Lookahead(column, nodes, later, len(self._session.changes))
+                if within is None:
+                    self._ahead[class_.number] = ahead
+                return ahead
+        return None
+
+    def _buckets(self, column: ClassColumn) -> Iterator[tuple[bool, Amounts, Mask | None]]:
+        shards: tuple[Mask | None, ...] = (None,) if self._own is None else (self._own, ~self._own)
+        for shard in shards:
+            yield False, column.slots, shard
+        if self._session.flowing:
+            for shard in shards:
+                yield True, column.later, shard
+
+    def _fill_bucket(
+        self, column: ClassColumn, count: int, slots: Amounts, mask: Mask | None, later: bool
+    ) -> NodeRows:
+        scores = np.where(slots > 0, column.worth, NOWHERE) if later else column.score
+        if mask is not None:
+            scores = np.where(mask, scores, NOWHERE)
+        criteria = column.criteria
+        if not criteria.coupled and not criteria.relative:
+            return self._choose(column, scores, slots, count, None)[0]
+        candidates = np.flatnonzero(scores > NOWHERE)
+        if criteria.coupled:
+            count = 1
+            candidates = self._admitted(column, candidates)
+        if not len(candidates):
+            return candidates
+        shift = self._relative(column, candidates)
+        total = np.full(len(scores), NOWHERE)
+        total[candidates] = scores[candidates] + shift[candidates]
+        nodes, exhausted = self._choose(column, total, slots, count, shift)
+        return _trimmed(column, nodes, exhausted, candidates)
+
+    def _choose(
+        self, column: ClassColumn, scores: Scores, slots: Amounts, count: int, shift: Scores | None
+    ) -> tuple[NodeRows, Mask]:
+        if "best_node" in self._session.hooks.answered:
+            rows = np.flatnonzero(scores > NOWHERE)
+            picked = self._session.hooks.best_node(column.class_, rows, scores[rows]) if len(rows) else None
+            if picked is not None:
+                only = np.full(len(scores), NOWHERE)
+                only[picked] = scores[picked]
+                return fill(column, only, slots, 1, shift)
+            count = 1  # whoever chooses nodes is asked for every task
+        return fill(column, scores, slots, count, shift)
+
+    def _admitted(self, column: ClassColumn, candidates: NodeRows) -> NodeRows:
+        """Candidates that the filters over the whole cluster let through."""
+        for one in column.criteria.cluster_filters:
+            if len(candidates):
+                cells = Cells(column.nodes, column.class_, candidates)
+                candidates = candidates[one.check(column.class_, cells) == FITS]
+        return candidates
+
+    def _relative(self, column: ClassColumn, candidates: NodeRows) -> Scores:
+        """Scores that hold only among these candidates, over all nodes (zero elsewhere)."""
+        sums = np.zeros(len(candidates))
+        for static in column.criteria.relative:
+            assert static.scorer.normalise is not None  # that is what makes it relative
+            sums += static.scorer.weight * static.scorer.normalise(static.raw[candidates])
+        for scorer in column.criteria.cluster_scorers:
+            raw = scorer.raw(column.class_, Cells(column.nodes, column.class_, candidates))
+            sums += scorer.weight * (raw if scorer.normalise is None else scorer.normalise(raw))
+        spread = np.zeros(len(column.nodes))
+        spread[candidates] = sums
+        return spread
+
+    # -- carrying out ---------------------------------------------------------------------------------------------
+
+    def place(self, transaction: Transaction, rows: TaskRows, proposal: Proposal) -> None:
+        """Put tasks of the proposal's class onto its nodes, the i-th task onto the i-th node."""
+        source, changes = proposal.source, self._session.changes
+        current = source.stamp == len(changes)
+        if proposal.later:
+            transaction.pipeline(rows, proposal.nodes)
+        else:
+            transaction.allocate(rows, proposal.nodes)
+        if current and len(changes) == source.stamp + 1:
+            # The only change is the one that was foreseen, so what else was foreseen still holds.
+            source.stamp += 1
+            source.taken += len(rows)
+
+    # -- explaining -----------------------------------------------------------------------------------------------
+
+    def verdicts(self, class_: TaskClass, *, resources: bool = True) -> Verdicts:
+        """Why each node refuses the next task of a class; 0 where none does."""
+        column = self.column(class_)
+        criteria, reasons = column.criteria, self._session.reasons
+        verdict = criteria.verdict
+        cells = Cells(column.nodes, class_)
+        for one in (*criteria.node_filters, *criteria.cluster_filters):
+            verdict = reasons.merge(verdict, one.check(class_, cells))
+        if resources and not class_.best_effort:
+            lacking = self._lacking(class_)
+            verdict = np.where(lacking != FITS, lacking, verdict)
+        return verdict
+
+    def histogram(self, class_: TaskClass) -> Histogram:
+        """The verdicts counted; remembered until a node changes."""
+        stamp = len(self._session.changes)
+        known = self._histograms.get(class_.number)
+        if known is None or known[0] != stamp:
+            known = (stamp, histogram(self._session.reasons, self.verdicts(class_)))
+            self._histograms[class_.number] = known
+        return known[1]
+
+    def _lacking(self, class_: TaskClass) -> Verdicts:
+        """The first resource that a node will not have enough of, even when all is released that is under way."""
+        free = self._session.nodes.future_idle()
+        verdict = np.zeros(free.shape[1], dtype=np.int16)
+        for dimension, name in enumerate(self._session.resources.names):
+            asked = int(class_.request[dimension])
+            if asked > 0 or name in ("cpu", "memory"):
+                number = self._session.reasons.number(f"Insufficient {name}")
+                verdict[(verdict == FITS) & (free[dimension] < asked)] = number
+        return verdict
+
+
+def _shard(session: Session) -> tuple[Mask | None, Verdicts | None]:
+    """Our own nodes when another shard's are second choice (soft), and the verdicts when they are none (hard)."""
+    shard = session.options.get("shard")
+    if not shard or shard.get("mode", "none") == "none":
+        return None, None
+    index = session.nodes.facts.index
+    named = shard["nodes"] if "nodes" in shard else _usable_nodes(session, shard.get("name", ""))
+    own = np.zeros(len(session.nodes), dtype=np.bool_)
+    own[[index[name] for name in named if name in index]] = True
+    if shard["mode"] == "soft":
+        return own, None
+    number = session.reasons.number(OUTSIDE_SHARD, Code.ERROR)
+    return None, np.where(own, FITS, number).astype(np.int16)
+
+
+def _usable_nodes(session: Session, name: str) -> set[str]:
+    """What a shard wants, without what other shards still use."""
+    shards = session.cluster.all(NodeShard)
+    wanted = set(shards[name].spec.nodes_desired) if name in shards else set()
+    return wanted.difference(*(one.status.nodes_in_use for key, one in shards.items() if key != name))
+
+
+def _trimmed(column: ClassColumn, nodes: NodeRows, exhausted: Mask, candidates: NodeRows) -> NodeRows:
+    """The sequence up to where a candidate drops out that others are measured against."""
+    extreme = np.zeros(len(column.nodes), dtype=np.bool_)
+    for static in column.criteria.relative:
+        raw = static.raw[candidates]
+        extreme[candidates[(raw == raw.max()) | (raw == raw.min())]] = True
+    leaving = np.flatnonzero(exhausted & extreme[nodes])
+    return nodes[: leaving[0] + 1] if len(leaving) else nodes

@@ -1,0 +1,61 @@
+"""Gang fill: the greedy placement of k equal tasks in one step.
+
+Placing one by one takes, each time, the best node (the first by name among equals), and then only that node's score changes. So at
+most the k best nodes can ever be used; score each of them for its 1st, 2nd, ... task as one matrix. A task becomes available
+when those before it on its node are placed, so its turn comes by the lowest score on the way to it: sort all cells by that
+running minimum, equal ones by node and then by depth, and the first k are the greedy sequence. `tests/placement` proves the equality.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maniple.cluster.resources import Amounts
+from maniple.framework.criteria import Cells, NodeRows, Scores
+from maniple.placement.column import NOWHERE, ClassColumn
+
+
+def best(scores: Scores, count: int) -> NodeRows:
+    """Rows of the `count` highest scores, fewer if there are not as many; by row, ties won by the lower row."""
+    size = len(scores)
+    if count < size:
+        # the lowest score that is still among the best
+        least = np.partition(scores, size - count)[size - count]
+        if least > NOWHERE:
+            above = scores > least
+            level = np.flatnonzero(scores == least)[: count - int(np.count_nonzero(above))]
+            above[level] = True
+            return np.flatnonzero(above)
+    return np.flatnonzero(scores > NOWHERE)
+
+
+def fill(
+    column: ClassColumn, scores: Scores, slots: Amounts, count: int, shift: Scores | None = None
+) -> tuple[NodeRows, NDArray[np.bool_]]:
+    """Nodes for up to `count` consecutive tasks, and which of these tasks was the last that its node could take.
+
+    `scores` is of the next task on each node, NOWHERE for nodes that are no candidates; `slots` is how many fit there; `shift` is
+    what the scores hold on top of the column's own worth.
+    """
+    if count == 1:
+        row = int(scores.argmax())
+        rows = np.array([row] if scores[row] > NOWHERE else [], dtype=np.intp)
+    else:
+        rows = best(scores, count)
+    if not len(rows):
+        return rows, np.zeros(0, dtype=np.bool_)
+    room = slots[rows]
+    depth = min(count, int(room.max())) + 1  # one more, to know whether anything fits after the last
+    extra = np.arange(depth)
+    cells = Cells(column.nodes, column.class_, rows[:, None], extra)
+    possible = extra < room[:, None]
+    if column.criteria.node_filters:
+        possible &= column.fits(cells)
+    worth = column.value(cells)
+    value = worth if shift is None else worth + shift[rows][:, None]
+    reach = np.minimum.accumulate(np.where(possible, value, NOWHERE), axis=1)
+    order = np.argsort(-reach, axis=None, kind="stable")[:count]
+    chosen, depths = order // depth, order % depth
+    placed = reach[chosen, depths] > NOWHERE
+    chosen, depths = chosen[placed], depths[placed]
+    exhausted = ~possible[chosen, np.minimum(depths + 1, depth - 1)]
+    return rows[chosen], exhausted
