@@ -1,0 +1,33 @@
+"""enqueue: which waiting jobs are admitted, so that their pods may be created and scheduled.
+
+One job per turn of its queue. A job that states no minimum resources is admitted unasked; for the others plugins vote. A refused job
+is not asked again in this cycle and does not hold back those behind it.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from maniple.actions.turns import JobTurns
+from maniple.framework.session import Session
+from maniple.placement.engine import Placement
+
+
+class Enqueue:
+    name = "enqueue"
+
+    def __init__(self, arguments: Mapping[str, Any]) -> None:
+        pass  # takes none
+
+    def run(self, session: Session, placement: Placement) -> None:
+        waiting = [job for job in session.jobs.rows.tolist() if session.is_waiting(job)]
+        turns = JobTurns(session, waiting)
+        while (queue := turns.next_queue()) is not None:
+            job = turns.next_job(queue)
+            if job is None:
+                continue
+            if session.job_facts(job).min_resources is None or session.hooks.job_enqueueable(job):
+                session.hooks.job_enqueued(job)
+                session.phases[job] = "Inqueue"
+            elif job not in session.refusals.jobs:
+                session.refusals.of_job(job, "not admitted yet: a plugin voted against it")
+            turns.return_queue(queue)

@@ -1,0 +1,46 @@
+"""Whose turn it is: queues by queue order, and inside a queue jobs by job order.
+
+Keys are taken when a row is pushed. A queue is pushed back after each of its turns, a job when it has tasks left, so an order
+that follows shares is always that of the moment.
+"""
+
+from collections.abc import Iterable
+from heapq import heapify, heappop, heappush
+from typing import Any
+
+from maniple.framework.session import Session
+
+
+class JobTurns:
+    """Queues with jobs waiting for a turn."""
+
+    def __init__(self, session: Session, jobs: Iterable[int], queues: Iterable[int] = ()) -> None:
+        """`queues` may name ones that take part although none of the jobs is theirs."""
+        self._session = session
+        self._jobs: dict[int, list[tuple[tuple[Any, ...], int]]] = {queue: [] for queue in queues}
+        queue_of = session.jobs.queue
+        for job in jobs:
+            self._jobs.setdefault(int(queue_of[job]), []).append((session.job_key_order(job), job))
+        for heap in self._jobs.values():
+            heapify(heap)
+        self._queues = [(session.queue_key_order(queue), queue) for queue in self._jobs]
+        heapify(self._queues)
+
+    def next_queue(self) -> int | None:
+        """The best queue, taken out; `return_queue` gives it another turn."""
+        return heappop(self._queues)[1] if self._queues else None
+
+    def return_queue(self, queue: int) -> None:
+        heappush(self._queues, (self._session.queue_key_order(queue), queue))
+
+    def next_job(self, queue: int) -> int | None:
+        """The queue's best job, taken out; `return_job` gives it another turn."""
+        heap = self._jobs[queue]
+        return heappop(heap)[1] if heap else None
+
+    def return_job(self, job: int) -> None:
+        heappush(self._jobs[int(self._session.jobs.queue[job])], (self._session.job_key_order(job), job))
+
+    def left(self, queue: int) -> list[int]:
+        """Jobs of a queue that have not had their turn."""
+        return [job for _, job in self._jobs[queue]]

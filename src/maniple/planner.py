@@ -1,0 +1,127 @@
+"""The planner: objects and a configuration in, a plan out. The pure core ends here.
+
+`plan` is the library's front door. `Planner` is the same in steps, for those who keep a cluster and plan it again and again (the
+live scheduler, the simulator) or who measure the steps. No clock is read here: time comes in as `now`, and a clock for measuring as an
+argument.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from maniple.cluster import check, snapshot
+from maniple.cluster.cluster import Cluster
+from maniple.framework.configuration import Configuration, ConfigurationError
+from maniple.framework.outcome import JobOutcome, NodeOutcome, Plan, QueueOutcome, TaskOutcome
+from maniple.framework.session import Session
+from maniple.objects.load import Problem, load_all
+from maniple.placement.engine import Placement
+from maniple.profiles.catalogue import PROFILES
+
+Conf = str | Mapping[str, Any] | None
+Clock = Callable[[], float]
+
+__all__ = ["JobOutcome", "NodeOutcome", "Plan", "Planner", "QueueOutcome", "TaskOutcome", "plan"]
+
+
+def plan(
+    objects: Iterable[Any],
+    conf: Conf = None,
+    profile: str = "volcano",
+    actions: list[str] | None = None,
+    now: datetime | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Plan:
+    """Decide one cycle over Kubernetes objects given as plain dictionaries."""
+    planner = Planner(conf=conf, profile=profile, actions=actions, options=options)
+    return planner.cycle(planner.build(objects), now=now)
+
+
+class Planner:
+    """A profile with its configuration, ready to plan."""
+
+    def __init__(
+        self,
+        conf: Conf = None,
+        profile: str = "volcano",
+        actions: list[str] | None = None,
+        options: Mapping[str, Any] | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        if profile not in PROFILES:
+            known = ", ".join(PROFILES)
+            raise ConfigurationError("profile", None, "", f"{profile!r} is not known; there is: {known}")
+        self.profile = PROFILES[profile]
+        self.options = self.profile.checked_options(options)
+        self.configuration: Configuration = self.profile.load(_with_actions(conf, actions))
+        self.actions = self._actions(actions)
+        self.problems: list[Problem] = []
+        self.timings: dict[str, float] = {}
+        self._clock = clock
+
+    def build(self, objects: Iterable[Any]) -> Cluster:
+        """The cluster of these objects; what is wrong with any of them is kept in `problems`."""
+        watch = _Stopwatch(self._clock, self.timings)
+        loaded, self.problems = load_all(objects)
+        cluster = self.profile.cluster(self.configuration, self.options)
+        for item in loaded:
+            cluster.apply(item)
+        cluster.settle()
+        watch.lap("build")
+        return cluster
+
+    def cycle(self, cluster: Cluster, now: datetime | None = None) -> Plan:
+        """One cycle: open a session, run the actions, close it."""
+        watch = _Stopwatch(self._clock, self.timings)
+        session = Session(
+            snapshot.take(cluster), self.configuration, actions=self.actions, now=now, options=self.options
+        )
+        self.profile.registry.open_plugins(session, self.configuration)
+        placement = Placement(session)
+        watch.lap("open")
+        for name in self.actions:
+            arguments = self.configuration.action_arguments.get(name, {})
+            self.profile.registry.actions[name](arguments).run(session, placement)
+            watch.lap(name)
+        session.hooks.on_close()
+        watch.lap("close")
+        if self.options.get("debug"):
+            _check(session)
+        problems = [*self.problems, *session.domains.problems]
+        warnings = [*self.configuration.warnings, *session.warnings]
+        return Plan(session, problems, warnings, dict(self.timings))
+
+    def _actions(self, actions: list[str] | None) -> tuple[str, ...]:
+        chosen = self.configuration.actions if actions is None else tuple(actions)
+        for name in chosen:
+            if name not in self.profile.registry.actions:
+                known = ", ".join(self.profile.registry.actions)
+                raise ConfigurationError("actions", None, "", f"{name!r} is not known; there is: {known}")
+        return chosen
+
+
+def _check(session: Session) -> None:
+    """Debug mode: every sum worked out again from the tasks, and no node given more than it has."""
+    wrong = [*check.validate(session), *check.overfull(session)]
+    if wrong:
+        raise AssertionError("the session is not true to its tasks: " + "; ".join(wrong))
+
+
+def _with_actions(conf: Conf, actions: list[str] | None) -> Conf:
+    """A parsed configuration that leaves the actions to the caller does not lack them."""
+    return {"actions": list(actions), **conf} if actions and isinstance(conf, Mapping) else conf
+
+
+class _Stopwatch:
+    """Measures the steps of a cycle if somebody lent a clock."""
+
+    def __init__(self, clock: Clock | None, laps: dict[str, float]) -> None:
+        self._clock = clock
+        self._laps = laps
+        self._last = clock() if clock is not None else 0.0
+
+    def lap(self, name: str) -> None:
+        if self._clock is not None:
+            now = self._clock()
+            self._laps[name] = now - self._last
+            self._last = now

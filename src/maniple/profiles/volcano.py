@@ -1,0 +1,162 @@
+"""The Volcano profile: how Volcano's objects are read, and what the names in its configuration stand for."""
+
+import re
+from collections.abc import Iterable, Mapping
+
+from maniple.cluster.facts import JobFacts, QueueFacts, TaskFacts
+from maniple.cluster.resources import Amount
+from maniple.cluster.statuses import Status
+from maniple.framework.scalars import parse_bool
+from maniple.objects.core import Node, Pod
+from maniple.objects.meta import Object
+from maniple.objects.quantity import parse
+from maniple.objects.volcano import VolcanoPodGroup, VolcanoQueue
+
+GROUP_NAME = "scheduling.k8s.io/group-name"
+ROLE = "volcano.sh/task-spec"
+TASK_PRIORITY = "volcano.sh/task-priority"
+PREEMPTABLE = "volcano.sh/preemptable"
+ADMISSION_GATE = "scheduling.volcano.sh/queue-allocation-gate"
+OVERSUBSCRIPTION = {
+    "cpu": ("volcano.sh/oversubscription-cpu", "m"),
+    "memory": ("volcano.sh/oversubscription-memory", ""),
+}
+ALWAYS_IGNORED_PROVISIONERS = ("rancher.io/local-path", "hostpath.csi.k8s.io")
+
+_DEFAULT_TASK_PRIORITY = 1
+_DIGITS = re.compile(r"[0-9]{1,18}")
+_INT32 = re.compile(r"[+-]?[0-9]{1,10}")
+_NATIVE = frozenset({"cpu", "memory", "pods", "ephemeral-storage"})
+
+
+class VolcanoDialect:
+    """Volcano's fields, annotations and defaults."""
+
+    name = "volcano"
+    default_priority = 0
+    placement_annotations: tuple[str, ...] = (
+        "volcano.sh/resource-strategy-scoring-type",
+        "volcano.sh/resource-strategy-weight",
+    )
+
+    def __init__(
+        self,
+        *,
+        strict: bool = False,
+        default_queue: str = "default",
+        scheduler_names: Iterable[str] = ("volcano",),
+    ) -> None:
+        self._strict = strict
+        self._default_queue = default_queue
+        self._scheduler_names = frozenset(scheduler_names)
+
+    # -- resources ------------------------------------------------------------------------------------------------
+
+    def counts(self, resource: str) -> bool:
+        """Volcano accounts for what Kubernetes calls scalar resources, besides the native ones."""
+        if resource in _NATIVE:
+            return True
+        if resource.startswith(("count/", "requests.", "limits.")):
+            return False
+        return "/" in resource or resource.startswith(("hugepages-", "attachable-volumes-"))
+
+    def allocatable(self, node: Node) -> Mapping[str, Amount]:
+        amounts: dict[str, Amount] = dict(node.status.allocatable)
+        for resource, (annotation, suffix) in OVERSUBSCRIPTION.items():
+            extra = node.metadata.annotations.get(annotation, "")
+            if _DIGITS.fullmatch(extra):
+                reported = node.status.allocatable.get(resource, 0)
+                amounts[resource] = parse(reported) + parse(f"{extra}{suffix}")
+        return amounts
+
+    def volume_requests(self, drivers: Mapping[str, int]) -> Mapping[str, int]:
+        return {f"attachable-volumes-csi-{driver}": count for driver, count in drivers.items()}
+
+    # -- pods -----------------------------------------------------------------------------------------------------
+
+    def task(self, pod: Pod) -> TaskFacts | None:
+        meta, spec = pod.metadata, pod.spec
+        status = task_status(pod)
+        ours = spec.scheduler_name in self._scheduler_names
+        if not ours and (not spec.node_name or status in (Status.SUCCEEDED, Status.FAILED)):
+            return None
+        annotations, labels = meta.annotations, meta.labels
+        group = annotations.get(GROUP_NAME)
+        gates = [gate.name for gate in spec.scheduling_gates]
+        return TaskFacts(
+            status=status,
+            job=f"{meta.namespace or 'default'}/{group}" if group else None,
+            node=spec.node_name,
+            role=annotations.get(ROLE) or labels.get(ROLE, ""),
+            priority=_task_priority(pod),
+            index=_index_in_name(meta.name),
+            preemptable=_flag(annotations.get(PREEMPTABLE, labels.get(PREEMPTABLE)), default=True),
+            gated=bool(gates) and status is Status.PENDING,
+            admissible=gates == [ADMISSION_GATE] and annotations.get(ADMISSION_GATE) == "true",
+            nominated=pod.status.nominated_node_name,
+        )
+
+    # -- groups and queues ----------------------------------------------------------------------------------------
+
+    def job(self, group: Object) -> JobFacts | None:
+        if not isinstance(group, VolcanoPodGroup):
+            return None
+        spec, meta = group.spec, group.metadata
+        preemptable = meta.annotations.get(PREEMPTABLE, meta.labels.get(PREEMPTABLE))
+        return JobFacts(
+            queue=spec.queue or self._default_queue,
+            minimum=spec.min_member,
+            phase=group.status.phase,
+            priority_class=spec.priority_class_name,
+            role_minimums=spec.min_task_member,
+            min_resources=spec.min_resources,
+            preemptable=_flag(preemptable, default=False),
+        )
+
+    def queue(self, queue: Object) -> QueueFacts | None:
+        if not isinstance(queue, VolcanoQueue):
+            return None
+        state = queue.status.state
+        return QueueFacts(
+            parent=queue.spec.parent,
+            weight=queue.spec.weight,
+            priority=queue.spec.priority,
+            # Volcano serves nothing while its queue controller has not written a state; a queue that nobody
+            # closed is open here.
+            open=state == "Open" or (not state and not self._strict),
+        )
+
+
+def task_status(pod: Pod) -> Status:
+    """The state of a task as its pod tells it."""
+    leaving = pod.metadata.deletion_timestamp is not None
+    match pod.status.phase:
+        case "Running":
+            return Status.RELEASING if leaving else Status.RUNNING
+        case "Pending" | "":
+            if leaving:
+                return Status.RELEASING
+            return Status.BOUND if pod.spec.node_name else Status.PENDING
+        case "Succeeded":
+            return Status.SUCCEEDED
+        case "Failed":
+            return Status.FAILED
+    return Status.UNKNOWN
+
+
+def _task_priority(pod: Pod) -> int:
+    written = pod.metadata.annotations.get(TASK_PRIORITY, "")
+    if _INT32.fullmatch(written) and -(2**31) <= int(written) < 2**31:
+        return int(written)
+    return pod.spec.priority if pod.spec.priority is not None else _DEFAULT_TASK_PRIORITY
+
+
+def _index_in_name(name: str) -> int:
+    """The number of a pod `<job>-<role>-<number>`; -1 for any other name."""
+    parts = name.rsplit("-", 2)
+    return int(parts[2]) if len(parts) == 3 and _DIGITS.fullmatch(parts[2]) else -1
+
+
+def _flag(text: str | None, *, default: bool) -> bool:
+    """A boolean annotation; one that cannot be read counts as false."""
+    return default if text is None else bool(parse_bool(text))
