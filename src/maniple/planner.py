@@ -5,7 +5,7 @@ live scheduler, the simulator) or who measure the steps. No clock is read here: 
 argument.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -28,7 +28,7 @@ def plan(
     objects: Iterable[Any],
     conf: Conf = None,
     profile: str = "volcano",
-    actions: list[str] | None = None,
+    actions: Sequence[str] | None = None,
     now: datetime | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> Plan:
@@ -44,7 +44,7 @@ class Planner:
         self,
         conf: Conf = None,
         profile: str = "volcano",
-        actions: list[str] | None = None,
+        actions: Sequence[str] | None = None,
         options: Mapping[str, Any] | None = None,
         clock: Clock | None = None,
     ) -> None:
@@ -91,7 +91,7 @@ class Planner:
         warnings = [*self.configuration.warnings, *session.warnings]
         return Plan(session, problems, warnings, dict(self.timings))
 
-    def _actions(self, actions: list[str] | None) -> tuple[str, ...]:
+    def _actions(self, actions: Sequence[str] | None) -> tuple[str, ...]:
         chosen = self.configuration.actions if actions is None else tuple(actions)
         for name in chosen:
             if name not in self.profile.registry.actions:
@@ -107,7 +107,7 @@ def _check(session: Session) -> None:
         raise AssertionError("the session is not true to its tasks: " + "; ".join(wrong))
 
 
-def _with_actions(conf: Conf, actions: list[str] | None) -> Conf:
+def _with_actions(conf: Conf, actions: Sequence[str] | None) -> Conf:
     """A parsed configuration that leaves the actions to the caller does not lack them."""
     return {"actions": list(actions), **conf} if actions and isinstance(conf, Mapping) else conf
 

@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from maniple.objects.meta import Object
-
 from tests.actions.scenes import GANG, PLAIN, bound, cycle, on_node
 from tests.support import group, node, pod, priority_class, queue
 
@@ -63,9 +62,7 @@ def test_extras_of_elastic_jobs_are_handed_out_in_turns() -> None:
 
 def test_without_gang_a_job_takes_what_it_can_get() -> None:
     plugins = tuple(plugin for plugin in PLAIN if plugin is not GANG)
-    plan = cycle(
-        node("n1", {"cpu": "2"}), queue("default"), group("a", 3), *tasks("a", 3), plugins=plugins
-    )
+    plan = cycle(node("n1", {"cpu": "2"}), queue("default"), group("a", 3), *tasks("a", 3), plugins=plugins)
     assert len(plan.binds) == 2
 
 
@@ -146,10 +143,10 @@ def test_a_node_that_refused_a_role_is_not_asked_again_for_it() -> None:
         pod("a-1", {"cpu": "1"}, group="a", role="w", uid="1"),
         pod("a-2", {"cpu": "1"}, group="a", role="other", uid="2"),
     )
-    pack = (*PLAIN[:-1], {"name": "nodeorder", "arguments": {"leastrequested.weight": 0, "mostrequested.weight": 9}})
+    emptiest = (*PLAIN[:-1], {"name": "nodeorder", "arguments": {"balancedresource.weight": 0}})
     off = [{"name": "allocate", "arguments": {"predicateErrorCacheEnable": False}}]
-    assert cycle(*objects, plugins=pack).binds["default/a-1"] == "n2"
-    assert cycle(*objects, plugins=pack, configurations=off).binds["default/a-1"] == "n1"
+    assert cycle(*objects, plugins=emptiest).binds["default/a-1"] == "n2"
+    assert cycle(*objects, plugins=emptiest, configurations=off).binds["default/a-1"] == "n1"
 
 
 # -- releasing resources, nominations, shards ------------------------------------------------------------------------
@@ -198,14 +195,18 @@ def test_what_is_pipelined_for_one_job_is_not_given_to_another() -> None:
 
 def test_a_nominated_node_is_tried_first_and_then_the_others() -> None:
     nodes = (node("n1", {"cpu": "64"}), node("n2", {"cpu": "2"}))
-    nominated = {"status": {"nominatedNodeName": "n2"}}
-    fits = cycle(*nodes, queue("default"), group("a", 1), pod("a-0", ONE, group="a", **nominated))
+    nominated = {"nominatedNodeName": "n2"}
+    fits = cycle(*nodes, queue("default"), group("a", 1), pod("a-0", ONE, group="a", status=nominated))
     assert fits.binds == {"default/a-0": "n2"}
-    too_big = cycle(*nodes, queue("default"), group("a", 1), pod("a-0", {"cpu": "4"}, group="a", **nominated))
+    too_big = cycle(
+        *nodes, queue("default"), group("a", 1), pod("a-0", {"cpu": "4"}, group="a", status=nominated)
+    )
     assert too_big.binds == {"default/a-0": "n1"}
 
 
-@pytest.mark.parametrize(("mode", "expected"), [("hard", {"n1"}), ("soft", {"n1", "n2"}), ("none", {"n1", "n2"})])
+@pytest.mark.parametrize(
+    ("mode", "expected"), [("hard", {"n1"}), ("soft", {"n1", "n2"}), ("none", {"n1", "n2"})]
+)
 def test_a_shard_keeps_to_its_own_nodes_or_prefers_them(mode: str, expected: set[str]) -> None:
     plan = cycle(
         node("n1", {"cpu": "2"}),
@@ -226,7 +227,12 @@ def test_a_shard_keeps_to_its_own_nodes_or_prefers_them(mode: str, expected: set
 
 
 def test_a_job_not_yet_admitted_waits_for_enqueue_if_that_is_configured() -> None:
-    objects = (node("n1"), queue("default"), group("a", 1, phase="Pending", minResources={"cpu": "999"}), *tasks("a", 1))
+    objects = (
+        node("n1"),
+        queue("default"),
+        group("a", 1, phase="Pending", minResources={"cpu": "999"}),
+        *tasks("a", 1),
+    )
     refused = cycle(*objects, actions="enqueue, allocate")
     assert refused.binds == {}
     assert refused.jobs["default/a"].phase == "Pending"
@@ -236,7 +242,10 @@ def test_a_job_not_yet_admitted_waits_for_enqueue_if_that_is_configured() -> Non
 
 def test_gated_tasks_are_left_alone() -> None:
     plan = cycle(
-        node("n1"), queue("default"), group("a", 1), *tasks("a", 1, schedulingGates=[{"name": "example.com/wait"}])
+        node("n1"),
+        queue("default"),
+        group("a", 1),
+        *tasks("a", 1, schedulingGates=[{"name": "example.com/wait"}]),
     )
     assert plan.binds == {}
     assert plan.tasks["default/a-0"].status == "Gated"

@@ -1,9 +1,10 @@
 """The same objects give the same model, whether they came at once or as a stream of edits."""
 
 from enum import Enum
+from unittest.mock import patch
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from maniple.cluster import snapshot
@@ -60,7 +61,18 @@ def test_edits_one_by_one_give_what_their_result_gives(family: str, data: st.Dat
     assert canonical(edited(edits)) == canonical(Cluster.from_objects(VolcanoDialect(), objects))
 
 
+@pytest.mark.parametrize("family", ["terms", "volumes", "everything"])
+@settings(max_examples=50)
+@given(st.data())
+def test_forgetting_pods_long_gone_changes_nothing(family: str, data: st.DataObject) -> None:
+    edits = data.draw(edits_of(family, 20))
+    with patch("maniple.cluster.classes._MANY_SPECS", 0):
+        kept = canonical(edited(edits))
+    assert kept == canonical(Cluster.from_objects(VolcanoDialect(), surviving(edits)))
+
+
 @every_family
+@settings(max_examples=40)
 @given(st.data())
 def test_columns_are_sums_over_tasks_after_every_edit(family: str, data: st.DataObject) -> None:
     cluster = Cluster(VolcanoDialect())
@@ -74,6 +86,7 @@ def test_columns_are_sums_over_tasks_after_every_edit(family: str, data: st.Data
 
 
 @every_family
+@settings(max_examples=40)
 @given(st.data())
 def test_deleting_everything_leaves_nothing(family: str, data: st.DataObject) -> None:
     edits = data.draw(edits_of(family, 10))

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from maniple.cluster import snapshot
 from maniple.cluster.classes import TaskClass
 from maniple.cluster.cluster import Cluster
+from maniple.cluster.resources import CPU, MEMORY
 from maniple.framework.configuration import load_volcano
 from maniple.framework.criteria import Cells
 from maniple.framework.reasons import FITS
@@ -83,37 +84,38 @@ def prefers(key: str, value: str, weight: int) -> dict[str, Any]:
 
 def near_own(kind: str, key: str) -> dict[str, Any]:
     term = {"topologyKey": key, "labelSelector": {"matchLabels": {"app": "train"}}}
-    return {kind: {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 7, "podAffinityTerm": term}]}}
+    return {
+        kind: {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 7, "podAffinityTerm": term}]}
+    }
 
 
-placing_rules = st.sampled_from(
-    [
-        {},
-        {"tolerations": [{"key": "closed", "operator": "Exists"}]},
-        {
-            "affinity": {
-                "nodeAffinity": {
-                    "preferredDuringSchedulingIgnoredDuringExecution": [
-                        prefers("zone", "a", 3),
-                        prefers("disk", "ssd", 10),
-                    ]
-                }
+RULES: list[dict[str, Any]] = [
+    {},
+    {"tolerations": [{"key": "closed", "operator": "Exists"}]},
+    {
+        "affinity": {
+            "nodeAffinity": {
+                "preferredDuringSchedulingIgnoredDuringExecution": [
+                    prefers("zone", "a", 3),
+                    prefers("disk", "ssd", 10),
+                ]
             }
-        },
-        {"affinity": near_own("podAffinity", "zone")},
-        {"affinity": near_own("podAntiAffinity", "kubernetes.io/hostname")},
-        {
-            "topologySpreadConstraints": [
-                {
-                    "maxSkew": 1,
-                    "topologyKey": "zone",
-                    "whenUnsatisfiable": "ScheduleAnyway",
-                    "labelSelector": {"matchLabels": {"app": "train"}},
-                }
-            ]
-        },
-    ]
-)
+        }
+    },
+    {"affinity": near_own("podAffinity", "zone")},
+    {"affinity": near_own("podAntiAffinity", "kubernetes.io/hostname")},
+    {
+        "topologySpreadConstraints": [
+            {
+                "maxSkew": 1,
+                "topologyKey": "zone",
+                "whenUnsatisfiable": "ScheduleAnyway",
+                "labelSelector": {"matchLabels": {"app": "train"}},
+            }
+        ]
+    },
+]
+placing_rules = st.sampled_from(RULES)
 
 
 @st.composite
@@ -140,8 +142,9 @@ def session_with(cluster: Cluster, plugins: list[dict[str, Any]]) -> Session:
 
 def pick(session: Session, class_: TaskClass) -> int | None:
     """The plain rule for one task."""
-    idle = session.nodes.idle()
-    fits = (idle >= class_.request[:, None]).all(axis=0)
+    compared = class_.request > 0
+    compared[[CPU, MEMORY]] = True  # a node that owes these takes nobody
+    fits = (session.nodes.idle()[compared] >= class_.request[compared, None]).all(axis=0)
     for one in session.hooks.filters():
         if one.applies(class_):
             fits &= one.check(class_, Cells(session.nodes, class_)) == FITS

@@ -21,6 +21,7 @@ from maniple.framework.transaction import Transaction
 from maniple.placement.engine import Mask, Placement, Proposal
 
 ROLE_FAILED = "another task of role {role!r} found no node"
+NOT_WHOLE = "a place was found for {found} tasks, but the gang needs {minimum} and has {ready}"
 OVERUSED = "queue {queue!r} has used up what it deserves"
 QUEUE_FULL = "queue {queue!r} may take no more tasks of this size"
 
@@ -90,8 +91,18 @@ class _Allocation:
             transaction.commit()
             return True
         if not session.hooks.job_pipelined(job):
-            transaction.discard()
+            self._discard(transaction, job)
         return False
+
+    def _discard(self, transaction: Transaction, job: int) -> None:
+        session = self._session
+        found = sum(len(operation.event.rows) for operation in transaction.operations)
+        cause = NOT_WHOLE.format(
+            found=found, ready=session.ready(job) - found, minimum=session.jobs.minimum[job]
+        )
+        for operation in transaction.operations:
+            session.refusals.of_tasks(job, -1, operation.event.rows, cause, failed=False)
+        transaction.discard()
 
     def _place_run(
         self, transaction: Transaction, sheet: Worksheet, run: Run, errors: "_RoleErrors | None"
@@ -108,8 +119,7 @@ class _Allocation:
         allowed = session.hooks.allocatable(int(session.jobs.queue[job]), run.class_, most)
         if allowed == 0:
             sheet.take(len(run))
-            queue = session.queue_name(int(session.jobs.queue[job]))
-            session.refusals.of_tasks(job, run.role, run.rows, QUEUE_FULL.format(queue=queue), failed=False)
+            session.refusals.of_tasks(job, run.role, run.rows, self._queue_full(job, run), failed=False)
             return 0, True
         proposal = self._propose(run, allowed, errors)
         if proposal is None:
@@ -130,6 +140,12 @@ class _Allocation:
             return ROLE_FAILED.format(role=session.cluster.tasks.roles[run.role]), False
         reason = session.hooks.pre_predicate(run.class_)
         return None if reason is None else (reason.text, True)
+
+    def _queue_full(self, job: int, run: Run) -> str:
+        """The queue is the first to refuse; whether there would be a node is worth knowing too."""
+        queue = self._session.queue_name(int(self._session.jobs.queue[job]))
+        text, nodes = QUEUE_FULL.format(queue=queue), self._placement.histogram(run.class_)
+        return f"{text}; {nodes}" if nodes.hopeless else text
 
     def _shortfall(self, job: int, role: int) -> int:
         """How many tasks of a role may be placed before anybody needs to ask again whether the job is ready."""

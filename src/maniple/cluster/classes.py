@@ -19,7 +19,7 @@ from maniple.cluster.terms import OwnTerms, TermTable
 from maniple.objects.core import Pod
 from maniple.objects.requests import nonzero_requests, pod_requests
 
-_encoder = msgspec.msgpack.Encoder(order="deterministic")
+_encoder = msgspec.json.Encoder(order="deterministic")
 _MANY_SPECS = 1000
 
 

@@ -334,7 +334,9 @@ class Cluster:
             self._volumes_stale = False
         if self.specs.wasteful():
             self._forget_the_gone()
+        self._heighten()
         self._classify()
+        self.node_facts()
         if self._tasks_came:
             self._rank_tasks()
 

@@ -25,7 +25,7 @@ from maniple.objects.selectors import matches
 Labels = Mapping[str, str]
 _GroupKey = tuple[str, tuple[str, str] | None]
 DEFAULT_NAMESPACE = "default"  # that of a pod which names none
-_encoder = msgspec.msgpack.Encoder(order="deterministic")
+_encoder = msgspec.json.Encoder(order="deterministic")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

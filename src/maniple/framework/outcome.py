@@ -11,6 +11,8 @@ from functools import cached_property
 import numpy as np
 
 from maniple.cluster.statuses import COMPLETED, NO_TASK, SCHEDULED, WAITING, Status
+from maniple.framework.criteria import NodeRows
+from maniple.framework.points import TaskRows
 from maniple.framework.reasons import Histogram, joined
 from maniple.framework.session import Session
 from maniple.objects.load import Problem
@@ -69,11 +71,19 @@ class Plan:
 
     @cached_property
     def binds(self) -> dict[str, str]:
-        """Committed allocations, in the order in which they were decided."""
+        """Committed allocations that can be bound at once, in the order in which they were decided."""
+        return self._named(self.session.bound)
+
+    @cached_property
+    def held(self) -> dict[str, str]:
+        """Committed allocations whose volumes have to be bound to the node first."""
+        return self._named(self.session.held)
+
+    def _named(self, placed: list[tuple[TaskRows, NodeRows]]) -> dict[str, str]:
         keys, names = self.session.cluster.tasks.keys, self.session.nodes.facts.names
         return {
             keys[row]: names[node]
-            for rows, nodes in self.session.bound
+            for rows, nodes in placed
             for row, node in zip(rows.tolist(), nodes.tolist(), strict=True)
         }
 

@@ -149,6 +149,9 @@ class Hooks:
     queue_deserved: Annotated[Callable[[int], Any], Point(combine.first_registered)]
     queue_fair_share: Annotated[Callable[[int], Any], Point(combine.first_registered)]
 
+    # what has to be done for a task of this class between the decision and the binding; None: nothing
+    pre_bind: Annotated[Callable[[TaskClass], str | None], Point(combine.first)]
+
     # notices
     on_allocate: Annotated[Callable[[Event], None], Point(combine.call_all)]
     on_deallocate: Annotated[Callable[[Event], None], Point(combine.call_all)]

@@ -61,6 +61,11 @@ class Histogram:
     nodes: int
     counts: tuple[tuple[str, int], ...]
 
+    @property
+    def hopeless(self) -> bool:
+        """No node is left that would take the task."""
+        return sum(count for _, count in self.counts) >= self.nodes
+
     def __str__(self) -> str:
         if not self.counts:
             return f"0/{self.nodes} nodes are available"

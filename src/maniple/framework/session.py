@@ -93,6 +93,7 @@ class Session:
         self.phases: dict[int, str] = {}
         self.conditions: dict[int, list[dict[str, str]]] = {}
         self.bound: list[tuple[TaskRows, NDArray[np.intp]]] = []
+        self.held: list[tuple[TaskRows, NDArray[np.intp]]] = []  # as good as bound, once `pre_bind` is done
         self.evicted: list[tuple[int, str]] = []
         # Something is being released or waited for, so that idle now and idle soon differ.
         self.flowing = bool(self.nodes.releasing.any() or self.nodes.pipelined.any())

@@ -116,7 +116,8 @@ def bind(session: Session, event: Event) -> None:
     session.tasks.status[event.rows] = Status.BINDING
     session.jobs.counts[Status.ALLOCATED, event.job] -= len(event.rows)
     session.jobs.counts[Status.BINDING, event.job] += len(event.rows)
-    session.bound.append((event.rows, event.nodes))
+    held = session.hooks.pre_bind(event.class_)
+    (session.bound if held is None else session.held).append((event.rows, event.nodes))
 
 
 def bind_allocated(session: Session, job: int) -> None:

@@ -1,0 +1,129 @@
+"""The command `maniple bench`: times one scheduling cycle on generated clusters of known shape.
+
+Every shape runs in a fresh process. The figures go to standard output, progress to standard error.
+"""
+
+import subprocess
+import sys
+from fractions import Fraction
+from typing import Any
+
+import click
+import msgspec
+
+from maniple.cli import DEFAULT_PROFILE
+from maniple.cli.shapes import DIALECTS, SHAPES
+
+Figures = dict[str, Any]
+
+LARGEST_SCALE = 1000
+
+
+def _scales(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> tuple[Fraction, ...]:
+    """Factors for all sizes, exactly: 2, 0.5 or 1/10."""
+    scales = []
+    for value in values:
+        try:
+            scale = Fraction(value)
+        except (ValueError, ZeroDivisionError):
+            raise click.BadParameter(f"{value!r} is not a factor like 2, 0.5 or 1/10") from None
+        if not 0 < scale <= LARGEST_SCALE:
+            raise click.BadParameter(f"{value} is not above 0 and at most {LARGEST_SCALE}")
+        scales.append(scale)
+    return tuple(scales)
+
+
+@click.command("bench")
+@click.option(
+    "--shape", "shapes", type=click.Choice(list(SHAPES)), multiple=True, required=True, help="Repeatable."
+)
+@click.option(
+    "--scale",
+    "scales",
+    metavar="FACTOR",
+    callback=_scales,
+    multiple=True,
+    default=("1",),
+    help="Multiplies every size: 2, 0.5, 1/10; repeatable.  [default: 1]",
+)
+@click.option(
+    "--profile",
+    type=click.Choice(list(DIALECTS)),
+    default=DEFAULT_PROFILE,
+    show_default=True,
+    help="Whose objects and default configuration.",
+)
+@click.option(
+    "--repeat",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Runs; the shortest cycle counts.",
+)
+@click.option(
+    "-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True, help="Format."
+)
+def command(
+    shapes: tuple[str, ...], scales: tuple[Fraction, ...], profile: str, repeat: int, output: str
+) -> None:
+    """Time one scheduling cycle on a generated cluster.
+
+    \b
+    Shapes (at scale 1):
+      a     1,000 nodes of 8 GPUs, 1,000 gangs of 8 one-GPU tasks in 4 queues
+      b     5,000 nodes, 5,000 gangs of 8
+      c     5,000 nodes, one gang of 10,000
+      full  1,000 full nodes, 1,000 gangs of 8 that have to wait
+
+    \b
+    Examples:
+      maniple bench --shape a
+      maniple bench --shape a --scale 1/2 --scale 1 --scale 2 -o json
+    """
+    figures = [_measure(shape, scale, profile, repeat) for shape in shapes for scale in scales]
+    if output == "json":
+        answer: Figures | list[Figures] = figures[0] if len(figures) == 1 else figures
+        click.echo(msgspec.json.format(msgspec.json.encode(answer), indent=2).decode())
+    else:
+        _print_table(figures)
+
+
+def _measure(shape: str, scale: Fraction, profile: str, repeat: int) -> Figures:
+    """Run one shape in a process of its own."""
+    click.echo(f"shape {shape} at scale {scale} ...", err=True)
+    arguments = ["--shape", shape, "--scale", str(scale), "--profile", profile, "--repeat", str(repeat)]
+    done = subprocess.run(
+        [sys.executable, "-m", "maniple.cli.main", "bench-one", *arguments],
+        stdout=subprocess.PIPE,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise click.ClickException(f"shape {shape} at scale {scale} ended with code {done.returncode}")
+    figures: Figures = msgspec.json.decode(done.stdout)
+    click.echo(f"shape {shape} at scale {scale}: cycle {figures['cycle']:.3f} s", err=True)
+    return figures
+
+
+def _print_table(figures: list[Figures]) -> None:
+    """A column a run, so that the table stays narrow and a curve over sizes reads from left to right."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    from maniple.cli.render import console
+
+    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    table.add_column("shape")
+    for each in figures:
+        table.add_column(each["shape"], justify="right")
+    for name in ("nodes", "tasks", "placed", "pipelined", "evicted"):
+        table.add_row(name, *(f"{each[name]:,}" for each in figures))
+    for phase in dict.fromkeys(phase for each in figures for phase in each["phases"]):
+        table.add_row(f"{phase}, s", *(_seconds(each["phases"].get(phase)) for each in figures))
+    table.add_row("cycle, s", *(_seconds(each["cycle"]) for each in figures), style="bold")
+    table.add_row("tasks a second", *(f"{each['tasks_per_second']:,}" for each in figures), style="bold")
+    table.add_row("peak memory, MiB", *(f"{each['peak_rss_mib']:,.0f}" for each in figures))
+    console().print(table)
+
+
+def _seconds(seconds: float | None) -> str:
+    return "" if seconds is None else f"{seconds:.3f}"

@@ -1,0 +1,56 @@
+"""The command `maniple`: finds the named command and runs it.
+
+Commands are imported when they are called, so that `maniple --help` and `maniple --version` answer at once.
+Exit codes: 0 done; 1 something waits and the caller asked to be told (`--fail-on-waiting`); 2 bad usage or input.
+"""
+
+import importlib
+
+import click
+
+from maniple import __version__
+
+# name -> (module that holds it as `command`, what the list of commands says about it)
+COMMANDS = {
+    "plan": ("maniple.cli.plan", "Say what would be bound where, what waits, and why."),
+    "bench": ("maniple.cli.bench", "Time one scheduling cycle on a generated cluster."),
+    "crds": ("maniple.cli.crds", "Print or install the custom resources that the scheduler reads."),
+}
+# Called by other commands, not by people.
+HIDDEN_COMMANDS = {"bench-one": "maniple.cli.bench_one"}
+
+
+class LazyGroup(click.Group):
+    """A group that knows its commands by name and imports only the one that is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        module = HIDDEN_COMMANDS.get(cmd_name) or COMMANDS.get(cmd_name, (None,))[0]
+        if module is None:
+            return None
+        command: click.Command = importlib.import_module(module).command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, about) for name, (_, about) in COMMANDS.items()])
+
+
+@click.group(
+    cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110}
+)
+@click.version_option(__version__, package_name="maniple", message="%(prog)s %(version)s")
+def main() -> None:
+    """Maniple, a batch scheduler for Kubernetes.
+
+    It decides for whole gangs, shares the cluster between queues, and says why a job waits. Begin with
+
+    \b
+      kubectl get nodes,pods,queues,podgroups,priorityclasses -A -o json | maniple plan -
+    """
+
+
+if __name__ == "__main__":
+    main(prog_name="maniple")

@@ -1,0 +1,236 @@
+"""Reads Kubernetes objects from files, folders and standard input. Called by the commands that take PATH arguments.
+
+YAML (one document or many) and JSON (one value or several in a row) are accepted, single objects as well as lists, so
+the output of `kubectl get -o json` and `-o yaml` is read as it is. What cannot be read costs only its own file: it
+comes back as a `ReadProblem` that names file and line. Nothing here knows what the objects mean.
+"""
+
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import msgspec
+import yaml
+
+SUFFIXES = (".yaml", ".yml", ".json")
+STANDARD_INPUT = "-"
+JSON_SPACE = re.compile(r"[ \t\r\n]*")
+# Anchors let a few lines of YAML stand for more values than memory holds.
+LARGEST_DOCUMENT = 50_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class ReadProblem:
+    """One thing that could not be read, and where."""
+
+    source: str
+    line: int | None
+    message: str
+
+    def __str__(self) -> str:
+        place = self.source if self.line is None else f"{self.source}:{self.line}"
+        return f"{place}: {self.message}"
+
+
+@dataclass(slots=True)
+class Reading:
+    """Everything that was read, in the order of the arguments, and everything that was not."""
+
+    objects: list[dict[str, Any]] = field(default_factory=list)
+    problems: list[ReadProblem] = field(default_factory=list)
+
+
+class UnreadableError(Exception):
+    """The text is not YAML or JSON."""
+
+    def __init__(self, line: int | None, message: str) -> None:
+        super().__init__(message)
+        self.line = line
+        self.message = message
+
+
+def _manifest_loader() -> Any:
+    """PyYAML's quickest safe loader, without dates: Kubernetes keeps those as strings."""
+    fastest = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    resolvers = {
+        first: [(tag, pattern) for tag, pattern in choices if tag != "tag:yaml.org,2002:timestamp"]
+        for first, choices in fastest.yaml_implicit_resolvers.items()
+    }
+    return type("ManifestLoader", (fastest,), {"yaml_implicit_resolvers": resolvers})
+
+
+MANIFEST_LOADER = _manifest_loader()
+
+
+def read_paths(paths: Sequence[str], standard_input: BinaryIO) -> Reading:
+    """Read every path; a folder stands for all YAML and JSON files below it, `-` for standard input."""
+    reading = Reading()
+    for path in paths:
+        if path == STANDARD_INPUT:
+            _read_bytes("standard input", "", standard_input.read(), reading)
+        elif os.path.isdir(path):
+            _read_folder(Path(path), reading)
+        else:
+            _read_file(Path(path), reading)
+    return reading
+
+
+def _read_folder(folder: Path, reading: Reading) -> None:
+    files = list(_manifests_below(folder))
+    for file in files:
+        _read_file(file, reading)
+    if not files:
+        reading.problems.append(ReadProblem(str(folder), None, f"no {', '.join(SUFFIXES)} file below it"))
+
+
+def _manifests_below(folder: Path) -> Iterator[Path]:
+    """In a fixed order, without hidden files and folders."""
+    for parent, folders, files in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in sorted(files):
+            if name.lower().endswith(SUFFIXES) and not name.startswith("."):
+                yield Path(parent, name)
+
+
+def _read_file(file: Path, reading: Reading) -> None:
+    try:
+        content = file.read_bytes()
+    except OSError as error:
+        reading.problems.append(ReadProblem(str(file), None, error.strerror or str(error)))
+        return
+    _read_bytes(str(file), file.suffix.lower(), content, reading)
+
+
+def _read_bytes(source: str, suffix: str, content: bytes, reading: Reading) -> None:
+    try:
+        documents = _documents(content, suffix)
+    except UnreadableError as error:
+        reading.problems.append(ReadProblem(source, error.line, error.message))
+        return
+    for number, document in enumerate(documents, start=1):
+        for item in _items(document):
+            if isinstance(item, dict):
+                reading.objects.append(item)
+            else:
+                message = f"document {number} holds {_kind_of_value(item)} where an object was expected"
+                reading.problems.append(ReadProblem(source, None, message))
+
+
+def _documents(content: bytes, suffix: str) -> list[Any]:
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UnreadableError(_line_at(content, error.start), "not UTF-8 text") from None
+    try:
+        if suffix == ".json" or (text.lstrip()[:1] in ("{", "[") and suffix == ""):
+            return _json_documents(text)
+        return _yaml_documents(text)
+    except RecursionError:
+        raise UnreadableError(None, "nested too deeply") from None
+
+
+def _line_at(content: bytes, offset: int) -> int:
+    return content.count(b"\n", 0, offset) + 1
+
+
+def _json_documents(text: str) -> list[Any]:
+    try:
+        return [msgspec.json.decode(text)]
+    except msgspec.DecodeError:
+        return _json_in_a_row(text)  # either several values, or a mistake that this can place
+
+
+def _refuse_constant(name: str) -> Any:
+    raise UnreadableError(None, f"{name} is not a JSON value")
+
+
+def _json_in_a_row(text: str) -> list[Any]:
+    decoder = json.JSONDecoder(parse_constant=_refuse_constant)
+    values = []
+    position = _after_space(text, 0)
+    while position < len(text):
+        try:
+            value, position = decoder.raw_decode(text, position)
+        except json.JSONDecodeError as error:
+            raise UnreadableError(error.lineno, f"not JSON: {error.msg} (column {error.colno})") from None
+        values.append(value)
+        position = _after_space(text, position)
+    return values
+
+
+def _after_space(text: str, position: int) -> int:
+    space = JSON_SPACE.match(text, position)
+    return position if space is None else space.end()
+
+
+def _yaml_documents(text: str) -> list[Any]:
+    if text.lstrip()[:1] == "{":  # JSON in a YAML file is common, and much quicker read as JSON
+        try:
+            return [msgspec.json.decode(text)]
+        except msgspec.DecodeError:
+            pass
+    try:
+        documents = list(yaml.load_all(text, Loader=MANIFEST_LOADER))
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = None if mark is None else mark.line + 1
+        raise UnreadableError(line, f"not YAML: {error.problem or error.context}") from None
+    except (yaml.YAMLError, ValueError) as error:
+        raise UnreadableError(None, f"not YAML: {str(error).splitlines()[0]}") from None
+    if "*" in text and "&" in text:
+        _check_expansion(documents)
+    return [document for document in documents if document is not None]
+
+
+def _check_expansion(documents: list[Any]) -> None:
+    """Refuse documents whose anchors refer to themselves or multiply beyond reason."""
+    sizes: dict[int, int | None] = {}
+
+    def size(value: Any) -> int:
+        if not isinstance(value, dict | list):
+            return 1
+        known = sizes.get(id(value), 0)
+        if known is None:
+            raise UnreadableError(None, "an anchor refers to itself")
+        if known:
+            return known
+        sizes[id(value)] = None
+        children: Iterable[Any] = value.values() if isinstance(value, dict) else value
+        total = 1 + sum(size(child) for child in children)
+        sizes[id(value)] = total
+        return total
+
+    if sum(size(document) for document in documents) > LARGEST_DOCUMENT:
+        raise UnreadableError(None, f"its anchors stand for more than {LARGEST_DOCUMENT:,} values")
+
+
+def _items(document: Any) -> Iterator[Any]:
+    """The objects of one document: itself, or the items of a list of any kind."""
+    if isinstance(document, list):
+        yield from document
+        return
+    if not isinstance(document, dict) or not isinstance(document.get("items"), list):
+        yield document
+        return
+    kind = document.get("kind")
+    if not isinstance(kind, str) or not kind.endswith("List"):
+        yield document
+        return
+    # The API server leaves kind and version out of the items of a typed list (PodList); kubectl's List has them.
+    named = (
+        {}
+        if kind == "List"
+        else {"apiVersion": document.get("apiVersion"), "kind": kind.removesuffix("List")}
+    )
+    for item in document["items"]:
+        yield {**named, **item} if isinstance(item, dict) else item
+
+
+def _kind_of_value(value: Any) -> str:
+    if isinstance(value, list):
+        return "a list"
+    return "nothing" if value is None else f"the value {str(value)[:40]!r}"

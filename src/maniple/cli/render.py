@@ -1,0 +1,176 @@
+"""Draws a plan: tables for people, plain values for programs. Called by the command `plan`.
+
+Programs get everything. People get a row a job, the fullest nodes and the queues; `everything=True` gives them a row a
+task and every node.
+"""
+
+import os
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import yaml
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from maniple.cli.summary import (
+    Fill,
+    Placed,
+    Waiting,
+    human_amount,
+    node_fill,
+    placed_jobs,
+    queue_fill,
+    shown_resources,
+    waiting_jobs,
+)
+
+if TYPE_CHECKING:
+    from maniple.planner import Plan
+
+NODE_ROWS = 10
+NODES_IN_A_ROW = 4
+BAR_CELLS = 10
+WIDTH_WITHOUT_TERMINAL = 120
+
+
+def console() -> Console:
+    """Standard output: as wide as the terminal, or wide enough when there is none."""
+    told = sys.stdout.isatty() or "COLUMNS" in os.environ
+    return Console(highlight=False, width=None if told else WIDTH_WITHOUT_TERMINAL)
+
+
+def plan_values(plan: "Plan") -> dict[str, Any]:
+    """The whole plan as dictionaries, lists, strings and numbers."""
+    names = ("binds", "evictions", "pipelined", "tasks", "jobs", "queues", "nodes", "problems", "warnings")
+    values = {name: getattr(plan, name) for name in names}
+    plain: dict[str, Any] = msgspec.to_builtins(values)
+    return plain
+
+
+def plan_json(plan: "Plan") -> str:
+    return msgspec.json.format(msgspec.json.encode(plan_values(plan)), indent=2).decode()
+
+
+def plan_yaml(plan: "Plan") -> str:
+    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    text: str = yaml.dump(plan_values(plan), Dumper=dumper, sort_keys=False, allow_unicode=True)
+    return text.rstrip("\n")
+
+
+def print_plan(plan: "Plan", jobs_of: Mapping[str, str], out: Console, everything: bool = False) -> None:
+    """The headline, then every table that has rows."""
+    waiting = waiting_jobs(plan, jobs_of)
+    nodes = node_fill(plan)
+    out.print(headline(plan, waiting))
+    for table in (
+        _task_table(plan, jobs_of) if everything else _placed_table(placed_jobs(plan, jobs_of)),
+        _eviction_table(plan, jobs_of),
+        _waiting_table(waiting),
+        _fill_table("Nodes, fullest first", "node", "in use", nodes if everything else nodes[:NODE_ROWS]),
+        _fill_table("Queues, allocated of deserved", "queue", "share", queue_fill(plan)),
+    ):
+        if table.row_count:
+            out.print()
+            out.print(table)
+    if not everything and len(nodes) > NODE_ROWS:
+        out.print()
+        out.print(_other_nodes(nodes))
+
+
+def headline(plan: "Plan", waiting: list[Waiting]) -> Text:
+    parts = [_count(len(plan.binds), "task") + " bound"]
+    if plan.pipelined:
+        parts.append(_count(len(plan.pipelined), "task") + " pipelined")
+    if plan.evictions:
+        parts.append(_count(len(plan.evictions), "task") + " evicted")
+    parts.append(_count(len(waiting), "job") + (" waits" if len(waiting) == 1 else " wait"))
+    size = f"{_count(len(plan.nodes), 'node')}, {_count(len(plan.queues), 'queue')}"
+    return Text(f"{', '.join(parts)}; {size}.", style="bold")
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number:,} {word}{'' if number == 1 else 's'}"
+
+
+def _table(title: str, *columns: str, right: tuple[str, ...] = ()) -> Table:
+    table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD)
+    table.show_edge = table.pad_edge = False
+    for column in columns:
+        table.add_column(column, justify="right" if column in right else "left", overflow="fold")
+    return table
+
+
+def _placed_table(rows: list[Placed]) -> Table:
+    table = _table("Placed", "job", "queue", "tasks", "on", right=("tasks",))
+    for row in rows:
+        where = _node_counts(row)
+        if row.pipelined:
+            where += f" ({row.pipelined} once resources are released)"
+        table.add_row(Text(row.job), Text(row.queue), str(row.tasks), Text(where))
+    return table
+
+
+def _node_counts(row: Placed) -> str:
+    """ "node-1 ×4, node-2 ×4", the nodes with most tasks first."""
+    ranked = sorted(row.nodes.items(), key=lambda each: (-each[1], each[0]))
+    shown = ", ".join(node if count == 1 else f"{node} ×{count}" for node, count in ranked[:NODES_IN_A_ROW])
+    more = len(ranked) - NODES_IN_A_ROW
+    return shown if more <= 0 else f"{shown} and {_count(more, 'more node')}"
+
+
+def _task_table(plan: "Plan", jobs_of: Mapping[str, str]) -> Table:
+    table = _table("Placed", "task", "job", "node", "how")
+    for placements, how in ((plan.binds, "bind"), (plan.pipelined, "pipelined")):
+        for task, node in placements.items():
+            table.add_row(Text(task), Text(jobs_of.get(task, "")), Text(node), how)
+    return table
+
+
+def _eviction_table(plan: "Plan", jobs_of: Mapping[str, str]) -> Table:
+    table = _table("Evicted, in this order", "task", "job")
+    for task in plan.evictions:
+        table.add_row(Text(task), Text(jobs_of.get(task, "")))
+    return table
+
+
+def _waiting_table(rows: list[Waiting]) -> Table:
+    table = _table("Waiting", "job", "queue", "tasks", "ready", "why", right=("tasks", "ready"))
+    for row in rows:
+        why = "\n".join(row.reasons) or "no reason recorded"
+        table.add_row(Text(row.job), Text(row.queue), str(row.tasks), f"{row.ready}/{row.minimum}", Text(why))
+    return table
+
+
+def _fill_table(title: str, name: str, share: str, rows: list[Fill]) -> Table:
+    resources = shown_resources(rows)
+    table = _table(title, name, share, *resources, right=tuple(resources))
+    for row in rows:
+        amounts = [_amount_of(resource, row) for resource in resources]
+        table.add_row(Text(row.name), bar(row.share), *amounts)
+    return table
+
+
+def _amount_of(resource: str, row: Fill) -> str:
+    amount = human_amount(resource, row.amounts.get(resource, 0))
+    limit = row.limits.get(resource)
+    return amount if limit is None else f"{amount}/{human_amount(resource, limit)}"
+
+
+def bar(share: float) -> Text:
+    """ "█████░░░░░  50%"; shares above one fill the bar and keep their number."""
+    cells = round(min(max(share, 0.0), 1.0) * BAR_CELLS)
+    number = "∞" if share == float("inf") else f"{share:.0%}"
+    style = "red" if share > 0.9 else "yellow" if share > 0.6 else "green"
+    return Text.assemble(("█" * cells, style), ("░" * (BAR_CELLS - cells), "dim"), f" {number:>4}")
+
+
+def _other_nodes(nodes: list[Fill]) -> Text:
+    mean = sum(node.share for node in nodes) / len(nodes)
+    more = _count(len(nodes) - NODE_ROWS, "more node")
+    return Text(
+        f"{more} not shown (--all shows them); all nodes are {mean:.0%} in use on average.", style="dim"
+    )

@@ -1,0 +1,211 @@
+"""The clusters that `maniple bench` generates, each under the name of its benchmark shape.
+
+A shape is written once, as nodes, queues and jobs, and then put into the objects of a dialect. Times and names are
+fixed, so a shape at a given scale is always the same cluster. To add a shape, write its function and name it in SHAPES;
+to add a dialect, write its objects and name them in DIALECTS.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from fractions import Fraction
+from typing import Any
+
+Object = dict[str, Any]
+
+# Running jobs were created from here on, one a second; pending ones after all of them.
+FIRST_CREATED = 1_760_000_000
+FIRST_PENDING = FIRST_CREATED + 100_000
+NAMESPACE = "bench"
+GPU = "nvidia.com/gpu"
+GANG = 8
+FOUR_QUEUES = ("q0", "q1", "q2", "q3")
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One gang: equal tasks, waiting, or running on the nodes that are named."""
+
+    name: str
+    queue: str
+    tasks: int
+    minimum: int
+    created: int
+    priority: int = 50
+    gpus: int = 1
+    placed: tuple[str, ...] = ()
+
+    @property
+    def requests(self) -> dict[str, int]:
+        """Of one task: cores, MiB and GPUs."""
+        return {"cpu": 4 * self.gpus, "memory": 16384 * self.gpus, GPU: self.gpus}
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A cluster to plan: nodes of 64 cores, 256 GiB and 8 GPUs, queues of equal weight, jobs."""
+
+    nodes: tuple[str, ...]
+    queues: tuple[str, ...]
+    jobs: tuple[Job, ...]
+    actions: tuple[str, ...] | None = field(default=None)
+
+    @property
+    def tasks(self) -> int:
+        return sum(job.tasks for job in self.jobs)
+
+
+def sized(count: int, scale: Fraction) -> int:
+    """`count` at that scale, rounded down, and never nothing."""
+    return max(1, int(count * scale))
+
+
+def node_names(count: int) -> tuple[str, ...]:
+    return tuple(f"n{index:05d}" for index in range(count))
+
+
+def pending_job(index: int, queue: str, tasks: int = GANG, prefix: str = "j") -> Job:
+    return Job(f"{prefix}{index:05d}", queue, tasks, minimum=tasks, created=FIRST_PENDING + index)
+
+
+def running_job(index: int, queue: str, placed: tuple[str, ...], minimum: int) -> Job:
+    return Job(f"low{index:05d}", queue, len(placed), minimum, FIRST_CREATED + index, placed=placed)
+
+
+def gangs_for_every_node(nodes: int) -> Shape:
+    """As many gangs of 8 one-GPU tasks as there are nodes, in four queues: everything fits."""
+    jobs = tuple(pending_job(index, FOUR_QUEUES[index % 4]) for index in range(nodes))
+    return Shape(node_names(nodes), FOUR_QUEUES, jobs)
+
+
+def shape_a(scale: Fraction) -> Shape:
+    """1,000 nodes, 1,000 gangs of 8."""
+    return gangs_for_every_node(sized(1000, scale))
+
+
+def shape_b(scale: Fraction) -> Shape:
+    """5,000 nodes, 5,000 gangs of 8."""
+    return gangs_for_every_node(sized(5000, scale))
+
+
+def shape_c(scale: Fraction) -> Shape:
+    """5,000 nodes, one gang of 10,000."""
+    return Shape(node_names(sized(5000, scale)), ("q0",), (pending_job(0, "q0", sized(10000, scale)),))
+
+
+def shape_full(scale: Fraction) -> Shape:
+    """1,000 full nodes, 1,000 gangs of 8 that cannot be placed: what a backlog costs."""
+    nodes = node_names(sized(1000, scale))
+    running = tuple(running_job(index, "qa", (node,) * GANG, GANG) for index, node in enumerate(nodes))
+    return Shape(nodes, ("qa",), running + tuple(pending_job(index, "qa") for index in range(len(nodes))))
+
+
+SHAPES: dict[str, Callable[[Fraction], Shape]] = {
+    "a": shape_a,
+    "b": shape_b,
+    "c": shape_c,
+    "full": shape_full,
+}
+
+
+def _time(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _quantities(requests: dict[str, int], times: int = 1) -> dict[str, str]:
+    return {name: f"{amount * times}{'Mi' if name == 'memory' else ''}" for name, amount in requests.items()}
+
+
+def _node(name: str) -> Object:
+    room = {"cpu": "64", "memory": "262144Mi", GPU: "8", "pods": "110"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "uid": f"node-{name}", "creationTimestamp": _time(FIRST_CREATED)},
+        "spec": {},
+        "status": {
+            "capacity": room,
+            "allocatable": dict(room),
+            "conditions": [{"type": "Ready", "status": "True"}],
+        },
+    }
+
+
+def _priority_class(value: int) -> Object:
+    return {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": f"priority-{value}"},
+        "value": value,
+    }
+
+
+def _pod(job: Job, index: int, group_annotation: str, scheduler: str) -> Object:
+    name = f"{job.name}-task-{index}"
+    spec: Object = {
+        "schedulerName": scheduler,
+        "priority": job.priority,
+        "priorityClassName": f"priority-{job.priority}",
+        "containers": [
+            {"name": "main", "image": "bench", "resources": {"requests": _quantities(job.requests)}},
+        ],
+    }
+    if job.placed:
+        spec["nodeName"] = job.placed[index]
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": name,
+            "namespace": NAMESPACE,
+            "uid": f"pod-{name}",
+            "annotations": {group_annotation: job.name, "volcano.sh/task-spec": "task"},
+            "creationTimestamp": _time(job.created),
+        },
+        "spec": spec,
+        "status": {"phase": "Running" if job.placed else "Pending"},
+    }
+
+
+def _volcano_queue(name: str) -> Object:
+    return {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "Queue",
+        "metadata": {"name": name, "uid": f"queue-{name}", "creationTimestamp": _time(FIRST_CREATED)},
+        "spec": {"weight": 1, "reclaimable": True},
+        "status": {"state": "Open"},
+    }
+
+
+def _volcano_pod_group(job: Job) -> Object:
+    return {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "PodGroup",
+        "metadata": {
+            "name": job.name,
+            "namespace": NAMESPACE,
+            "uid": f"podgroup-{job.name}",
+            "creationTimestamp": _time(job.created),
+        },
+        "spec": {
+            "minMember": job.minimum,
+            "queue": job.queue,
+            "priorityClassName": f"priority-{job.priority}",
+            "minResources": _quantities(job.requests, job.minimum),
+        },
+        "status": {"phase": "Running" if job.placed else "Pending"},
+    }
+
+
+def volcano_objects(shape: Shape) -> list[Object]:
+    """The shape as Volcano's objects. Every pod is a dictionary of its own, as it would be when read from a file."""
+    objects = [_node(name) for name in shape.nodes]
+    objects += [_priority_class(value) for value in sorted({job.priority for job in shape.jobs})]
+    objects += [_volcano_queue(name) for name in shape.queues]
+    for job in shape.jobs:
+        objects.append(_volcano_pod_group(job))
+        objects += [_pod(job, index, "scheduling.k8s.io/group-name", "volcano") for index in range(job.tasks)]
+    return objects
+
+
+DIALECTS: dict[str, Callable[[Shape], list[Object]]] = {"volcano": volcano_objects}

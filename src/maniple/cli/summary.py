@@ -1,0 +1,166 @@
+"""What a plan says to a person, as rows: what is placed, what waits and why, how full things are.
+
+Called by `render`, which draws the rows, and by `plan`, which asks whether anything waits. Nothing here prints.
+Row order is the plan's own order, except that nodes come fullest first.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from maniple.objects.quantity import human_bytes, human_cpu
+
+if TYPE_CHECKING:
+    from maniple.planner import Plan
+
+# Where a pod names its gang: Volcano's annotation, then KAI's.
+GROUP_ANNOTATIONS = ("scheduling.k8s.io/group-name", "pod-group-name")
+WAITING_STATUSES = frozenset({"Pending", "Gated"})
+FIRST_RESOURCES = ("cpu", "memory")
+BYTES = ("memory", "ephemeral-storage")
+
+
+@dataclass(slots=True)
+class Placed:
+    """The tasks of one job that get a node in this plan."""
+
+    job: str
+    queue: str
+    nodes: Counter[str] = field(default_factory=Counter)
+    pipelined: int = 0
+
+    @property
+    def tasks(self) -> int:
+        return self.nodes.total()
+
+
+@dataclass(slots=True)
+class Waiting:
+    """A job that lacks tasks it needs, or has tasks left that found no node."""
+
+    job: str
+    queue: str
+    tasks: int
+    ready: int
+    minimum: int
+    reasons: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """How full a node or a queue is: its largest share, and amount and limit of each resource."""
+
+    name: str
+    share: float
+    amounts: Mapping[str, float]
+    limits: Mapping[str, float]
+
+
+def jobs_of_tasks(objects: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """The job ("namespace/podgroup") of every pod ("namespace/pod") that names one."""
+    jobs = {}
+    for item in objects:
+        metadata = item.get("metadata")
+        if item.get("kind") != "Pod" or not isinstance(metadata, Mapping):
+            continue
+        annotations = metadata.get("annotations")
+        if not isinstance(annotations, Mapping):
+            continue
+        group = next((annotations[key] for key in GROUP_ANNOTATIONS if annotations.get(key)), None)
+        if group is not None:
+            namespace = metadata.get("namespace") or "default"
+            jobs[f"{namespace}/{metadata.get('name')}"] = f"{namespace}/{group}"
+    return jobs
+
+
+def placed_jobs(plan: "Plan", jobs_of: Mapping[str, str]) -> list[Placed]:
+    """One row a job; a pod without a job is its own row."""
+    rows: dict[str, Placed] = {}
+    for placements, pipelined in ((plan.binds, False), (plan.pipelined, True)):
+        for task, node in placements.items():
+            job = jobs_of.get(task, task)
+            row = rows.get(job)
+            if row is None:
+                row = rows[job] = Placed(job, _queue_of(plan, job))
+            row.nodes[node] += 1
+            row.pipelined += pipelined
+    return list(rows.values())
+
+
+def _queue_of(plan: "Plan", job: str) -> str:
+    outcome = plan.jobs.get(job)
+    return "" if outcome is None else outcome.queue
+
+
+def waiting_jobs(plan: "Plan", jobs_of: Mapping[str, str]) -> list[Waiting]:
+    """Jobs below their minimum, and jobs (or single pods) with tasks that found no node."""
+    left: dict[str, list[str]] = {}
+    for task, outcome in plan.tasks.items():
+        if outcome.status in WAITING_STATUSES:
+            left.setdefault(jobs_of.get(task, task), []).append(outcome.reason)
+    rows = []
+    for name, job in plan.jobs.items():
+        short = job.ready < job.minimum and job.phase != "Completed"
+        task_reasons = left.pop(name, [])
+        if short or task_reasons:
+            reasons = list(job.reasons) or _counted(task_reasons) or _condition_messages(job.conditions)
+            rows.append(Waiting(name, job.queue, len(task_reasons), job.ready, job.minimum, reasons))
+    rows += [Waiting(name, "", len(given), 0, 1, _counted(given)) for name, given in left.items()]
+    return rows
+
+
+def _counted(reasons: Iterable[str]) -> list[str]:
+    """Distinct reasons, the most frequent first, with how many tasks gave each."""
+    counts = Counter(reason for reason in reasons if reason)
+    if len(counts) == 1:
+        return list(counts)
+    return [f"{count} task{'' if count == 1 else 's'}: {reason}" for reason, count in counts.most_common()]
+
+
+def _condition_messages(conditions: Iterable[Mapping[str, Any]]) -> list[str]:
+    return [
+        str(each["message"]) for each in conditions if each.get("status") == "True" and each.get("message")
+    ]
+
+
+def node_fill(plan: "Plan") -> list[Fill]:
+    """Every node, the fullest first."""
+    rows = []
+    for name, node in plan.nodes.items():
+        share = max(
+            (_share(node.used.get(key, 0), limit) for key, limit in node.allocatable.items()), default=0.0
+        )
+        rows.append(Fill(name, share, node.used, node.allocatable))
+    return sorted(rows, key=lambda row: (-row.share, row.name))
+
+
+def _share(amount: float, limit: float) -> float:
+    return amount / limit if limit > 0 else 0.0
+
+
+def queue_fill(plan: "Plan") -> list[Fill]:
+    """Every queue, against what it deserves."""
+    return [Fill(name, queue.share, queue.allocated, queue.deserved) for name, queue in plan.queues.items()]
+
+
+def shown_resources(rows: Iterable[Fill], most: int = 4) -> list[str]:
+    """The resources worth a column: cpu and memory, then those that most rows use, such as GPUs."""
+    users: Counter[str] = Counter()
+    for row in rows:
+        for name, limit in row.limits.items():
+            if limit > 0 and name not in FIRST_RESOURCES and name != "pods":
+                users[name] += 1 if row.amounts.get(name, 0) else 0
+    others = sorted(users, key=lambda name: (-users[name], name))
+    return [*FIRST_RESOURCES, *others][:most]
+
+
+def human_amount(resource: str, amount: float) -> str:
+    """An amount in canonical units (milli-cpu, bytes, whole units), as people write it."""
+    if amount == float("inf"):
+        return "∞"
+    if resource == "cpu":
+        return human_cpu(round(amount))
+    if resource in BYTES or resource.startswith("hugepages-"):
+        return human_bytes(round(amount))
+    return f"{amount:g}"

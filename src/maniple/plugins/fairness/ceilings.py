@@ -1,0 +1,45 @@
+"""The most that each queue may have where queues form no tree: what nobody else is guaranteed, under its own capability.
+
+Called by proportion and capacity when a session opens. ceiling = min(max(total - all guarantees, 0) + own guarantee, capability), per
+resource. A resource that a capability does not name is not limited by it, and neither are cpu and memory when they are not positive.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maniple.cluster.resources import PODS, Amounts
+from maniple.framework.session import Session
+from maniple.plugins.fairness.queue_terms import terms_of
+from maniple.plugins.fairness.water_filling import Vectors
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ceilings:
+    """Resources x queues. `limit` holds for what a queue deserves; it differs from `ceiling` only in strict mode."""
+
+    ceiling: Vectors
+    limit: Vectors
+    guarantee: Amounts
+
+
+def ceilings(session: Session, queues: NDArray[np.int32]) -> Ceilings:
+    shape = (len(session.total), len(queues))
+    result = Ceilings(np.zeros(shape), np.zeros(shape), np.zeros(shape, dtype=np.int64))
+    everybodys = np.zeros(len(session.total))
+    for row in session.queues.facts:
+        everybodys += terms_of(session, row).guarantee
+    free = np.maximum(session.total - everybodys, 0.0)
+    for place, queue in enumerate(queues.tolist()):
+        terms = terms_of(session, queue)
+        result.guarantee[:, place] = terms.guarantee
+        result.ceiling[:, place] = np.minimum(free + terms.guarantee, terms.capability)
+        result.limit[:, place] = result.ceiling[:, place]
+        if session.strict:
+            # To the letter: a scalar of which nothing is free drops out of the list of limits, so it limits nobody.
+            dropped = (free == 0) & ~terms.guarantees
+            dropped[:PODS] = False
+            result.limit[dropped, place] = math.inf
+    return result

@@ -1,0 +1,155 @@
+"""What jobs say they need at least (minResources), and how much of it is still to be kept free for them.
+
+Shared by the plugins that decide who may enter: one `Claims` per session, on columns that are kept from
+session to session and refreshed only for jobs whose facts are new. A task held back by somebody else's
+scheduling gate is not waited for, so what it asks for is taken off again.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maniple.cluster.facts import JobFacts
+from maniple.cluster.resources import PODS, Amounts
+from maniple.cluster.statuses import ALLOCATED_LIKE
+from maniple.framework.session import Session
+from maniple.objects.meta import Quantity
+from maniple.plugins.fairness.amounts import stated
+
+Wanted = tuple[tuple[int, int], ...]
+
+
+class _Columns:
+    """By job row: the stated minimum, and whether the job was admitted or runs. Outlives sessions."""
+
+    def __init__(self, height: int) -> None:
+        self._read: dict[int, JobFacts] = {}
+        self._lists: dict[tuple[tuple[str, Quantity], ...], tuple[Amounts, tuple[str, ...]]] = {}
+        self.amounts: Amounts = np.zeros((height, 0), dtype=np.int64)
+        self.stated = np.zeros(0, dtype=np.bool_)
+        self.inqueue = np.zeros(0, dtype=np.bool_)
+        self.running = np.zeros(0, dtype=np.bool_)
+        self.unoffered: dict[int, tuple[str, ...]] = {}
+
+    @classmethod
+    def of(cls, session: Session) -> "_Columns":
+        height = len(session.total)
+        memory = session.nodes.facts.memory
+        known = memory.get(cls)
+        if not isinstance(known, cls) or len(known.amounts) != height:
+            known = memory[cls] = cls(height)
+        known.refresh(session)
+        return known
+
+    def refresh(self, session: Session) -> None:
+        self._grow(len(session.jobs.queue))
+        facts, read = session.cluster.jobs.facts, self._read
+        for row in [row for row, item in facts.items() if read.get(row) is not item]:
+            self._set(session, row, facts[row])
+
+    def _grow(self, size: int) -> None:
+        added = size - len(self.stated)
+        if added > 0:
+            self.amounts = np.concatenate(
+                [self.amounts, np.zeros((len(self.amounts), added), np.int64)], axis=1
+            )
+            for name in ("stated", "inqueue", "running"):
+                setattr(self, name, np.concatenate([getattr(self, name), np.zeros(added, np.bool_)]))
+
+    def _set(self, session: Session, row: int, facts: JobFacts) -> None:
+        self._read[row] = facts
+        self.stated[row] = facts.min_resources is not None
+        self.inqueue[row] = facts.phase == "Inqueue"
+        self.running[row] = facts.phase == "Running"
+        key = tuple((facts.min_resources or {}).items())
+        known = self._lists.get(key)
+        if known is None:
+            vector, _, unknown = stated(session, facts.min_resources or {})
+            known = self._lists[key] = (vector, tuple(unknown))
+        self.amounts[:, row] = known[0]
+        self.unoffered.pop(row, None)
+        if known[1]:
+            self.unoffered[row] = known[1]
+
+
+class Claims:
+    """The claims of one session's jobs."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._columns = _Columns.of(session)
+        self._gated = _gated(session)
+        self._wanted: dict[int, Wanted] = {}
+
+    @classmethod
+    def of(cls, session: Session) -> "Claims":
+        known = session.shared.get(cls)
+        if not isinstance(known, cls):
+            known = session.shared[cls] = cls(session)
+        return known
+
+    def states(self, job: int) -> bool:
+        """Whether the job says anything; one that does not is let in unasked."""
+        return bool(self._columns.stated[job])
+
+    def wanted(self, job: int) -> Wanted:
+        """Dimension and amount of each resource that the job's minimum asks for; pods are never what is short."""
+        known = self._wanted.get(job)
+        if known is None:
+            amounts = self._columns.amounts[:, job].tolist()
+            pairs = ((d, amount) for d, amount in enumerate(amounts) if amount > 0 and d != PODS)
+            known = self._wanted[job] = tuple(pairs)
+        return known
+
+    def unoffered(self, job: int) -> tuple[str, ...]:
+        """Resources of the job's minimum that no node has."""
+        return self._columns.unoffered.get(job, ())
+
+    def on_entry(self, job: int) -> list[int]:
+        """What to keep free for a job that is let in now."""
+        amounts = self._columns.amounts[:, job]
+        gated = self._gated.get(job)
+        kept: list[int] = (amounts if gated is None else np.maximum(amounts - gated, 0)).tolist()
+        return kept
+
+    def minimums(self, rows: NDArray[np.int64]) -> Amounts:
+        """The stated minimums, a column per job; zero where nothing is stated."""
+        return self._columns.amounts[:, rows]
+
+    def of_admitted(self, *, less_allocated: bool) -> tuple[NDArray[np.int64], Amounts]:
+        """Jobs that were admitted and do not run yet, with what is kept for them: their minimum, or what is left of it."""
+        rows = self._session.jobs.rows
+        rows = rows[(self._columns.inqueue & self._columns.stated)[rows]]
+        amounts = self._left(rows) if less_allocated else self.minimums(rows)
+        return rows, self._without_gated(rows, amounts)
+
+    def of_running(self) -> tuple[NDArray[np.int64], Amounts]:
+        """Running jobs that still have their minimum of tasks, with what they lack of their stated minimum.
+
+        One that has fewer is winding down: it will not ask for the rest.
+        """
+        jobs, rows = self._session.jobs, self._session.jobs.rows
+        rows = rows[(self._columns.running & self._columns.stated)[rows]]
+        placed = jobs.counts[:, rows][ALLOCATED_LIKE].sum(axis=0)
+        rows = rows[placed >= jobs.minimum[rows]]
+        return rows, self._without_gated(rows, self._left(rows))
+
+    def _left(self, rows: NDArray[np.int64]) -> Amounts:
+        return np.asarray(np.maximum(self.minimums(rows) - self._session.jobs.allocated[:, rows], 0))
+
+    def _without_gated(self, rows: NDArray[np.int64], amounts: Amounts) -> Amounts:
+        for place, job in enumerate(rows.tolist() if self._gated else ()):
+            if job in self._gated:
+                amounts[:, place] = np.maximum(amounts[:, place] - self._gated[job], 0)
+        return amounts
+
+
+def _gated(session: Session) -> dict[int, Amounts]:
+    """By job, what its tasks ask for that wait behind a gate which this scheduler does not open."""
+    tasks = session.tasks
+    sums: dict[int, Amounts] = {}
+    for row in np.flatnonzero(tasks.gated & ~tasks.admissible & (tasks.job >= 0)).tolist():
+        request = session.classes[tasks.class_of[row]].request
+        job = int(tasks.job[row])
+        sums[job] = sums[job] + request if job in sums else request
+    # Pods alone are nothing to wait for or to give back.
+    return {job: amount for job, amount in sums.items() if np.delete(amount, PODS).any()}

@@ -1,0 +1,88 @@
+"""drf's hierarchical mode: queues in a tree, compared branch by branch from the root down.
+
+Called by drf. A queue's annotations give its path and a weight for each step of it; the tree itself is in
+`share_tree.py`. A queue without a path hangs below the root under its own name, with weight 1. Of two queues
+that stand equal as far as the shorter path goes, the one with the shorter path goes first.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maniple.cluster.resources import Amounts
+from maniple.framework.points import TaskRows
+from maniple.framework.session import Session
+from maniple.plugins.fairness.share_tree import Branch, ShareTree, Standing
+
+PATH = "volcano.sh/hierarchy"
+PATH_WEIGHTS = "volcano.sh/hierarchy-weights"
+
+
+class QueueHierarchy:
+    """`allocated` (resources x jobs) is drf's own; it is changed here only for a question, and then put back."""
+
+    def __init__(self, session: Session, allocated: Amounts, served: NDArray[np.bool_]) -> None:
+        self._session = session
+        self._allocated = allocated
+        self._served = served
+        self._tree = ShareTree(session.total, allocated, session.jobs.total)
+        self._paths: dict[int, list[Branch]] = {}
+        rows = session.jobs.rows
+        for queue in sorted(session.queues.facts):
+            steps, weights = _path(session, queue)
+            self._paths[queue] = self._tree.place(steps, weights, rows[session.jobs.queue[rows] == queue])
+        self._tree.refresh()
+
+    def queue_order(self, queue: int) -> tuple[Standing, ...]:
+        return tuple([branch.standing for branch in self._paths[queue]])
+
+    def reclaimable(self, task: int, candidates: TaskRows) -> TaskRows:
+        """Each candidate by itself: the exchange is made, looked at, and taken back."""
+        tasks, classes = self._session.tasks, self._session.classes
+        job = int(tasks.job[task])
+        if not self._served[job]:
+            return candidates[:0]
+        candidates = candidates[self._served[tasks.job[candidates]]]
+        asked = classes[tasks.class_of[task]].request
+        self._shift(job, asked)
+        allowed = np.zeros(len(candidates), dtype=np.bool_)
+        for place, row in enumerate(candidates.tolist()):
+            victim, request = int(tasks.job[row]), classes[tasks.class_of[row]].request
+            self._shift(victim, -request)
+            allowed[place] = self._stands_before(job, victim)
+            self._shift(victim, request)
+        self._shift(job, -asked)
+        return candidates[allowed]
+
+    def changed(self, job: int, amounts: Amounts) -> None:
+        """A job got so much more, or less; its column says so already."""
+        self._tree.changed(self._paths[int(self._session.jobs.queue[job])][-1], amounts)
+
+    def _shift(self, job: int, amounts: Amounts) -> None:
+        self._allocated[:, job] += amounts
+        self.changed(job, amounts)
+
+    def _stands_before(self, job: int, other: int) -> bool:
+        queue_of = self._session.jobs.queue
+        ours, theirs = self.queue_order(int(queue_of[job])), self.queue_order(int(queue_of[other]))
+        depth = min(len(ours), len(theirs))
+        return ours[:depth] < theirs[:depth]
+
+
+def _path(session: Session, queue: int) -> tuple[Sequence[str], Sequence[float]]:
+    """The steps below the root and their weights; a weight that is missing, no number or below 1 counts as 1."""
+    annotations = session.queues.objects[queue].metadata.annotations
+    steps = annotations.get(PATH, "").split("/")[1:]
+    if not steps:
+        return [f"/{session.queue_name(queue)}"], [1.0]  # no step of a path has a slash in it
+    weights = [_weight(text) for text in annotations.get(PATH_WEIGHTS, "").split("/")[1 : len(steps) + 1]]
+    return steps, weights + [1.0] * (len(steps) - len(weights))
+
+
+def _weight(text: str) -> float:
+    try:
+        weight = float(text)
+    except ValueError:
+        return 1.0
+    return weight if 1.0 <= weight < float("inf") else 1.0

@@ -1,0 +1,193 @@
+"""proportion: queues share the cluster by weight, each up to what it asks for.
+
+deserved comes from water filling (`water_filling.py`) under each queue's ceiling (`ceilings.py`). share = max
+over resources of allocated / deserved. Queues go by priority, then by share. A queue that has all it deserves
+is overused; one that would have more than it deserves, in a resource that a task asks for, does not get the
+task. A job is let in while minimum + allocated + kept for admitted jobs - elastic <= ceiling in every
+resource that its minimum asks for, where elastic = what jobs have beyond their minimums. Only queues with a
+job in the session take part.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maniple.cluster.classes import TaskClass
+from maniple.cluster.resources import PODS
+from maniple.framework.combine import Vote
+from maniple.framework.points import Event, TaskRows
+from maniple.framework.session import Session
+from maniple.plugins.candidates import requests_of, served_jobs, sums_before
+from maniple.plugins.fairness.amounts import TOLERANCE, at_most, named
+from maniple.plugins.fairness.ceilings import ceilings
+from maniple.plugins.fairness.claims import Claims
+from maniple.plugins.fairness.queue_amounts import REFUSED, QueueAmounts, sums_by_queue
+from maniple.plugins.fairness.water_filling import Vectors, water_fill
+from maniple.plugins.settings import takes_none
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Account(QueueAmounts):
+    """One queue."""
+
+    most: list[int]  # deserved in whole base units: the most that may be allocated
+
+    def change(self, request: Sequence[int], count: int) -> None:
+        allocated = self.allocated
+        for dimension, amount in enumerate(request):
+            allocated[dimension] += amount * count
+        self.measure()
+
+    def measure(self) -> None:
+        share = 0.0
+        for allocated, deserved in zip(self.allocated, self.deserved, strict=True):
+            if deserved >= TOLERANCE:
+                share = max(share, allocated / deserved)
+        self.share = share
+
+    def room(self, request: Sequence[int], count: int) -> int:
+        """How many of `count` equal requests fit below what the queue deserves; places for pods do not matter."""
+        for dimension, amount in enumerate(request):
+            if amount > 0 and dimension != PODS:
+                count = min(count, (self.most[dimension] - self.allocated[dimension]) // amount)
+        return max(count, 0)
+
+
+class Proportion:
+    """No arguments."""
+
+    name = "proportion"
+
+    def __init__(self, session: Session, arguments: Mapping[str, Any]) -> None:
+        takes_none(session, arguments, self.name)
+        self._session = session
+        self._claims = Claims.of(session)
+        self._served = served_jobs(session)
+        self._queue_of: list[int] = session.jobs.queue.tolist()
+        self._requests: dict[int, list[int]] = {}
+        self._accounts = _accounts(session, self._claims)
+
+    # -- order and limits -----------------------------------------------------------------------------------------
+
+    def queue_order(self, queue: int) -> tuple[int, float]:
+        account = self._accounts[queue]
+        return (-account.priority, account.share)
+
+    def overused(self, queue: int) -> bool:
+        """Every resource that the queue deserves is used up."""
+        account = self._accounts[queue]
+        pairs = zip(account.deserved, account.allocated, strict=True)
+        return all(deserved - allocated < TOLERANCE for deserved, allocated in pairs)
+
+    def allocatable(self, queue: int, class_: TaskClass, count: int) -> int:
+        account = self._accounts[queue]
+        return account.room(self._request(class_), count) if account.open else 0
+
+    def preemptive(self, queue: int, rows: TaskRows) -> bool:
+        account = self._accounts[queue]
+        together: list[int] = requests_of(self._session, rows).sum(axis=1).tolist()
+        return account.open and account.room(together, 1) > 0
+
+    def reclaimable(self, _task: int, candidates: TaskRows) -> TaskRows:
+        """Tasks of a queue in order, as long as it has more than it deserves in any resource."""
+        job_of = self._session.tasks.job
+        candidates = candidates[self._served[job_of[candidates]]]
+        if not len(candidates):
+            return candidates
+        queues = self._session.jobs.queue[job_of[candidates]]
+        accounts = [self._accounts[queue] for queue in queues.tolist()]
+        allocated = np.array([account.allocated for account in accounts], dtype=np.int64).T
+        deserved = np.array([account.deserved for account in accounts], dtype=np.float64).T
+        taken = sums_before(requests_of(self._session, candidates), queues)
+        return candidates[~at_most(allocated - taken, deserved)]
+
+    # -- the door -------------------------------------------------------------------------------------------------
+
+    def job_enqueueable(self, job: int) -> Vote:
+        queue = self._queue_of[job]
+        account, claims = self._accounts[queue], self._claims
+        if not account.open:
+            self._session.refusals.of_job(job, f"queue {self._session.queue_name(queue)} is not open")
+            return Vote.REJECT
+        if not claims.states(job):
+            return Vote.PERMIT
+        short = account.short_of(claims.wanted(job))
+        unoffered = claims.unoffered(job)
+        if not short and not unoffered:
+            return Vote.PERMIT
+        names = [*(self._session.resources.names[dimension] for dimension in short), *unoffered]
+        self._session.refusals.of_job(job, named(REFUSED, "insufficient", names))
+        return Vote.REJECT
+
+    def job_enqueued(self, job: int) -> None:
+        if self._claims.states(job):
+            self._accounts[self._queue_of[job]].keep(self._claims.on_entry(job))
+
+    # -- notices --------------------------------------------------------------------------------------------------
+
+    def on_allocate(self, event: Event) -> None:
+        if self._served[event.job]:
+            account = self._accounts[self._queue_of[event.job]]
+            account.change(self._request(event.class_), len(event.rows))
+
+    def on_deallocate(self, event: Event) -> None:
+        if self._served[event.job]:
+            account = self._accounts[self._queue_of[event.job]]
+            account.change(self._request(event.class_), -len(event.rows))
+
+    def _request(self, class_: TaskClass) -> list[int]:
+        known = self._requests.get(class_.number)
+        if known is None:
+            known = self._requests[class_.number] = class_.request.tolist()
+        return known
+
+    # -- for people -----------------------------------------------------------------------------------------------
+
+    def deserved(self, queue: int) -> Vectors:
+        """What a queue deserves; nothing for one that has no job."""
+        account = self._accounts.get(queue)
+        if account is None:
+            return np.zeros(len(self._session.total), dtype=np.float64)
+        return np.array(account.deserved, dtype=np.float64)
+
+    def queue_report(self, queue: int) -> Mapping[str, NDArray[Any] | float]:
+        """Amounts of a queue as of now; empty for one that has no job. `capability` is the ceiling that was in force."""
+        account = self._accounts.get(queue)
+        if account is None:
+            return {}
+        return {
+            "deserved": self.deserved(queue),
+            "allocated": np.array(account.allocated, dtype=np.int64),
+            "capability": np.array(account.ceiling, dtype=np.float64),
+            "share": account.share,
+        }
+
+
+# -- opening ------------------------------------------------------------------------------------------------------
+
+
+def _accounts(session: Session, claims: Claims) -> dict[int, Account]:
+    sums = sums_by_queue(session, claims)
+    facts = [session.queues.facts[queue] for queue in sums.queues.tolist()]
+    limits = ceilings(session, sums.queues)
+    weights = np.array([fact.weight for fact in facts], dtype=np.int64)
+    request = sums.allocated + sums.pending
+    deserved = water_fill(session.total, weights, request, limits.limit, limits.guarantee)
+    # A part may come out a hair too small; the original lives with that.
+    most = np.floor(deserved if session.strict else deserved + TOLERANCE).astype(np.int64)
+    accounts = {}
+    for place, (queue, fact) in enumerate(zip(sums.queues.tolist(), facts, strict=True)):
+        accounts[queue] = Account(
+            open=fact.open,
+            priority=fact.priority,
+            allocated=sums.allocated[:, place].tolist(),
+            deserved=deserved[:, place].tolist(),
+            most=most[:, place].tolist(),
+            ceiling=limits.ceiling[:, place].tolist(),
+            kept=sums.kept[:, place].tolist(),
+            elastic=sums.elastic[:, place].tolist(),
+        )
+        accounts[queue].measure()
+    return accounts

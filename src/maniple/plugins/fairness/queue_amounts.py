@@ -1,0 +1,77 @@
+"""What queues have and are bound to get: summed over jobs when a session opens, then kept as plain numbers.
+
+Shared by the plugins that give queues a ceiling. promised = allocated + kept for admitted jobs - elastic, where elastic = what jobs
+have beyond their stated minimums. A job may enter while its minimum + promised <= ceiling in every resource that its minimum
+asks for.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maniple.cluster.resources import Amounts
+from maniple.framework.session import Session
+from maniple.plugins.fairness.amounts import sums_by_group
+from maniple.plugins.fairness.claims import Claims, Wanted
+
+REFUSED = "queue resource quota insufficient"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class QueueSums:
+    """Resources x queues, for the queues that have a job in the session, by row."""
+
+    queues: NDArray[np.int32]
+    allocated: Amounts
+    pending: Amounts
+    elastic: Amounts
+    kept: Amounts
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class QueueAmounts:
+    """One queue's amounts by dimension: they are read and changed one at a time."""
+
+    open: bool
+    priority: int
+    allocated: list[int]
+    deserved: list[float]
+    ceiling: list[float]
+    kept: list[int]
+    elastic: list[int]
+    share: float = 0.0
+
+    def promised(self, dimension: int) -> int:
+        """What the queue has or is bound to get, without what it could give back."""
+        return self.allocated[dimension] + self.kept[dimension] - self.elastic[dimension]
+
+    def short_of(self, wanted: Wanted) -> list[int]:
+        """The dimensions in which a job's minimum would pass the ceiling."""
+        return [d for d, amount in wanted if amount + self.promised(d) > self.ceiling[d]]
+
+    def keep(self, amounts: Iterable[int]) -> None:
+        """A job was let in: so much is kept for it."""
+        self.kept = [kept + more for kept, more in zip(self.kept, amounts, strict=True)]
+
+
+def sums_by_queue(session: Session, claims: Claims) -> QueueSums:
+    jobs, rows = session.jobs, session.jobs.rows
+    queues, position = np.unique(jobs.queue[rows], return_inverse=True)
+    beyond = np.maximum(jobs.allocated[:, rows] - claims.minimums(rows), 0)
+    kept = np.zeros((len(session.total), len(queues)), dtype=np.int64)
+    for admitted, amounts in (claims.of_admitted(less_allocated=True), claims.of_running()):
+        kept += sums_by_group(amounts, np.searchsorted(queues, jobs.queue[admitted]), len(queues))
+    return QueueSums(
+        queues=queues,
+        allocated=sums_by_group(jobs.allocated[:, rows], position, len(queues)),
+        pending=sums_by_group(jobs.pending[:, rows], position, len(queues)),
+        elastic=sums_by_group(beyond, position, len(queues)),
+        kept=kept,
+    )
+
+
+def dominant_share(allocated: Sequence[int], measures: Iterable[tuple[int, float]]) -> float:
+    """The largest part used of what is measured: dimensions with what is deserved of each."""
+    return max((allocated[dimension] / deserved for dimension, deserved in measures), default=0.0)

@@ -1,0 +1,88 @@
+"""The claims of a class's pods, sorted by what has to happen to them before a pod can run.
+
+bound     the claim has its volume: the node must be able to reach it
+delayed   the volume is chosen or made once a node is known (WaitForFirstConsumer)
+Everything else keeps the pod from being considered at all, and `VolumeZone` and `VolumeBinding` say why in kube-scheduler's words.
+"""
+
+from dataclasses import dataclass, field
+
+from maniple.cluster.classes import TaskClass
+from maniple.cluster.storage import Storage
+from maniple.framework.reasons import Code, Reason
+from maniple.objects.core import PersistentVolumeClaim, Pod
+
+BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
+SELECTED_NODE = "volume.kubernetes.io/selected-node"
+_WAIT = "WaitForFirstConsumer"
+
+
+@dataclass(slots=True)
+class Claims:
+    bound: list[PersistentVolumeClaim] = field(default_factory=list)
+    delayed: list[PersistentVolumeClaim] = field(default_factory=list)
+    refusal: str = ""  # why VolumeBinding refuses the pod as a whole
+
+
+def uses_claims(class_: TaskClass) -> bool:
+    return any(v.persistent_volume_claim or v.ephemeral for v in class_.spec.pod.spec.volumes)
+
+
+def sorted_claims(storage: Storage, pod: Pod) -> Claims:
+    """What VolumeBinding makes of a pod's claims."""
+    claims = Claims()
+    immediate = False
+    seen: set[str] = set()
+    for volume, key, claim in storage.claims_of(pod):
+        if key in seen:  # mounted twice, yet one volume
+            continue
+        seen.add(key)
+        claims.refusal = _unusable(pod, volume.ephemeral is not None, key, claim)
+        if claims.refusal or claim is None:
+            return claims
+        if claim.spec.volume_name and BIND_COMPLETED in claim.metadata.annotations:
+            claims.bound.append(claim)
+        elif not claim.spec.volume_name and waits_for_node(storage, claim):
+            claims.delayed.append(claim)
+        else:
+            immediate = True
+    if immediate:
+        claims.refusal = "pod has unbound immediate PersistentVolumeClaims"
+    return claims
+
+
+def waits_for_node(storage: Storage, claim: PersistentVolumeClaim) -> bool:
+    storage_class = storage.classes.get(storage.class_name(claim))
+    return storage_class is not None and storage_class.volume_binding_mode == _WAIT
+
+
+def _unusable(pod: Pod, ephemeral: bool, key: str, claim: PersistentVolumeClaim | None) -> str:
+    name = key.partition("/")[2]
+    if claim is None and ephemeral:
+        return f'waiting for ephemeral volume controller to create the persistentvolumeclaim "{name}"'
+    if claim is None:
+        return f'persistentvolumeclaim "{name}" not found'
+    if claim.status.phase == "Lost":
+        return f'persistentvolumeclaim "{name}" bound to non-existent persistentvolume "{claim.spec.volume_name}"'
+    if claim.metadata.deletion_timestamp is not None:
+        return f'persistentvolumeclaim "{name}" is being deleted'
+    if ephemeral and not owned_by(claim, pod):
+        whose = f"{pod.metadata.namespace}/{pod.metadata.name}"
+        return f"PVC {key} was not created for pod {whose} (pod is not owner)"
+    return ""
+
+
+def owned_by(claim: PersistentVolumeClaim, pod: Pod) -> bool:
+    """Whether an ephemeral volume's claim was made for the pod.
+
+    By name: a spec outlives its pod, so the unique id at hand may be that of an earlier pod of the same name.
+    """
+    return any(
+        owner.controller and owner.kind == "Pod" and owner.name == pod.metadata.name
+        for owner in claim.metadata.owner_references
+    )
+
+
+def refused(plugin: str, message: str) -> Reason:
+    """A pod that is not considered at all."""
+    return Reason(f"plugin {plugin} pre-predicates failed {message}", Code.UNRESOLVABLE)

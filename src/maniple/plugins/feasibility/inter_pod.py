@@ -1,0 +1,179 @@
+"""InterPodAffinity: near the pods that a pod asks for, away from those it avoids and from those that avoid it.
+
+Filter, in this order:
+1. every required affinity term finds, in the node's domain, a pod that matches all of the pod's affinity terms; the node must have
+   all topology labels. If no such pod is placed anywhere and the pod matches its own terms, it may be the first of its kind.
+2. no required anti-affinity term of the pod finds a pod in the node's domain;
+3. no pod in the node's domain has a required anti-affinity term that selects this pod.
+Score: over all placed pods, the weights of the preferred terms that hold in the node's domain, the pod's own and those of the
+placed pods that select it, anti-affinity negative; required affinity of placed pods counts with `hard_weight`. The candidates are
+then stretched onto 0..100.
+"""
+
+from collections.abc import Callable, Iterable
+from functools import cached_property
+
+import numpy as np
+
+from maniple.cluster.classes import TaskClass
+from maniple.cluster.nodes import NodeFacts
+from maniple.framework.criteria import Cells, Dependence, Filter, Scorer, Scores
+from maniple.framework.reasons import Code, Verdicts
+from maniple.framework.session import Session
+from maniple.plugins.feasibility.node_affinity import Mask
+from maniple.plugins.feasibility.placed import Bins, Column, Placements, Weights, bins_of, classes_in_use
+from maniple.plugins.score.normalise import HIGHEST
+
+NOT_NEAR = "node(s) didn't match pod affinity rules"
+TOO_NEAR = "node(s) didn't match pod anti-affinity rules"
+UNWELCOME = "node(s) didn't satisfy existing pods anti-affinity rules"
+
+Owners = dict[int, dict[int, int]]  # term -> class that owns it -> weight
+
+
+class InterPod:
+    """What filter and score have in common: which terms select a class, who owns them, where those are."""
+
+    def __init__(self, session: Session, placements: Placements) -> None:
+        self._session = session
+        self._facts: NodeFacts = session.nodes.facts
+        self._terms = session.cluster.terms.terms
+        self._placements = placements
+
+    def bins(self, term: int) -> Bins:
+        return bins_of(self._facts, self._terms[term].topology_key)
+
+    def owners(self, kind: str, owned: Owners, term: int) -> Column:
+        """Per node, the weight of the placed pods that own a term."""
+        weights: Weights = owned[term]
+        return self._placements.column((kind, term), lambda: weights)
+
+    def selected(self, terms: tuple[int, ...]) -> Column:
+        return self._placements.selected(terms)
+
+
+class InterPodFilter(InterPod):
+    """The filter, for one session."""
+
+    def __init__(self, session: Session, placements: Placements) -> None:
+        super().__init__(session, placements)
+        self._not_near = session.reasons.number(NOT_NEAR, Code.UNRESOLVABLE)
+        self._too_near = session.reasons.number(TOO_NEAR)
+        self._unwelcome = session.reasons.number(UNWELCOME)
+
+    def filter(self) -> Filter:
+        return Filter("InterPodAffinity", Dependence.CLUSTER, self._check, self._applies)
+
+    @cached_property
+    def _avoiders(self) -> Owners:
+        """Who has a required anti-affinity term, placed or yet to be placed."""
+        return _owners(self._session, lambda class_: ((term, 1) for term in class_.spec.own.anti_affinity))
+
+    def _applies(self, class_: TaskClass) -> bool:
+        if not self._terms:
+            return False
+        own = class_.spec.own
+        return bool(own.affinity or own.anti_affinity) or not self._avoiders.keys().isdisjoint(class_.terms)
+
+    def _check(self, class_: TaskClass, cells: Cells) -> Verdicts:
+        own = class_.spec.own
+        verdict = np.zeros(len(self._facts), dtype=np.int16)
+        for term in class_.terms:
+            if term in self._avoiders:
+                verdict[self._domains_with(self.owners("avoids", self._avoiders, term), term)] = (
+                    self._unwelcome
+                )
+        for term in own.anti_affinity:
+            verdict[self._domains_with(self.selected((term,)), term)] = self._too_near
+        if own.affinity:
+            verdict[~self._near(class_)] = self._not_near
+        return verdict[cells.rows]
+
+    def _domains_with(self, column: Column, term: int) -> Mask:
+        """Nodes in whose domain the column has something; never those without the label."""
+        bins = self.bins(term)
+        there = column.by_domain(bins) > 0
+        there[:1] = False
+        return there[bins]
+
+    def _near(self, class_: TaskClass) -> Mask:
+        own = class_.spec.own.affinity
+        column = self.selected(own)
+        near = np.ones(len(self._facts), dtype=np.bool_)
+        labelled = np.ones(len(self._facts), dtype=np.bool_)
+        anybody = False
+        for term in own:
+            bins = self.bins(term)
+            labelled &= bins > 0
+            near &= self._domains_with(column, term)
+            anybody = anybody or bool(column.amounts[bins > 0].any())
+        if not anybody and set(own) <= set(class_.terms):
+            return labelled
+        return near
+
+
+class InterPodScore(InterPod):
+    """The score, for one session."""
+
+    def __init__(self, session: Session, placements: Placements, hard_weight: int) -> None:
+        super().__init__(session, placements)
+        self._hard_weight = hard_weight
+
+    def scorer(self, weight: int) -> Scorer:
+        return Scorer("InterPodAffinity", weight, Dependence.CLUSTER, self._raw, stretched, self._applies)
+
+    @cached_property
+    def _admirers(self) -> Owners:
+        """Who has a preference for or against the pods that a term selects."""
+        return _owners(self._session, self._preferences)
+
+    def _preferences(self, class_: TaskClass) -> Iterable[tuple[int, int]]:
+        own = class_.spec.own
+        yield from own.preferred
+        yield from ((term, -weight) for term, weight in own.preferred_anti)
+        if self._hard_weight:
+            yield from ((term, self._hard_weight) for term in own.affinity)
+
+    def _applies(self, class_: TaskClass) -> bool:
+        if not self._terms:
+            return False
+        own = class_.spec.own
+        return bool(own.preferred or own.preferred_anti) or not self._admirers.keys().isdisjoint(class_.terms)
+
+    def _raw(self, class_: TaskClass, cells: Cells) -> Scores:
+        own = class_.spec.own
+        raw = np.zeros(len(self._facts))
+        for term, weight in own.preferred:
+            raw += weight * self._around(self.selected((term,)), term)
+        for term, weight in own.preferred_anti:
+            raw -= weight * self._around(self.selected((term,)), term)
+        for term in class_.terms:
+            if term in self._admirers:
+                raw += self._around(self.owners("prefers", self._admirers, term), term)
+        return raw[cells.rows]
+
+    def _around(self, column: Column, term: int) -> Scores:
+        """The column's sum over each node's domain; nothing for nodes without the label."""
+        bins = self.bins(term)
+        sums = column.by_domain(bins)
+        sums[:1] = 0
+        return sums[bins]
+
+
+def stretched(raw: Scores) -> Scores:
+    """The lowest candidate gets 0, the highest 100; all 0 when they are equal."""
+    if not len(raw):
+        return raw
+    least = raw.min()
+    width = raw.max() - least
+    return np.trunc(HIGHEST * ((raw - least) / width)) if width > 0 else np.zeros(len(raw))
+
+
+def _owners(session: Session, owned: Callable[[TaskClass], Iterable[tuple[int, int]]]) -> Owners:
+    owners: Owners = {}
+    for class_ in classes_in_use(session):
+        if class_.spec.own:
+            for term, weight in owned(class_):
+                by_class = owners.setdefault(term, {})
+                by_class[class_.number] = by_class.get(class_.number, 0) + weight
+    return owners

@@ -1,0 +1,128 @@
+"""What is placed where, counted per node: "pods that a term selects", "pods that own this anti-affinity", "pods on this port".
+
+A column is the sum, per node, of a weight that each class has (most often 1 or 0). It is built from the session's tasks when it
+is first asked for and then follows placements and their undoing, so it always equals what a fresh count would give. Sums per
+domain (nodes with the same value of a label) are one `bincount`. Several plugins share one index per session; whoever asked
+for it first passes the session's notices on to it.
+
+As on kube-scheduler's books, pods count from the moment they are placed or pipelined until this session evicts them; pods that
+were being deleted already count too, except in `living` columns.
+"""
+
+from collections.abc import Callable, Hashable, Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maniple.cluster.classes import TaskClass
+from maniple.cluster.nodes import NodeFacts
+from maniple.cluster.resources import Amounts
+from maniple.cluster.statuses import ON_NODE, Status
+from maniple.framework.points import Event, TaskRows
+from maniple.framework.session import Session
+
+Bins = NDArray[np.int32]
+Weights = Mapping[int, int]  # class number -> weight
+
+
+class Column:
+    """One sum per node."""
+
+    __slots__ = ("amounts",)
+
+    def __init__(self, amounts: Amounts) -> None:
+        self.amounts = amounts
+
+    def by_domain(self, bins: Bins, size: int = 0) -> NDArray[np.float64]:
+        """The sums per bin (whole numbers), of at least `size` bins."""
+        return np.bincount(bins, weights=self.amounts, minlength=size).astype(np.float64, copy=False)
+
+
+class Placements:
+    """The columns of one session."""
+
+    def __init__(self, session: Session, keeper: object) -> None:
+        self._session = session
+        self._keeper = keeper
+        self._columns: dict[Hashable, Column] = {}
+        self._followed: dict[int, list[tuple[Column, int]]] = {}
+        self._selected_by: dict[int, list[int]] | None = None
+
+    @classmethod
+    def shared(cls, session: Session, keeper: object) -> "Placements":
+        """The session's index; `keeper` becomes the one who passes notices on if nobody is yet."""
+        if cls not in session.shared:
+            session.shared[cls] = cls(session, keeper)
+        index: Placements = session.shared[cls]
+        return index
+
+    def follow(self, keeper: object, event: Event, sign: int) -> None:
+        """Tasks were placed (+1) or taken away (-1). Only the keeper's word counts, so that nothing counts twice."""
+        followed = self._followed.get(event.class_.number)
+        if followed is None or keeper is not self._keeper:
+            return
+        nodes = event.nodes[event.nodes >= 0]
+        for column, weight in followed:
+            np.add.at(column.amounts, nodes, weight * sign)
+
+    def column(self, key: Hashable, weights: Callable[[], Weights], *, living: bool = False) -> Column:
+        """The column of that key; `weights` is asked only when it has to be built."""
+        known = self._columns.get((key, living))
+        if known is None:
+            by_class = weights()
+            known = self._columns[key, living] = Column(self._count(by_class, living))
+            for number, weight in by_class.items():
+                self._followed.setdefault(number, []).append((known, weight))
+        return known
+
+    def selected(self, terms: tuple[int, ...], *, living: bool = False) -> Column:
+        """Pods that all of these terms select."""
+        return self.column(("selected", terms), lambda: self._classes_selected(terms), living=living)
+
+    def _classes_selected(self, terms: tuple[int, ...]) -> Weights:
+        if self._selected_by is None:
+            self._selected_by = {}
+            for class_ in classes_in_use(self._session):
+                for term in class_.terms:
+                    self._selected_by.setdefault(term, []).append(class_.number)
+        first, *more = terms
+        classes = set(self._selected_by.get(first, ()))
+        for term in more:
+            classes.intersection_update(self._selected_by.get(term, ()))
+        return dict.fromkeys(sorted(classes), 1)
+
+    def _count(self, weights: Weights, living: bool) -> Amounts:
+        session = self._session
+        counts = np.zeros(len(session.nodes), dtype=np.int64)
+        if not weights:
+            return counts
+        of_class = np.zeros(len(session.classes), dtype=np.int64)
+        of_class[list(weights)] = list(weights.values())
+        rows = present_rows(session, living=living)
+        np.add.at(counts, session.tasks.node[rows], of_class[session.tasks.class_of[rows]])
+        return counts
+
+
+def present_rows(session: Session, *, living: bool = False) -> TaskRows:
+    """Tasks that count as being on their node."""
+    tasks = session.tasks
+    status = tasks.status
+    present = (tasks.node >= 0) & (ON_NODE[status] | (status == Status.PIPELINED))
+    leaving = status == Status.RELEASING
+    if not living:
+        leaving &= session.cluster.tasks.status[: len(status)] != Status.RELEASING
+    return np.flatnonzero(present & ~leaving)
+
+
+def bins_of(facts: NodeFacts, key: str) -> Bins:
+    """The domain of every node by a label: 1, 2, ... and 0 for nodes that do not have it."""
+    memory = ("bins", key)
+    if memory not in facts.memory:
+        facts.memory[memory] = facts.label(key).codes + np.int32(1)
+    return facts.memory[memory]  # type: ignore[return-value]  # what this function put there
+
+
+def classes_in_use(session: Session) -> list[TaskClass]:
+    """The classes that some task of the session has; a cluster also remembers those of tasks that are gone."""
+    numbers = np.unique(session.tasks.class_of)
+    return [session.classes[number] for number in numbers[numbers >= 0].tolist()]

@@ -1,0 +1,138 @@
+"""predicates: the filters of kube-scheduler that Volcano uses, in its order.
+
+pod count, NodeUnschedulable, NodeAffinity, TaintToleration, NodePorts, InterPodAffinity, NodeVolumeLimits, VolumeZone,
+PodTopologySpread, VolumeBinding. All but the first two can be turned off. A pod that a filter rules out beforehand (a claim that
+does not exist, say) is not considered on any node.
+
+Some arguments change nothing here. `predicate.CacheEnable`: verdicts that depend only on labels and taints are always remembered, and
+they come out the same. `volumebinding.bindTimeoutSeconds` concerns the writing of bindings, and `volumebinding.weight` and `.shape` a
+score that Kubernetes has behind a gate which is off (StorageCapacityScoring). `predicate.DynamicResourceAllocationEnable` is
+known to Volcano but never read. There is no filter by `spec.nodeName`: a pod that names its node is bound, not waiting.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from maniple.cluster.classes import TaskClass
+from maniple.framework.arguments import Arguments
+from maniple.framework.criteria import Filter, Scorer
+from maniple.framework.points import Event
+from maniple.framework.reasons import Reason
+from maniple.framework.session import Session
+from maniple.plugins.feasibility.inter_pod import InterPodFilter
+from maniple.plugins.feasibility.node_affinity import NodeAffinity
+from maniple.plugins.feasibility.placed import Placements
+from maniple.plugins.feasibility.pod_count import pod_count_filter
+from maniple.plugins.feasibility.ports import Ports
+from maniple.plugins.feasibility.spread import Spreading
+from maniple.plugins.feasibility.taints import Taints
+from maniple.plugins.feasibility.volume_binding import VolumeBinding
+from maniple.plugins.feasibility.volume_limits import VolumeLimits
+from maniple.plugins.feasibility.volume_zone import VolumeZone
+from maniple.plugins.settings import report
+
+
+@dataclass(frozen=True, slots=True)
+class PredicateSettings:
+    """The arguments that decide something, with Volcano's defaults."""
+
+    node_affinity: bool = True
+    node_ports: bool = True
+    taint_toleration: bool = True
+    pod_affinity: bool = True
+    node_volume_limits: bool = True
+    volume_zone: bool = True
+    pod_topology_spread: bool = True
+    volume_binding: bool = True
+
+    @classmethod
+    def read(cls, given: Arguments) -> "PredicateSettings":
+        settings = cls(
+            node_affinity=given.bool("predicate.NodeAffinityEnable", True),
+            node_ports=given.bool("predicate.NodePortsEnable", True),
+            taint_toleration=given.bool("predicate.TaintTolerationEnable", True),
+            pod_affinity=given.bool("predicate.PodAffinityEnable", True),
+            node_volume_limits=given.bool("predicate.NodeVolumeLimitsEnable", True),
+            volume_zone=given.bool("predicate.VolumeZoneEnable", True),
+            pod_topology_spread=given.bool("predicate.PodTopologySpreadEnable", True),
+            volume_binding=given.bool("predicate.VolumeBindingEnable", True),
+        )
+        _read_what_decides_nothing(given)
+        return settings
+
+
+def _read_what_decides_nothing(given: Arguments) -> None:
+    """Read for the sake of the complaints about values of the wrong type; see the module's docstring."""
+    given.bool("predicate.CacheEnable", False)
+    given.bool("predicate.DynamicResourceAllocationEnable", True)
+    given.int("volumebinding.bindTimeoutSeconds", 600)
+    given.int("volumebinding.weight", 1)
+    given.list("volumebinding.shape")
+    given.int("dynamicresources.filterTimeoutSeconds", 10)
+
+
+class Predicates:
+    name = "predicates"
+
+    def __init__(self, session: Session, arguments: Mapping[str, Any]) -> None:
+        given = Arguments(arguments, self.name)
+        self._settings = PredicateSettings.read(given)
+        report(session, given)
+        self._session = session
+        self._placements = Placements.shared(session, self)
+        self._node_affinity = NodeAffinity(session)
+        self._volume_limits = VolumeLimits(session)
+        self._volume_zone = VolumeZone(session)
+        self._volume_binding = VolumeBinding(session)
+
+    def filters(self) -> list[Filter]:
+        session, settings = self._session, self._settings
+        taints = Taints(session)
+        inter_pod = InterPodFilter(session, self._placements)
+        spreading = Spreading(session, self._placements, taints)
+        choice = [
+            (True, pod_count_filter(session)),
+            (True, taints.cordon_filter()),
+            (settings.node_affinity, self._node_affinity.filter()),
+            (settings.taint_toleration, taints.filter()),
+            (settings.node_ports, Ports(session, self._placements).filter()),
+            (settings.pod_affinity, inter_pod.filter()),
+            (settings.node_volume_limits, self._volume_limits.filter()),
+            (settings.volume_zone, self._volume_zone.filter()),
+            (settings.pod_topology_spread, spreading.filter()),
+            *((settings.volume_binding, one) for one in self._volume_binding.filters()),
+        ]
+        return [one for enabled, one in choice if enabled]
+
+    def scorers(self) -> list[Scorer]:
+        return []
+
+    def pre_predicate(self, class_: TaskClass) -> Reason | None:
+        """Why a pod of this class is not considered on any node."""
+        spec, settings = class_.spec.pod.spec, self._settings
+        reason = None
+        if spec.affinity is not None and settings.node_affinity:
+            reason = self._node_affinity.conflict(class_)
+        if spec.volumes and settings.volume_zone:
+            reason = reason or self._volume_zone.refusal(class_)
+        if spec.volumes and settings.volume_binding:
+            reason = reason or self._volume_binding.refusal(class_)
+        return reason
+
+    def pre_bind(self, class_: TaskClass) -> str | None:
+        """Claims that wait for a node have to get their volumes before the pod is bound."""
+        waits = self._settings.volume_binding and self._volume_binding.has_delayed(class_)
+        return "volumes" if waits else None
+
+    def on_allocate(self, event: Event) -> None:
+        self._placements.follow(self, event, +1)
+        if event.class_.spec.pod.spec.volumes:
+            self._volume_limits.follow(event, +1)
+            self._volume_binding.on_allocate(event)
+
+    def on_deallocate(self, event: Event) -> None:
+        self._placements.follow(self, event, -1)
+        if event.class_.spec.pod.spec.volumes:
+            self._volume_limits.follow(event, -1)
+            self._volume_binding.on_deallocate(event)

@@ -1,0 +1,83 @@
+"""TaintToleration and NodeUnschedulable: a node keeps out pods that do not tolerate its taints, or that it is cordoned.
+
+Filter: every taint with effect NoSchedule or NoExecute is tolerated; a node that is marked unschedulable counts as if it had
+the taint `node.kubernetes.io/unschedulable:NoSchedule`. Score: the fewer PreferNoSchedule taints are not tolerated the better,
+in proportion to the worst candidate. Work is per distinct list of taints.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from maniple.cluster.classes import TaskClass
+from maniple.framework.criteria import Cells, Dependence, Filter, Scorer, Scores
+from maniple.framework.reasons import FITS, Code, Verdicts
+from maniple.framework.session import Session
+from maniple.objects.core import Taint, Toleration
+from maniple.objects.selectors import tolerates, untolerated
+from maniple.plugins.feasibility.node_affinity import Mask
+from maniple.plugins.score.normalise import reversed_by_maximum
+
+UNTOLERATED = "node(s) had untolerated taint(s)"
+CORDONED = "node(s) were unschedulable"
+
+KEEPING_OUT = ("NoSchedule", "NoExecute")
+_CORDON = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
+_DISCOURAGING = "PreferNoSchedule"
+
+
+class Taints:
+    """Both filters and the score, for one session."""
+
+    def __init__(self, session: Session) -> None:
+        self._facts = session.nodes.facts
+        self._untolerated = session.reasons.number(UNTOLERATED, Code.UNRESOLVABLE)
+        self._cordoned = session.reasons.number(CORDONED, Code.UNRESOLVABLE)
+        effects = {taint.effect for taints in self._facts.taint_sets for taint in taints}
+        self._keep_out = not effects.isdisjoint(KEEPING_OUT)
+        self._discourage = _DISCOURAGING in effects
+        self._any_cordoned = bool(self._facts.unschedulable.any())
+
+    def filter(self) -> Filter:
+        return Filter("TaintToleration", Dependence.STATIC, self._check, lambda _: self._keep_out)
+
+    def cordon_filter(self) -> Filter:
+        return Filter(
+            "NodeUnschedulable", Dependence.STATIC, self._check_cordon, lambda _: self._any_cordoned
+        )
+
+    def scorer(self, weight: int) -> Scorer:
+        """Without such a taint anywhere all nodes score alike, which decides nothing."""
+        return Scorer(
+            "TaintToleration",
+            weight,
+            Dependence.STATIC,
+            self._raw,
+            reversed_by_maximum,
+            lambda _: self._discourage,
+        )
+
+    def tolerated_mask(self, tolerations: Sequence[Toleration]) -> Mask:
+        """Nodes without a taint that keeps such a pod out."""
+        kept_out = [
+            untolerated(tolerations, taints, KEEPING_OUT) is not None for taints in self._facts.taint_sets
+        ]
+        return ~np.array(kept_out, dtype=np.bool_)[self._facts.taint_codes]
+
+    def _check(self, class_: TaskClass, cells: Cells) -> Verdicts:
+        fits = self.tolerated_mask(class_.spec.pod.spec.tolerations)
+        return np.where(fits, FITS, self._untolerated).astype(np.int16)[cells.rows]
+
+    def _check_cordon(self, class_: TaskClass, cells: Cells) -> Verdicts:
+        verdict = np.zeros(len(self._facts), dtype=np.int16)
+        if not tolerates(class_.spec.pod.spec.tolerations, _CORDON):
+            verdict[self._facts.unschedulable] = self._cordoned
+        return verdict[cells.rows]
+
+    def _raw(self, class_: TaskClass, cells: Cells) -> Scores:
+        tolerations = class_.spec.pod.spec.tolerations
+        counts = [
+            sum(taint.effect == _DISCOURAGING and not tolerates(tolerations, taint) for taint in taints)
+            for taints in self._facts.taint_sets
+        ]
+        return np.array(counts, dtype=np.float64)[self._facts.taint_codes][cells.rows]

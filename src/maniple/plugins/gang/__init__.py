@@ -1,0 +1,1 @@
+"""Plugins that keep gangs whole and leave alone what must not be evicted."""

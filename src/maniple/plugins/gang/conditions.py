@@ -1,0 +1,91 @@
+"""The conditions of jobs at the end of a session: scheduled, or unschedulable and why.
+
+Called by gang. Jobs without tasks get none; neither does one that is short only because tasks of it are still
+leaving their nodes. Complete jobs are told apart by columns, so that they cost next to nothing.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maniple.cluster.resources import Amounts
+from maniple.cluster.statuses import SCHEDULED, WAITING, Status
+from maniple.framework.reasons import Histogram
+from maniple.framework.session import Session
+
+SCHEDULED_CONDITION = {
+    "type": "Scheduled",
+    "status": "True",
+    "reason": "tasks in gang are ready to be scheduled",
+    "message": "",
+}
+NOT_ENOUGH_RESOURCES = "NotEnoughResources"
+
+_WAITING = np.flatnonzero(WAITING)
+_SHOWN = [status for status in Status if status is not Status.GATED]
+
+
+def write_conditions(session: Session) -> None:
+    jobs, rows = session.jobs, session.jobs.rows
+    counts = jobs.counts[:, rows]
+    complete = jobs.ready[rows] + jobs.pending_best_effort[rows] >= jobs.minimum[rows]
+    exists = counts.any(axis=0)
+    for job in rows[complete & exists].tolist():
+        session.conditions[job] = [SCHEDULED_CONDITION.copy()]
+    lacking = rows[exists & ~complete & ~_leaving(session, counts)]
+    if lacking.size:
+        _write_lacking(session, lacking)
+
+
+def _write_lacking(session: Session, lacking: NDArray[np.int64]) -> None:
+    origins, jobs = _origins(session), session.jobs
+    messages: dict[tuple[int, ...], str] = {}  # gangs of one make stand alike
+    columns = np.vstack([jobs.minimum[lacking], jobs.ready[lacking], jobs.counts[:, lacking]]).T.tolist()
+    for job, column in zip(lacking.tolist(), columns, strict=True):
+        key = tuple(column)
+        message = messages.get(key) or messages.setdefault(key, _message(column[0], column[1], column[2:]))
+        if job in origins:
+            message = f"{message}. {origins[job]}"
+        session.conditions[job] = [
+            {"type": "Unschedulable", "status": "True", "reason": NOT_ENOUGH_RESOURCES, "message": message}
+        ]
+
+
+def _leaving(session: Session, counts: Amounts) -> NDArray[np.bool_]:
+    """By session job: nothing waits, and with the tasks that are still leaving their nodes the minimum is there."""
+    tasks, jobs = session.tasks, session.jobs
+    on_its_way = (tasks.status == Status.RELEASING) & (session.cluster.tasks.node[: len(tasks)] >= 0)
+    of_jobs = tasks.job[on_its_way & (tasks.job >= 0)]
+    leaving = np.bincount(of_jobs, minlength=len(jobs.queue))[jobs.rows]
+    waits = counts[_WAITING].any(axis=0) | (counts[Status.PIPELINED] > 0)
+    enough = counts[SCHEDULED].sum(axis=0) + leaving >= jobs.minimum[jobs.rows]
+    return np.asarray((leaving > 0) & ~waits & enough)
+
+
+def _message(minimum: int, ready: int, counts: list[int]) -> str:
+    """How a gang stands: what it lacks, and its tasks by status. One that is gated waits like any other."""
+    total = sum(counts)
+    counts[Status.PENDING] += counts[Status.GATED]
+    parts = [f"{counts[status]} {status.word}" for status in _SHOWN if counts[status]]
+    message = (
+        f"{minimum - ready}/{total} tasks in gang unschedulable: pod group is not ready, "
+        f"{', '.join(sorted([*parts, f'{minimum} minAvailable']))}"
+    )
+    pending = counts[Status.PENDING]
+    return f"{message}; Pending: {pending} Unschedulable" if pending else message
+
+
+def _origins(session: Session) -> dict[int, str]:
+    """The first cause that was recorded for each job: of the job itself, else of the first task that found no node."""
+    origins = {
+        job: f"Origin reason is: {causes[0]}" for job, causes in session.refusals.jobs.items() if causes
+    }
+    first: dict[int, tuple[int, Histogram | str]] = {}
+    job_of: list[Any] = session.tasks.job.tolist()
+    for row, cause in session.refusals.by_task().items():
+        first.setdefault(job_of[row], (row, cause))
+    for job, (row, cause) in first.items():
+        name = session.task_key(row).rpartition("/")[2]
+        origins.setdefault(job, f"Origin reason is {name}: {cause}")
+    return origins

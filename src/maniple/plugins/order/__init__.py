@@ -1,0 +1,1 @@
+"""Plugins that say who comes first: by priority, by deadline."""

@@ -1,0 +1,43 @@
+"""How full a node would be, resource by resource, as a weighted average.
+
+Shared by binpack and resource-strategy-fit. Cells are nodes with tasks imagined on them (see
+framework/criteria.py).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from maniple.framework.criteria import Cells, Scores
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One resource: most=True asks for what would be used, most=False for what would be left, None for nothing."""
+
+    dimension: int
+    weight: int
+    most: bool | None
+
+
+def weighted_average(terms: Sequence[Term], cells: Cells) -> Scores:
+    """Between 0 and 1, if weights are positive; 0 where a node would be more than full in a resource that has a weight.
+
+    A resource of which the node has nothing adds 0 but its weight counts.
+    """
+    total: Scores = np.zeros(np.shape(cells.pods()), dtype=np.float64)
+    overfull = np.zeros(total.shape, dtype=np.bool_)
+    for term in terms:
+        if term.weight == 0 or term.most is None:
+            continue
+        allocatable = cells.allocatable(term.dimension)
+        used = cells.used(term.dimension) + int(cells.class_.request[term.dimension])
+        offered = allocatable != 0
+        overfull |= offered & (used > allocatable)
+        part = (used if term.most else allocatable - used) * float(term.weight)
+        total += np.where(offered, part / np.where(offered, allocatable, 1), 0.0)
+    weights = sum(term.weight for term in terms)
+    if weights > 0:
+        total /= weights
+    return np.where(overfull, 0.0, total)

@@ -1,0 +1,73 @@
+"""`maniple bench`: the figures' names, and one answer or a list of them."""
+
+import json
+
+import pytest
+from click.testing import CliRunner, Result
+
+from maniple.cli.main import main
+
+KEYS = [
+    "shape",
+    "profile",
+    "nodes",
+    "tasks",
+    "phases",
+    "cycle",
+    "placed",
+    "pipelined",
+    "evicted",
+    "tasks_per_second",
+    "peak_rss_mib",
+]
+
+
+def run(*arguments: str) -> Result:
+    result = CliRunner().invoke(main, ["bench", *arguments])
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def test_one_shape_gives_one_answer() -> None:
+    figures = json.loads(run("--shape", "a", "--scale", "1/100", "-o", "json").stdout)
+    assert list(figures) == KEYS
+    assert (figures["shape"], figures["profile"], figures["nodes"], figures["tasks"]) == (
+        "a",
+        "volcano",
+        10,
+        80,
+    )
+    assert (figures["placed"], figures["pipelined"], figures["evicted"]) == (80, 0, 0)
+    assert list(figures["phases"]) == ["build", "open", "enqueue", "allocate", "backfill", "close"]
+    in_cycle = sum(seconds for phase, seconds in figures["phases"].items() if phase != "build")
+    assert 0 < in_cycle <= figures["cycle"] + 1e-5
+    assert figures["tasks_per_second"] > 0
+    assert figures["peak_rss_mib"] > 1
+
+
+def test_several_shapes_and_scales_give_a_list() -> None:
+    arguments = ["--shape", "c", "--shape", "full", "--scale", "1/100", "--scale", "1/50", "--repeat", "2"]
+    figures = json.loads(run(*arguments, "-o", "json").stdout)
+    assert [(each["shape"], each["nodes"], each["placed"]) for each in figures] == [
+        ("c", 50, 100),
+        ("c", 100, 200),
+        ("full", 10, 0),
+        ("full", 20, 0),
+    ]
+
+
+def test_the_table_names_the_shape_and_its_times() -> None:
+    result = run("--shape", "a", "--scale", "1/100")
+    assert "allocate" in result.stdout
+    assert "shape a at scale 1/100" in result.stderr
+
+
+@pytest.mark.parametrize("scale", ["0", "-1", "many", "1/0", "1e9"])
+def test_a_scale_that_is_none_is_bad_usage(scale: str) -> None:
+    result = CliRunner().invoke(main, ["bench", "--shape", "a", "--scale", scale])
+    assert result.exit_code == 2
+    assert "Traceback" not in result.output
+
+
+def test_a_shape_is_needed() -> None:
+    assert CliRunner().invoke(main, ["bench"]).exit_code == 2

@@ -1,0 +1,205 @@
+"""`maniple plan` from end to end: input, output, and the exit code that scripts go by."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+from maniple.cli.main import main
+
+QUEUE_API = "scheduling.volcano.sh/v1beta1"
+
+
+def node(name: str, cpu: str = "8") -> dict[str, Any]:
+    room = {"cpu": cpu, "memory": "32Gi", "pods": "110"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name},
+        "status": {"capacity": room, "allocatable": room},
+    }
+
+
+def queue(name: str = "q") -> dict[str, Any]:
+    return {
+        "apiVersion": QUEUE_API,
+        "kind": "Queue",
+        "metadata": {"name": name},
+        "spec": {"weight": 1},
+        "status": {"state": "Open"},
+    }
+
+
+def group(name: str, members: int) -> dict[str, Any]:
+    return {
+        "apiVersion": QUEUE_API,
+        "kind": "PodGroup",
+        "metadata": {"name": name, "namespace": "ml"},
+        "spec": {"minMember": members, "queue": "q"},
+        "status": {"phase": "Pending"},
+    }
+
+
+def pod(name: str, group_name: str, cpu: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": name,
+            "namespace": "ml",
+            "annotations": {"scheduling.k8s.io/group-name": group_name},
+        },
+        "spec": {
+            "schedulerName": "volcano",
+            "containers": [{"name": "main", "image": "x", "resources": {"requests": {"cpu": cpu}}}],
+        },
+        "status": {"phase": "Pending"},
+    }
+
+
+def gang(name: str, cpus: list[str]) -> list[dict[str, Any]]:
+    return [group(name, len(cpus)), *(pod(f"{name}-{index}", name, cpu) for index, cpu in enumerate(cpus))]
+
+
+FITTING = [node("n1"), node("n2"), queue(), *gang("fits", ["6", "6"])]
+WAITING = [*FITTING, *gang("huge", ["100"])]
+
+
+def run(*arguments: str, objects: list[dict[str, Any]] | None = None, text: str | None = None) -> Result:
+    given = text if objects is None else json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
+    return CliRunner(env={"COLUMNS": "160"}).invoke(main, ["plan", *arguments], input=given)
+
+
+def test_objects_from_kubectl_are_planned() -> None:
+    result = run("-", "-o", "json", objects=FITTING)
+    assert result.exit_code == 0, result.output
+    binds = json.loads(result.stdout)["binds"]
+    assert set(binds) == {"ml/fits-0", "ml/fits-1"}
+    assert set(binds.values()) == {"n1", "n2"}
+
+
+def test_files_and_folders_are_planned_together(tmp_path: Path) -> None:
+    (tmp_path / "cluster").mkdir()
+    (tmp_path / "cluster" / "all.yaml").write_text(yaml.safe_dump_all(FITTING[:3]))
+    (tmp_path / "job.json").write_text(json.dumps(FITTING[3:]))
+    result = run(str(tmp_path / "cluster"), str(tmp_path / "job.json"), "-o", "yaml")
+    assert result.exit_code == 0, result.output
+    assert len(yaml.safe_load(result.stdout)["binds"]) == 2
+
+
+def test_the_table_says_what_is_placed_and_what_waits() -> None:
+    result = run("-", objects=WAITING)
+    assert result.exit_code == 0, result.output
+    assert "ml/fits" in result.stdout
+    assert "ml/huge" in result.stdout
+    assert "Insufficient cpu" in result.stdout
+
+
+def test_standard_input_is_read_when_no_path_is_given() -> None:
+    assert run(objects=FITTING).exit_code == 0
+
+
+@pytest.mark.parametrize(("objects", "code"), [(FITTING, 0), (WAITING, 1)])
+def test_waiting_jobs_fail_only_on_demand(objects: list[dict[str, Any]], code: int) -> None:
+    assert run("-", "--fail-on-waiting", objects=objects).exit_code == code
+    assert run("-", objects=objects).exit_code == 0
+
+
+def test_actions_replace_the_configured_ones() -> None:
+    result = run("-", "--actions", "enqueue", "-o", "json", objects=FITTING)
+    assert result.exit_code == 0, result.output
+    values = json.loads(result.stdout)
+    assert values["binds"] == {}
+    assert values["jobs"]["ml/fits"]["phase"] == "Inqueue"
+
+
+def test_a_bad_object_costs_only_itself_and_is_named() -> None:
+    result = run("-", "-o", "json", objects=[*FITTING, pod("broken", "fits", "lots")])
+    assert result.exit_code == 0, result.output
+    assert "problem: Pod ml/broken" in result.stderr
+    assert len(json.loads(result.stdout)["binds"]) == 2
+    assert len(json.loads(result.stdout)["problems"]) == 1
+
+
+def test_a_bad_file_is_reported_and_the_rest_is_planned(tmp_path: Path) -> None:
+    (tmp_path / "bad.yaml").write_text("kind: [Pod\n")
+    (tmp_path / "good.json").write_text(json.dumps(FITTING))
+    result = run(str(tmp_path), "-o", "json")
+    assert result.exit_code == 2
+    assert "bad.yaml:" in result.stderr
+    assert len(json.loads(result.stdout)["binds"]) == 2
+
+
+def test_a_long_list_of_problems_is_cut_and_says_so() -> None:
+    broken = [pod(f"broken-{index}", "fits", "lots") for index in range(25)]
+    result = run("-", objects=[*FITTING, *broken])
+    assert "problem: and 5 more" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text", "words"),
+    [
+        (["-"], "", "no Kubernetes objects"),
+        (["-"], "[]", "no Kubernetes objects"),
+        (["-"], "{oops", "standard input:1: not JSON"),
+        (["no-such-file.yaml"], "", "does not exist"),
+        (["-", "--now", "yesterday"], "[]", "not a time"),
+        (["-", "--now", "2026-01-01T00:00:00"], "[]", "no time zone"),
+        (["-", "--option", "shard"], "[]", "key=value"),
+        (["-", "--option", "shard={"], "[]", "not JSON"),
+        (["-", "--profile", "slurm"], "[]", "slurm"),
+    ],
+)
+def test_bad_input_is_one_clear_error(arguments: list[str], text: str, words: str) -> None:
+    result = run(*arguments, text=text)
+    assert result.exit_code == 2
+    assert words in result.stderr
+    assert "Traceback" not in result.output
+
+
+@pytest.mark.parametrize(
+    ("conf", "line"),
+    [('actions: "enqueue, alocate"\ntiers: []\n', 1), ("actions: allocate\ntiers:\n- plugins: [\n", None)],
+)
+def test_a_bad_configuration_names_its_file_and_line(tmp_path: Path, conf: str, line: int | None) -> None:
+    file = tmp_path / "scheduler.conf"
+    file.write_text(conf)
+    result = run("-", "--conf", str(file), objects=FITTING)
+    assert result.exit_code == 2
+    assert f"{file}:{line or ''}" in result.stderr
+
+
+def test_an_unknown_action_is_one_clear_error() -> None:
+    result = run("-", "--actions", "alocate", objects=FITTING)
+    assert result.exit_code == 2
+    assert "alocate" in result.stderr
+    assert "Traceback" not in result.output
+
+
+def test_options_and_time_reach_the_planner(monkeypatch: pytest.MonkeyPatch) -> None:
+    import maniple
+
+    seen: dict[str, Any] = {}
+    real = maniple.plan
+
+    def spy(objects: Any, **settings: Any) -> Any:
+        seen.update(settings)
+        return real(objects, **{**settings, "options": None})
+
+    monkeypatch.setattr(maniple, "plan", spy)
+    result = run(
+        "-",
+        "--now",
+        "2026-01-01T01:00:00+01:00",
+        "--option",
+        'shard={"mode": "hard", "nodes": ["n1"]}',
+        "--option",
+        "name=word",
+        objects=FITTING,
+    )
+    assert result.exit_code == 0, result.output
+    assert seen["now"].isoformat() == "2026-01-01T00:00:00+00:00"
+    assert seen["options"] == {"shard": {"mode": "hard", "nodes": ["n1"]}, "name": "word"}

@@ -1,0 +1,119 @@
+"""The generated clusters are those that the benchmark shapes define."""
+
+import importlib.util
+import json
+from collections import Counter
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from maniple.cli.shapes import GPU, SHAPES, Object, Shape, volcano_objects
+
+DEFINITION = Path(__file__).parents[3] / "shared" / "bench" / "shapes.py"
+
+
+def of_kind(objects: list[Object], kind: str) -> list[Object]:
+    return [item for item in objects if item["kind"] == kind]
+
+
+@pytest.mark.parametrize(
+    ("name", "nodes", "tasks", "jobs", "queues"),
+    [
+        ("a", 1000, 8000, 1000, 4),
+        ("b", 5000, 40000, 5000, 4),
+        ("c", 5000, 10000, 1, 1),
+        ("full", 1000, 16000, 2000, 1),
+    ],
+)
+def test_sizes(name: str, nodes: int, tasks: int, jobs: int, queues: int) -> None:
+    shape = SHAPES[name](Fraction(1))
+    assert (len(shape.nodes), shape.tasks, len(shape.jobs), len(shape.queues)) == (nodes, tasks, jobs, queues)
+
+
+@pytest.mark.parametrize(("scale", "nodes"), [("1/3", 333), ("0.5", 500), ("2", 2000), ("1/5000", 1)])
+def test_scale_multiplies_and_rounds_down(scale: str, nodes: int) -> None:
+    assert len(SHAPES["a"](Fraction(scale)).nodes) == nodes
+
+
+def test_objects_of_a_waiting_gang() -> None:
+    objects = volcano_objects(SHAPES["a"](Fraction(1, 500)))
+    first, second = of_kind(objects, "PodGroup")
+    assert first["spec"] == {
+        "minMember": 8,
+        "queue": "q0",
+        "priorityClassName": "priority-50",
+        "minResources": {"cpu": "32", "memory": "131072Mi", GPU: "8"},
+    }
+    assert first["status"] == {"phase": "Pending"}
+    assert first["metadata"]["creationTimestamp"] < second["metadata"]["creationTimestamp"]
+    pods = of_kind(objects, "Pod")
+    assert len({pod["metadata"]["name"] for pod in pods}) == len(pods) == 16
+    assert all("nodeName" not in pod["spec"] for pod in pods)
+    assert [item["value"] for item in of_kind(objects, "PriorityClass")] == [50]
+    assert all(item["status"] == {"state": "Open"} for item in of_kind(objects, "Queue"))
+
+
+def test_a_full_cluster_runs_eight_tasks_a_node() -> None:
+    objects = volcano_objects(SHAPES["full"](Fraction(1, 100)))
+    running = Counter(pod["spec"]["nodeName"] for pod in of_kind(objects, "Pod") if "nodeName" in pod["spec"])
+    assert set(running.values()) == {8}
+    assert len(running) == 10
+    assert Counter(each["status"]["phase"] for each in of_kind(objects, "PodGroup")) == {
+        "Running": 10,
+        "Pending": 10,
+    }
+
+
+def test_pods_share_no_dictionary_that_a_file_would_not_share() -> None:
+    pods = of_kind(volcano_objects(SHAPES["a"](Fraction(1, 1000))), "Pod")
+    requests = [pod["spec"]["containers"][0]["resources"]["requests"] for pod in pods]
+    assert len({id(each) for each in requests}) == len(requests)
+
+
+def defined(name: str, divisor: int) -> dict[str, Any]:
+    spec = importlib.util.spec_from_file_location("bench_shapes", DEFINITION)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    shape: dict[str, Any] = module.SCENARIOS[name](divisor)
+    return shape
+
+
+def as_defined(shape: Shape) -> list[dict[str, Any]]:
+    jobs = []
+    for job in shape.jobs:
+        task: dict[str, Any] = {
+            "count": job.tasks,
+            "cpu": job.requests["cpu"],
+            "memMi": job.requests["memory"],
+            "gpu": job.gpus,
+        }
+        if job.placed:
+            task["nodes"] = list(job.placed)
+        jobs.append(
+            {
+                "name": job.name,
+                "queue": job.queue,
+                "minMember": job.minimum,
+                "priority": job.priority,
+                "created": job.created,
+                "tasks": [task],
+            }
+        )
+    return jobs
+
+
+@pytest.mark.skipif(
+    not DEFINITION.exists(), reason="the definition of the shapes is not beside the repository"
+)
+@pytest.mark.parametrize("name", list(SHAPES))
+@pytest.mark.parametrize("divisor", [1, 7])
+def test_jobs_nodes_and_queues_are_as_defined(name: str, divisor: int) -> None:
+    wanted = defined(name, divisor)
+    shape = SHAPES[name](Fraction(1, divisor))
+    assert json.dumps(as_defined(shape)) == json.dumps(wanted["jobs"])
+    assert list(shape.nodes) == [node["name"] for node in wanted["nodes"]]
+    assert list(shape.queues) == [queue["name"] for queue in wanted["queues"]]

@@ -1,0 +1,85 @@
+"""The conditions that gang leaves on jobs when a session ends."""
+
+import numpy as np
+
+from maniple.framework.reasons import Histogram
+from maniple.framework.session import Session
+from maniple.framework.transaction import Transaction
+from maniple.objects.meta import Object
+from maniple.plugins.gang.gang import Gang
+from tests.plugins.opening import job, session_on, task, tasks
+from tests.support import group, node, pod, queue
+
+SMALL = {"cpu": "1"}
+LEAVING = "2026-08-01T12:00:00Z"
+
+
+def closed(session: Session) -> dict[str, dict[str, str]]:
+    Gang(session, {}).on_close()
+    conditions = {}
+    for row, (condition,) in session.conditions.items():
+        conditions[session.job_key(row)] = condition
+    return conditions
+
+
+def cluster(*objects: Object) -> Session:
+    return session_on([node("n1"), queue("q"), *objects])
+
+
+def test_a_complete_gang_is_scheduled() -> None:
+    session = cluster(group("g", 1, queue="q"), pod("p0", SMALL, group="g", on="n1"))
+    assert closed(session) == {
+        "default/g": {
+            "type": "Scheduled",
+            "status": "True",
+            "reason": "tasks in gang are ready to be scheduled",
+            "message": "",
+        }
+    }
+
+
+def test_an_incomplete_gang_says_how_it_stands_and_why() -> None:
+    session = cluster(
+        group("g", 3, queue="q"),
+        pod("p0", SMALL, group="g", on="n1"),
+        pod("p1", SMALL, group="g"),
+        pod("p2", SMALL, group="g"),
+    )
+    cause = Histogram(2, (("Insufficient cpu", 2),))
+    session.refusals.of_tasks(job(session, "g"), -1, tasks(session, "p1", "p2"), cause)
+    assert closed(session)["default/g"] == {
+        "type": "Unschedulable",
+        "status": "True",
+        "reason": "NotEnoughResources",
+        "message": "2/3 tasks in gang unschedulable: pod group is not ready, 1 Running, 2 Pending, 3 minAvailable; "
+        "Pending: 2 Unschedulable. Origin reason is p1: 0/2 nodes are unavailable: 2 Insufficient cpu",
+    }
+
+
+def test_a_refusal_of_the_job_itself_comes_before_those_of_its_tasks() -> None:
+    session = cluster(group("g", 1, queue="q"), pod("p0", SMALL, group="g"))
+    session.refusals.of_tasks(job(session, "g"), -1, tasks(session, "p0"), "no node")
+    session.refusals.of_job(job(session, "g"), "the queue is full")
+    assert closed(session)["default/g"]["message"].endswith(". Origin reason is: the queue is full")
+
+
+def test_jobs_without_tasks_get_no_condition() -> None:
+    assert closed(cluster(group("g", 0, queue="q"), group("h", 1, queue="q"))) == {}
+
+
+def test_a_gang_that_only_waits_for_leaving_tasks_gets_no_condition() -> None:
+    leaving = [pod(f"p{i}", SMALL, group="g", on="n1", deleted=LEAVING) for i in range(2)]
+    assert closed(cluster(group("g", 2, queue="q"), *leaving)) == {}
+    assert "default/g" in closed(cluster(group("g", 3, queue="q"), *leaving))
+    assert "default/g" in closed(cluster(group("g", 2, queue="q"), *leaving, pod("p2", SMALL, group="g")))
+
+
+def test_tasks_that_left_before_they_had_a_node_do_not_count_as_leaving() -> None:
+    gone = [pod(f"p{i}", SMALL, group="g", deleted=LEAVING) for i in range(2)]
+    assert "default/g" in closed(cluster(group("g", 2, queue="q"), *gone))
+
+
+def test_conditions_follow_what_the_session_did() -> None:
+    session = cluster(group("g", 1, queue="q"), pod("p0", SMALL, group="g"))
+    Transaction(session).allocate(np.array([task(session, "p0")]), np.zeros(1, dtype=np.intp))
+    assert closed(session)["default/g"]["type"] == "Scheduled"
