@@ -15,6 +15,7 @@ from hypothesis.stateful import (
 )
 
 from maniple.cluster.check import validate
+from maniple.cluster.snapshot import JobState, NodeState, TaskState
 from maniple.cluster.statuses import PREEMPTABLE, Status
 from maniple.framework.configuration import PluginOption
 from maniple.framework.points import Event, TaskRows
@@ -77,6 +78,7 @@ State = dict[str, tuple[str, tuple[int, ...], bytes]]
 
 def state(session: Session, ledger: Ledger) -> State:
     """Every array of the session, as bytes."""
+    parts: dict[str, NodeState | TaskState | JobState]
     parts = {"nodes": session.nodes, "tasks": session.tasks, "jobs": session.jobs}
     arrays = {
         f"{part}.{field.name}": getattr(owner, field.name)

@@ -44,6 +44,7 @@ class TaskClass:
     spec: Spec
     terms: tuple[int, ...]  # terms of the cluster that select these tasks
     request: Amounts  # in the session's dimensions
+    booking: Amounts  # what one task adds to a node's books (`snapshot.NodeState`)
 
     @property
     def best_effort(self) -> bool:
@@ -63,7 +64,8 @@ class ClassTable:
         number = self._numbers.get(key)
         if number is None:
             number = self._numbers[key] = len(self.classes)
-            self.classes.append(TaskClass(number, spec, terms, self._resources.padded(spec.request)))
+            request = self._resources.padded(spec.request)
+            self.classes.append(TaskClass(number, spec, terms, request, _booking(spec, request)))
         return number
 
     def pad(self) -> None:
@@ -71,6 +73,11 @@ class ClassTable:
         if self.classes and len(self.classes[0].request) < len(self._resources):
             for one in self.classes:
                 one.request = self._resources.padded(one.request)
+                one.booking = _booking(one.spec, one.request)
+
+
+def _booking(spec: Spec, request: Amounts) -> Amounts:
+    return np.concatenate([request, request, [spec.nonzero_cpu, spec.nonzero_memory]])
 
 
 class SpecTable:

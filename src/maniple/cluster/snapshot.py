@@ -13,7 +13,7 @@ from maniple.cluster.classes import TaskClass
 from maniple.cluster.cluster import Cluster
 from maniple.cluster.domains import DomainTree
 from maniple.cluster.nodes import NodeFacts
-from maniple.cluster.resources import Amounts, ResourceSpace
+from maniple.cluster.resources import PODS, Amounts, ResourceSpace
 from maniple.cluster.statuses import READY
 
 _READY = np.flatnonzero(READY)
@@ -21,14 +21,18 @@ _READY = np.flatnonzero(READY)
 
 @dataclass(slots=True, eq=False)
 class NodeState:
-    """Accounting per node, resource by resource (R x N), nodes by name."""
+    """Accounting per node, resource by resource (R x N), nodes by name.
+
+    What an allocation changes lies in one matrix, `books`, so that it is changed in one step; `used` to `nonzero_memory` are
+    parts of it. kube-scheduler's filters and scores read books of their own: with what is pipelined, without what this session evicted.
+    """
 
     facts: NodeFacts
     allocatable: Amounts
-    used: Amounts
     releasing: Amounts
     pipelined: Amounts
-    # kube-scheduler's books: with what is pipelined, without what this session evicted
+    books: Amounts
+    used: Amounts
     requested: Amounts
     pods: Amounts
     nonzero_cpu: Amounts
@@ -111,17 +115,20 @@ def take(cluster: Cluster) -> Snapshot:
 
 def _nodes(cluster: Cluster) -> NodeState:
     table, facts = cluster.nodes, cluster.node_facts()
-    rows = facts.rows
+    rows, used = facts.rows, table.used
+    books = np.concatenate([used, used, table.nonzero_cpu[None], table.nonzero_memory[None]])[:, rows]
+    requested = books[len(used) : 2 * len(used)]
     return NodeState(
         facts=facts,
         allocatable=table.allocatable[:, rows],
-        used=table.used[:, rows],
         releasing=table.releasing[:, rows],
         pipelined=table.pipelined[:, rows],
-        requested=table.used[:, rows],
-        pods=table.pods[rows].astype(np.int64),
-        nonzero_cpu=table.nonzero_cpu[rows],
-        nonzero_memory=table.nonzero_memory[rows],
+        books=books,
+        used=books[: len(used)],
+        requested=requested,
+        pods=requested[PODS],
+        nonzero_cpu=books[-2],
+        nonzero_memory=books[-1],
     )
 
 

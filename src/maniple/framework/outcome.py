@@ -110,7 +110,7 @@ class Plan:
             outcomes[session.task_key(row)] = TaskOutcome(
                 status=words[status],
                 node=names[node] if node >= 0 else None,
-                reason=self._why(row, job) if WAITING[status] else "",
+                reason=self.why(row, job) if WAITING[status] else "",
                 job=session.job_key(job) if job >= 0 else None,
             )
         return outcomes
@@ -123,7 +123,7 @@ class Plan:
     def _served(self) -> frozenset[int]:
         return frozenset(self.session.jobs.rows.tolist())
 
-    def _why(self, row: int, job: int) -> str:
+    def why(self, row: int, job: int) -> str:
         """The cause of a waiting task: its own, or its job's."""
         session = self.session
         if row in self._causes:

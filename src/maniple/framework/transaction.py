@@ -11,7 +11,6 @@ from enum import Enum
 import numpy as np
 from numpy.typing import NDArray
 
-from maniple.cluster.classes import TaskClass
 from maniple.cluster.statuses import ALLOCATED_LIKE, READY, Status
 from maniple.framework.criteria import NodeRows
 from maniple.framework.points import Event, TaskRows
@@ -197,35 +196,27 @@ def _spots(nodes: NodeRows) -> tuple[NodeRows, NDArray[np.intp]]:
 
 def _occupy(session: Session, event: Event, status: Status, sign: int) -> None:
     """Put tasks onto their nodes' books, or take them off."""
-    nodes = session.nodes
+    nodes, class_ = session.nodes, event.class_
     where, counts = _spots(event.nodes)
-    times = counts * sign
-    amounts = np.multiply.outer(event.class_.request, times)
+    amounts = np.multiply.outer(class_.booking, counts * sign)
     if status is Status.PIPELINED:
-        nodes.pipelined[:, where] += amounts
+        height = len(class_.request)
+        nodes.pipelined[:, where] += amounts[:height]
+        nodes.books[height:, where] += amounts[height:]
         session.flowing = True
     else:
-        nodes.used[:, where] += amounts
-    nodes.requested[:, where] += amounts
-    _count_pods(session, event.class_, where, times)
+        nodes.books[:, where] += amounts
+    session.changes.append(where)
 
 
 def _release(session: Session, event: Event, sign: int) -> None:
-    """Evicted tasks stay on their nodes' books, as being released."""
+    """Evicted tasks stay on their nodes' books as being released, but leave kube-scheduler's."""
+    nodes, class_ = session.nodes, event.class_
     where, counts = _spots(event.nodes[event.nodes >= 0])
-    times = counts * sign
-    amounts = np.multiply.outer(event.class_.request, times)
-    session.nodes.releasing[:, where] += amounts
+    amounts, height = np.multiply.outer(class_.booking, counts * sign), len(class_.request)
+    nodes.releasing[:, where] += amounts[:height]
+    nodes.books[height:, where] -= amounts[height:]
     session.flowing = True
-    session.nodes.requested[:, where] -= amounts
-    _count_pods(session, event.class_, where, -times)
-
-
-def _count_pods(session: Session, class_: TaskClass, where: NodeRows, times: NDArray[np.intp]) -> None:
-    nodes = session.nodes
-    nodes.pods[where] += times
-    nodes.nonzero_cpu[where] += class_.spec.nonzero_cpu * times
-    nodes.nonzero_memory[where] += class_.spec.nonzero_memory * times
     session.changes.append(where)
 
 
