@@ -19,6 +19,7 @@ FIRST_PENDING = FIRST_CREATED + 100_000
 NAMESPACE = "bench"
 GPU = "nvidia.com/gpu"
 GANG = 8
+WITH_EVICTION = ("enqueue", "allocate", "backfill", "reclaim", "preempt")
 FOUR_QUEUES = ("q0", "q1", "q2", "q3")
 
 
@@ -64,8 +65,11 @@ def node_names(count: int) -> tuple[str, ...]:
     return tuple(f"n{index:05d}" for index in range(count))
 
 
-def pending_job(index: int, queue: str, tasks: int = GANG, prefix: str = "j") -> Job:
-    return Job(f"{prefix}{index:05d}", queue, tasks, minimum=tasks, created=FIRST_PENDING + index)
+def pending_job(
+    index: int, queue: str, tasks: int = GANG, prefix: str = "j", priority: int = 50, gpus: int = 1
+) -> Job:
+    created = FIRST_PENDING + index
+    return Job(f"{prefix}{index:05d}", queue, tasks, tasks, created, priority, gpus)
 
 
 def running_job(index: int, queue: str, placed: tuple[str, ...], minimum: int) -> Job:
@@ -100,11 +104,64 @@ def shape_full(scale: Fraction) -> Shape:
     return Shape(nodes, ("qa",), running + tuple(pending_job(index, "qa") for index in range(len(nodes))))
 
 
+def full_nodes(nodes: tuple[str, ...], minimum: int) -> tuple[Job, ...]:
+    """Every node filled by one job of 8 tasks."""
+    return tuple(running_job(index, "qa", (node,) * GANG, minimum) for index, node in enumerate(nodes))
+
+
+def starving_queue(scale: Fraction) -> tuple[Job, ...]:
+    return tuple(pending_job(i, "qb", prefix="starve") for i in range(sized(200, scale)))
+
+
+def reclaiming(scale: Fraction, minimum: int) -> Shape:
+    nodes = node_names(sized(1000, scale))
+    jobs = full_nodes(nodes, minimum) + starving_queue(scale)
+    return Shape(nodes, ("qa", "qb"), jobs, WITH_EVICTION)
+
+
+def shape_d(scale: Fraction) -> Shape:
+    """1,000 nodes full of elastic jobs of one queue, 200 gangs of 8 of another: reclaim."""
+    return reclaiming(scale, minimum=1)
+
+
+def shape_d_gang(scale: Fraction) -> Shape:
+    """As d, but those that run are strict gangs."""
+    return reclaiming(scale, minimum=GANG)
+
+
+def shape_d_single(scale: Fraction) -> Shape:
+    """As d, but eight jobs of one task run on each node."""
+    nodes = node_names(sized(1000, scale))
+    running = tuple(running_job(i, "qa", (nodes[i // GANG],), 1) for i in range(GANG * len(nodes)))
+    return Shape(nodes, ("qa", "qb"), running + starving_queue(scale), WITH_EVICTION)
+
+
+def preempting(scale: Fraction, minimum: int) -> Shape:
+    nodes = node_names(sized(1000, scale))
+    high = tuple(pending_job(i, "qa", prefix="high", priority=75) for i in range(sized(100, scale)))
+    return Shape(nodes, ("qa",), full_nodes(nodes, minimum) + high, WITH_EVICTION)
+
+
+def shape_e(scale: Fraction) -> Shape:
+    """1,000 nodes full of elastic jobs, 100 gangs of 8 that matter more, in one queue: preempt."""
+    return preempting(scale, minimum=1)
+
+
+def shape_e_gang(scale: Fraction) -> Shape:
+    """As e, but those that run are strict gangs."""
+    return preempting(scale, minimum=GANG)
+
+
 SHAPES: dict[str, Callable[[Fraction], Shape]] = {
     "a": shape_a,
     "b": shape_b,
     "c": shape_c,
     "full": shape_full,
+    "d": shape_d,
+    "d_gang": shape_d_gang,
+    "d_single": shape_d_single,
+    "e": shape_e,
+    "e_gang": shape_e_gang,
 }
 
 

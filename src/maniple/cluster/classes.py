@@ -7,7 +7,7 @@ a class is a spec together with those.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -45,6 +45,8 @@ class TaskClass:
     terms: tuple[int, ...]  # terms of the cluster that select these tasks
     request: Amounts  # in the session's dimensions
     booking: Amounts  # what one task adds to a node's books (`snapshot.NodeState`)
+    # What sets these tasks apart in one session only, by the plugin that said so (see `Session.refine`)
+    marks: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def best_effort(self) -> bool:

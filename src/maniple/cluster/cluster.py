@@ -47,6 +47,8 @@ class Cluster:
         self.domains = DomainSources()
         self.others: dict[type[Object], dict[str, Object]] = {}
         self.problems: list[Problem] = []
+        # What plugins remember from cycle to cycle, under a key of their own: "last evicted at", say. Nothing else reads it.
+        self.memory: dict[object, object] = {}
         self._priority_classes: dict[str, PriorityClass] = {}
         self._priorities_stale = False
         self._tasks_with_volumes: set[int] = set()
@@ -234,6 +236,8 @@ class Cluster:
         jobs.defined[row] = True
         jobs.objects[row] = item
         jobs.facts[row] = facts
+        if facts.shaped:
+            jobs.shaped.add(row)
         jobs.minimum[row] = facts.minimum
         jobs.created[row] = seconds(item.metadata.creation_timestamp)
         jobs.queue[row] = self.queues.hold(facts.queue)
@@ -251,6 +255,7 @@ class Cluster:
         jobs.minimum[row] = jobs.created[row] = jobs.priority[row] = 0
         del jobs.objects[row]
         del jobs.facts[row]
+        jobs.shaped.discard(row)
         jobs.release(row)
 
     def _set_queue(self, item: Object) -> bool:
@@ -323,7 +328,6 @@ class Cluster:
 
     def settle(self) -> None:
         """Work out what depends on several objects and was put off while they came in."""
-        self._heighten()  # plugins of the last session may have named resources that no node and no pod has
         if self._priorities_stale:
             for row, facts in self.jobs.facts.items():
                 self.jobs.priority[row] = self.priority_of(facts.priority_class)
@@ -334,7 +338,7 @@ class Cluster:
             self._volumes_stale = False
         if self.specs.wasteful():
             self._forget_the_gone()
-        self._heighten()
+        self._heighten()  # plugins of the last session may have named resources that no node and no pod has
         self._classify()
         self.node_facts()
         if self._tasks_came:

@@ -12,7 +12,7 @@ from typing import Protocol
 from maniple.cluster.resources import Amount
 from maniple.cluster.statuses import Status
 from maniple.objects.core import Node, Pod
-from maniple.objects.meta import Object
+from maniple.objects.meta import LabelSelector, Object
 
 
 @dataclass(slots=True)
@@ -31,6 +31,27 @@ class TaskFacts:
     nominated: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class TopologyWish:
+    """How close together tasks want to be, as somebody wrote it: inside one domain of at most this tier."""
+
+    mode: str  # hard or soft
+    highest_tier: int | None = None
+    highest_tier_name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SubGroupRule:
+    """How a job's tasks are split into sub-jobs: those that the selector means, by their values of the keys."""
+
+    name: str
+    size: int  # tasks that a sub-job needs
+    least: int  # sub-jobs that the job needs
+    selector: LabelSelector | None = None
+    keys: tuple[str, ...] = ()
+    topology: TopologyWish | None = None
+
+
 @dataclass(slots=True)
 class JobFacts:
     """One gang."""
@@ -42,6 +63,13 @@ class JobFacts:
     role_minimums: Mapping[str, int] = field(default_factory=dict)
     min_resources: Mapping[str, str | int | float] | None = None
     preemptable: bool = False
+    topology: TopologyWish | None = None
+    sub_groups: tuple[SubGroupRule, ...] = ()
+
+    @property
+    def shaped(self) -> bool:
+        """There is more to say about the job's tasks than how many of them it needs."""
+        return self.topology is not None or bool(self.sub_groups)
 
 
 @dataclass(slots=True)

@@ -6,6 +6,7 @@ pods, thousandths of everything else. A space only grows; vectors made earlier a
 
 from collections.abc import Callable, Mapping
 from fractions import Fraction
+from math import isfinite
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,10 +79,10 @@ class ResourceSpace:
         return np.concatenate([vector, np.zeros(missing, dtype=np.int64)]) if missing else vector
 
     def describe(self, vector: NDArray[np.int64] | NDArray[np.float64]) -> dict[str, int | float]:
-        """Non-zero entries by name: cpu in milli, memory in bytes, the rest in whole units."""
+        """Entries other than zero by name: cpu in milli, memory in bytes, the rest in whole units. What has no end is left out."""
         described: dict[str, int | float] = {}
         for dimension, amount in enumerate(vector.tolist()):
-            if amount:
+            if amount and isfinite(amount):
                 whole = amount if dimension == CPU else amount / self.scale(dimension)
                 described[self.names[dimension]] = int(whole) if whole == int(whole) else whole
         return described

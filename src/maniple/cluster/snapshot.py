@@ -44,8 +44,10 @@ class NodeState:
     def idle(self) -> Amounts:
         return self.allocatable - self.used
 
-    def future_idle(self) -> Amounts:
-        return self.allocatable - self.used + self.releasing - self.pipelined
+    def future_idle(self, rows: NDArray[np.intp] | slice = slice(None)) -> Amounts:
+        """What will be idle once everything under way is released, and what waits for it has come."""
+        idle: Amounts = self.allocatable[:, rows] - self.used[:, rows]
+        return idle + self.releasing[:, rows] - self.pipelined[:, rows]
 
 
 @dataclass(slots=True, eq=False)

@@ -122,6 +122,7 @@ class JobTable(Table):
         super().__init__(height)
         self.objects: dict[int, Object] = {}
         self.facts: dict[int, JobFacts] = {}
+        self.shaped: set[int] = set()  # jobs with a topology or with sub-groups
         self.counts: Amounts = np.zeros((STATUSES, self._capacity), dtype=np.int64)
 
     def _grow(self) -> None:

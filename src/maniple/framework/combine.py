@@ -126,6 +126,25 @@ def minimum(tiers: Tiers, _: Any) -> Function:
     return ask
 
 
+def narrowed(tiers: Tiers, _: Any) -> Function:
+    """Each plugin leaves some of what those before it left; the whole is the last argument."""
+    functions = _flat(tiers)
+
+    def ask(*a: Any) -> Any:
+        *front, left = a
+        for function in functions:
+            left = function(*front, left)
+        return left
+
+    return ask
+
+
+def highest(tiers: Tiers, default: Any) -> Function:
+    """The largest answer."""
+    functions = _flat(tiers)
+    return lambda *a: max([function(*a) for function in functions], default=default)
+
+
 def collected(tiers: Tiers, _: Any) -> Function:
     """The plugins' lists, one behind the other."""
     functions = _flat(tiers)
@@ -147,6 +166,19 @@ def union_by_tier(tiers: Tiers, _: Any) -> Function:
             if named.size:
                 return named
         return np.zeros(0, np.int64)
+
+    return ask
+
+
+def narrowed(tiers: Tiers, _: Any) -> Function:
+    """Every plugin keeps some of what the plugins before it left of the last argument."""
+    functions = _flat(tiers)
+
+    def ask(*a: Any) -> Any:
+        *front, left = a
+        for function in functions:
+            left = function(*front, left)
+        return left
 
     return ask
 
@@ -203,5 +235,23 @@ def victims(tiers: Tiers, _: Any) -> Function:
             if chosen is not None and len(chosen):
                 return chosen
         return np.zeros(0, np.int64)
+
+    return ask
+
+
+def agreed(tiers: Tiers, _: Any) -> Function:
+    """Candidates that nobody in any tier protects: a fair share is minded also when an earlier tier has an opinion.
+
+    Nobody is given up when nobody has an opinion.
+    """
+    functions = _flat(tiers)
+
+    def ask(*a: Any) -> Any:
+        chosen = None
+        for function in functions:
+            allowed = function(*a)
+            if allowed is not None:
+                chosen = np.asarray(allowed) if chosen is None else chosen[np.isin(chosen, allowed)]
+        return np.zeros(0, np.int64) if chosen is None else chosen
 
     return ask

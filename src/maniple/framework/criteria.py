@@ -83,6 +83,10 @@ def always(_: TaskClass) -> bool:
     return True
 
 
+def never(_: TaskClass) -> bool:
+    return False
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Filter:
     """May a task of this class go there? `check` gives a verdict per cell: 0, or the number of a reason."""
@@ -97,7 +101,8 @@ class Filter:
 class Scorer:
     """How good is it there? `raw` per cell, then `normalise` over the candidates, then times `weight`.
 
-    A NODE scorer has no `normalise`: its value at one node must not depend on the other candidates.
+    A NODE scorer has no `normalise`: its value at one node must not depend on the other candidates. A CLUSTER scorer may say
+    that for what is being placed now it sees no difference between nodes (`silent`): then tasks are placed together.
     """
 
     name: str
@@ -106,6 +111,7 @@ class Scorer:
     raw: Callable[[TaskClass, Cells], Scores]
     normalise: Callable[[Scores], Scores] | None = None
     applies: Callable[[TaskClass], bool] = always
+    silent: Callable[[TaskClass], bool] = never
 
     def __post_init__(self) -> None:
         if self.normalise is not None and self.depends is Dependence.NODE:

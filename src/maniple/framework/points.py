@@ -11,6 +11,7 @@ undone, and SimulateAllocatable is `allocatable`.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import Annotated, Any, get_args, get_type_hints
 
 import numpy as np
@@ -57,7 +58,14 @@ class Capacity:
     details: Mapping[str, Any] | None = None
 
 
-def _given(domain: Any) -> list[list[Any]]:
+class Purpose(Enum):
+    """What domains are looked for."""
+
+    ALLOCATE = "allocate"  # room as it is
+    EVICT = "evict"  # room that evictions could make
+
+
+def _given(_row: int, domain: int, _purpose: Purpose) -> list[list[int]]:
     return [[domain]]
 
 
@@ -89,6 +97,11 @@ class Hooks:
     preemptive: Annotated[Callable[[int, TaskRows], bool], Point(combine.all_of, "enablePreemptive")]
     # tasks of this role that the job lacks for certain before `job_ready` could become true: lets a gang be placed at once
     shortfall: Annotated[Callable[[int, int, int], int], Point(combine.minimum)]
+    # tasks without which a job, or a sub-job, cannot be ready, or pipelined: domains that hold fewer need not be tried
+    job_lack: Annotated[Callable[[int], int], Point(combine.highest, "enableJobReady", 0)]
+    job_lack_pipelined: Annotated[Callable[[int], int], Point(combine.highest, "enableJobPipelined", 0)]
+    sub_job_lack: Annotated[Callable[[int], int], Point(combine.highest, "enabledSubJobReady", 0)]
+    sub_job_lack_pipelined: Annotated[Callable[[int], int], Point(combine.highest, "enabledSubJobPipelined", 0)]
 
     # nodes
     pre_predicate: Annotated[Callable[[TaskClass], Reason | None], Point(combine.first, "enablePredicate")]
@@ -97,6 +110,8 @@ class Hooks:
     best_node: Annotated[
         Callable[[TaskClass, NodeRows, Scores], int | None], Point(combine.first, "enableBestNode")
     ]
+    # the last word before tasks take the nodes that were chosen for them: a cause keeps them waiting
+    reserve: Annotated[Callable[[Event], str | None], Point(combine.first)]
     reserved_nodes: Annotated[Callable[[], None], Point(combine.call_all, "enableReservedNodes")]
     target_job: Annotated[
         Callable[[Sequence[int]], int | None], Point(combine.first_registered, "enableTargetJob")
@@ -104,15 +119,15 @@ class Hooks:
     node_pre_order: Annotated[Callable[[TaskClass, NodeRows], None], Point(combine.call_all)]
     gpu_order: Annotated[Callable[[TaskClass, int, str], float], Point(combine.total, default=0.0)]
 
-    # domains
+    # domains: what each is worth for a sub-job; lists of them for a job or a sub-job inside a domain, the nearest first
     hyper_node_order: Annotated[
         Callable[[int, NDArray[np.int64]], Scores], Point(combine.total, "enabledHyperNodeOrder", 0.0)
     ]
     hyper_node_gradient_for_job: Annotated[
-        Callable[..., list[list[int]]], Point(combine.first_registered, "enabledHyperNodeGradient", _given)
+        Callable[[int, int, Purpose], list[list[int]]], Point(combine.first_registered, "enabledHyperNodeGradient", _given)
     ]
     hyper_node_gradient_for_sub_job: Annotated[
-        Callable[..., list[list[int]]], Point(combine.first_registered, "enabledHyperNodeGradient", _given)
+        Callable[[int, int, Purpose], list[list[int]]], Point(combine.first_registered, "enabledHyperNodeGradient", _given)
     ]
     subset_nodes: Annotated[Callable[..., list[NodeRows]], Point(combine.partitions)]
 
@@ -123,12 +138,16 @@ class Hooks:
     ]
     reclaimable: Annotated[
         Callable[[int, TaskRows], TaskRows],
-        Point(combine.victims, "enableReclaimable", strict_rule=combine.victims_strict),
+        Point(combine.agreed, "enableReclaimable", strict_rule=combine.victims_strict),
     ]
     unified_evictable: Annotated[
         Callable[[int, TaskRows], TaskRows], Point(combine.victims, strict_rule=combine.victims_strict)
     ]
+    # job, its tasks that may be taken, in task order -> those that it can lose and still be whole
+    surplus: Annotated[Callable[[int, TaskRows], TaskRows], Point(combine.narrowed)]
     victim_tasks: Annotated[Callable[[TaskRows], TaskRows], Point(combine.union_by_tier, "enabledVictim")]
+    # of the tasks that `victim_tasks` named, the ones that may go after all
+    victims_allowed: Annotated[Callable[[TaskRows], TaskRows], Point(combine.narrowed, "enabledVictim")]
     can_reclaim_resources: Annotated[Callable[[int], bool], Point(combine.first_registered, default=False)]
     reclaim_victim_filter: Annotated[Callable[[int, int], bool], Point(combine.all_of)]
     preempt_victim_filter: Annotated[Callable[[int, int], bool], Point(combine.all_of)]
@@ -155,6 +174,8 @@ class Hooks:
     # notices
     on_allocate: Annotated[Callable[[Event], None], Point(combine.call_all)]
     on_deallocate: Annotated[Callable[[Event], None], Point(combine.call_all)]
+    # tasks behind the scheduling gate of queue admission, which may be removed: their queue has room
+    on_admit: Annotated[Callable[[Event], None], Point(combine.call_all)]
     on_job_solution_start: Annotated[Callable[[], None], Point(combine.call_all)]
     pre_job_allocation: Annotated[Callable[[int], None], Point(combine.call_all)]
     bind_request_mutate: Annotated[Callable[[int, int], dict[str, str]], Point(combine.merged)]
@@ -182,4 +203,4 @@ def _declared() -> dict[str, Point]:
 
 POINTS: dict[str, Point] = _declared()
 
-__all__ = ["POINTS", "Capacity", "Event", "Hooks", "Point", "Vote"]
+__all__ = ["POINTS", "Capacity", "Event", "Hooks", "Point", "Purpose", "Vote"]

@@ -5,6 +5,7 @@ record of refusals. Rows are numbers; `task_key`, `job_key`, `queue_name`, `node
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -18,6 +19,7 @@ from maniple.cluster.statuses import VALID, Status
 from maniple.framework.configuration import Configuration, PluginOption
 from maniple.framework.points import POINTS, Hooks, TaskRows
 from maniple.framework.reasons import Histogram, ReasonTable
+from maniple.framework.sub_jobs import SubJobs
 
 _VALID = np.flatnonzero(VALID)
 
@@ -94,16 +96,20 @@ class Session:
         self.conditions: dict[int, list[dict[str, str]]] = {}
         self.bound: list[tuple[TaskRows, NDArray[np.intp]]] = []
         self.held: list[tuple[TaskRows, NDArray[np.intp]]] = []  # as good as bound, once `pre_bind` is done
+        self.nominated: dict[int, int] = {}  # task -> node that was cleared for it
         self.evicted: list[tuple[int, str]] = []
+        self.admitted: list[TaskRows] = []  # their scheduling gate may be removed
         # Something is being released or waited for, so that idle now and idle soon differ.
         self.flowing = bool(self.nodes.releasing.any() or self.nodes.pipelined.any())
         self.changes: list[NDArray[np.intp]] = []  # node rows, in the order in which they changed
         self.plugins: list[tuple[PluginOption, Plugin]] = []
         self.shared: dict[type, Any] = {}  # what several plugins keep together, by its type
         self._by_job: tuple[TaskRows, NDArray[np.int32]] | None = None
+        self._class_requests: Amounts | None = None
         self._job_ties: dict[int, tuple[float, str, str]] = {}
         self.counts_shortfall = False
         self.hooks = Hooks({})
+        self.sub_jobs = SubJobs(self)
 
     def use(self, tiers: Iterable[Iterable[tuple[PluginOption, Plugin]]]) -> None:
         """Register the plugins' answers, tier by tier."""
@@ -124,6 +130,28 @@ class Session:
             for option, plugin in self.plugins
             if hasattr(plugin, "job_ready") and option.enabled("enableJobReady")
         ) and any(hasattr(p, "job_ready") and o.enabled("enableJobReady") for o, p in self.plugins)
+
+    def refine(self, owner: str, rows: TaskRows, marks: NDArray[np.int64]) -> None:
+        """Give tasks classes of their own, for this session, wherever their marks differ.
+
+        For a plugin whose word on nodes depends on more than the class: the queue, say. It calls this from its constructor, with
+        marks from 0 up, and finds the mark in `class_.marks[owner]`; a task without a mark keeps its class.
+        """
+        if self.plugins:
+            raise RuntimeError(f"{owner}: classes can be refined only while the session opens")
+        if not len(rows):
+            return
+        if self.classes is self.cluster.classes.classes:
+            self.classes = list(self.classes)
+            self.tasks.class_of = self.tasks.class_of.copy()
+        width = int(marks.max()) + 1
+        pairs, places = np.unique(self.tasks.class_of[rows] * np.int64(width) + marks, return_inverse=True)
+        first = len(self.classes)
+        for pair in pairs.tolist():
+            class_ = self.classes[pair // width]
+            marked = {**class_.marks, owner: pair % width}
+            self.classes.append(replace(class_, number=len(self.classes), marks=marked))
+        self.tasks.class_of[rows] = first + places
 
     # -- names ----------------------------------------------------------------------------------------------------
 
@@ -196,6 +224,13 @@ class Session:
         numbered = np.where(np.isin(jobs, unnumbered), 0, numbered) if unnumbered.size else numbered
         keys = (tasks.rank[rows], tasks.created[rows], numbered, *reversed(self.hooks.task_order(rows)), jobs)
         return rows[np.lexsort(keys)]
+
+    def requests(self, rows: TaskRows) -> Amounts:
+        """What tasks ask for, a column each."""
+        if self._class_requests is None or len(self._class_requests) < len(self.classes):
+            self._class_requests = np.array([one.request for one in self.classes], dtype=np.int64)
+        requests: Amounts = self._class_requests[self.tasks.class_of[rows]].T
+        return requests
 
     def report(self, warning: str) -> None:
         """Something is not as the user may expect; told once."""

@@ -63,10 +63,20 @@ class Transaction:
         self._do(Operation(Kind.PIPELINE, _event(self._session, rows, nodes), Status.PENDING))
 
     def evict(self, rows: TaskRows, reason: str) -> None:
-        """Tasks on nodes begin to release what they have. They may be of several jobs and classes."""
-        for row in rows.tolist():
-            event = _event(self._session, np.array([row]))
-            self._do(Operation(Kind.EVICT, event, Status(self._session.tasks.status[row]), reason))
+        """Tasks on nodes begin to release what they have. They may be of several jobs, classes and statuses."""
+        tasks = self._session.tasks
+        kinds = zip(tasks.job[rows].tolist(), tasks.class_of[rows].tolist(), tasks.status[rows].tolist(), strict=True)
+        alike: dict[tuple[int, int, int], list[int]] = {}
+        for kind, row in zip(kinds, rows.tolist(), strict=True):
+            alike.setdefault(kind, []).append(row)
+        for (_, _, status), together in alike.items():
+            event = _event(self._session, np.array(together))
+            self._do(Operation(Kind.EVICT, event, Status(status), reason))
+
+    def retract(self, operation: Operation) -> None:
+        """Undo one operation that no later one builds on. Sums commute, so the order does not matter."""
+        self.operations.remove(operation)
+        _undo(self._session, operation)
 
     def _do(self, operation: Operation) -> None:
         _apply(self._session, operation)
@@ -102,11 +112,17 @@ class Transaction:
 
     def commit(self) -> None:
         """Hand the operations over as effects, in order."""
+        session = self._session
+        evicts = any(operation.kind is Kind.EVICT for operation in self.operations)
         for operation in self.operations:
+            event = operation.event
             if operation.kind is Kind.EVICT:
-                self._session.evicted += [(row, operation.reason) for row in operation.event.rows.tolist()]
+                session.evicted += [(row, operation.reason) for row in event.rows.tolist()]
             elif operation.kind is Kind.ALLOCATE:
-                bind(self._session, operation.event)
+                bind(session, event)
+            elif evicts:
+                # Somebody made room for these tasks: the nodes are theirs to come back to.
+                session.nominated.update(zip(event.rows.tolist(), event.nodes.tolist(), strict=True))
         self.operations = []
 
 
@@ -177,6 +193,8 @@ def _count(session: Session, event: Event, before: Status, after: Status) -> Non
     amount = event.class_.request * count
     if _ALLOCATED[after] != _ALLOCATED[before]:
         jobs.allocated[:, job] += amount * (_ALLOCATED[after] - _ALLOCATED[before])
+    if job in session.sub_jobs.split:
+        session.sub_jobs.count(event.rows, before, after, best_effort=event.class_.best_effort)
     waiting = (after is Status.PENDING) - (before is Status.PENDING)
     if waiting:
         jobs.pending[:, job] += amount * waiting

@@ -27,7 +27,7 @@ class ClassColumn:
         self.criteria = criteria
         self._asked = [(d, int(a)) for d, a in enumerate(class_.request.tolist()) if a > 0]
         self._unasked = [d for d in (CPU, MEMORY) if class_.request[d] <= 0]
-        self._open = criteria.verdict == FITS
+        self.open = criteria.verdict == FITS  # nothing lasting speaks against the node
         size = len(session.nodes)
         self.slots: Amounts = np.zeros(size, dtype=np.int64)  # on what is idle now
         self.later: Amounts = self.slots  # on what is idle once everything under way is released
@@ -68,10 +68,10 @@ class ClassColumn:
     def _look(self, rows: NodeRows | slice) -> None:
         cells = Cells(self.nodes, self.class_, rows)
         if self.class_.best_effort:
-            slots = later = np.full(len(self._open[rows]), _UNLIMITED, dtype=np.int64)
+            slots = later = np.full(len(self.open[rows]), _UNLIMITED, dtype=np.int64)
         else:
             slots, later = self._slots(rows)
-        possible = self._open[rows]
+        possible = self.open[rows]
         for one in self.criteria.node_filters:
             possible = possible & (one.check(self.class_, cells) == FITS)
         worth = self.value(cells)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from maniple.cluster.classes import TaskClass
 from maniple.cluster.resources import Amounts
 from maniple.framework.criteria import Cells, NodeRows, Scores
-from maniple.framework.points import TaskRows
+from maniple.framework.points import Event, TaskRows
 from maniple.framework.reasons import FITS, Code, Histogram, Verdicts, histogram
 from maniple.framework.session import Session
 from maniple.framework.transaction import Transaction
@@ -122,11 +122,11 @@ class Placement:
         scores = np.where(slots > 0, column.worth, NOWHERE) if later else column.score
         if mask is not None:
             scores = np.where(mask, scores, NOWHERE)
-        criteria = column.criteria
-        if not criteria.coupled and not criteria.relative:
+        coupled = column.criteria.coupled and _is_coupled(column)
+        if not coupled and not column.criteria.relative:
             return self._choose(column, scores, slots, count, None)[0]
         candidates = np.flatnonzero(scores > NOWHERE)
-        if criteria.coupled:
+        if coupled:
             count = 1
             candidates = self._admitted(column, candidates)
         if not len(candidates):
@@ -165,6 +165,8 @@ class Placement:
             assert static.scorer.normalise is not None  # that is what makes it relative
             sums += static.scorer.weight * static.scorer.normalise(static.raw[candidates])
         for scorer in column.criteria.cluster_scorers:
+            if scorer.silent(column.class_):
+                continue
             raw = scorer.raw(column.class_, Cells(column.nodes, column.class_, candidates))
             sums += scorer.weight * (raw if scorer.normalise is None else scorer.normalise(raw))
         spread = np.zeros(len(column.nodes))
@@ -174,7 +176,9 @@ class Placement:
     # -- carrying out ---------------------------------------------------------------------------------------------
 
     def place(self, transaction: Transaction, rows: TaskRows, proposal: Proposal) -> None:
-        """Put tasks of the proposal's class onto its nodes, the i-th task onto the i-th node."""
+        """Put tasks of the proposal's class onto its nodes, the i-th task onto the i-th node, unless a plugin objects."""
+        if "reserve" in self._session.hooks.answered and self._objected(rows, proposal):
+            return
         source, changes = proposal.source, self._session.changes
         current = source.stamp == len(changes)
         if proposal.later:
@@ -185,6 +189,14 @@ class Placement:
             # The only change is the one that was foreseen, so what else was foreseen still holds.
             source.stamp += 1
             source.taken += len(rows)
+
+    def _objected(self, rows: TaskRows, proposal: Proposal) -> bool:
+        session, row = self._session, rows[0]
+        job = int(session.tasks.job[row])
+        cause = session.hooks.reserve(Event(proposal.source.column.class_, job, rows, proposal.nodes))
+        if cause is not None:
+            session.refusals.of_tasks(job, int(session.tasks.role[row]), rows, cause, failed=False)
+        return cause is not None
 
     # -- explaining -----------------------------------------------------------------------------------------------
 
@@ -201,8 +213,23 @@ class Placement:
             verdict = np.where(lacking != FITS, lacking, verdict)
         return verdict
 
-    def histogram(self, class_: TaskClass) -> Histogram:
-        """The verdicts counted; remembered until a node changes."""
+    def evictable_nodes(self, class_: TaskClass) -> NodeRows:
+        """Nodes where evicting somebody could help: nothing lasting speaks against them. Our own shard's come first."""
+        lasting = self._session.reasons.lasting()[self.verdicts(class_, resources=False)]
+        nodes = np.flatnonzero(~lasting)
+        return nodes if self._own is None else nodes[np.argsort(~self._own[nodes], kind="stable")]
+
+    def by_score(self, class_: TaskClass, nodes: NodeRows) -> NodeRows:
+        """Nodes by what they are worth for the next task, the best first; each shard for itself."""
+        column = self.column(class_)
+        worth = column.worth[nodes] + self._relative(column, nodes)[nodes] if len(nodes) else np.zeros(0)
+        shard = np.zeros(len(nodes)) if self._own is None else ~self._own[nodes]
+        return nodes[np.lexsort((nodes, -worth, shard))]
+
+    def histogram(self, class_: TaskClass, within: Mask | None = None) -> Histogram:
+        """The verdicts counted, of all nodes (remembered until a node changes) or of some."""
+        if within is not None:
+            return histogram(self._session.reasons, self.verdicts(class_)[within])
         stamp = len(self._session.changes)
         known = self._histograms.get(class_.number)
         if known is None or known[0] != stamp:
@@ -242,6 +269,12 @@ def _usable_nodes(session: Session, name: str) -> set[str]:
     shards = session.cluster.all(NodeShard)
     wanted = set(shards[name].spec.nodes_desired) if name in shards else set()
     return wanted.difference(*(one.status.nodes_in_use for key, one in shards.items() if key != name))
+
+
+def _is_coupled(column: ClassColumn) -> bool:
+    """Whether placing one task may now change what another node is worth."""
+    criteria, class_ = column.criteria, column.class_
+    return bool(criteria.cluster_filters) or not all(one.silent(class_) for one in criteria.cluster_scorers)
 
 
 def _trimmed(column: ClassColumn, nodes: NodeRows, exhausted: Mask, candidates: NodeRows) -> NodeRows:

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maniple.cluster.resources import Amounts
-from maniple.framework.points import TaskRows
 from maniple.framework.session import Session
 
 Groups = NDArray[np.integer]
@@ -19,14 +18,6 @@ def served_jobs(session: Session) -> NDArray[np.bool_]:
     served = np.zeros(len(session.jobs.queue) + 1, dtype=np.bool_)
     served[session.jobs.rows] = True
     return served
-
-
-def requests_of(session: Session, rows: TaskRows) -> Amounts:
-    """What tasks ask for, a column each."""
-    if not len(rows):
-        return np.zeros((len(session.total), 0), dtype=np.int64)
-    classes = session.classes
-    return np.stack([classes[number].request for number in session.tasks.class_of[rows].tolist()], axis=1)
 
 
 def sums_before(amounts: Amounts, group: Groups) -> Amounts:

@@ -1,4 +1,4 @@
-"""What every plugin does with the arguments it was given: hand the complaints about them to the session."""
+"""What plugins do with their configuration: hand complaints about arguments to the session, look at a switch of their own."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -17,3 +17,10 @@ def report(session: Session, given: Arguments, prefixes: Iterable[str] = ()) -> 
 def takes_none(session: Session, arguments: Mapping[str, Any], owner: str) -> None:
     """For a plugin without arguments."""
     report(session, Arguments(arguments, owner))
+
+
+def is_hierarchical(session: Session, name: str) -> bool:
+    """Whether a plugin is to see queues as a tree. Of several entries of the same plugin the first decides."""
+    entries = (option for tier in session.configuration.tiers for option in tier if option.name == name)
+    first = next(entries, None)
+    return first is not None and first.enabled("enableHierarchy")

@@ -6,9 +6,12 @@ from typing import Any
 from maniple.actions.allocate import Allocate
 from maniple.actions.backfill import Backfill
 from maniple.actions.enqueue import Enqueue
+from maniple.actions.preempt import Preempt
+from maniple.actions.reclaim import Reclaim
 from maniple.cluster.cluster import Cluster
 from maniple.framework.configuration import Configuration, load_volcano
 from maniple.framework.registry import Registry
+from maniple.plugins.fairness.capacity import Capacity
 from maniple.plugins.fairness.drf import Drf
 from maniple.plugins.fairness.overcommit import Overcommit
 from maniple.plugins.fairness.proportion import Proportion
@@ -27,6 +30,7 @@ from maniple.profiles.volcano import ALWAYS_IGNORED_PROVISIONERS, VolcanoDialect
 
 _VOLCANO_PLUGINS = (
     Binpack,
+    Capacity,
     Conformance,
     Drf,
     Gang,
@@ -41,7 +45,9 @@ _VOLCANO_PLUGINS = (
 )
 _VOLCANO_REGISTRY = Registry(
     plugins={plugin.name: plugin for plugin in _VOLCANO_PLUGINS},
-    actions={action.name: action for action in (Enqueue, Allocate, Backfill)},
+    actions={action.name: action for action in (Enqueue, Allocate, Backfill, Preempt, Reclaim)},
+    # Both divide the cluster among queues; Volcano's documentation says to use one of them.
+    rivals=(frozenset({"proportion", "capacity"}),),
 )
 
 

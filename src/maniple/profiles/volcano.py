@@ -3,14 +3,14 @@
 import re
 from collections.abc import Iterable, Mapping
 
-from maniple.cluster.facts import JobFacts, QueueFacts, TaskFacts
+from maniple.cluster.facts import JobFacts, QueueFacts, SubGroupRule, TaskFacts, TopologyWish
 from maniple.cluster.resources import Amount
 from maniple.cluster.statuses import Status
 from maniple.framework.scalars import parse_bool
 from maniple.objects.core import Node, Pod
 from maniple.objects.meta import Object
 from maniple.objects.quantity import parse
-from maniple.objects.volcano import VolcanoPodGroup, VolcanoQueue
+from maniple.objects.volcano import NetworkTopology, SubGroupPolicy, VolcanoPodGroup, VolcanoQueue
 
 GROUP_NAME = "scheduling.k8s.io/group-name"
 ROLE = "volcano.sh/task-spec"
@@ -35,6 +35,7 @@ class VolcanoDialect:
     name = "volcano"
     default_priority = 0
     placement_annotations: tuple[str, ...] = (
+        ADMISSION_GATE,
         "volcano.sh/resource-strategy-scoring-type",
         "volcano.sh/resource-strategy-weight",
     )
@@ -111,6 +112,8 @@ class VolcanoDialect:
             role_minimums=spec.min_task_member,
             min_resources=spec.min_resources,
             preemptable=_flag(preemptable, default=False),
+            topology=_wish(spec.network_topology),
+            sub_groups=tuple(_rule(policy) for policy in spec.sub_group_policy),
         )
 
     def queue(self, queue: Object) -> QueueFacts | None:
@@ -142,6 +145,23 @@ def task_status(pod: Pod) -> Status:
         case "Failed":
             return Status.FAILED
     return Status.UNKNOWN
+
+
+def _wish(topology: NetworkTopology | None) -> TopologyWish | None:
+    if topology is None:
+        return None
+    return TopologyWish(topology.mode, topology.highest_tier_allowed, topology.highest_tier_name)
+
+
+def _rule(policy: SubGroupPolicy) -> SubGroupRule:
+    return SubGroupRule(
+        name=policy.name,
+        size=policy.sub_group_size,
+        least=policy.min_sub_groups,
+        selector=policy.label_selector,
+        keys=policy.match_label_keys,
+        topology=_wish(policy.network_topology),
+    )
 
 
 def _task_priority(pod: Pod) -> int:

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from maniple.framework.points import Event, TaskRows
 from maniple.framework.session import Session
-from maniple.plugins.candidates import requests_of, served_jobs, sums_before
+from maniple.plugins.candidates import served_jobs, sums_before
 from maniple.plugins.fairness.hierarchy import QueueHierarchy
-from maniple.plugins.settings import takes_none
+from maniple.plugins.settings import is_hierarchical, takes_none
 
 SAME_SHARE = 1e-6
 
@@ -37,7 +37,7 @@ class Drf:
         self._measures: list[tuple[int, int]] = [(d, int(session.total[d])) for d in self._offered.tolist()]
         self._shares: list[float] = self._shares_of(self._allocated).tolist()
         self._hierarchy: QueueHierarchy | None = None
-        if _is_hierarchical(session):
+        if is_hierarchical(session, self.name):
             self._hierarchy = QueueHierarchy(session, self._allocated, self._served)
             # Two points more are answered in this mode, and only in this one.
             self.queue_order = self._hierarchy.queue_order
@@ -57,7 +57,7 @@ class Drf:
         ours = self._shares_of(asker[:, None])[0]
         candidates = candidates[self._served[tasks.job[candidates]]]
         jobs = tasks.job[candidates]
-        requests = requests_of(self._session, candidates)
+        requests = self._session.requests(candidates)
         theirs = self._shares_of(self._allocated[:, jobs] - sums_before(requests, jobs) - requests)
         allowed: NDArray[np.bool_] = (ours < theirs) | (np.abs(ours - theirs) <= SAME_SHARE)
         return candidates[allowed]
@@ -85,9 +85,3 @@ class Drf:
     def _shares_of(self, allocated: NDArray[np.int64]) -> NDArray[np.float64]:
         """The dominant share of each column."""
         return np.asarray((allocated[self._offered] / self._total).max(axis=0, initial=0.0))
-
-
-def _is_hierarchical(session: Session) -> bool:
-    options = (option for tier in session.configuration.tiers for option in tier if option.name == Drf.name)
-    first = next(options, None)
-    return first is not None and first.enabled("enableHierarchy")

@@ -20,13 +20,14 @@ from maniple.cluster.resources import PODS
 from maniple.framework.combine import Vote
 from maniple.framework.points import Event, TaskRows
 from maniple.framework.session import Session
-from maniple.plugins.candidates import requests_of, served_jobs, sums_before
+from maniple.plugins.candidates import served_jobs, sums_before
 from maniple.plugins.fairness.amounts import TOLERANCE, at_most, named
 from maniple.plugins.fairness.ceilings import ceilings
 from maniple.plugins.fairness.claims import Claims
 from maniple.plugins.fairness.queue_amounts import REFUSED, QueueAmounts, sums_by_queue
 from maniple.plugins.fairness.water_filling import Vectors, water_fill
 from maniple.plugins.settings import takes_none
+
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class Account(QueueAmounts):
@@ -35,17 +36,8 @@ class Account(QueueAmounts):
     most: list[int]  # deserved in whole base units: the most that may be allocated
 
     def change(self, request: Sequence[int], count: int) -> None:
-        allocated = self.allocated
-        for dimension, amount in enumerate(request):
-            allocated[dimension] += amount * count
+        self.add(request, count)
         self.measure()
-
-    def measure(self) -> None:
-        share = 0.0
-        for allocated, deserved in zip(self.allocated, self.deserved, strict=True):
-            if deserved >= TOLERANCE:
-                share = max(share, allocated / deserved)
-        self.share = share
 
     def room(self, request: Sequence[int], count: int) -> int:
         """How many of `count` equal requests fit below what the queue deserves; places for pods do not matter."""
@@ -87,7 +79,7 @@ class Proportion:
 
     def preemptive(self, queue: int, rows: TaskRows) -> bool:
         account = self._accounts[queue]
-        together: list[int] = requests_of(self._session, rows).sum(axis=1).tolist()
+        together: list[int] = self._session.requests(rows).sum(axis=1).tolist()
         return account.open and account.room(together, 1) > 0
 
     def reclaimable(self, _task: int, candidates: TaskRows) -> TaskRows:
@@ -100,7 +92,7 @@ class Proportion:
         accounts = [self._accounts[queue] for queue in queues.tolist()]
         allocated = np.array([account.allocated for account in accounts], dtype=np.int64).T
         deserved = np.array([account.deserved for account in accounts], dtype=np.float64).T
-        taken = sums_before(requests_of(self._session, candidates), queues)
+        taken = sums_before(self._session.requests(candidates), queues)
         return candidates[~at_most(allocated - taken, deserved)]
 
     # -- the door -------------------------------------------------------------------------------------------------

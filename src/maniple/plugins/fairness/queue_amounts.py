@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from maniple.cluster.resources import Amounts
 from maniple.framework.session import Session
-from maniple.plugins.fairness.amounts import sums_by_group
+from maniple.plugins.fairness.amounts import TOLERANCE, sums_by_group
 from maniple.plugins.fairness.claims import Claims, Wanted
 
 REFUSED = "queue resource quota insufficient"
@@ -43,6 +43,20 @@ class QueueAmounts:
     elastic: list[int]
     share: float = 0.0
 
+    def add(self, request: Sequence[int], count: int) -> None:
+        """Tasks with this request came, or went when `count` is negative; `measure` when the share is to follow."""
+        allocated = self.allocated
+        for dimension, amount in enumerate(request):
+            allocated[dimension] += amount * count
+
+    def measure(self) -> None:
+        """share = the largest part used of what is deserved, over the resources of which anything is."""
+        share = 0.0
+        for allocated, deserved in zip(self.allocated, self.deserved, strict=True):
+            if deserved >= TOLERANCE:
+                share = max(share, allocated / deserved)
+        self.share = share
+
     def promised(self, dimension: int) -> int:
         """What the queue has or is bound to get, without what it could give back."""
         return self.allocated[dimension] + self.kept[dimension] - self.elastic[dimension]
@@ -70,8 +84,3 @@ def sums_by_queue(session: Session, claims: Claims) -> QueueSums:
         elastic=sums_by_group(beyond, position, len(queues)),
         kept=kept,
     )
-
-
-def dominant_share(allocated: Sequence[int], measures: Iterable[tuple[int, float]]) -> float:
-    """The largest part used of what is measured: dimensions with what is deserved of each."""
-    return max((allocated[dimension] / deserved for dimension, deserved in measures), default=0.0)

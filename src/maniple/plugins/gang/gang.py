@@ -1,11 +1,12 @@
 """gang: a job gets its minimum whole or nothing; what it has beyond the minimum may be taken away.
 
-ready     = ready tasks + waiting best-effort tasks >= minimum, and every role has its own minimum
+ready     = ready tasks + waiting best-effort tasks >= minimum, every role has its own minimum, and every policy its sub-groups
 pipelined = the same, with pipelined tasks counted
 starving  = ready tasks + pipelined < minimum
 victims   = of each job, the first (ready tasks - minimum) candidates
 
-Role minimums are not looked at when they add up to more than the job's minimum (see `roles.py`). At the end
+A sub-job of a policy is ready, pipelined, ordered by the same rule with its own minimum (see `sub_groups.py`). Role
+minimums are not looked at when they add up to more than the job's minimum (see `roles.py`). At the end
 of a session every job with tasks gets a condition that says whether its gang is complete.
 """
 
@@ -21,6 +22,7 @@ from maniple.framework.session import Session
 from maniple.plugins.candidates import place_in_group, served_jobs
 from maniple.plugins.gang.conditions import write_conditions
 from maniple.plugins.gang.roles import RoleMinimums
+from maniple.plugins.gang.sub_groups import SubGroupMinimums
 from maniple.plugins.settings import takes_none
 
 TOO_FEW_TASKS = "NotEnoughTasks"
@@ -37,12 +39,13 @@ class Gang:
         self._session = session
         self._served = served_jobs(session)
         self._roles = RoleMinimums(session)
+        self._sub_groups = SubGroupMinimums(session)
         self._minimum: list[int] = session.jobs.minimum.tolist()
 
     # -- is the job complete --------------------------------------------------------------------------------------
 
     def job_valid(self, job: int) -> str | None:
-        lacking = self._roles.lacking_for_good(job)
+        lacking = self._roles.lacking_for_good(job) or self._sub_groups.lacking_for_good(job)
         if lacking is not None:
             return f"{TOO_FEW_OF_A_ROLE}: {lacking}"
         jobs, minimum = self._session.jobs, self._minimum[job]
@@ -59,11 +62,12 @@ class Gang:
         return 1 if self._missing(job) <= 0 else 0
 
     def job_ready(self, job: int) -> bool:
-        return self._missing(job) <= 0 and not self._roles.missing(job)
+        return self._missing(job) <= 0 and not self._roles.missing(job) and self._sub_groups.enough(job)
 
     def job_pipelined(self, job: int) -> Vote:
         enough = self._missing(job) <= self._session.pipelined(job)
-        return Vote.PERMIT if enough and not self._roles.missing(job, pipelined=True) else Vote.REJECT
+        enough = enough and not self._roles.missing(job, pipelined=True)
+        return Vote.PERMIT if enough and self._sub_groups.enough(job, pipelined=True) else Vote.REJECT
 
     def job_starving(self, job: int) -> bool:
         """Best-effort tasks do not count here, nor do roles: eviction only helps a job to its minimum."""
@@ -76,15 +80,56 @@ class Gang:
             return most
         return min(most, max(self._missing(job), missing.get(role, 0), 1))
 
+    def job_lack(self, job: int) -> int:
+        return self._missing(job)
+
+    def job_lack_pipelined(self, job: int) -> int:
+        return self._missing(job) - self._session.pipelined(job)
+
     def _missing(self, job: int) -> int:
         """Tasks short of the minimum; zero or less when there are enough."""
         jobs = self._session.jobs
         return self._minimum[job] - int(jobs.ready[job]) - int(jobs.pending_best_effort[job])
 
+    # -- is the sub-job complete ----------------------------------------------------------------------------------
+
+    def sub_job_order(self, sub_job: int) -> int:
+        return 1 if self.sub_job_ready(sub_job) else 0
+
+    def sub_job_ready(self, sub_job: int) -> bool:
+        return self.sub_job_lack(sub_job) <= 0
+
+    def sub_job_pipelined(self, sub_job: int) -> Vote:
+        return Vote.PERMIT if self.sub_job_lack_pipelined(sub_job) <= 0 else Vote.REJECT
+
+    def sub_job_lack(self, sub_job: int) -> int:
+        one = self._session.sub_jobs[sub_job]
+        split = one.job in self._session.sub_jobs.split
+        return self._session.sub_jobs.lacking(one) if split else self._missing(one.job)
+
+    def sub_job_lack_pipelined(self, sub_job: int) -> int:
+        one = self._session.sub_jobs[sub_job]
+        if one.job not in self._session.sub_jobs.split:
+            return self.job_lack_pipelined(one.job)
+        return self._session.sub_jobs.lacking(one) - one.pipelined
+
     # -- victims --------------------------------------------------------------------------------------------------
 
-    def preemptable(self, _task: int, candidates: TaskRows) -> TaskRows:
-        """What each job has beyond its minimum, counted anew for every list of candidates."""
+    def surplus(self, job: int, rows: TaskRows) -> TaskRows:
+        """Of a job's tasks in task order, those that it can lose and still be whole: the last ones that no role needs."""
+        spare = self._session.ready(job) - self._minimum[job]
+        if spare <= 0:
+            return rows[:0]
+        losable = self._sub_groups.losable(job, self._roles.losable(job, rows))
+        return losable[max(len(losable) - spare, 0) :]
+
+    def preemptable(self, _task: int, candidates: TaskRows) -> TaskRows | None:
+        """What each job has beyond its minimum, counted anew for every list of candidates.
+
+        The search for victims spares gangs by itself (`surplus`); only the original's way of asking node by node needs a vote.
+        """
+        if not self._session.strict:
+            return None
         job_of = self._session.tasks.job
         candidates = candidates[self._served[job_of[candidates]]]
         jobs = job_of[candidates].tolist()
@@ -93,7 +138,7 @@ class Gang:
         allowed = [place < spare[job] for job, place in zip(jobs, places, strict=True)]
         return candidates[np.array(allowed, dtype=np.bool_)]
 
-    def reclaimable(self, task: int, candidates: TaskRows) -> TaskRows:
+    def reclaimable(self, task: int, candidates: TaskRows) -> TaskRows | None:
         return self.preemptable(task, candidates)
 
     def unified_evictable(self, _task: int, candidates: TaskRows) -> TaskRows:

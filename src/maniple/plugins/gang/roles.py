@@ -63,6 +63,22 @@ class RoleMinimums:
                 return f"role {name!r} has {have} usable tasks and needs {least}"
         return None
 
+    def losable(self, job: int, rows: TaskRows) -> TaskRows:
+        """Of tasks in order, those that their roles can do without; the last of a role go first."""
+        needs = self._of(job)
+        if needs is None:
+            return rows
+        counts = _count(needs, READY[self._session.tasks.status[needs.rows]])
+        spare = {role: have - least for role, least, have in zip(needs.roles, needs.least, counts, strict=True)}
+        kept = []
+        for row in reversed(rows.tolist()):
+            role = int(self._session.tasks.role[row])
+            if spare.get(role, 1) > 0:
+                kept.append(row)
+                if role in spare:
+                    spare[role] -= 1
+        return np.array(kept[::-1], dtype=np.int64)
+
     def _of(self, job: int) -> _Needs | None:
         if job not in self._needs:
             self._needs[job] = self._read(job)

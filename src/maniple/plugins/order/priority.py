@@ -1,4 +1,4 @@
-"""priority: the higher number first, for tasks and for jobs; whoever is lower may be preempted.
+"""priority: the higher number first, for tasks, for jobs and for sub-jobs; whoever is lower may be preempted.
 
 A victim of another job must belong to a job of strictly lower priority; a victim of the same job must be a
 task of strictly lower priority. A job starves while ready + pipelined < number of its tasks.
@@ -32,6 +32,10 @@ class Priority:
 
     def job_order(self, job: int) -> int:
         return -int(self._session.jobs.priority[job])
+
+    def sub_job_order(self, sub_job: int) -> int:
+        """A sub-job is as important as its most important task, and never less than 0."""
+        return -self._session.sub_jobs[sub_job].priority
 
     def job_starving(self, job: int) -> bool:
         session = self._session

@@ -1,0 +1,116 @@
+"""reclaim: a queue that has less than it deserves gets it back from queues that have more.
+
+Starving jobs of queues in queue order; victims are running, preemptable tasks of jobs in other queues that allow it. A job gets room for all that it
+lacks or evicts nobody; what it takes are tasks that their jobs can do without, or whole jobs. With `compat: strict` the original's rule: task by task,
+node by node in order of names, whoever the plugins give up there.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from maniple.actions.turns import JobTurns
+from maniple.cluster.statuses import Status
+from maniple.eviction.asking import asking_tasks, starving_jobs
+from maniple.eviction.per_node import Search, make_room
+from maniple.eviction.room import RoomMaker
+from maniple.eviction.scenario import Demand, Terms
+from maniple.eviction.units import UnitPool
+from maniple.framework.arguments import Arguments
+from maniple.framework.points import TaskRows
+from maniple.framework.session import Session
+from maniple.framework.transaction import Transaction
+from maniple.objects.volcano import VolcanoQueue
+from maniple.placement.engine import Placement
+
+REASON = "reclaim"
+
+
+class Reclaim:
+    name = "reclaim"
+
+    def __init__(self, arguments: Mapping[str, Any]) -> None:
+        self.arguments = Arguments(arguments, "action reclaim")
+        # Verdicts are worked out once per class here, so that there is nothing to remember; the key is accepted.
+        self.arguments.bool("predicateErrorCacheEnable", True)
+        self.arguments.unknown(())
+
+    def run(self, session: Session, placement: Placement) -> None:
+        starving = starving_jobs(session)
+        if not starving:
+            return
+        serve = _Original(session, placement).serve if session.strict else _Reclaim(session, placement).serve
+        turns = JobTurns(session, starving)
+        while (queue := turns.next_queue()) is not None:
+            if session.hooks.overused(queue):
+                continue
+            while (job := turns.next_job(queue)) is not None:
+                serve(job, queue)
+
+
+def _candidates(session: Session) -> TaskRows:
+    """Tasks of any queue that lets go of them."""
+    tasks = session.tasks
+    rows = np.flatnonzero((tasks.status == Status.RUNNING) & tasks.preemptable & (tasks.node >= 0))
+    rows = rows[np.isin(tasks.job[rows], session.jobs.rows)]
+    return rows[np.isin(session.jobs.queue[tasks.job[rows]], _reclaimable_queues(session))]
+
+
+def _reclaimable_queues(session: Session) -> list[int]:
+    return [queue for queue, item in session.queues.objects.items() if _reclaimable(item)]
+
+
+def _reclaimable(item: object) -> bool:
+    return not isinstance(item, VolcanoQueue) or item.spec.reclaimable is not False
+
+
+class _Reclaim:
+    """Whole jobs at a time."""
+
+    def __init__(self, session: Session, placement: Placement) -> None:
+        self._session = session
+        self._queues = _reclaimable_queues(session)
+        self._room = RoomMaker(session, placement, UnitPool(session, _candidates(session)))
+
+    def serve(self, job: int, queue: int) -> None:
+        hooks = self._session.hooks
+        terms = Terms(
+            queue=queue,
+            queues=[other for other in self._queues if other != queue],
+            approve=hooks.reclaimable,
+            within_limits=lambda demands: hooks.preemptive(queue, _all_rows(demands)),
+            accept=lambda: hooks.job_pipelined(job),
+            reason=REASON,
+        )
+        self._room.serve(job, terms)
+
+
+def _all_rows(demands: list[Demand]) -> TaskRows:
+    return np.concatenate([demand.rows for demand in demands])
+
+
+class _Original:
+    """Task by task."""
+
+    def __init__(self, session: Session, placement: Placement) -> None:
+        self._session = session
+        self._placement = placement
+
+    def serve(self, job: int, queue: int) -> None:
+        session, hooks = self._session, self._session.hooks
+        transaction = Transaction(session)
+        for task in asking_tasks(session, job).tolist():
+            if not hooks.job_starving(job):
+                break
+            class_ = session.classes[session.tasks.class_of[task]]
+            if not hooks.preemptive(queue, np.array([task])) or hooks.pre_predicate(class_) is not None:
+                continue
+            candidates = _candidates(session)
+            foreign = session.jobs.queue[session.tasks.job[candidates]] != queue
+            search = Search(candidates[foreign], hooks.reclaimable, lambda *_: True, REASON)
+            make_room(session, transaction, task, self._placement.evictable_nodes(class_).tolist(), search)
+        if hooks.job_pipelined(job):
+            transaction.commit()
+        else:
+            transaction.discard()

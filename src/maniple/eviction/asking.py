@@ -1,0 +1,80 @@
+"""Who asks for room, and for which tasks: what reclaim and preempt have in common.
+
+A job that starves asks for the tasks that it lacks to be whole, all at once; one that is whole and still starves asks for one task more at a
+time. Tasks whose pods must not preempt anybody do not ask.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from maniple.cluster.statuses import Status
+from maniple.eviction.scenario import Demand
+from maniple.framework.points import TaskRows
+from maniple.framework.session import Session
+
+NEVER = "Never"
+
+
+def starving_jobs(session: Session) -> list[int]:
+    """Admitted, valid jobs that lack something."""
+    hooks = session.hooks
+    waiting = session.jobs.counts[Status.PENDING] > 0
+    return [
+        job
+        for job in session.jobs.rows.tolist()
+        if waiting[job]
+        and not session.is_waiting(job)
+        and hooks.job_valid(job) is None
+        and hooks.job_starving(job)
+    ]
+
+
+def asking_tasks(session: Session, job: int) -> TaskRows:
+    """A job's waiting tasks in task order, without those that are gated or must not preempt."""
+    tasks, pods = session.tasks, session.cluster.tasks.pods
+    rows = session.tasks_of(job)
+    rows = session.in_task_order(rows[(tasks.status[rows] == Status.PENDING) & ~tasks.gated[rows]])
+    meek = [pods[row].spec.preemption_policy == NEVER for row in rows.tolist()]
+    return rows[~np.array(meek, dtype=np.bool_)]
+
+
+def next_tasks(session: Session, job: int, rows: TaskRows) -> TaskRows:
+    """The tasks to ask for next: those that make the job whole, or one."""
+    missing = int(session.jobs.minimum[job]) - session.ready(job) - session.pipelined(job)
+    if missing <= 1 or "job_pipelined" not in session.hooks.answered:
+        return rows[:1]
+    minimums = session.job_facts(job).role_minimums
+    if not minimums:
+        return rows[:missing]
+    needed = list(_needed_by_roles(session, job, rows))
+    others = [row for row in rows.tolist() if row not in set(needed)]
+    chosen = [*needed, *others[: max(missing - len(needed), 0)]]
+    return rows[np.isin(rows, chosen)]
+
+
+def _needed_by_roles(session: Session, job: int, rows: TaskRows) -> Iterator[int]:
+    tasks, names = session.tasks, session.cluster.tasks.roles
+    own = session.tasks_of(job)
+    there = own[np.isin(tasks.status[own], _COUNTED)]
+    for name, least in session.job_facts(job).role_minimums.items():
+        role = names.index(name) if name in names else -1
+        have = int((tasks.role[there] == role).sum())
+        yield from rows[tasks.role[rows] == role][: max(least - have, 0)].tolist()
+
+
+_COUNTED = [
+    Status.ALLOCATED,
+    Status.BINDING,
+    Status.BOUND,
+    Status.RUNNING,
+    Status.SUCCEEDED,
+    Status.PIPELINED,
+]
+
+
+def demands_of(session: Session, rows: TaskRows) -> list[Demand]:
+    """Tasks by class, in the order in which the classes come."""
+    classes = session.tasks.class_of[rows]
+    numbers = dict.fromkeys(classes.tolist())
+    return [Demand(session.classes[number], rows[classes == number]) for number in numbers]

@@ -1,0 +1,200 @@
+"""Room for a whole job: victims in order until it fits, then as few of them as will do.
+
+How many units (`units.py`) are needed at least is known from sums: take that many, ask the plugins about all of them at once, evict, and try to
+place the job on what will be free; where that is not enough yet, go on. In the end units whose room is not needed are given back, the most
+important first, so that none of those left can be spared. It all happens in a transaction: a job that cannot be served leaves no trace.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import ceil
+
+import numpy as np
+
+from maniple.cluster.classes import TaskClass
+from maniple.eviction.units import Unit, UnitPool
+from maniple.framework.points import TaskRows
+from maniple.framework.session import Session
+from maniple.framework.transaction import Operation, SavedPlan, Transaction
+from maniple.placement.engine import Placement
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Demand:
+    """Tasks of one class that have to be placed."""
+
+    class_: TaskClass
+    rows: TaskRows
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Terms:
+    """On which terms room is made: out of which queues, whom the plugins give up, and why."""
+
+    queue: int  # that asks
+    queues: Sequence[int]
+    approve: Callable[[int, TaskRows], TaskRows]
+    within_limits: Callable[[list[Demand]], bool]  # asked when the victims are gone and before the tasks come
+    accept: Callable[[], bool]  # asked when the tasks are there
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Taken:
+    unit: Unit
+    operations: list[Operation]
+
+
+class Scenario:
+    """Tasks that ask for room, all or none."""
+
+    def __init__(self, session: Session, placement: Placement, demands: list[Demand], terms: Terms) -> None:
+        self._session = session
+        self._placement = placement
+        self._demands = demands
+        self._terms = terms
+        self._asker = int(demands[0].rows[0])
+
+    def solve(self, pool: UnitPool) -> bool:
+        """Pipeline the tasks and evict their victims for good; False, and nothing done, when there is no way."""
+        transaction, fits = Transaction(self._session), False
+        taken: list[_Taken] = []
+        while not fits:
+            missing = self._missing()
+            if missing <= 0:
+                fits = self._place(transaction)
+                missing = max(len(taken), 1)  # or the sums were too hopeful: look twice as far
+            if not fits:
+                units = self._approved(pool, missing, [one.unit for one in taken])
+                if not units:
+                    break
+                taken += [self._evict(transaction, unit) for unit in units]
+        if fits and len(taken) > 1:
+            pool.put_back(self._spare(transaction, taken))
+        if not fits or not self._terms.accept():
+            transaction.discard()
+            pool.put_back(one.unit for one in taken)
+            return False
+        transaction.commit()
+        return True
+
+    # -- whom to take ---------------------------------------------------------------------------------------------
+
+    def _missing(self) -> int:
+        """At least so many tasks cannot be placed yet."""
+        return max(len(demand.rows) - self._room(demand) for demand in self._demands)
+
+    def _room(self, demand: Demand) -> int:
+        """For how many tasks of the class there will be room."""
+        return int(self._placement.column(demand.class_).later.sum())
+
+    def _approved(self, pool: UnitPool, missing: float, before: list[Unit]) -> list[Unit]:
+        """The next units that could cover what is missing and that no plugin protects."""
+        refused: list[Unit] = []
+        approved: list[Unit] = []
+        while not approved:
+            units = self._enough(pool, missing, refused)
+            if not units:
+                break
+            asked = np.concatenate([unit.rows for unit in (*before, *units)])
+            allowed = set(self._terms.approve(self._asker, asked).tolist())
+            for unit in units:
+                # A job whose surplus is protected is not lost either.
+                free = allowed.issuperset(unit.rows.tolist()) and unit.job not in {u.job for u in refused}
+                (approved if free else refused).append(unit)
+        pool.put_back(refused)
+        return approved
+
+    def _enough(self, pool: UnitPool, missing: float, useless: list[Unit]) -> list[Unit]:
+        """Units that could together make room for the missing tasks; those that cannot help at all are laid aside."""
+        units: list[Unit] = []
+        while missing > 0:
+            unit = pool.take(self._terms.queue, self._terms.queues, ceil(missing))
+            if unit is None:
+                break
+            worth = self._worth(unit)
+            (units if worth > 0 else useless).append(unit)
+            missing -= worth
+        return units
+
+    def _worth(self, unit: Unit) -> float:
+        """For how many of the tasks the unit makes room at best."""
+        tasks, best = self._session.tasks, 0.0
+        for demand in self._demands:
+            reachable = unit.rows[self._placement.column(demand.class_).open[tasks.node[unit.rows]]]
+            if len(reachable):
+                freed = self._session.requests(reachable).sum(axis=1)
+                asked = demand.class_.request > 0
+                best = max(best, float((freed[asked] / demand.class_.request[asked]).min()))
+        return best
+
+    # -- trying ---------------------------------------------------------------------------------------------------
+
+    def _evict(self, transaction: Transaction, unit: Unit) -> _Taken:
+        start = transaction.checkpoint()
+        transaction.evict(unit.rows, self._terms.reason)
+        return _Taken(unit, transaction.operations[start:])
+
+    def _place(self, transaction: Transaction) -> bool:
+        """Pipeline all of the tasks; False, and nothing done, when they do not all fit."""
+        if not self._terms.within_limits(self._demands):
+            return False
+        checkpoint = transaction.checkpoint()
+        for demand in self._demands:
+            rows = demand.rows
+            while len(rows):
+                proposal = self._placement.fill(demand.class_, len(rows))
+                if proposal is None:
+                    transaction.rollback(checkpoint)
+                    return False
+                transaction.pipeline(rows[: len(proposal)], proposal.nodes)
+                rows = rows[len(proposal) :]
+        return True
+
+    # -- sparing --------------------------------------------------------------------------------------------------
+
+    def _spare(self, transaction: Transaction, taken: list[_Taken]) -> list[Unit]:
+        """Let every unit stay without which the tasks still fit, the most important first.
+
+        The tasks are placed anew at the end. A job that is lost is lost with its surplus.
+        """
+        transaction.rollback(sum(len(one.operations) for one in taken))
+        spared, lost = [], set[int]()
+        for one in reversed(list(taken)):
+            if one.unit.job not in lost and not self._surely_needed(one.unit):
+                for operation in one.operations:
+                    transaction.retract(operation)
+                if self._missing() <= 0 and self._would_fit(transaction):
+                    spared.append(one.unit)
+                    taken.remove(one)
+                    continue
+                transaction.replay(SavedPlan(tuple(one.operations)))
+            if one.unit.whole:
+                lost.add(one.unit.job)
+        if not self._place(transaction):
+            raise AssertionError("tasks fitted and do not fit any more, although nothing changed")
+        return spared
+
+    def _would_fit(self, transaction: Transaction) -> bool:
+        """Where sums alone do not decide: several classes, or rules that look at other nodes."""
+        column = self._placement.column(self._demands[0].class_)
+        if len(self._demands) == 1 and not column.criteria.coupled:
+            return self._terms.within_limits(self._demands)
+        checkpoint = transaction.checkpoint()
+        fits = self._place(transaction)
+        transaction.rollback(checkpoint)
+        return fits
+
+    def _surely_needed(self, unit: Unit) -> bool:
+        """Sums show it: without the tasks that fit into what the unit frees there is not enough room."""
+        session = self._session
+        where, places = np.unique(session.tasks.node[unit.rows], return_inverse=True)
+        freed = np.zeros((len(where), len(session.total)), dtype=np.int64)
+        np.add.at(freed, places, session.requests(unit.rows).T)
+        for demand in self._demands:
+            asked = demand.class_.request > 0
+            given = (freed[:, asked] // demand.class_.request[asked]).min(axis=1)
+            given[~self._placement.column(demand.class_).open[where]] = 0
+            if self._room(demand) - int(given.sum()) < len(demand.rows):
+                return True
+        return False

@@ -1,0 +1,279 @@
+"""capacity: each queue states what it deserves; it may lend and borrow, and is held to its ceiling only.
+
+share = max over the resources that a queue deserves of allocated / deserved; a queue that deserves nothing stands at 1. Queues go by
+priority, then by share, then those that deserve something first; in a tree two queues are compared by their branches just below the
+ancestor that they have in common. A task is taken while allocated + reserved + its request <= ceiling, in its queue and
+in all queues above it. A queue may reclaim while, with the tasks added, it stays below its ceiling and within what it deserves in one of
+the resources they ask for. A job is let in while minimum + allocated + kept for admitted jobs - elastic <= ceiling, in its queue and in all
+above it.
+
+What queues deserve and may have is worked out in `capacity_tree.py`, who may be reclaimed in `capacity_reclaim.py`, device quotas in
+`device_book.py`, places kept for tasks behind scheduling gates in `gate_reservations.py`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maniple.cluster.classes import TaskClass
+from maniple.cluster.statuses import Status
+from maniple.framework.arguments import Arguments
+from maniple.framework.combine import Vote
+from maniple.framework.points import Event, TaskRows
+from maniple.framework.session import Session
+from maniple.framework.victim_order import in_victim_order
+from maniple.plugins.candidates import served_jobs
+from maniple.plugins.fairness.amounts import named
+from maniple.plugins.fairness.capacity_account import CapacityAccount
+from maniple.plugins.fairness.capacity_order import standing, standing_in_tree, victim_standing
+from maniple.plugins.fairness.capacity_reclaim import Candidate, Reclaim, gang_victims
+from maniple.plugins.fairness.capacity_tree import Accounts, in_a_tree, side_by_side
+from maniple.plugins.fairness.claims import Claims
+from maniple.plugins.fairness.device_book import DeviceBook
+from maniple.plugins.fairness.gate_reservations import GateReservations
+from maniple.plugins.fairness.queue_amounts import REFUSED, sums_by_queue
+from maniple.plugins.fairness.queue_lineage import ASSUMED_ROOT, lineage
+from maniple.plugins.settings import is_hierarchical, report
+
+NO_ROOT = "capacity: there is no queue 'root'; one without limits is assumed"
+
+
+@dataclass(frozen=True, slots=True)
+class CapacityArguments:
+    """The two switches are Kubernetes feature gates that are on unless somebody turns them off."""
+
+    ancestor_levels: int = 0
+    devices: bool = True
+    device_capacities: bool = True
+
+    @classmethod
+    def read(cls, session: Session, values: Mapping[str, Any]) -> "CapacityArguments":
+        given = Arguments(values, Capacity.name)
+        levels = given.int("ancestorReclaimLevel", 0)
+        devices = given.bool("capacity.DynamicResourceAllocationEnable", True)
+        capacities = given.bool("capacity.DRAConsumableCapacityEnable", True)
+        report(session, given)
+        if levels < 0:
+            session.report(
+                f"capacity: argument ancestorReclaimLevel must be at least 0, found {levels}, keeping 0"
+            )
+        return cls(max(levels, 0), devices, capacities)
+
+
+class Capacity:
+    name = "capacity"
+
+    def __init__(self, session: Session, arguments: Mapping[str, Any]) -> None:
+        given = CapacityArguments.read(session, arguments)
+        self._session = session
+        self._claims = Claims.of(session)
+        self._served = served_jobs(session)
+        self._queue_of: list[int] = session.jobs.queue.tolist()
+        self._requests: dict[int, list[int]] = {}
+        self._stopped = ""  # why nobody is served; only to the letter
+        self._tree = is_hierarchical(session, self.name)
+        self._levels = given.ancestor_levels if self._tree else 0
+        if self._tree:
+            self._accounts = self._open_tree()
+            # One point more is answered in this mode, and only in this one.
+            self.victim_queue_order = self._victim_queue_order
+        else:
+            self._accounts = side_by_side(session, sums_by_queue(session, self._claims))
+        book = (
+            DeviceBook(session, self._accounts, consumable=given.device_capacities) if given.devices else None
+        )
+        self._devices = book if book is not None and book.is_needed else None
+        self._gates = GateReservations(session, self._account_of, self._request)
+        self._explain()
+
+    def _open_tree(self) -> Accounts:
+        session = self._session
+        tree = lineage(session)
+        accounts = in_a_tree(session, sums_by_queue(session, self._claims), tree)
+        if session.strict:
+            self._stopped = tree.stops_everything(session)
+            if self._stopped:
+                session.report(f"capacity: {self._stopped}")
+        elif tree.root == ASSUMED_ROOT:
+            session.report(NO_ROOT)
+        for queue, refusal in tree.refusals(session).items():
+            accounts[queue].refusal = refusal
+            if queue in tree.problems:
+                session.report(f"capacity: {refusal}")
+        for queue, account in accounts.items():
+            account.inner = queue in tree.inner
+            account.refusal = self._stopped or account.refusal
+        return accounts
+
+    def _explain(self) -> None:
+        """Tell jobs that wait in a queue which takes none."""
+        jobs, shut = self._session.jobs, [queue for queue, account in self._accounts.items() if account.shut]
+        waiting = np.isin(jobs.queue[jobs.rows], shut) & (jobs.counts[Status.PENDING, jobs.rows] > 0)
+        for job in jobs.rows[waiting].tolist():
+            self._session.refusals.of_job(job, self._account_of(job).shut)
+
+    # -- order ----------------------------------------------------------------------------------------------------
+
+    def queue_order(self, queue: int) -> tuple[Any, ...]:
+        account = self._accounts[queue]
+        if self._stopped:
+            return ()
+        return standing_in_tree(account, strict=self._session.strict) if self._tree else standing(account)
+
+    def _victim_queue_order(self, queue: int, asking: int) -> int:
+        if self._stopped:
+            return 0
+        return victim_standing(self._accounts[queue], self._accounts[asking])
+
+    # -- limits ---------------------------------------------------------------------------------------------------
+
+    def allocatable(self, queue: int, class_: TaskClass, count: int) -> int:
+        account = self._accounts[queue]
+        if account.shut:
+            return 0
+        request, covered = self._request(class_), self._gates.covers(class_)
+        room = count
+        for held in account.path:
+            room = held.spare(request, room, beside=not covered or self._session.strict)
+            if room < 0:
+                return 0
+        if covered and self._session.strict:
+            room = (
+                count  # to the letter: these have their places, if all places together are within the ceiling
+            )
+        return self._devices.room(account, class_, room) if self._devices is not None and room else room
+
+    def preemptive(self, queue: int, rows: TaskRows) -> bool:
+        account = self._accounts[queue]
+        together: list[int] = self._session.requests(rows).sum(axis=1).tolist()
+        if account.shut or account.spare(together, 1, beside=False) < 1:
+            return False
+        within = [ancestor for ancestor in account.above[: self._levels] if ancestor.above]
+        return any(held.lacks(together) for held in (account, *within))
+
+    # -- victims --------------------------------------------------------------------------------------------------
+
+    def reclaimable(self, task: int, candidates: TaskRows) -> TaskRows:
+        tasks = self._session.tasks
+        job = int(tasks.job[task])
+        if not self._served[job] or self._account_of(job).refusal:
+            return candidates[:0]
+        asking = self._request(self._session.classes[tasks.class_of[task]])
+        rows = self._in_session(in_victim_order(self._session, task, candidates))
+        reclaim = Reclaim(self._account_of(job), asking, self._levels)
+        return rows[_mask(reclaim.victims(self._candidates(rows)))]
+
+    def unified_evictable(self, task: int, candidates: TaskRows) -> TaskRows:
+        """Inside the asker's queue this is preemption, which capacity leaves to others; across queues it is reclaim."""
+        job = int(self._session.tasks.job[task])
+        if not self._served[job]:
+            return candidates[:0]
+        rows = self._in_session(candidates)
+        queues = self._session.jobs.queue[self._session.tasks.job[rows]]
+        across: NDArray[np.bool_] = queues != self._queue_of[job]
+        allowed = ~across
+        if not self._account_of(job).refusal:
+            allowed[across] = gang_victims(self._candidates(rows[across]))
+        return rows[allowed]
+
+    def _in_session(self, rows: TaskRows) -> TaskRows:
+        return rows[self._served[self._session.tasks.job[rows]]]
+
+    def _candidates(self, rows: TaskRows) -> list[Candidate]:
+        tasks, classes = self._session.tasks, self._session.classes
+        return [
+            (self._account_of(job), self._request(classes[number]))
+            for job, number in zip(tasks.job[rows].tolist(), tasks.class_of[rows].tolist(), strict=True)
+        ]
+
+    # -- the door -------------------------------------------------------------------------------------------------
+
+    def job_enqueueable(self, job: int) -> Vote:
+        account = self._account_of(job)
+        refusal = account.shut
+        if not refusal and (self._claims.states(job) or self._wants_devices(job)):
+            refusal = self._too_much(account, job)
+        if refusal:
+            self._session.refusals.of_job(job, refusal)
+        return Vote.REJECT if refusal else Vote.PERMIT
+
+    def job_enqueued(self, job: int) -> None:
+        if self._claims.states(job):
+            kept = self._claims.on_entry(job)
+            for account in self._account_of(job).path:
+                account.keep(kept)
+        if self._devices is not None and self._wants_devices(job):
+            self._devices.entered(job)
+
+    def _too_much(self, account: CapacityAccount, job: int) -> str:
+        """What the first queue from here up has too little of; empty when all have room."""
+        wanted, unoffered = self._claims.wanted(job), self._claims.unoffered(job)
+        for queue in account.path:
+            short = [self._session.resources.names[dimension] for dimension in queue.short_of(wanted)]
+            devices = self._devices.short_of(queue, job) if self._devices is not None else []
+            if short or unoffered or devices:
+                what = REFUSED if queue is account else f"{REFUSED} in queue {queue.name} above"
+                return named(what, "insufficient", [*short, *unoffered, *devices])
+        return ""
+
+    def _wants_devices(self, job: int) -> bool:
+        return self._devices is not None and self._devices.wants(job)
+
+    # -- notices --------------------------------------------------------------------------------------------------
+
+    def on_allocate(self, event: Event) -> None:
+        if self._served[event.job]:
+            self._change(event, len(event.rows))
+            self._gates.allocated(event)
+            if self._devices is not None:
+                self._devices.allocated(event)
+
+    def on_deallocate(self, event: Event) -> None:
+        if self._served[event.job]:
+            self._change(event, -len(event.rows))
+            self._gates.deallocated(event)
+            if self._devices is not None:
+                self._devices.deallocated(event)
+
+    def on_admit(self, event: Event) -> None:
+        if self._served[event.job]:
+            self._gates.admitted(event)
+
+    def _change(self, event: Event, count: int) -> None:
+        request, account = self._request(event.class_), self._account_of(event.job)
+        account.add(request, count)
+        account.measure()
+        for ancestor in account.above:
+            ancestor.add(request, count)
+            if not self._session.strict:  # the original keeps the shares that ancestors had in the beginning
+                ancestor.measure()
+
+    def _account_of(self, job: int) -> CapacityAccount:
+        return self._accounts[self._queue_of[job]]
+
+    def _request(self, class_: TaskClass) -> list[int]:
+        known = self._requests.get(class_.number)
+        if known is None:
+            known = self._requests[class_.number] = class_.request.tolist()
+        return known
+
+    # -- for people -----------------------------------------------------------------------------------------------
+
+    def queue_report(self, queue: int) -> Mapping[str, NDArray[Any] | float]:
+        """Amounts of a queue as of now, with those of queues below it; empty for one that takes no part."""
+        account = self._accounts.get(queue)
+        if account is None:
+            return {}
+        return {
+            "deserved": np.array(account.deserved, dtype=np.float64),
+            "allocated": np.array(account.allocated, dtype=np.int64),
+            "capability": np.array(account.ceiling, dtype=np.float64),
+            "share": account.share,
+        }
+
+
+def _mask(flags: Sequence[bool]) -> NDArray[np.bool_]:
+    return np.array(flags, dtype=np.bool_)

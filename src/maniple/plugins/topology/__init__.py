@@ -1,0 +1,1 @@
+"""Plugins that care how near to each other a job's tasks are."""

@@ -1,0 +1,1 @@
+"""Plugins that say who must not be evicted just now, and who should be."""

@@ -1,0 +1,52 @@
+"""A job's own disruption budget: how many of its running tasks may be taken away at this moment.
+
+Called by tdm. The pod group states volcano.sh/jdb-min-available or, if that is absent, volcano.sh/jdb-max-unavailable: a number or a
+percentage of the job's tasks, rounded up.
+may lose = running - least available, or most unavailable - (unfinished - running); 1 for a job that states neither
+
+With `compat: strict` as in Volcano: a job that runs fewer tasks than its least may lose one more, and a number that
+cannot be read counts as 0; here such jobs lose nothing.
+"""
+
+import re
+
+from maniple.cluster.statuses import COMPLETED, Status
+from maniple.framework.session import Session
+
+LEAST_AVAILABLE = "volcano.sh/jdb-min-available"
+MOST_UNAVAILABLE = "volcano.sh/jdb-max-unavailable"
+WITHOUT_BUDGET = 1
+
+_AMOUNT = re.compile(r"([+-]?[0-9]{1,18})(%?)")
+
+
+def may_lose(session: Session, job: int) -> int:
+    annotations = session.cluster.jobs.objects[job].metadata.annotations
+    counts = session.jobs.counts[:, job]
+    running, total = int(counts[Status.RUNNING]), int(counts.sum())
+    key = LEAST_AVAILABLE if LEAST_AVAILABLE in annotations else MOST_UNAVAILABLE
+    text = annotations.get(key, "")
+    if not text:
+        return WITHOUT_BUDGET
+    amount = _read(text, total)
+    if amount is None:
+        session.report(
+            f"job {session.job_key(job)}: annotation {key}: {text[:60]!r} is no number and no percentage"
+        )
+        if not session.strict:
+            return 0
+        amount = 0
+    if key == MOST_UNAVAILABLE:
+        unavailable = total - int(counts[COMPLETED].sum()) - running
+        return max(0, amount - unavailable)
+    if running < amount:
+        return WITHOUT_BUDGET if session.strict else 0
+    return running - amount
+
+
+def _read(text: str, total: int) -> int | None:
+    found = _AMOUNT.fullmatch(text)
+    if not found:
+        return None
+    number = int(found[1])
+    return -(-number * total // 100) if found[2] else number
