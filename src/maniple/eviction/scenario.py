@@ -54,9 +54,18 @@ class Scenario:
         self._demands = demands
         self._terms = terms
         self._asker = int(demands[0].rows[0])
+        self._surplus = True
 
     def solve(self, pool: UnitPool) -> bool:
-        """Pipeline the tasks and evict their victims for good; False, and nothing done, when there is no way."""
+        """Pipeline the tasks and evict their victims for good; False, and nothing done, when there is no way.
+
+        Surplus first. Where that leads nowhere, because what a fair share leaves to take runs out before enough has been
+        taken, whole jobs alone may do.
+        """
+        return self._solve(pool, surplus=True) or (pool.has_surplus and self._solve(pool, surplus=False))
+
+    def _solve(self, pool: UnitPool, *, surplus: bool) -> bool:
+        self._surplus = surplus
         transaction, fits = Transaction(self._session), False
         taken: list[_Taken] = []
         while not fits:
@@ -109,7 +118,8 @@ class Scenario:
         """Units that could together make room for the missing tasks; those that cannot help at all are laid aside."""
         units: list[Unit] = []
         while missing > 0:
-            unit = pool.take(self._terms.queue, self._terms.queues, ceil(missing))
+            most = ceil(missing) if self._surplus else 0
+            unit = pool.take(self._terms.queue, self._terms.queues, most)
             if unit is None:
                 break
             worth = self._worth(unit)

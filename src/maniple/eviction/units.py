@@ -53,10 +53,14 @@ class UnitPool:
         for job in sorted(self._jobs, key=lambda job: self._jobs[job].key):
             self._enter(job)
 
+    @property
+    def has_surplus(self) -> bool:
+        return any(self._surplus.values())
+
     def take(self, asking: int, queues: Iterable[int], most: int) -> Unit | None:
         """The next unit for a job of the asking queue, out of these queues: up to `most` surplus tasks, or a whole job."""
         queues = tuple(queues)
-        queue = self._first(asking, [q for q in queues if self._surplus.get(q)])
+        queue = self._first(asking, [q for q in queues if most and self._surplus.get(q)])
         if queue is not None:
             _, job = self._surplus[queue].pop()
             return self._take_surplus(job, most)
@@ -70,7 +74,7 @@ class UnitPool:
 
     def _take_surplus(self, job: int, most: int) -> Unit:
         victim = self._jobs[job]
-        left = max(len(victim.spare) - max(most, 1), 0)
+        left = max(len(victim.spare) - most, 0)
         unit, victim.spare = Unit(job, victim.spare[left:], whole=False), victim.spare[:left]
         self._enter(job)
         return unit
