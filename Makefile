@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup run test bench format clean
+.PHONY: help setup run plane test bench format clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -26,7 +26,12 @@ $(READY): pyproject.toml
 run: $(READY) ## plan the example cluster and print the result
 	$(BIN)/maniple plan examples/quickstart
 
+plane: $(READY) ## start a real control plane on loopback and print its kubeconfig (the first time it is built)
+	$(BIN)/python plane/plane.py start
+
 test: $(READY) ## lint, format, types, layers, recorded cases, tests
+	@# The first build takes minutes: it runs beside the checks, and the tests that need it come last and wait for it.
+	@$(BIN)/python plane/plane.py build > $(VENV)/plane-build.log 2>&1 &
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
