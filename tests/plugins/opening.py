@@ -23,6 +23,7 @@ def session_on(
     strict: bool = False,
     now: datetime | None = None,
     plugins: Iterable[Mapping[str, Any]] = (),
+    options: Mapping[str, Any] | None = None,
 ) -> Session:
     """A session whose configuration names `plugins`, without making any of them."""
     conf = {
@@ -31,18 +32,22 @@ def session_on(
         "compat": "strict" if strict else "better",
     }
     cluster = Cluster.from_objects(VolcanoDialect(strict=strict), objects)
-    return session_again(cluster, conf, now=now)
+    return session_again(cluster, conf, now=now, options=options)
 
 
 def session_again(
-    cluster: Cluster, conf: Mapping[str, Any] | None = None, *, now: datetime | None = None
+    cluster: Cluster,
+    conf: Mapping[str, Any] | None = None,
+    *,
+    now: datetime | None = None,
+    options: Mapping[str, Any] | None = None,
 ) -> Session:
     return Session(
         snapshot.take(cluster),
         load_volcano(conf, known_actions=ACTIONS),
         actions=ACTIONS,
         now=now,
-        options={},
+        options=options or {},
     )
 
 

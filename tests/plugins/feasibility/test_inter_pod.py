@@ -142,6 +142,15 @@ def test_a_pod_that_does_not_match_its_own_terms_has_to_wait_for_another() -> No
     assert where(world.verdicts("InterPodAffinity", "p")) == set()
 
 
+def test_one_of_the_group_on_a_node_without_the_label_does_not_count_as_the_first() -> None:
+    """It is in no domain, so nobody could ever be placed near it."""
+    world = World(
+        [*ZONES, *(pod(name, labels={"app": "x"}, affinity=near({"app": "x"})) for name in ("p", "q"))]
+    )
+    world.place("q", "c")
+    assert where(world.verdicts("InterPodAffinity", "p")) == {"a", "b"}
+
+
 def test_the_second_of_a_group_follows_the_first() -> None:
     world = World(
         [*ZONES, *(pod(name, labels={"app": "x"}, affinity=near({"app": "x"})) for name in ("p", "q"))]

@@ -158,6 +158,67 @@ def test_placing_and_undoing_moves_the_skew() -> None:
     assert where(world.verdicts("PodTopologySpread", "p")) == {"a", "b", "c"}
 
 
+@pytest.mark.parametrize(("policy", "open_to"), [("Honor", {"a", "b"}), ("Ignore", {"b"})])
+def test_nodes_that_the_pod_s_selector_rules_out_are_no_domain(policy: str, open_to: set[str]) -> None:
+    """Zone 2 is empty but out of reach: only if it counts is zone 1 too full."""
+    zones = [node("a", {ZONE: "1", "disk": "ssd"}), node("b", {ZONE: "2"})]
+    stated = spread(nodeAffinityPolicy=policy)
+    asking = mine("p", topologySpreadConstraints=stated, nodeSelector={"disk": "ssd"})
+    assert where(World([*zones, mine("e", "a"), asking]).verdicts("PodTopologySpread", "p")) == open_to
+
+
+@pytest.mark.parametrize(("policy", "open_to"), [("Honor", {"a", "b"}), ("Ignore", {"b"})])
+def test_nodes_with_untolerated_taints_are_no_domain_if_the_pod_says_so(
+    policy: str, open_to: set[str]
+) -> None:
+    tainted = node("b", {ZONE: "2"}, taints=[{"key": "gpu", "effect": "NoSchedule"}])
+    asking = mine("p", topologySpreadConstraints=spread(nodeTaintsPolicy=policy))
+    world = World([node("a", {ZONE: "1"}), tainted, mine("e", "a"), asking])
+    assert where(world.verdicts("PodTopologySpread", "p")) == open_to
+
+
+def test_without_policies_affinity_is_honoured_and_taints_are_not() -> None:
+    marked = {ZONE: "1", "disk": "ssd"}
+    tainted = node("c", {ZONE: "3", "disk": "ssd"}, taints=[{"key": "gpu", "effect": "NoSchedule"}])
+    asking = mine("p", topologySpreadConstraints=spread(), nodeSelector={"disk": "ssd"})
+    world = World([node("a", marked), node("b", {ZONE: "2"}), mine("e", "a"), asking])
+    assert "a" in where(world.verdicts("PodTopologySpread", "p"))
+    world = World([node("a", marked), tainted, mine("e", "a"), asking])
+    assert "a" not in where(world.verdicts("PodTopologySpread", "p"))
+
+
+def test_candidates_without_the_label_do_not_make_the_spread_wider() -> None:
+    """The weight is the logarithm of the candidates that count, so those left out must not change who scores what."""
+    hosts = [node(name, {HOSTNAME: name, ZONE: name}) for name in "abc"]
+    running = [mine("e", "a"), mine("f", "a"), mine("g", "b")]
+    soft = [
+        *spread(1, HOSTNAME, "ScheduleAnyway"),
+        *spread(3, ZONE, "ScheduleAnyway"),
+    ]
+    asking = mine("p", topologySpreadConstraints=soft)
+    alone = World([*hosts, *running, asking]).scores("PodTopologySpread", "p")
+    plain = [node(f"x{i}") for i in range(6)]
+    beside = World([*hosts, *plain, *running, asking]).scores("PodTopologySpread", "p")
+    assert beside == {**alone, **dict.fromkeys((reference.name_of(one) for one in plain), 0)}
+
+
+def test_the_first_constraint_that_fails_names_the_reason() -> None:
+    """Zone 1 is too full, and the node lacks the rack label that the second constraint asks for."""
+    stated = [*spread(), *spread(key="rack")]
+    zones = [node("a", {ZONE: "1"}), node("b", {ZONE: "1", "rack": "r"}), node("c", {ZONE: "2", "rack": "s"})]
+    world = World([*zones, mine("e", "b"), mine("p", topologySpreadConstraints=stated)])
+    found = world.verdicts("PodTopologySpread", "p")
+    assert found["a"] == "node(s) didn't match pod topology spread constraints"
+    assert where(found) == {"c"}
+
+
+def test_an_empty_selector_counts_nobody_but_the_pod_itself() -> None:
+    """So no domain is ever fuller than another, and the pod alone is within any skew."""
+    stated = spread(labelSelector={})
+    world = World([*ZONES, mine("e", "a"), mine("f", "a"), mine("p", topologySpreadConstraints=stated)])
+    assert where(world.verdicts("PodTopologySpread", "p")) == {"a", "b", "c"}
+
+
 def test_pods_on_their_way_out_do_not_count() -> None:
     leaving = mine("e", "a")
     leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"

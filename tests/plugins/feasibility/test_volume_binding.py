@@ -163,6 +163,38 @@ def test_the_smallest_volume_that_fits_is_taken() -> None:
     assert where(world.verdicts(WAITING, "q")) == set()
 
 
+@pytest.mark.parametrize(
+    ("offered", "fits"),
+    [
+        ({}, True),
+        ({"phase": "Released"}, False),
+        ({"accessModes": ["ReadOnlyMany"]}, False),
+        ({"accessModes": ["ReadOnlyMany", "ReadWriteOnce"]}, True),
+        ({"volumeMode": "Block"}, False),
+        ({"size": 1}, False),
+        ({"claimRef": {"namespace": NAMESPACE, "name": "c"}}, True),
+        ({"claimRef": {"namespace": NAMESPACE, "name": "c", "uid": "another"}}, False),
+        ({"claimRef": {"namespace": "elsewhere", "name": "c"}}, False),
+        ({"labels": {"kind": "slow"}}, False),
+    ],
+)
+def test_what_a_volume_must_be_to_be_bound(offered: dict[str, Any], fits: bool) -> None:
+    wanted = claim("c", "", "static", 2, selector={"matchLabels": {"kind": "fast"}})
+    stored = volume("v", "static", **{"size": 2, "labels": {"kind": "fast"}, **offered})
+    world = World([node("a"), *CLASSES, stored, wanted, claiming("p", "c")])
+    assert world.verdicts(WAITING, "p") == {"a": "" if fits else NOTHING}
+
+
+def test_two_claims_of_a_pod_need_a_volume_each() -> None:
+    wanted = [claim("c", "", "static"), claim("d", "", "static")]
+    one = volume("v", "static")
+    two = volume("w", "static", nodeAffinity=only_on(ZONE, "b"))
+    world = World([*NODES, *CLASSES, one, *wanted, claiming("p", "c", "d")])
+    assert where(world.verdicts(WAITING, "p")) == set()
+    world = World([*NODES, *CLASSES, one, two, *wanted, claiming("p", "c", "d")])
+    assert where(world.verdicts(WAITING, "p")) == {"n1", "n2"}
+
+
 def test_pods_that_share_a_claim_follow_the_first() -> None:
     for name in ("static", "made"):
         stored = [volume("v", "static", nodeAffinity=only_on(ZONE, "b"))]

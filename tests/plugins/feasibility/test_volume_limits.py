@@ -80,6 +80,25 @@ def test_a_cloud_disk_counts_for_the_driver_that_took_it_over() -> None:
     assert found == {"a": "node(s) exceed max volume count", "b": ""}
 
 
+def test_a_volume_that_pods_share_counts_once_until_the_last_of_them_is_gone() -> None:
+    stored = [volume(name, csi={"driver": "red", "volumeHandle": name}) for name in ("v", "w")]
+    held = [claim("c", "v", bound=True), claim("d", "w", bound=True)]
+    running = [claiming("e", "c", on="a"), claiming("f", "c", on="a")]
+    asking = [claiming("p", "d"), claiming("q", "c")]
+    world = World([node("a"), csi_node("a", {"red": 2}), *stored, *held, *running, *asking])
+    assert where(world.verdicts("NodeVolumeLimits", "p")) == {"a"}  # one of two is taken
+    world = World([node("a"), csi_node("a", {"red": 1}), *stored, *held, *running, *asking])
+    assert where(world.verdicts("NodeVolumeLimits", "p")) == set()
+    assert where(world.verdicts("NodeVolumeLimits", "q")) == {"a"}  # its volume is there already
+    first = world.evict("e")
+    assert where(world.verdicts("NodeVolumeLimits", "p")) == set()
+    second = world.evict("f")
+    assert where(world.verdicts("NodeVolumeLimits", "p")) == {"a"}
+    second.discard()
+    first.discard()
+    assert where(world.verdicts("NodeVolumeLimits", "p")) == set()
+
+
 def test_without_limits_nobody_is_asked() -> None:
     made = [claim("c", storage_class="red"), storage_class("red", "red"), csi_node("a", {"red": None})]
     world = World([node("a"), *made, claiming("p", "c"), pod("q")])
