@@ -1,5 +1,6 @@
 """gang: minimums of jobs and of roles, what is lacking, and who may be taken."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 from maniple.cluster.statuses import READY
 from maniple.framework.combine import Vote
+from maniple.framework.points import TaskRows
 from maniple.framework.session import Session
 from maniple.framework.transaction import Transaction
 from maniple.objects.meta import Object
@@ -19,9 +21,9 @@ from tests.support import group, node, pod, queue
 SMALL = {"cpu": "1"}
 
 
-def gang_of(minimum: int, *pods: Object, **spec: Any) -> tuple[Session, Gang, int]:
+def gang_of(minimum: int, *pods: Object, strict: bool = False, **spec: Any) -> tuple[Session, Gang, int]:
     session = session_on(
-        [node("n1", {"cpu": "100"}), queue("q"), group("g", minimum, queue="q", **spec), *pods]
+        [node("n1", {"cpu": "100"}), queue("q"), group("g", minimum, queue="q", **spec), *pods], strict=strict
     )
     plugin = Gang(session, {})
     use(session, plugin)
@@ -179,11 +181,11 @@ def test_shortfall_never_promises_too_much(shape: tuple[int, dict[str, int], lis
 def test_victims_are_what_a_job_has_beyond_its_minimum() -> None:
     """Minimum 3, 5 ready, 4 of them looked at: the first two are allowed."""
     pods = [pod(f"p{i}", SMALL, group="g", on="n1") for i in range(5)]
-    session, plugin, _ = gang_of(3, *pods, pod("stray", SMALL, group="gone", on="n1"))
+    session, plugin, _ = gang_of(3, *pods, pod("stray", SMALL, group="gone", on="n1"), strict=True)
     candidates = tasks(session, "stray", "p4", "p1", "p3", "p0")
     for answer in (plugin.preemptable, plugin.reclaimable):
-        assert names(session, answer(0, candidates)) == ["p4", "p1"]
-        assert not len(answer(0, candidates[:1]))
+        assert names(session, given_up(answer, candidates)) == ["p4", "p1"]
+        assert not len(given_up(answer, candidates[:1]))
     assert names(session, plugin.unified_evictable(0, candidates)) == ["stray", "p4", "p1", "p3", "p0"]
 
 
@@ -196,7 +198,7 @@ def test_victims_agree_with_counting_down_one_by_one(shapes: list[tuple[int, int
     for index, (minimum, size) in enumerate(shapes):
         objects.append(group(f"g{index}", minimum, queue="q"))
         objects += [pod(f"g{index}p{i}", SMALL, group=f"g{index}", on="n1") for i in range(size)]
-    session = session_on(objects)
+    session = session_on(objects, strict=True)
     plugin = Gang(session, {})
     rows = np.flatnonzero(session.tasks.status >= 0).tolist()
     random.shuffle(rows)
@@ -207,7 +209,7 @@ def test_victims_agree_with_counting_down_one_by_one(shapes: list[tuple[int, int
         if left[of_job] > session.jobs.minimum[of_job]:
             left[of_job] -= 1
             expected.append(row)
-    assert plugin.preemptable(0, np.array(rows, dtype=np.int64)).tolist() == expected
+    assert given_up(plugin.preemptable, np.array(rows, dtype=np.int64)).tolist() == expected
 
 
 def test_counts_of_the_session_are_what_ready_means() -> None:
@@ -217,5 +219,30 @@ def test_counts_of_the_session_are_what_ready_means() -> None:
 
 @pytest.mark.parametrize("action", ["preemptable", "reclaimable"])
 def test_no_candidates_means_no_victims(action: str) -> None:
-    _, plugin, _ = gang_of(1)
-    assert not len(getattr(plugin, action)(0, np.zeros(0, dtype=np.int64)))
+    _, plugin, _ = gang_of(1, strict=True)
+    assert not len(given_up(getattr(plugin, action), np.zeros(0, dtype=np.int64)))
+
+
+def test_unless_strict_gangs_are_spared_by_the_search_and_not_by_a_vote() -> None:
+    session, plugin, row = gang_of(
+        3, *(pod(f"p{i}", SMALL, group="g", on="n1", uid=f"{i}") for i in range(5))
+    )
+    rows = tasks(session, "p0", "p1", "p2", "p3", "p4")
+    assert plugin.preemptable(0, rows) is None
+    assert plugin.reclaimable(0, rows) is None
+    assert names(session, plugin.surplus(row, rows)) == ["p3", "p4"]
+
+
+def test_surplus_leaves_every_role_its_minimum() -> None:
+    roles = ["ps", "ps", "worker", "worker", "worker"]
+    pods = [pod(f"p{i}", SMALL, group="g", role=role, on="n1", uid=f"{i}") for i, role in enumerate(roles)]
+    session, plugin, row = gang_of(3, *pods, minTaskMember={"ps": 1, "worker": 2})
+    rows = tasks(session, "p0", "p1", "p2", "p3", "p4")
+    assert names(session, plugin.surplus(row, rows)) == ["p1", "p4"]
+    assert not len(plugin.surplus(row, rows[:0]))
+
+
+def given_up(answer: Callable[[int, TaskRows], TaskRows | None], candidates: TaskRows) -> TaskRows:
+    allowed = answer(0, candidates)
+    assert allowed is not None
+    return allowed
