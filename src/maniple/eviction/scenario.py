@@ -71,6 +71,8 @@ class Scenario:
         while not fits:
             missing = self._missing()
             if missing <= 0:
+                if self._simple:
+                    pool.put_back(self._spare(transaction, taken))
                 fits = self._place(transaction)
                 missing = max(len(taken), 1)  # or the sums were too hopeful: look twice as far
             if not fits:
@@ -78,14 +80,21 @@ class Scenario:
                 if not units:
                     break
                 taken += [self._evict(transaction, unit) for unit in units]
-        if fits and len(taken) > 1:
+        if fits and not self._simple:
+            transaction.rollback(sum(len(one.operations) for one in taken))
             pool.put_back(self._spare(transaction, taken))
+            fits = self._place(transaction)
         if not fits or not self._terms.accept():
             transaction.discard()
             pool.put_back(one.unit for one in taken)
             return False
         transaction.commit()
         return True
+
+    @property
+    def _simple(self) -> bool:
+        """Sums decide: one class, and no rule that looks at other nodes."""
+        return len(self._demands) == 1 and not self._placement.column(self._demands[0].class_).criteria.coupled
 
     # -- whom to take ---------------------------------------------------------------------------------------------
 
@@ -164,13 +173,12 @@ class Scenario:
     # -- sparing --------------------------------------------------------------------------------------------------
 
     def _spare(self, transaction: Transaction, taken: list[_Taken]) -> list[Unit]:
-        """Let every unit stay without which the tasks still fit, the most important first.
+        """Let every unit stay without which the tasks still fit, the most important first; they are not placed yet.
 
-        The tasks are placed anew at the end. A job that is lost is lost with its surplus.
+        A job that is lost is lost with its surplus.
         """
-        transaction.rollback(sum(len(one.operations) for one in taken))
         spared, lost = [], set[int]()
-        for one in reversed(list(taken)):
+        for one in reversed(list(taken)) if len(taken) > 1 else ():
             if one.unit.job not in lost and not self._surely_needed(one.unit):
                 for operation in one.operations:
                     transaction.retract(operation)
@@ -181,14 +189,10 @@ class Scenario:
                 transaction.replay(SavedPlan(tuple(one.operations)))
             if one.unit.whole:
                 lost.add(one.unit.job)
-        if not self._place(transaction):
-            raise AssertionError("tasks fitted and do not fit any more, although nothing changed")
         return spared
 
     def _would_fit(self, transaction: Transaction) -> bool:
-        """Where sums alone do not decide: several classes, or rules that look at other nodes."""
-        column = self._placement.column(self._demands[0].class_)
-        if len(self._demands) == 1 and not column.criteria.coupled:
+        if self._simple:
             return self._terms.within_limits(self._demands)
         checkpoint = transaction.checkpoint()
         fits = self._place(transaction)
@@ -196,15 +200,16 @@ class Scenario:
         return fits
 
     def _surely_needed(self, unit: Unit) -> bool:
-        """Sums show it: without the tasks that fit into what the unit frees there is not enough room."""
-        session = self._session
-        where, places = np.unique(session.tasks.node[unit.rows], return_inverse=True)
-        freed = np.zeros((len(where), len(session.total)), dtype=np.int64)
-        np.add.at(freed, places, session.requests(unit.rows).T)
+        """Sums show it: without the tasks that fit into what single victims leave there is not enough room."""
+        tasks, classes = self._session.tasks, self._session.classes
         for demand in self._demands:
             asked = demand.class_.request > 0
-            given = (freed[:, asked] // demand.class_.request[asked]).min(axis=1)
-            given[~self._placement.column(demand.class_).open[where]] = 0
-            if self._room(demand) - int(given.sum()) < len(demand.rows):
+            rows = unit.rows[self._placement.column(demand.class_).open[tasks.node[unit.rows]]]
+            numbers = tasks.class_of[rows].tolist()
+            given = {
+                number: int((classes[number].request[asked] // demand.class_.request[asked]).min())
+                for number in set(numbers)
+            }
+            if self._room(demand) - sum(given[number] for number in numbers) < len(demand.rows):
                 return True
         return False

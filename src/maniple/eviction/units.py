@@ -30,15 +30,15 @@ class Unit:
 class _Job:
     """What a victim job has left to lose: tasks that it can do without, and the others, which go together."""
 
-    __slots__ = ("core", "holding", "key", "queue", "spare")
+    __slots__ = ("core", "key", "losable", "queue", "spare")
 
-    def __init__(self, session: Session, job: int, rows: TaskRows) -> None:
+    def __init__(self, session: Session, job: int, rows: TaskRows, holding: int) -> None:
         self.queue = int(session.jobs.queue[job])
         self.key = session.job_key_order(job)
         self.spare = session.hooks.surplus(job, rows)
-        self.core = rows[~np.isin(rows, self.spare)] if len(self.spare) else rows
+        self.core = _without(rows, self.spare)
         # Tasks on nodes that may not be evicted keep the job from being lost whole.
-        self.holding = int(session.jobs.counts[_HOLDING, job].sum()) - len(rows)
+        self.losable = holding <= len(rows)
 
 
 class UnitPool:
@@ -46,12 +46,18 @@ class UnitPool:
 
     def __init__(self, session: Session, candidates: TaskRows) -> None:
         self._session = session
-        self._jobs = {job: _Job(session, job, rows) for job, rows in _by_job(session, candidates)}
+        holding: list[int] = session.jobs.counts[_HOLDING].sum(axis=0).tolist()
+        rows = _by_job(session, candidates)
+        self._jobs = {job: _Job(session, job, own, holding[job]) for job, own in rows}
         # per queue, sorted so that the best victim is the last
         self._surplus: dict[int, list[tuple[Any, int]]] = {}
         self._whole: dict[int, list[tuple[Any, int]]] = {}
-        for job in sorted(self._jobs, key=lambda job: self._jobs[job].key):
-            self._enter(job)
+        for job, victim in self._jobs.items():
+            lists = self._lists(victim)
+            if lists is not None:
+                lists.setdefault(victim.queue, []).append((victim.key, job))
+        for listed in (*self._surplus.values(), *self._whole.values()):
+            listed.sort()
 
     @property
     def has_surplus(self) -> bool:
@@ -90,12 +96,17 @@ class UnitPool:
                 victim.spare = np.concatenate([victim.spare, unit.rows])
             self._enter(unit.job)
 
+    def _lists(self, victim: _Job) -> dict[int, list[tuple[Any, int]]] | None:
+        """Where a job stands: with those that have surplus, with those that can only be lost whole, or nowhere."""
+        if len(victim.spare):
+            return self._surplus
+        return self._whole if len(victim.core) and victim.losable else None
+
     def _enter(self, job: int) -> None:
         victim = self._jobs[job]
-        if len(victim.spare):
-            insort(self._surplus.setdefault(victim.queue, []), (victim.key, job))
-        elif len(victim.core) and not victim.holding:
-            insort(self._whole.setdefault(victim.queue, []), (victim.key, job))
+        lists = self._lists(victim)
+        if lists is not None:
+            insort(lists.setdefault(victim.queue, []), (victim.key, job))
 
     def _leave(self, job: int) -> None:
         victim = self._jobs[job]
@@ -112,6 +123,14 @@ class UnitPool:
         session = self._session
         queues.sort(key=session.queue_key_order, reverse=True)  # the last to be served
         return min(queues, key=lambda queue: session.hooks.victim_queue_order(queue, asking))
+
+
+def _without(rows: TaskRows, some: TaskRows) -> TaskRows:
+    """The others. Mostly the last ones are taken out, which needs no search."""
+    kept = len(rows) - len(some)
+    if np.array_equal(rows[kept:], some):
+        return rows[:kept]
+    return rows[~np.isin(rows, some)]
 
 
 def _by_job(session: Session, rows: TaskRows) -> Iterable[tuple[int, TaskRows]]:

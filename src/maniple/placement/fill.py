@@ -36,13 +36,10 @@ def fill(
     `scores` is of the next task on each node, NOWHERE for nodes that are no candidates; `slots` is how many fit there; `shift` is
     what the scores hold on top of the column's own worth.
     """
-    if count == 1:
-        row = int(scores.argmax())
-        rows = np.array([row] if scores[row] > NOWHERE else [], dtype=np.intp)
-    else:
-        rows = best(scores, count)
-    if not len(rows):
-        return rows, np.zeros(0, dtype=np.bool_)
+    first = int(scores.argmax())
+    if scores[first] == NOWHERE:
+        return np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.bool_)
+    rows = best(scores, count) if count > 1 else np.array([first])
     room = slots[rows]
     depth = min(count, int(room.max())) + 1  # one more, to know whether anything fits after the last
     extra = np.arange(depth)
