@@ -12,6 +12,7 @@ from maniple import __version__
 
 # name -> (module that holds it as `command`, what the list of commands says about it)
 COMMANDS = {
+    "run": ("maniple.cli.run", "Schedule on a cluster, or on an embedded one to play with."),
     "plan": ("maniple.cli.plan", "Say what would be bound where, what waits, and why."),
     "bench": ("maniple.cli.bench", "Time one scheduling cycle on a generated cluster."),
     "crds": ("maniple.cli.crds", "Print or install the custom resources that the scheduler reads."),

@@ -1,0 +1,213 @@
+"""The port through which the running scheduler sees and changes a real cluster.
+
+`live/` speaks to this and, in simulations, to something of the same shape. Reading is one stream of changes over all kinds; every
+write may be repeated without harm, and raises `ApiError` when it did not happen.
+"""
+
+import asyncio
+import socket
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from contextlib import aclosing
+from datetime import UTC, datetime
+from typing import Any
+
+from maniple.kube.client import STRATEGIC_PATCH, Body, Client
+from maniple.kube.discovery import Discovery
+from maniple.kube.errors import ApiError
+from maniple.kube.events import EventRecorder, EventType
+from maniple.kube.informer import LOOK_AGAIN_SECONDS, Change, Informer
+from maniple.kube.kinds import KINDS, PODS, Kind, resource_of
+from maniple.kube.watch import WATCH_SECONDS
+from maniple.objects.core import Pod
+from maniple.objects.meta import Condition, Object
+
+# Changes that wait for a reader. Beyond that the watches are not read, the server drops them, and they go on later.
+WAITING_CHANGES = 20_000
+
+
+class KubeCluster:
+    """A cluster behind an open `Client`. `controller` is the name under which events are reported."""
+
+    def __init__(
+        self,
+        client: Client,
+        controller: str = "maniple",
+        instance: str = "",
+        *,
+        look_again: float = LOOK_AGAIN_SECONDS,
+        watch_seconds: int = WATCH_SECONDS,
+        recorder: EventRecorder | None = None,
+    ) -> None:
+        self._client = client
+        self._discovery = Discovery(client)
+        self._look_again = look_again
+        self._watch_seconds = watch_seconds
+        self._recorder = recorder or EventRecorder(client, controller, instance or socket.gethostname())
+
+    async def changes(self, kinds: Iterable[type[Object]]) -> AsyncGenerator[Change]:
+        """The changes of all kinds in one stream: in order within a kind, in no order between them.
+
+        "synced" comes once, when every kind has been listed or found absent. Close the stream (`aclosing`) to stop watching.
+        """
+        waiting: asyncio.Queue[Change | Exception] = asyncio.Queue(WAITING_CHANGES)
+        wanted = tuple(dict.fromkeys(kinds))
+        unlisted = set(wanted)
+        tasks = [
+            asyncio.create_task(self._follow(KINDS[kind], waiting), name=f"informer of {KINDS[kind]}")
+            for kind in wanted
+        ]
+        try:
+            if not unlisted:
+                yield Change("synced", None)
+            while True:
+                change = await waiting.get()
+                if isinstance(change, Exception):
+                    raise change
+                yield change
+                if unlisted and change.type in ("sync", "absent") and change.kind is not None:
+                    unlisted.discard(change.kind)
+                    if not unlisted:
+                        yield Change("synced", None)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _follow(self, kind: Kind, waiting: asyncio.Queue[Change | Exception]) -> None:
+        informer = Informer(
+            self._client,
+            kind,
+            self._discovery,
+            look_again=self._look_again,
+            watch_seconds=self._watch_seconds,
+        )
+        try:
+            async with aclosing(aiter(informer)) as changes:
+                async for change in changes:
+                    await waiting.put(change)
+        except Exception as error:
+            # An informer mends what can be mended; anything else must not end in silence.
+            await waiting.put(error)
+
+    async def bind(self, pod: Pod, node: str, annotations: Mapping[str, str] | None = None) -> None:
+        """Bind a pod to a node and add annotations to it. If it is on that node already, that is as good."""
+        metadata = pod.metadata
+        binding: Body = {
+            "apiVersion": "v1",
+            "kind": "Binding",
+            # With the uid the server refuses to bind another pod that took the name since.
+            "metadata": _without_empty(
+                {
+                    "name": metadata.name,
+                    "namespace": metadata.namespace or "default",
+                    "uid": metadata.uid,
+                    "annotations": dict(annotations or {}),
+                }
+            ),
+            "target": {"apiVersion": "v1", "kind": "Node", "name": node},
+        }
+        try:
+            await self._client.create(PODS, pod.key, binding, subresource="binding", idempotent=True)
+        except ApiError as error:
+            if error.status != 409 or not await self._is_bound(pod, node):
+                raise
+
+    async def _is_bound(self, pod: Pod, node: str) -> bool:
+        current = await self._current(pod)
+        spec = current.get("spec") if current is not None else None
+        return isinstance(spec, dict) and spec.get("nodeName") == node
+
+    async def _current(self, pod: Pod) -> Body | None:
+        """The very pod as it is now, or None if it is gone, even if another one has its name."""
+        try:
+            current = await self._client.get(PODS, pod.key)
+        except ApiError as error:
+            if error.status == 404:
+                return None
+            raise
+        metadata = current.get("metadata")
+        uid = metadata.get("uid") if isinstance(metadata, dict) else None
+        return current if not pod.metadata.uid or uid == pod.metadata.uid else None
+
+    async def evict(self, pod: Pod, grace: int | None = None) -> None:
+        """Delete this very pod, with its own grace period or `grace` seconds. That it is gone already is as good."""
+        options: Body = {}
+        if pod.metadata.uid:
+            options["preconditions"] = {"uid": pod.metadata.uid}
+        if grace is not None:
+            options["gracePeriodSeconds"] = grace
+        try:
+            await self._client.delete(PODS, pod.key, options)
+        except ApiError as error:
+            if error.status == 404:
+                return
+            if error.status != 409 or await self._current(pod) is not None:
+                raise
+
+    async def patch_status(
+        self, kind: type[Object], key: str, patch: Mapping[str, Any], subresource: bool | None = None
+    ) -> None:
+        """Merge `patch`, such as {"status": {...}}, into an object. The kind knows whether its status is a subresource."""
+        known = KINDS[kind]
+        resource = await self._discovery.find(known)
+        if resource is None:
+            raise ApiError(404, "NotFound", f"{known} is not installed on this cluster")
+        if subresource is None:
+            subresource = known.status_subresource
+        await self._client.patch(resource, key, dict(patch), subresource="status" if subresource else "")
+
+    async def patch_pod_condition(
+        self, pod: Pod, condition: Condition, now: datetime, nominated_node: str | None = None
+    ) -> None:
+        """Set one condition of this very pod and, unless None, its nominated node; an empty name takes that back.
+
+        The time of the transition is `now`, unless the pod has the condition with the same status already.
+        """
+        old = next((each for each in pod.status.conditions if each.type == condition.type), Condition())
+        since = old.last_transition_time if old.status == condition.status else None
+        new = {
+            "type": condition.type,
+            "status": condition.status,
+            "reason": condition.reason,
+            "message": condition.message,
+            "lastTransitionTime": (since or now).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        }
+        patch: Body = {"status": {"conditions": [new]}}
+        if nominated_node is not None:
+            patch["status"]["nominatedNodeName"] = nominated_node or None
+        if pod.metadata.uid:
+            patch["metadata"] = {"uid": pod.metadata.uid}
+        # Only this kind of patch merges lists by their key, so that the other conditions stay.
+        try:
+            await self._client.patch(PODS, pod.key, patch, subresource="status", content_type=STRATEGIC_PATCH)
+        except ApiError as error:
+            # The server calls it invalid to change the uid; what it means is that another pod has the name by now.
+            if error.status == 422 and "metadata.uid" in error.fields:
+                raise ApiError(409, "Conflict", f"{pod.key} is another pod by now") from error
+            raise
+
+    async def create(self, raw: Mapping[str, Any]) -> None:
+        """Make an object. One of that name that is there already is left as it is."""
+        metadata = raw.get("metadata") or {}
+        try:
+            await self._client.create(
+                resource_of(raw), metadata.get("namespace") or "default", dict(raw), idempotent=True
+            )
+        except ApiError as error:
+            if error.reason != "AlreadyExists":
+                raise
+
+    async def record_event(
+        self,
+        regarding: Object,
+        event_type: EventType,
+        reason: str,
+        note: str,
+        action: str = "Scheduling",
+    ) -> bool:
+        """Tell people about an object. False when the note was held back or lost; that is never an error."""
+        return await self._recorder.record(regarding, event_type, reason, note, action)
+
+
+def _without_empty(body: Body) -> Body:
+    return {name: value for name, value in body.items() if value}

@@ -1,0 +1,100 @@
+"""What can go wrong between us and an API server, as two exceptions with messages for people.
+
+Raised by everything in this room. No message ever holds a credential.
+"""
+
+import msgspec
+
+
+class KubeconfigError(Exception):
+    """The configuration of the connection is wrong; says in which file and which field."""
+
+    def __init__(self, file: object, field: str, message: str) -> None:
+        super().__init__(": ".join(part for part in (str(file), field, message) if part))
+        self.file = str(file)
+        self.field = field
+        self.message = message
+
+
+class ApiError(Exception):
+    """An answer that is not a success. Status 0 means that there was no answer at all.
+
+    `reason` is Kubernetes' word for it (NotFound, AlreadyExists, Conflict, Expired, ...); `retry_after` is the pause, in
+    seconds, that the server asked for. `causes` are the finer reasons, such as DisruptionBudget, and `fields` what they concern.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        reason: str,
+        message: str,
+        retry_after: float | None = None,
+        causes: tuple[str, ...] = (),
+        fields: tuple[str, ...] = (),
+    ) -> None:
+        super().__init__(f"{status} {reason}: {message}" if status else f"{reason}: {message}")
+        self.status = status
+        self.reason = reason
+        self.message = message
+        self.retry_after = retry_after
+        self.causes = causes
+        self.fields = fields
+        # Set when other credentials are at hand by now, so that one more try may succeed.
+        self.renewed = False
+
+
+class UnreachableError(ApiError):
+    """No answer: refused, cut, too slow. `sent` is false when the server cannot have seen the request."""
+
+    def __init__(self, message: str, *, sent: bool, permanent: bool = False) -> None:
+        super().__init__(0, "Unreachable", message)
+        self.sent = sent
+        self.permanent = permanent
+
+
+class _Cause(msgspec.Struct):
+    reason: str = ""
+    field: str = ""
+
+
+class _Details(msgspec.Struct, rename="camel"):
+    retry_after_seconds: int = 0
+    causes: list[_Cause] | None = None
+
+
+class _Status(msgspec.Struct):
+    """Kubernetes' own description of a failure."""
+
+    kind: str = ""
+    reason: str = ""
+    message: str = ""
+    code: int = 0
+    details: _Details | None = None
+
+
+_STATUS = msgspec.json.Decoder(_Status)
+_LONGEST_TEXT = 300
+
+
+def api_error(status: int, body: bytes, retry_after: float | None = None) -> ApiError:
+    """The error in an answer's body, or in the object of an ERROR event (where `status` is 0)."""
+    try:
+        told = _STATUS.decode(body)
+    except msgspec.MsgspecError:
+        told = _Status()
+    if told.kind != "Status":
+        # Not from the API server itself: a proxy or a load balancer in between.
+        text = " ".join(body[:_LONGEST_TEXT].decode("utf-8", "replace").split())
+        return ApiError(status, "Unknown", text or "no explanation", retry_after)
+    details = told.details or _Details()
+    if retry_after is None and details.retry_after_seconds > 0:
+        retry_after = float(details.retry_after_seconds)
+    causes = details.causes or ()
+    return ApiError(
+        status or told.code,
+        told.reason or "Unknown",
+        told.message or "no explanation",
+        retry_after,
+        tuple(cause.reason for cause in causes),
+        tuple(cause.field for cause in causes),
+    )

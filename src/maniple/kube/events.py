@@ -1,0 +1,190 @@
+"""Events: short notes on an object for the people who look at it with `kubectl describe`.
+
+`KubeCluster` records them here. The same note again is counted on the event that exists, not written as another one; an object
+that causes too many is cut off for a while. A note that cannot be written is lost with a line in the log, never more.
+"""
+
+import asyncio
+import logging
+import time
+import uuid
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Literal, NamedTuple
+
+from maniple.kube.client import Body, Client
+from maniple.kube.errors import ApiError
+from maniple.kube.kinds import EVENTS, KINDS
+from maniple.objects.meta import Object
+
+log = logging.getLogger(__name__)
+
+# What the API server allows.
+_LONGEST_NOTE = 1024
+_LONGEST_NAME = 253
+_LONGEST_WORD = 128
+# Enough for every pod of a large cluster that waits; what falls out is only written as a new event.
+REMEMBERED = 50_000
+
+EventType = Literal["Normal", "Warning"]
+
+
+class _Note(NamedTuple):
+    """What makes two events the same."""
+
+    reference: tuple[str, str, str, str, str]
+    type: str
+    reason: str
+    action: str
+    note: str
+
+
+@dataclass(slots=True)
+class _Series:
+    """An event on the server, and how often it happened. The lock keeps its writes in order."""
+
+    name: str = ""
+    count: int = 0
+    written: int = 0
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+@dataclass(slots=True)
+class _Bucket:
+    tokens: float
+    filled: float
+
+
+class EventRecorder:
+    """`burst` events of one object at once, then one every `seconds`."""
+
+    def __init__(
+        self,
+        client: Client,
+        controller: str,
+        instance: str,
+        *,
+        burst: int = 25,
+        seconds: float = 300.0,
+        clock: Callable[[], float] = time.monotonic,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._client = client
+        self._controller = controller
+        self._instance = instance[:_LONGEST_WORD]
+        self._burst = burst
+        self._seconds = seconds
+        self._clock = clock
+        self._now = now
+        self._series: OrderedDict[_Note, _Series] = OrderedDict()
+        self._buckets: OrderedDict[tuple[str, ...], _Bucket] = OrderedDict()
+
+    async def record(
+        self, regarding: Object, event_type: EventType, reason: str, note: str, action: str = "Scheduling"
+    ) -> bool:
+        """Write or count an event. False when it was held back or could not be written."""
+        note = note.encode()[:_LONGEST_NOTE].decode("utf-8", "ignore")
+        same = _Note(_reference_key(regarding), event_type, reason, action, note)
+        series = self._remember(same)
+        series.count += 1
+        if not self._take_token(same.reference):
+            return False
+        async with series.lock:
+            if series.written >= series.count:
+                return True
+            try:
+                await self._write(regarding, same, series)
+            except ApiError as error:
+                log.info("event %s on %s could not be written: %s", reason, regarding.key, error)
+                return False
+        return True
+
+    def _remember(self, same: _Note) -> _Series:
+        series = self._series.setdefault(same, _Series())
+        self._series.move_to_end(same)
+        if len(self._series) > REMEMBERED:
+            self._series.popitem(last=False)
+        return series
+
+    def _take_token(self, reference: tuple[str, ...]) -> bool:
+        now = self._clock()
+        bucket = self._buckets.setdefault(reference, _Bucket(self._burst, now))
+        self._buckets.move_to_end(reference)
+        if len(self._buckets) > REMEMBERED:
+            self._buckets.popitem(last=False)
+        bucket.tokens = min(self._burst, bucket.tokens + (now - bucket.filled) / self._seconds)
+        bucket.filled = now
+        if bucket.tokens < 1:
+            return False
+        bucket.tokens -= 1
+        return True
+
+    async def _write(self, regarding: Object, same: _Note, series: _Series) -> None:
+        namespace = regarding.metadata.namespace or "default"
+        count = series.count
+        if series.name:
+            change: Body = {"series": {"count": count, "lastObservedTime": self._stamp()}}
+            try:
+                await self._client.patch(EVENTS, f"{namespace}/{series.name}", change)
+                series.written = count
+                return
+            except ApiError as error:
+                # The server forgets events after an hour; then the story begins anew.
+                if error.status != 404:
+                    raise
+        series.count -= series.written
+        series.written = 0
+        series.name = _event_name(regarding)
+        try:
+            await self._client.create(
+                EVENTS, namespace, self._event(regarding, same, series.name), idempotent=True
+            )
+        except ApiError as error:
+            # Our own, from a try whose answer was lost: the name is unlike any other.
+            if error.reason != "AlreadyExists":
+                series.name = ""
+                raise
+        series.written = 1
+
+    def _event(self, regarding: Object, same: _Note, name: str) -> Body:
+        kind, api_version, namespace, object_name, uid = same.reference
+        reference = {
+            "kind": kind,
+            "apiVersion": api_version,
+            "namespace": namespace,
+            "name": object_name,
+            "uid": uid,
+            "resourceVersion": regarding.metadata.resource_version,
+        }
+        return {
+            "apiVersion": EVENTS.api_version,
+            "kind": "Event",
+            "metadata": {"name": name, "namespace": namespace or "default"},
+            "eventTime": self._stamp(),
+            "reportingController": self._controller,
+            "reportingInstance": self._instance,
+            "action": same.action,
+            "reason": same.reason,
+            "regarding": {name: value for name, value in reference.items() if value},
+            "note": same.note,
+            "type": same.type,
+        }
+
+    def _stamp(self) -> str:
+        """A MicroTime, which must have exactly six decimals."""
+        return self._now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def _reference_key(regarding: Object) -> tuple[str, str, str, str, str]:
+    kind = KINDS[type(regarding)]
+    api_version = kind.at(kind.versions[0]).api_version
+    metadata = regarding.metadata
+    namespace = (metadata.namespace or "default") if kind.namespaced else ""
+    return kind.struct.kind, api_version, namespace, metadata.name, metadata.uid
+
+
+def _event_name(regarding: Object) -> str:
+    tail = f".{uuid.uuid4().hex[:16]}"
+    return regarding.metadata.name[: _LONGEST_NAME - len(tail)].rstrip(".-") + tail

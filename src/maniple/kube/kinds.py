@@ -1,0 +1,126 @@
+"""The kinds of `maniple.objects` as the API server knows them: group, versions, plural, and where their paths lie.
+
+Every other module of this room names kinds by the rows of this table. `Kind` is what we can read; `Resource` is a kind in the
+version that a particular server was found to serve (see `discovery`).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+from maniple.objects import core, dra, kai, volcano
+from maniple.objects.meta import Object
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """Where the objects of a kind are: everything that a path needs."""
+
+    group: str
+    version: str
+    plural: str
+    namespaced: bool
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    def path(self, key: str = "", subresource: str = "") -> str:
+        """The path of one object (`namespace/name`, or `name`), or of all objects everywhere."""
+        if not key:
+            return f"{self._root}/{self.plural}"
+        namespace, _, name = key.rpartition("/")
+        tail = f"/{subresource}" if subresource else ""
+        return f"{self.path_in(namespace)}/{_quoted(name)}{tail}"
+
+    def path_in(self, namespace: str) -> str:
+        """The path of the objects in a namespace, or of all objects of a kind without namespaces."""
+        if not self.namespaced:
+            return self.path()
+        return f"{self._root}/namespaces/{_quoted(namespace or 'default')}/{self.plural}"
+
+    @property
+    def _root(self) -> str:
+        return f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
+
+
+def _quoted(segment: str) -> str:
+    """Names may hold a colon; anything else that is special must not change the path."""
+    return quote(segment, safe=":")
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind that we read. `versions` are those with a shape that we know, the best first."""
+
+    struct: type[Object]
+    plural: str
+    versions: tuple[str, ...]
+    # Volcano's PodGroup is the one kind whose status is written like any other field.
+    status_subresource: bool = True
+
+    @property
+    def group(self) -> str:
+        return self.struct.api_group
+
+    @property
+    def namespaced(self) -> bool:
+        return self.struct.namespaced
+
+    def __str__(self) -> str:
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    def at(self, version: str) -> Resource:
+        return Resource(self.group, version, self.plural, self.namespaced)
+
+
+_TABLE = (
+    Kind(core.Pod, "pods", ("v1",)),
+    Kind(core.Node, "nodes", ("v1",)),
+    Kind(core.Namespace, "namespaces", ("v1",)),
+    Kind(core.PriorityClass, "priorityclasses", ("v1",)),
+    Kind(core.PersistentVolumeClaim, "persistentvolumeclaims", ("v1",)),
+    Kind(core.PersistentVolume, "persistentvolumes", ("v1",)),
+    Kind(core.StorageClass, "storageclasses", ("v1",)),
+    Kind(core.CSINode, "csinodes", ("v1",)),
+    Kind(core.CSIDriver, "csidrivers", ("v1",)),
+    Kind(core.CSIStorageCapacity, "csistoragecapacities", ("v1",)),
+    Kind(core.ResourceQuota, "resourcequotas", ("v1",)),
+    Kind(core.PodDisruptionBudget, "poddisruptionbudgets", ("v1",)),
+    Kind(core.Service, "services", ("v1",)),
+    Kind(core.ReplicationController, "replicationcontrollers", ("v1",)),
+    Kind(core.ReplicaSet, "replicasets", ("v1",)),
+    Kind(core.StatefulSet, "statefulsets", ("v1",)),
+    Kind(dra.ResourceClaim, "resourceclaims", ("v1", "v1beta2", "v1beta1")),
+    Kind(dra.ResourceSlice, "resourceslices", ("v1", "v1beta2", "v1beta1")),
+    Kind(dra.DeviceClass, "deviceclasses", ("v1", "v1beta2", "v1beta1")),
+    Kind(volcano.VolcanoQueue, "queues", ("v1beta1",)),
+    Kind(volcano.VolcanoPodGroup, "podgroups", ("v1beta1",), status_subresource=False),
+    Kind(volcano.HyperNode, "hypernodes", ("v1alpha1",)),
+    Kind(volcano.Numatopology, "numatopologies", ("v1alpha1",)),
+    Kind(volcano.NodeShard, "nodeshards", ("v1alpha1",)),
+    Kind(kai.KaiQueue, "queues", ("v2",)),
+    Kind(kai.KaiPodGroup, "podgroups", ("v2alpha2",)),
+    Kind(kai.BindRequest, "bindrequests", ("v1alpha2",)),
+    Kind(kai.Topology, "topologies", ("v1alpha1",)),
+    Kind(kai.SchedulingShard, "schedulingshards", ("v1",)),
+)
+
+KINDS: dict[type[Object], Kind] = {kind.struct: kind for kind in _TABLE}
+_BY_NAME = {(kind.group, kind.struct.kind): kind for kind in _TABLE}
+
+
+def resource_of(raw: Mapping[str, Any]) -> Resource:
+    """Where an object, as Kubernetes writes it, belongs. Raises `ValueError` for a kind that is not ours."""
+    group, _, version = str(raw.get("apiVersion", "")).rpartition("/")
+    kind = _BY_NAME.get((group, str(raw.get("kind"))))
+    if kind is None or not version:
+        raise ValueError(f"unknown kind {raw.get('kind')} of {raw.get('apiVersion')}")
+    return kind.at(version)
+
+
+# Kinds that we write but do not read.
+PODS = KINDS[core.Pod].at("v1")
+EVENTS = Resource("events.k8s.io", "v1", "events", namespaced=True)
+DEFINITIONS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", namespaced=False)
