@@ -16,12 +16,11 @@ import numpy as np
 from maniple.actions.turns import JobTurns
 from maniple.cluster.classes import TaskClass
 from maniple.cluster.statuses import PREEMPTABLE
-from maniple.eviction.asking import asking_tasks, starving_jobs
+from maniple.eviction.asking import Asking, starving_jobs
 from maniple.eviction.least_cost import CandidateLimits, make_room_cheaply
 from maniple.eviction.per_node import Search, make_room
 from maniple.eviction.room import RoomMaker
 from maniple.eviction.scenario import Demand, Terms
-from maniple.eviction.units import UnitPool
 from maniple.framework.arguments import Arguments
 from maniple.framework.points import TaskRows
 from maniple.framework.reasons import FITS
@@ -52,8 +51,9 @@ class Preempt:
         starving = [job for job in starving_jobs(session) if not _has_topology(session, job)]
         if not starving:
             return
-        one_by_one = _TaskByTask(session, placement, self._limits if self._least_cost else None)
-        whole = None if session.strict or self._least_cost else _JobByJob(session, placement)
+        asking = Asking(session, starving)
+        one_by_one = _TaskByTask(session, placement, asking, self._limits if self._least_cost else None)
+        whole = None if session.strict or self._least_cost else _JobByJob(session, placement, asking)
         turns = JobTurns(session, starving)
         by_queue: dict[int, list[int]] = {}
         while (queue := turns.next_queue()) is not None:
@@ -78,9 +78,9 @@ def _candidates(session: Session) -> TaskRows:
 class _JobByJob:
     """Room for a whole job."""
 
-    def __init__(self, session: Session, placement: Placement) -> None:
+    def __init__(self, session: Session, placement: Placement, asking: Asking) -> None:
         self._session = session
-        self._room = RoomMaker(session, placement, UnitPool(session, _candidates(session)))
+        self._room = RoomMaker(session, placement, asking, _candidates(session))
 
     def between_jobs(self, job: int, queue: int) -> None:
         session, hooks = self._session, self._session.hooks
@@ -101,15 +101,18 @@ class _JobByJob:
 class _TaskByTask:
     """Room for one task after the other, as the original does it."""
 
-    def __init__(self, session: Session, placement: Placement, limits: CandidateLimits | None) -> None:
+    def __init__(
+        self, session: Session, placement: Placement, asking: Asking, limits: CandidateLimits | None
+    ) -> None:
         self._session = session
         self._placement = placement
+        self._asking = asking
         self._limits = limits
 
     def between_jobs(self, job: int, queue: int) -> None:
         session = self._session
         transaction = Transaction(session)
-        for task in asking_tasks(session, job).tolist():
+        for task in self._asking.tasks(job).tolist():
             if not session.hooks.job_starving(job):
                 break
             rows = _candidates(session)
@@ -122,7 +125,7 @@ class _TaskByTask:
 
     def within_job(self, job: int, queue: int) -> None:
         session = self._session
-        for task in asking_tasks(session, job).tolist():
+        for task in self._asking.tasks(job).tolist():
             if not session.hooks.job_starving(job):
                 break
             rows = _candidates(session)

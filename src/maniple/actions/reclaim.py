@@ -12,11 +12,10 @@ import numpy as np
 
 from maniple.actions.turns import JobTurns
 from maniple.cluster.statuses import Status
-from maniple.eviction.asking import asking_tasks, starving_jobs
+from maniple.eviction.asking import Asking, starving_jobs
 from maniple.eviction.per_node import Search, make_room
 from maniple.eviction.room import RoomMaker
 from maniple.eviction.scenario import Demand, Terms
-from maniple.eviction.units import UnitPool
 from maniple.framework.arguments import Arguments
 from maniple.framework.points import TaskRows
 from maniple.framework.session import Session
@@ -40,7 +39,9 @@ class Reclaim:
         starving = starving_jobs(session)
         if not starving:
             return
-        serve = _Original(session, placement).serve if session.strict else _Reclaim(session, placement).serve
+        asking = Asking(session, starving)
+        way = _Original if session.strict else _Reclaim
+        serve = way(session, placement, asking).serve
         turns = JobTurns(session, starving)
         while (queue := turns.next_queue()) is not None:
             if session.hooks.overused(queue):
@@ -61,6 +62,11 @@ def _reclaimable_queues(session: Session) -> list[int]:
     return [queue for queue, item in session.queues.objects.items() if _reclaimable(item)]
 
 
+def _with_jobs(session: Session, queues: list[int]) -> list[int]:
+    there = set(session.jobs.queue[session.jobs.rows].tolist())
+    return [queue for queue in queues if queue in there]
+
+
 def _reclaimable(item: object) -> bool:
     return not isinstance(item, VolcanoQueue) or item.spec.reclaimable is not False
 
@@ -68,10 +74,10 @@ def _reclaimable(item: object) -> bool:
 class _Reclaim:
     """Whole jobs at a time."""
 
-    def __init__(self, session: Session, placement: Placement) -> None:
+    def __init__(self, session: Session, placement: Placement, asking: Asking) -> None:
         self._session = session
-        self._queues = _reclaimable_queues(session)
-        self._room = RoomMaker(session, placement, UnitPool(session, _candidates(session)))
+        self._queues = _with_jobs(session, _reclaimable_queues(session))
+        self._room = RoomMaker(session, placement, asking, _candidates(session))
 
     def serve(self, job: int, queue: int) -> None:
         hooks = self._session.hooks
@@ -93,14 +99,15 @@ def _all_rows(demands: list[Demand]) -> TaskRows:
 class _Original:
     """Task by task."""
 
-    def __init__(self, session: Session, placement: Placement) -> None:
+    def __init__(self, session: Session, placement: Placement, asking: Asking) -> None:
         self._session = session
         self._placement = placement
+        self._asking = asking
 
     def serve(self, job: int, queue: int) -> None:
         session, hooks = self._session, self._session.hooks
         transaction = Transaction(session)
-        for task in asking_tasks(session, job).tolist():
+        for task in self._asking.tasks(job).tolist():
             if not hooks.job_starving(job):
                 break
             class_ = session.classes[session.tasks.class_of[task]]

@@ -30,13 +30,25 @@ def starving_jobs(session: Session) -> list[int]:
     ]
 
 
-def asking_tasks(session: Session, job: int) -> TaskRows:
-    """A job's waiting tasks in task order, without those that are gated or must not preempt."""
-    tasks, pods = session.tasks, session.cluster.tasks.pods
-    rows = session.tasks_of(job)
-    rows = session.in_task_order(rows[(tasks.status[rows] == Status.PENDING) & ~tasks.gated[rows]])
-    meek = [pods[row].spec.preemption_policy == NEVER for row in rows.tolist()]
-    return rows[~np.array(meek, dtype=np.bool_)]
+class Asking:
+    """The waiting tasks of starving jobs, in task order, without those that are gated or must not preempt."""
+
+    def __init__(self, session: Session, jobs: list[int]) -> None:
+        self._session = session
+        tasks, pods = session.tasks, session.cluster.tasks.pods
+        rows = np.flatnonzero((tasks.status == Status.PENDING) & ~tasks.gated)
+        rows = session.in_task_order(rows[np.isin(tasks.job[rows], jobs)])
+        meek = [pods[row].spec.preemption_policy == NEVER for row in rows.tolist()]
+        rows = rows[~np.array(meek, dtype=np.bool_)]
+        of_job = tasks.job[rows]
+        starts = np.searchsorted(of_job, jobs).tolist()
+        stops = np.searchsorted(of_job, jobs, side="right").tolist()
+        self._rows = {job: rows[a:b] for job, a, b in zip(jobs, starts, stops, strict=True)}
+
+    def tasks(self, job: int) -> TaskRows:
+        """Those that still wait."""
+        rows = self._rows[job]
+        return rows[self._session.tasks.status[rows] == Status.PENDING]
 
 
 def next_tasks(session: Session, job: int, rows: TaskRows) -> TaskRows:

@@ -4,9 +4,11 @@ A job that found no room is remembered by what it asked for. The next one that a
 trying while nothing changed in between: a backlog of hopeless jobs costs one search.
 """
 
+from functools import cached_property
+
 import numpy as np
 
-from maniple.eviction.asking import asking_tasks, demands_of, next_tasks
+from maniple.eviction.asking import Asking, demands_of, next_tasks
 from maniple.eviction.scenario import Scenario, Terms
 from maniple.eviction.units import UnitPool
 from maniple.framework.points import TaskRows
@@ -19,16 +21,17 @@ NO_VICTIMS = "{reason}: no tasks that may be evicted would make room"
 class RoomMaker:
     """Serves starving jobs out of one pool of victims."""
 
-    def __init__(self, session: Session, placement: Placement, pool: UnitPool) -> None:
+    def __init__(self, session: Session, placement: Placement, asking: Asking, candidates: TaskRows) -> None:
         self._session = session
         self._placement = placement
-        self._pool = pool
+        self._asking = asking
+        self._candidates = candidates
         self._failed: dict[tuple[int, ...], tuple[int, int]] = {}  # what was asked -> how many, and when
 
     def serve(self, job: int, terms: Terms) -> bool:
         """Make room for a job as long as it starves; True when anything came of it."""
         session, served = self._session, False
-        rows = asking_tasks(session, job)
+        rows = self._asking.tasks(job)
         while len(rows) and session.hooks.job_starving(job):
             wanted = next_tasks(session, job, rows)
             if not self._try(job, wanted, terms):
@@ -37,6 +40,10 @@ class RoomMaker:
             served = True
             rows = rows[~np.isin(rows, wanted)]
         return served
+
+    @cached_property
+    def _pool(self) -> UnitPool:
+        return UnitPool(self._session, self._candidates)
 
     def _try(self, job: int, wanted: TaskRows, terms: Terms) -> bool:
         session = self._session
@@ -48,7 +55,7 @@ class RoomMaker:
         count, when = self._failed.get(asked, (len(wanted) + 1, -1))
         if when == stamp and count <= len(wanted):
             return False
-        if Scenario(session, self._placement, demands, terms).solve(self._pool):
+        if terms.queues and Scenario(session, self._placement, demands, terms).solve(self._pool):
             return True
         self._failed[asked] = (len(wanted), len(session.changes))
         return False

@@ -127,6 +127,8 @@ class UnitPool:
 
 def _without(rows: TaskRows, some: TaskRows) -> TaskRows:
     """The others. Mostly the last ones are taken out, which needs no search."""
+    if not len(some):
+        return rows
     kept = len(rows) - len(some)
     if np.array_equal(rows[kept:], some):
         return rows[:kept]

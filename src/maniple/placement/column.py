@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from maniple.cluster.classes import TaskClass
 from maniple.cluster.resources import CPU, MEMORY, Amounts
-from maniple.framework.criteria import Cells, NodeRows, Scores
+from maniple.framework.criteria import EVERY_NODE, Cells, NodeRows, Scores
 from maniple.framework.reasons import FITS
 from maniple.framework.session import Session
 from maniple.placement.criteria import Criteria
@@ -31,23 +31,34 @@ class ClassColumn:
         size = len(session.nodes)
         self.slots: Amounts = np.zeros(size, dtype=np.int64)  # on what is idle now
         self.later: Amounts = self.slots  # on what is idle once everything under way is released
-        self.worth: Scores = np.zeros(size)  # of the next task, without what is relative to other candidates
-        self.score: Scores = np.zeros(size)  # the same, NOWHERE where it cannot go now
-        self._seen = -1
+        self._worth: Scores = np.zeros(size)
+        self._seen = self._scored = -1
         self._flowing = False
 
     def refresh(self) -> None:
-        """Catch up with the nodes that changed."""
-        changes, session = self._session.changes, self._session
+        """Catch up with the nodes that changed, as far as room goes; scores follow when somebody wants them."""
+        session = self._session
         if self._seen < 0 or session.flowing != self._flowing:
             self._flowing = session.flowing
             size = len(session.nodes)
             self.later = np.zeros(size, dtype=np.int64) if self._flowing else self.slots
-            self._look(slice(None))
-        elif self._seen < len(changes):
-            missed = changes[self._seen :]
-            self._look(missed[0] if len(missed) == 1 else np.unique(np.concatenate(missed)))
-        self._seen = len(changes)
+            self._look(EVERY_NODE)
+        elif self._seen < len(session.changes):
+            self._look(self._changed_since(self._seen))
+        self._seen = len(session.changes)
+
+    @property
+    def worth(self) -> Scores:
+        """What the next task is worth on each node, without what is relative to other candidates."""
+        if self._scored < len(self._session.changes):
+            rows = EVERY_NODE if self._scored < 0 else self._changed_since(self._scored)
+            self._worth[rows] = self.value(Cells(self.nodes, self.class_, rows))
+            self._scored = len(self._session.changes)
+        return self._worth
+
+    def _changed_since(self, place: int) -> NodeRows:
+        missed = self._session.changes[place:]
+        return missed[0] if len(missed) == 1 else np.unique(np.concatenate(missed))
 
     def fits(self, cells: Cells) -> NDArray[np.bool_]:
         """What the filters that look at one node say of cells."""
@@ -74,12 +85,9 @@ class ClassColumn:
         possible = self.open[rows]
         for one in self.criteria.node_filters:
             possible = possible & (one.check(self.class_, cells) == FITS)
-        worth = self.value(cells)
         self.slots[rows] = np.where(possible, slots, 0)
         if self._flowing:
             self.later[rows] = np.where(possible, later, 0)
-        self.worth[rows] = worth
-        self.score[rows] = np.where(possible & (slots > 0), worth, NOWHERE)
 
     def _slots(self, rows: NodeRows | slice) -> tuple[Amounts, Amounts]:
         """How many tasks fit on idle resources, and on those that will be idle. Fitting now needs both."""

@@ -5,6 +5,7 @@ tasks as can be decided at once and exactly; callers ask again for the rest. Nod
 are tried in order: idle and own, idle and another's, idle later and own, idle later and another's.
 """
 
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -24,6 +25,7 @@ from maniple.placement.criteria import criteria_of
 from maniple.placement.fill import fill
 
 Mask = NDArray[np.bool_]
+_PASSING = 256  # columns to keep of classes that were made for one session
 _FARTHEST = 4096  # tasks to look ahead at most
 OUTSIDE_SHARD = "node isn't in scheduler node shard"
 
@@ -65,6 +67,7 @@ class Placement:
         self._filters = session.hooks.filters()
         self._scorers = session.hooks.scorers()
         self._columns: dict[int, ClassColumn] = {}
+        self._passing: deque[int] = deque()
         self._ahead: dict[int, Lookahead] = {}
         self._histograms: dict[int, tuple[int, Histogram]] = {}
         self._own, self._barred = _shard(session)
@@ -77,8 +80,18 @@ class Placement:
             if self._barred is not None:
                 np.copyto(criteria.verdict, self._barred, where=self._barred != FITS)
             column = self._columns[class_.number] = ClassColumn(self._session, class_, criteria)
+            if class_.marks:
+                self._forget_old(class_)
         column.refresh()
         return column
+
+    def _forget_old(self, newest: TaskClass) -> None:
+        """Classes that hold for one session only may be as many as tasks; a column is wanted while theirs are being placed."""
+        self._passing.append(newest.number)
+        if len(self._passing) > _PASSING:
+            oldest = self._passing.popleft()
+            for kept in (self._columns, self._ahead, self._histograms):
+                kept.pop(oldest, None)
 
     # -- proposing ------------------------------------------------------------------------------------------------
 
@@ -100,7 +113,7 @@ class Placement:
             wanted = max(count, min(2 * len(spent.nodes), _FARTHEST))
         for later, slots, shard in self._buckets(column):
             mask = shard if within is None else within if shard is None else within & shard
-            nodes = self._fill_bucket(column, wanted, slots, mask, later)
+            nodes = self._fill_bucket(column, wanted, slots, mask)
             if len(nodes):
                 ahead = Lookahead(column, nodes, later, len(self._session.changes))
                 if within is None:
@@ -117,11 +130,12 @@ class Placement:
                 yield True, column.later, shard
 
     def _fill_bucket(
-        self, column: ClassColumn, count: int, slots: Amounts, mask: Mask | None, later: bool
+        self, column: ClassColumn, count: int, slots: Amounts, mask: Mask | None
     ) -> NodeRows:
-        scores = np.where(slots > 0, column.worth, NOWHERE) if later else column.score
-        if mask is not None:
-            scores = np.where(mask, scores, NOWHERE)
+        possible = slots > 0 if mask is None else (slots > 0) & mask
+        if not possible.any():
+            return np.zeros(0, dtype=np.intp)
+        scores = np.where(possible, column.worth, NOWHERE)
         coupled = column.criteria.coupled and _is_coupled(column)
         if not coupled and not column.criteria.relative:
             return self._choose(column, scores, slots, count, None)[0]
@@ -215,8 +229,8 @@ class Placement:
 
     def evictable_nodes(self, class_: TaskClass) -> NodeRows:
         """Nodes where evicting somebody could help: nothing lasting speaks against them. Our own shard's come first."""
-        lasting = self._session.reasons.lasting()[self.verdicts(class_, resources=False)]
-        nodes = np.flatnonzero(~lasting)
+        verdicts = self.verdicts(class_, resources=False)  # first: it may name new reasons
+        nodes = np.flatnonzero(~self._session.reasons.lasting()[verdicts])
         return nodes if self._own is None else nodes[np.argsort(~self._own[nodes], kind="stable")]
 
     def by_score(self, class_: TaskClass, nodes: NodeRows) -> NodeRows:

@@ -36,10 +36,9 @@ def fill(
     `scores` is of the next task on each node, NOWHERE for nodes that are no candidates; `slots` is how many fit there; `shift` is
     what the scores hold on top of the column's own worth.
     """
-    first = int(scores.argmax())
-    if scores[first] == NOWHERE:
+    rows = best(scores, count) if count > 1 else scores.argmax(keepdims=True)
+    if not len(rows) or scores[rows[0]] == NOWHERE:
         return np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.bool_)
-    rows = best(scores, count) if count > 1 else np.array([first])
     room = slots[rows]
     depth = min(count, int(room.max())) + 1  # one more, to know whether anything fits after the last
     extra = np.arange(depth)
@@ -47,7 +46,8 @@ def fill(
     possible = extra < room[:, None]
     if column.criteria.node_filters:
         possible &= column.fits(cells)
-    worth = column.value(cells)
+    # With one node to choose from, what it is worth does not matter.
+    worth = column.value(cells) if len(rows) > 1 else np.zeros((1, depth))
     value = worth if shift is None else worth + shift[rows][:, None]
     reach = np.minimum.accumulate(np.where(possible, value, NOWHERE), axis=1)
     order = np.argsort(-reach, axis=None, kind="stable")[:count]
