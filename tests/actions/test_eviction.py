@@ -182,6 +182,17 @@ def test_the_more_important_gang_takes_room_from_the_less_important() -> None:
     assert list(victims(plan).values()) == [4]
 
 
+@pytest.mark.parametrize(("compat", "phase"), [("better", "Inqueue"), ("strict", "Pending")])
+def test_a_job_that_can_preempt_is_let_in_at_the_door_of_a_full_queue(compat: str, phase: str) -> None:
+    asked = {"cpu": "4", "memory": "4Gi"}
+    top = group("top", 4, phase="Pending", priorityClassName="high", minResources=asked)
+    peer = group("peer", 4, phase="Pending", priorityClassName="low", minResources=asked)
+    objects = [*in_one_queue(minimum=4), top, peer, *waiting("top", 4, priority=100), *waiting("peer", 4)]
+    plan = evict(*objects, actions="enqueue, allocate, preempt", compat=compat)
+    assert plan.jobs["default/top"].phase == phase
+    assert plan.jobs["default/peer"].phase == "Pending"
+
+
 def test_equals_do_not_evict_each_other() -> None:
     objects = [
         *in_one_queue(minimum=1),

@@ -55,6 +55,7 @@ class Scenario:
         self._terms = terms
         self._asker = int(demands[0].rows[0])
         self._surplus = True
+        self._ratios: dict[tuple[int, int], float] = {}
 
     def solve(self, pool: UnitPool) -> bool:
         """Pipeline the tasks and evict their victims for good; False, and nothing done, when there is no way.
@@ -94,7 +95,9 @@ class Scenario:
     @property
     def _simple(self) -> bool:
         """Sums decide: one class, and no rule that looks at other nodes."""
-        return len(self._demands) == 1 and not self._placement.column(self._demands[0].class_).criteria.coupled
+        return (
+            len(self._demands) == 1 and not self._placement.column(self._demands[0].class_).criteria.coupled
+        )
 
     # -- whom to take ---------------------------------------------------------------------------------------------
 
@@ -141,11 +144,24 @@ class Scenario:
         tasks, best = self._session.tasks, 0.0
         for demand in self._demands:
             reachable = unit.rows[self._placement.column(demand.class_).open[tasks.node[unit.rows]]]
-            if len(reachable):
+            numbers = tasks.class_of[reachable].tolist()
+            if len(set(numbers)) == 1:
+                best = max(best, len(numbers) * self._goes_into(demand, numbers[0]))
+            elif numbers:
                 freed = self._session.requests(reachable).sum(axis=1)
                 asked = demand.class_.request > 0
                 best = max(best, float((freed[asked] / demand.class_.request[asked]).min()))
         return best
+
+    def _goes_into(self, demand: Demand, number: int) -> float:
+        """How often a task of the demand goes into what one of a class leaves."""
+        key = (demand.class_.number, number)
+        ratio = self._ratios.get(key)
+        if ratio is None:
+            asked = demand.class_.request > 0
+            freed = self._session.classes[number].request[asked]
+            ratio = self._ratios[key] = float((freed / demand.class_.request[asked]).min())
+        return ratio
 
     # -- trying ---------------------------------------------------------------------------------------------------
 
@@ -201,15 +217,10 @@ class Scenario:
 
     def _surely_needed(self, unit: Unit) -> bool:
         """Sums show it: without the tasks that fit into what single victims leave there is not enough room."""
-        tasks, classes = self._session.tasks, self._session.classes
+        tasks = self._session.tasks
         for demand in self._demands:
-            asked = demand.class_.request > 0
             rows = unit.rows[self._placement.column(demand.class_).open[tasks.node[unit.rows]]]
-            numbers = tasks.class_of[rows].tolist()
-            given = {
-                number: int((classes[number].request[asked] // demand.class_.request[asked]).min())
-                for number in set(numbers)
-            }
-            if self._room(demand) - sum(given[number] for number in numbers) < len(demand.rows):
+            given = sum(int(self._goes_into(demand, number)) for number in tasks.class_of[rows].tolist())
+            if self._room(demand) - given < len(demand.rows):
                 return True
         return False

@@ -5,11 +5,14 @@ over resources of allocated / deserved. Queues go by priority, then by share. A 
 is overused; one that would have more than it deserves, in a resource that a task asks for, does not get the
 task. A job is let in while minimum + allocated + kept for admitted jobs - elastic <= ceiling in every
 resource that its minimum asks for, where elastic = what jobs have beyond their minimums. Only queues with a
-job in the session take part.
+job in the session take part. With `preempt` among the actions, what jobs of the queue that matter less have
+does not keep a job out.
 """
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,7 +24,7 @@ from maniple.framework.combine import Vote
 from maniple.framework.points import Event, TaskRows
 from maniple.framework.session import Session
 from maniple.plugins.candidates import served_jobs, sums_before
-from maniple.plugins.fairness.amounts import TOLERANCE, at_most, named
+from maniple.plugins.fairness.amounts import TOLERANCE, at_most, named, sums_by_group
 from maniple.plugins.fairness.ceilings import ceilings
 from maniple.plugins.fairness.claims import Claims
 from maniple.plugins.fairness.queue_amounts import REFUSED, QueueAmounts, sums_by_queue
@@ -105,13 +108,35 @@ class Proportion:
             return Vote.REJECT
         if not claims.states(job):
             return Vote.PERMIT
-        short = account.short_of(claims.wanted(job))
+        short = account.short_of(claims.wanted(job), self._yielding(job, queue))
         unoffered = claims.unoffered(job)
         if not short and not unoffered:
             return Vote.PERMIT
         names = [*(self._session.resources.names[dimension] for dimension in short), *unoffered]
         self._session.refusals.of_job(job, named(REFUSED, "insufficient", names))
         return Vote.REJECT
+
+    def _yielding(self, job: int, queue: int) -> Sequence[int] | None:
+        """What jobs of the queue that matter less would have to give up for this one; None when nobody would make them.
+
+        The original refuses a job at the door of a full queue although it could preempt.
+        """
+        if self._session.strict or "preempt" not in self._session.actions:
+            return None
+        priorities, sums = self._lesser.get(queue, ([], []))
+        place = bisect_left(priorities, int(self._session.jobs.priority[job]))
+        return sums[place - 1] if place else None
+
+    @cached_property
+    def _lesser(self) -> dict[int, tuple[list[int], list[list[int]]]]:
+        """By queue: priorities in ascending order, and what jobs up to each of them have allocated."""
+        jobs, found = self._session.jobs, {}
+        for queue in self._accounts:
+            rows = jobs.rows[jobs.queue[jobs.rows] == queue]
+            priorities, position = np.unique(jobs.priority[rows], return_inverse=True)
+            sums = sums_by_group(jobs.allocated[:, rows], position, len(priorities)).cumsum(axis=1)
+            found[queue] = (priorities.tolist(), sums.T.tolist())
+        return found
 
     def job_enqueued(self, job: int) -> None:
         if self._claims.states(job):

@@ -1,12 +1,12 @@
 """What queues have and are bound to get: summed over jobs when a session opens, then kept as plain numbers.
 
-Shared by the plugins that give queues a ceiling. promised = allocated + kept for admitted jobs - elastic, where elastic = what jobs
-have beyond their stated minimums. A job may enter while its minimum + promised <= ceiling in every resource that its minimum
-asks for.
+Shared by the plugins that give queues a ceiling. promised = allocated + kept for admitted jobs -
+elastic, where elastic = what jobs have beyond their stated minimums. A job may enter while its minimum
++ promised <= ceiling in every resource that its minimum asks for.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,28 +42,30 @@ class QueueAmounts:
     kept: list[int]
     elastic: list[int]
     share: float = 0.0
+    measures: list[tuple[int, float]] = field(init=False)  # resources of which anything is deserved
+
+    def __post_init__(self) -> None:
+        self.measures = [(d, deserved) for d, deserved in enumerate(self.deserved) if deserved >= TOLERANCE]
 
     def add(self, request: Sequence[int], count: int) -> None:
         """Tasks with this request came, or went when `count` is negative; `measure` when the share is to follow."""
-        allocated = self.allocated
-        for dimension, amount in enumerate(request):
-            allocated[dimension] += amount * count
+        self.allocated = [had + amount * count for had, amount in zip(self.allocated, request, strict=True)]
 
     def measure(self) -> None:
         """share = the largest part used of what is deserved, over the resources of which anything is."""
-        share = 0.0
-        for allocated, deserved in zip(self.allocated, self.deserved, strict=True):
-            if deserved >= TOLERANCE:
-                share = max(share, allocated / deserved)
+        share, allocated = 0.0, self.allocated
+        for dimension, deserved in self.measures:
+            share = max(share, allocated[dimension] / deserved)
         self.share = share
 
     def promised(self, dimension: int) -> int:
         """What the queue has or is bound to get, without what it could give back."""
         return self.allocated[dimension] + self.kept[dimension] - self.elastic[dimension]
 
-    def short_of(self, wanted: Wanted) -> list[int]:
-        """The dimensions in which a job's minimum would pass the ceiling."""
-        return [d for d, amount in wanted if amount + self.promised(d) > self.ceiling[d]]
+    def short_of(self, wanted: Wanted, yielding: Sequence[int] | None = None) -> list[int]:
+        """The dimensions in which a job's minimum would pass the ceiling; `yielding` would be given up for it."""
+        given = yielding or [0] * len(self.allocated)
+        return [d for d, amount in wanted if amount + self.promised(d) - given[d] > self.ceiling[d]]
 
     def keep(self, amounts: Iterable[int]) -> None:
         """A job was let in: so much is kept for it."""
