@@ -160,13 +160,19 @@ def test_a_pod_that_must_not_preempt_does_not_ask() -> None:
 # -- preempt ---------------------------------------------------------------------------------------------------------
 
 
+SIZE = {1: {"cpu": "1", "memory": "1Gi"}, 4: {"cpu": "4", "memory": "4Gi"}}
+
+
 def in_one_queue(minimum: int) -> list[Object]:
     return [
         *(node(f"n{i}", {"cpu": "4"}) for i in range(4)),
         queue("default"),
         priority_class("low", 10),
         priority_class("high", 100),
-        *(group(f"low{i}", minimum, phase="Running", priorityClassName="low") for i in range(4)),
+        *(
+            group(f"low{i}", minimum, phase="Running", priorityClassName="low", minResources=SIZE[minimum])
+            for i in range(4)
+        ),
         *(one for i in range(4) for one in running(f"low{i}", 4, f"n{i}", priority=10)),
     ]
 
@@ -184,9 +190,8 @@ def test_the_more_important_gang_takes_room_from_the_less_important() -> None:
 
 @pytest.mark.parametrize(("compat", "phase"), [("better", "Inqueue"), ("strict", "Pending")])
 def test_a_job_that_can_preempt_is_let_in_at_the_door_of_a_full_queue(compat: str, phase: str) -> None:
-    asked = {"cpu": "4", "memory": "4Gi"}
-    top = group("top", 4, phase="Pending", priorityClassName="high", minResources=asked)
-    peer = group("peer", 4, phase="Pending", priorityClassName="low", minResources=asked)
+    top = group("top", 4, phase="Pending", priorityClassName="high", minResources=SIZE[4])
+    peer = group("peer", 4, phase="Pending", priorityClassName="low", minResources=SIZE[4])
     objects = [*in_one_queue(minimum=4), top, peer, *waiting("top", 4, priority=100), *waiting("peer", 4)]
     plan = evict(*objects, actions="enqueue, allocate, preempt", compat=compat)
     assert plan.jobs["default/top"].phase == phase

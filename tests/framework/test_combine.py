@@ -9,7 +9,7 @@ import pytest
 from maniple.framework import combine
 from maniple.framework.combine import Vote
 from maniple.framework.configuration import KAI_SWITCHES, VOLCANO_SWITCHES, PluginOption
-from maniple.framework.points import POINTS, Capacity, Hooks
+from maniple.framework.points import POINTS, Capacity, Hooks, Purpose
 from tests.support import cluster_of, open_session
 
 
@@ -144,7 +144,8 @@ def test_answers_of_nobody() -> None:
     assert hooks.preemptive(0, CANDIDATES)
     assert hooks.job_valid(0) is None
     assert hooks.preemptable(0, CANDIDATES).tolist() == []
-    assert hooks.hyper_node_gradient_for_job(3) == [[3]]
+    assert hooks.hyper_node_gradient_for_job(0, 3, Purpose.ALLOCATE) == [[3]]
+    assert hooks.job_lack(0) == 0
     assert hooks.is_job_over_capacity(0) == Capacity()
     assert not hooks.can_reclaim_resources(0)
     assert not hooks.filters()

@@ -16,9 +16,11 @@ def planned(
     actions: str = "allocate",
     now: datetime | None = None,
     options: Mapping[str, Any] | None = None,
+    strict: bool = False,
 ) -> Plan:
     """One cycle in debug mode. A plugin is its name, or its entry in a configuration; gang comes first."""
     entries = [{"name": plugin} if isinstance(plugin, str) else plugin for plugin in ("gang", *plugins)]
-    conf = {"actions": actions, "tiers": [{"plugins": entries}]}
+    compat = "strict" if strict else "better"
+    conf = {"actions": actions, "tiers": [{"plugins": entries}], "compat": compat}
     planner = Planner(conf=conf, options={"debug": True, **(options or {})})
-    return planner.cycle(Cluster.from_objects(VolcanoDialect(), objects), now=now)
+    return planner.cycle(Cluster.from_objects(VolcanoDialect(strict=strict), objects), now=now)

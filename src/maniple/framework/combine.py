@@ -15,6 +15,7 @@ import numpy as np
 Function = Callable[..., Any]
 Tiers = Sequence[Sequence[Function]]
 Rule = Callable[[Tiers, Any], Function]
+_FEW = 64  # up to here a set beats sorting
 
 
 class Vote(IntEnum):
@@ -25,6 +26,14 @@ class Vote(IntEnum):
 
 def _flat(tiers: Tiers) -> list[Function]:
     return [function for tier in tiers for function in tier]
+
+
+def _both(chosen: Any, allowed: Any) -> Any:
+    """What two answers have in common, in the order of the first."""
+    if len(chosen) > _FEW:
+        return chosen[np.isin(chosen, allowed)]
+    known = set(allowed.tolist())
+    return chosen[np.array([row in known for row in chosen.tolist()], dtype=np.bool_)]
 
 
 def order(tiers: Tiers, _: Any) -> Function:
@@ -170,19 +179,6 @@ def union_by_tier(tiers: Tiers, _: Any) -> Function:
     return ask
 
 
-def narrowed(tiers: Tiers, _: Any) -> Function:
-    """Every plugin keeps some of what the plugins before it left of the last argument."""
-    functions = _flat(tiers)
-
-    def ask(*a: Any) -> Any:
-        *front, left = a
-        for function in functions:
-            left = function(*front, left)
-        return left
-
-    return ask
-
-
 def partitions(tiers: Tiers, _: Any) -> Function:
     """Every plugin splits each set that the plugins before it made; the given set is the last argument."""
     functions = _flat(tiers)
@@ -213,7 +209,7 @@ def victims_strict(tiers: Tiers, _: Any) -> Function:
                 if not len(allowed):
                     chosen = None
                     break
-                kept = allowed if chosen is None else chosen[np.isin(chosen, allowed)]
+                kept = allowed if chosen is None else _both(chosen, allowed)
                 chosen = kept if len(kept) else None
             if chosen is not None:
                 return chosen
@@ -231,7 +227,7 @@ def victims(tiers: Tiers, _: Any) -> Function:
             for function in tier:
                 allowed = function(*a)
                 if allowed is not None:
-                    chosen = np.asarray(allowed) if chosen is None else chosen[np.isin(chosen, allowed)]
+                    chosen = np.asarray(allowed) if chosen is None else _both(chosen, allowed)
             if chosen is not None and len(chosen):
                 return chosen
         return np.zeros(0, np.int64)
@@ -251,7 +247,7 @@ def agreed(tiers: Tiers, _: Any) -> Function:
         for function in functions:
             allowed = function(*a)
             if allowed is not None:
-                chosen = np.asarray(allowed) if chosen is None else chosen[np.isin(chosen, allowed)]
+                chosen = np.asarray(allowed) if chosen is None else _both(chosen, allowed)
         return np.zeros(0, np.int64) if chosen is None else chosen
 
     return ask

@@ -112,6 +112,7 @@ class Scorer:
     normalise: Callable[[Scores], Scores] | None = None
     applies: Callable[[TaskClass], bool] = always
     silent: Callable[[TaskClass], bool] = never
+    by_domain: bool = False  # of a node it sees nothing but the domains that hold it
 
     def __post_init__(self) -> None:
         if self.normalise is not None and self.depends is Dependence.NODE:

@@ -7,6 +7,7 @@ not what could be said about it.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -71,13 +72,33 @@ class Plan:
 
     @cached_property
     def binds(self) -> dict[str, str]:
-        """Committed allocations that can be bound at once, in the order in which they were decided."""
+        """Committed allocations in the order in which they were decided. Their claims are to be written first, see `claims`."""
         return self._named(self.session.bound)
 
     @cached_property
     def held(self) -> dict[str, str]:
         """Committed allocations whose volumes have to be bound to the node first."""
         return self._named(self.session.held)
+
+    @cached_property
+    def annotations(self) -> dict[str, dict[str, str]]:
+        """What the bindings carry: the devices that were chosen, as the agents on the nodes read them."""
+        session = self.session
+        placed = [row for rows, _ in (*session.bound, *session.held) for row in rows.tolist()]
+        return {session.task_key(row): session.annotations[row] for row in placed if row in session.annotations}
+
+    @cached_property
+    def claims(self) -> dict[str, dict[str, Any]]:
+        """What to write into the status of resource claims before the tasks in `binds` and `held` are bound, by claim.
+
+        `allocation` where the claim has none yet, and the pods to add to `reservedFor`, as Kubernetes writes both.
+        """
+        rows = [row for placed in (self.session.bound, self.session.held) for rows, _ in placed for row in rows.tolist()]
+        written: dict[str, dict[str, Any]] = {}
+        for _, plugin in self.session.plugins:
+            if hasattr(plugin, "claims_to_write"):
+                written |= plugin.claims_to_write(rows)
+        return written
 
     def _named(self, placed: list[tuple[TaskRows, NodeRows]]) -> dict[str, str]:
         keys, names = self.session.cluster.tasks.keys, self.session.nodes.facts.names

@@ -28,6 +28,10 @@ TaskRows = NDArray[np.int64]
 Column = NDArray[Any]
 
 
+# An answer to `pre_bind`
+CLAIMS_FIRST = "claims"
+
+
 @dataclass(frozen=True, slots=True)
 class Event:
     """Tasks of one class and one job that took, or gave back, what they ask for on the nodes named beside them."""
@@ -168,7 +172,8 @@ class Hooks:
     queue_deserved: Annotated[Callable[[int], Any], Point(combine.first_registered)]
     queue_fair_share: Annotated[Callable[[int], Any], Point(combine.first_registered)]
 
-    # what has to be done for a task of this class between the decision and the binding; None: nothing
+    # what has to be done for a task of this class between the decision and the binding; None: nothing. Whoever carries out the plan
+    # can do CLAIMS_FIRST without waiting for anybody: the plan says what to write (`Plan.claims`)
     pre_bind: Annotated[Callable[[TaskClass], str | None], Point(combine.first)]
 
     # notices
@@ -203,4 +208,4 @@ def _declared() -> dict[str, Point]:
 
 POINTS: dict[str, Point] = _declared()
 
-__all__ = ["POINTS", "Capacity", "Event", "Hooks", "Point", "Purpose", "Vote"]
+__all__ = ["CLAIMS_FIRST", "POINTS", "Capacity", "Event", "Hooks", "Point", "Purpose", "Vote"]

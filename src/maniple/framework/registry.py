@@ -1,17 +1,32 @@
-"""Which plugins and actions a profile knows, by the names that its configuration files use."""
+"""Which plugins and actions a profile knows, by the names that its configuration files use.
+
+`Extensions` are further ones that somebody else wrote. They are found and loaded outside (`maniple.extensions`); here they only join
+the profile's own.
+"""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from maniple.framework.configuration import Configuration
 from maniple.framework.session import PluginMaker, Session
 
+ActionMaker = Callable[[Mapping[str, Any]], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Extensions:
+    """Plugins and actions by name, and in words what could not be loaded."""
+
+    plugins: Mapping[str, PluginMaker] = field(default_factory=dict)
+    actions: Mapping[str, ActionMaker] = field(default_factory=dict)
+    problems: tuple[str, ...] = ()
+
 
 @dataclass(frozen=True, slots=True)
 class Registry:
     plugins: Mapping[str, PluginMaker]
-    actions: Mapping[str, Callable[[Mapping[str, Any]], Any]]
+    actions: Mapping[str, ActionMaker]
     # plugins that answer the same question in different ways: the first one configured is used
     rivals: tuple[frozenset[str], ...] = ()
 
@@ -25,12 +40,26 @@ class Registry:
                 if option.name not in self.plugins:
                     session.report(f"plugin {option.name!r} is not known and was left out")
                 elif rival is not None:
-                    session.report(f"plugin {option.name!r} was left out: {rival!r} does the same in another way")
+                    session.report(
+                        f"plugin {option.name!r} was left out: {rival!r} does the same in another way"
+                    )
                 else:
                     made.append((option, self.plugins[option.name](session, option.arguments)))
                     names.add(option.name)
             tiers.append(made)
         session.use(tiers)
+
+    def extended(self, more: Extensions) -> tuple["Registry", list[str]]:
+        """With more plugins and actions, and what is to be said about that. A name that is taken keeps its meaning."""
+        remarks = list(more.problems)
+        for word, known, added in (
+            ("plugin", self.plugins, more.plugins),
+            ("action", self.actions, more.actions),
+        ):
+            taken = sorted(known.keys() & added.keys())
+            remarks += [f"{word} {name!r} was left out: there is one of that name already" for name in taken]
+        both = {**more.plugins, **self.plugins}, {**more.actions, **self.actions}
+        return replace(self, plugins=both[0], actions=both[1]), remarks
 
     def _rival(self, name: str, names: set[str]) -> str | None:
         found = (other for group in self.rivals if name in group for other in sorted(group & names - {name}))

@@ -54,6 +54,10 @@ class Refusals:
         if cause not in causes:
             causes.append(cause)
 
+    def take_over(self, other: "Refusals") -> None:
+        """Causes that were noted apart, in a trial, now count. What they say of roles held for the trial only."""
+        self._tasks += other._tasks
+
     def by_task(self) -> dict[int, Histogram | str]:
         found: dict[int, Histogram | str] = {}
         for rows, cause in self._tasks:
@@ -97,6 +101,8 @@ class Session:
         self.bound: list[tuple[TaskRows, NDArray[np.intp]]] = []
         self.held: list[tuple[TaskRows, NDArray[np.intp]]] = []  # as good as bound, once `pre_bind` is done
         self.nominated: dict[int, int] = {}  # task -> node that was cleared for it
+        # What the binding of a task has to carry. Whoever adds to it in `on_allocate` takes it back in `on_deallocate`.
+        self.annotations: dict[int, dict[str, str]] = {}
         self.evicted: list[tuple[int, str]] = []
         self.admitted: list[TaskRows] = []  # their scheduling gate may be removed
         # Something is being released or waited for, so that idle now and idle soon differ.

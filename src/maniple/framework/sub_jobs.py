@@ -132,6 +132,11 @@ class SubJobs:
             self._open(job)
         return self._shapes[job]
 
+    def of_tasks(self, rows: TaskRows) -> NDArray[np.int32]:
+        """The rows of the sub-jobs of tasks whose job has policies."""
+        assert self._of_task is not None
+        return self._of_task[rows]
+
     # -- opening --------------------------------------------------------------------------------------------------
 
     def _open(self, job: int) -> None:
@@ -171,7 +176,9 @@ class SubJobs:
         for one in made:
             self._tally(one)
 
-    def _part_of(self, rules: tuple[SubGroupRule, ...], labels: dict[str, str]) -> tuple[int, tuple[str, ...]]:
+    def _part_of(
+        self, rules: tuple[SubGroupRule, ...], labels: dict[str, str]
+    ) -> tuple[int, tuple[str, ...]]:
         for number, rule in enumerate(rules):
             if rule.selector is not None and not matches(rule.selector, labels):
                 continue
@@ -191,15 +198,16 @@ class SubJobs:
         return one
 
     def _tally(self, one: SubJob) -> None:
+        one.ready, one.pipelined, one.best_effort = self._counts(one)
+        if self._of_task is None:
+            self._of_task = np.full(len(self._session.tasks), -1, dtype=np.int32)
+        self._of_task[one.tasks] = one.row
+
+    def _counts(self, one: SubJob) -> tuple[int, int, int]:
         tasks = self._session.tasks
         status = tasks.status[one.tasks]
-        one.ready = int(READY[status].sum())
-        one.pipelined = int((status == Status.PIPELINED).sum())
         idle = (status == Status.PENDING) & tasks.best_effort[one.tasks] & ~tasks.gated[one.tasks]
-        one.best_effort = int(idle.sum())
-        if self._of_task is None:
-            self._of_task = np.full(len(tasks), -1, dtype=np.int32)
-        self._of_task[one.tasks] = one.row
+        return int(READY[status].sum()), int((status == Status.PIPELINED).sum()), int(idle.sum())
 
     def _limit(self, wish: TopologyWish | None, around: Limit | None) -> Limit | None:
         """A wish as a tier. A soft one inside a bounded job goes as far as the job may."""
@@ -218,20 +226,29 @@ class SubJobs:
 
     def count(self, rows: TaskRows, before: Status, after: Status, *, best_effort: bool) -> None:
         """Tasks of a job with policies went from one status to another."""
-        assert self._of_task is not None  # the job has policies
         changes = (
             _READY[after] - _READY[before],
             (after is Status.PIPELINED) - (before is Status.PIPELINED),
             ((after is Status.PENDING) - (before is Status.PENDING)) * best_effort,
         )
         numbers: dict[int, int] = {}
-        for number in self._of_task[rows].tolist():
+        for number in self.of_tasks(rows).tolist():
             numbers[number] = numbers.get(number, 0) + 1
         for number, times in numbers.items():
             one = self._all[number]
             one.ready += changes[0] * times
             one.pipelined += changes[1] * times
             one.best_effort += changes[2] * times
+
+    def problems(self) -> list[str]:
+        """Counts that are not what the tasks say; empty when all is well."""
+        wrong = []
+        for job in sorted(self.split):
+            for one in self._shapes[job].sub_jobs:
+                kept, true = (one.ready, one.pipelined, one.best_effort), self._counts(one)
+                if kept != true:
+                    wrong.append(f"sub-job {self._session.job_key(job)}/{one.name}: {kept} is not {true}")
+        return wrong
 
     def lacking(self, one: SubJob) -> int:
         """Tasks short of the minimum; zero or less when there are enough."""
@@ -251,6 +268,10 @@ class SubJobs:
 
     # -- where they are -------------------------------------------------------------------------------------------
 
+    def begin(self, one: SubJob, ground: int = ROOT) -> None:
+        """From here on tasks of this sub-job are placed, inside a domain."""
+        self.progress = Progress(one, ground, one.domain) if one.limit is not None else None
+
     def advance(self, nodes: NDArray[np.integer]) -> None:
         """The sub-job that is being placed took these nodes. Nodes that are nowhere at home say nothing."""
         progress, places = self.progress, self.places
@@ -265,9 +286,13 @@ class SubJobs:
         self._keep(one.job)
 
     def denominate(self, one: SubJob) -> None:
+        """What was cleared for a sub-job is taken, or of no use."""
+        if one.nominated == NONE:
+            return
         one.nominated = NONE
         if all(other.nominated == NONE for other in self._shapes[one.job].sub_jobs):
             self.nominated.discard(one.job)
+        self._keep(one.job)
 
     def settle(self, shape: JobShape, domain: int, sub_jobs: dict[int, int]) -> None:
         """A job was committed inside a domain, its sub-jobs (by row) inside theirs."""
@@ -331,7 +356,9 @@ class SubJobs:
     def _job_domain(self, shape: JobShape) -> int:
         """Around all sub-jobs. The original looks only at those that have a topology of their own."""
         if not self._session.strict:
-            return self._around(np.concatenate([one.tasks for one in shape.sub_jobs] or [np.zeros(0, np.int64)]))
+            return self._around(
+                np.concatenate([one.tasks for one in shape.sub_jobs] or [np.zeros(0, np.int64)])
+            )
         domain = NONE
         for one in shape.sub_jobs:
             domain = self.places.joined(domain, one.domain)

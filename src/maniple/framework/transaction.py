@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from maniple.cluster.statuses import ALLOCATED_LIKE, READY, Status
 from maniple.framework.criteria import NodeRows
-from maniple.framework.points import Event, TaskRows
+from maniple.framework.points import CLAIMS_FIRST, Event, TaskRows
 from maniple.framework.session import Session
 
 _READY = [int(member) for member in READY]
@@ -131,8 +131,10 @@ def bind(session: Session, event: Event) -> None:
     session.tasks.status[event.rows] = Status.BINDING
     session.jobs.counts[Status.ALLOCATED, event.job] -= len(event.rows)
     session.jobs.counts[Status.BINDING, event.job] += len(event.rows)
-    held = session.hooks.pre_bind(event.class_)
-    (session.bound if held is None else session.held).append((event.rows, event.nodes))
+    first = session.hooks.pre_bind(event.class_)
+    # What the plan itself says how to write keeps nobody waiting.
+    ready = first is None or first == CLAIMS_FIRST
+    (session.bound if ready else session.held).append((event.rows, event.nodes))
 
 
 def bind_allocated(session: Session, job: int) -> None:

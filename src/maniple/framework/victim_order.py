@@ -1,9 +1,10 @@
 """Victim order: of the tasks that could make room for another, who goes first.
 
-Called by whoever picks victims for a task: actions, the search for victims, and plugins whose rule depends on the order. Tasks whose
-job has no part in the session go first. Then queue by queue as `victim_queue_order` says, and where that says nothing the queue that
-would be served last; inside a queue the job that would be served last (plugins only, not the age of jobs); among tasks of
-equal jobs the one that would be placed last.
+Called by whoever picks victims for a task: actions, the search for victims, and plugins whose rule
+depends on the order. Tasks whose job has no part in the session go first. Then queue by queue as
+`victim_queue_order` says, and where that says nothing the queue that would be served last; inside a
+queue the job that would be served last (plugins only, not the age of jobs); among tasks of equal jobs
+the one that would be placed last.
 """
 
 from collections.abc import Sequence
@@ -40,6 +41,8 @@ def in_victim_order(session: Session, asker: int, rows: TaskRows) -> TaskRows:
 
 def _groups(session: Session, asker: int, jobs: NDArray[np.int32]) -> NDArray[np.int64]:
     """A number for each task's job; the smaller is evicted first, and jobs that compare as equal have the same."""
+    if (jobs == jobs[0]).all():
+        return np.zeros(len(jobs), dtype=np.int64)
     distinct, places = np.unique(jobs, return_inverse=True)
     present = [job for job in distinct.tolist() if _takes_part(session, job)]
     asking = int(session.tasks.job[asker])

@@ -29,6 +29,11 @@ def opened(
     return session, plugin
 
 
+def tree(*objects: Object, **more: Any) -> tuple[Session, Capacity]:
+    """The same with queues in a tree, below a root that says nothing."""
+    return opened(queue("root"), *objects, tree=True, **more)
+
+
 def work(name: str, count: int, requests: Amounts, *, of: str, on: str = "", **more: Any) -> list[Object]:
     """A job with `count` equal pods, `name`-0 and on; with `on` they run there."""
     pods = [pod(f"{name}-{i}", requests, group=name, on=on) for i in range(count)]

@@ -326,3 +326,24 @@ def test_they_count_in_later_sessions_as_well_except_to_the_letter() -> None:
     assert plugin.job_enqueueable(job(session, "j")) is Vote.REJECT
     session, plugin = door(*objects, strict=True)
     assert plugin.job_enqueueable(job(session, "j")) is Vote.PERMIT
+
+
+def test_a_claim_that_is_kept_for_one_job_is_not_kept_for_another_again() -> None:
+    session, plugin = door(
+        claim("c", 2),
+        user("p1", "c"),
+        group("k", phase="Pending", queue="q"),
+        user("p2", "c", of="k"),
+    )
+    plugin.job_enqueued(job(session, "j"))
+    assert plugin.job_enqueueable(job(session, "k")) is Vote.PERMIT
+
+
+def test_a_claim_that_the_queue_holds_already_is_not_wanted_again() -> None:
+    session, plugin = door(
+        claim("c", 2),
+        user("p1", "c"),
+        group("k", queue="q", phase="Running"),
+        user("p2", "c", of="k", on="n1"),
+    )
+    assert plugin.job_enqueueable(job(session, "j")) is Vote.PERMIT

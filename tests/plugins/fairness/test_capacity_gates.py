@@ -53,9 +53,10 @@ def test_a_task_whose_gate_is_gone_has_a_place_until_it_is_allocated() -> None:
 
 
 def test_such_a_task_needs_no_second_place() -> None:
-    session, plugin = small(admitted("a"), admitted("b"), cpu="2")
-    assert room(session, plugin, "other-0") == 0
-    assert room(session, plugin, "a", count=2) == 2
+    for strict in (False, True):
+        session, plugin = small(admitted("a"), admitted("b"), cpu="2", strict=strict)
+        assert room(session, plugin, "other-0") == 0
+        assert room(session, plugin, "a", count=2) == 2
 
 
 def test_reservations_beyond_the_ceiling_hold_nobody_up_except_to_the_letter() -> None:

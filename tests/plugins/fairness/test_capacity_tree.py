@@ -1,4 +1,4 @@
-"""capacity, queues in a tree: what ancestors limit and deserve, whose turn it is, and what a bad queue costs whom."""
+"""capacity, queues in a tree: what ancestors limit and deserve, and whose turn it is."""
 
 from typing import Any
 
@@ -17,6 +17,7 @@ from tests.plugins.fairness.capacity_scenes import (
     opened,
     room,
     running,
+    tree,
     victims,
     work,
 )
@@ -24,11 +25,6 @@ from tests.plugins.opening import job, names, queue_row, task, tasks
 from tests.support import group, queue
 
 CPU = {"cpu": "1"}
-ROOT = queue("root")
-
-
-def tree(*objects: Any, **more: Any) -> tuple[Session, Capacity]:
-    return opened(ROOT, *objects, tree=True, **more)
 
 
 def ceiling(session: Session, plugin: Capacity, name: str, resource: str = "cpu") -> float:
@@ -89,6 +85,22 @@ def test_guarantees_beyond_the_parent_leave_each_child_its_own() -> None:
     assert [ceiling(session, plugin, name) for name in "bc"] == [4000, 4000]
 
 
+def test_a_guarantee_does_not_lift_a_queue_over_its_parents_capability() -> None:
+    session, plugin = tree(
+        child("a", capability={"cpu": "6"}), child("b", "a", guarantee={"resource": {"cpu": "9"}})
+    )
+    assert ceiling(session, plugin, "b") == 6000
+
+
+def test_jobs_may_ask_for_cpu_and_memory_before_there_is_a_node() -> None:
+    session, plugin = tree(
+        child("a"),
+        group("j", 1, queue="a", phase="Pending", minResources=CPU),
+        total={"cpu": "0", "memory": "0"},
+    )
+    assert plugin.job_enqueueable(job(session, "j")) is Vote.PERMIT
+
+
 def test_the_root_deserves_what_its_children_do() -> None:
     session, plugin = tree(
         child("a", deserved={"cpu": "2"}, guarantee={"resource": {"cpu": "3"}}),
@@ -109,11 +121,12 @@ def test_what_a_root_with_limits_does_not_name_is_not_limited_except_to_the_lett
         child("a", guarantee={"resource": {"memory": "1Gi"}}),
         *work("j", 1, {"memory": "1Gi"}, of="a"),
         *work("k", 1, CPU, of="a"),
+        *work("l", 1, {GPU: "1"}, of="a"),
     ]
-    session, plugin = opened(*objects, tree=True)
-    assert (room(session, plugin, "j-0"), room(session, plugin, "k-0")) == (1, 1)
-    session, plugin = opened(*objects, tree=True, strict=True)
-    assert (room(session, plugin, "j-0"), room(session, plugin, "k-0")) == (0, 1)
+    for strict, expected in ((False, [1, 1, 1]), (True, [0, 1, 0])):
+        session, plugin = opened(*objects, tree=True, strict=strict, total={GPU: "8"})
+        assert [room(session, plugin, f"{name}-0") for name in "jkl"] == expected
+    assert ceiling(session, plugin, "a", "memory") == 0  # not even its guarantee
 
 
 # -- limits along the path ----------------------------------------------------------------------------------------------
@@ -364,119 +377,3 @@ def test_gangs_as_askers_look_at_the_victims_own_queue_only() -> None:
     session, plugin = tree(*PARENTS, *running("has", 2, CPU, of="b1"), arguments={"ancestorReclaimLevel": 1})
     rows = tasks(session, "has-0", "has-1")
     assert names(session, plugin.unified_evictable(task(session, "asks-0"), rows)) == ["has-0"]
-
-
-# -- a bad queue --------------------------------------------------------------------------------------------------------
-
-GOOD = [child("good", deserved={"cpu": "5"}), *work("fine", 1, CPU, of="good", minResources=CPU)]
-ORPHAN = [
-    child("lost", "nowhere", deserved={"cpu": "5"}),
-    child("below", "lost", deserved={"cpu": "5"}),
-    *work("j", 1, CPU, of="below", minResources=CPU),
-    *running("k", 2, CPU, of="lost"),
-]
-CIRCLE = [
-    child("x", "y", deserved={"cpu": "5"}),
-    child("y", "z"),
-    child("z", "y"),
-    *work("j", 1, CPU, of="x", minResources=CPU),
-]
-NOT_A_LEAF = [
-    child("mid", deserved={"cpu": "5"}),
-    child("leaf", "mid"),
-    *work("j", 1, CPU, of="mid", minResources=CPU),
-    *work("m", 1, CPU, of="leaf"),
-]
-
-
-def is_served(session: Session, plugin: Capacity, name: str) -> tuple[bool, bool, bool]:
-    vote = plugin.job_enqueueable(job(session, name))
-    return (
-        room(session, plugin, f"{name}-0") == 1,
-        may_reclaim(session, plugin, f"{name}-0"),
-        vote is Vote.PERMIT,
-    )
-
-
-BAD = [
-    (
-        ORPHAN,
-        "queue 'below' cannot be used: it hangs below 'lost', whose parent 'nowhere' does not exist",
-    ),
-    (CIRCLE, "queue 'x' cannot be used: it hangs below 'y', which is its own ancestor (y < z < y)"),
-    (NOT_A_LEAF, "queue 'mid' cannot be used: it has queues below it, and only those may hold jobs"),
-]
-
-
-@pytest.mark.parametrize(("objects", "reason"), BAD)
-def test_a_bad_queue_is_refused_with_its_reason_and_the_rest_is_served(objects: Any, reason: str) -> None:
-    session, plugin = tree(*GOOD, *objects)
-    assert is_served(session, plugin, "fine") == (True, True, True)
-    assert session.refusals.jobs == {job(session, "j"): [reason]}
-    assert is_served(session, plugin, "j") == (False, False, False)
-
-
-@pytest.mark.parametrize(("objects", "reason"), BAD)
-def test_to_the_letter_a_bad_queue_stops_everybody(objects: Any, reason: str) -> None:
-    session, plugin = tree(*GOOD, *objects, *running("rich", 3, CPU, of="good"), strict=True)
-    assert is_served(session, plugin, "fine") == (False, False, False)
-    assert session.refusals.jobs[job(session, "fine")][0].startswith("no queue can be used, because queue ")
-    assert victims(session, plugin, "j-0", "rich-0") == []
-    rows = tasks(session, "rich-0")
-    assert names(session, plugin.unified_evictable(task(session, "j-0"), rows)) == []
-
-
-def test_the_children_of_a_queue_with_jobs_of_its_own_are_served() -> None:
-    session, plugin = tree(*NOT_A_LEAF)
-    assert room(session, plugin, "m-0") == 1
-
-
-def test_a_queue_with_queues_below_it_may_have_running_tasks_which_count_and_can_be_reclaimed() -> None:
-    session, plugin = tree(
-        *GOOD,
-        child("mid", capability={"cpu": "3"}),
-        child("leaf", "mid"),
-        *running("old", 2, CPU, of="mid"),
-        *work("new", 2, CPU, of="leaf"),
-    )
-    assert room(session, plugin, "new-0", count=2) == 1
-    assert victims(session, plugin, "fine-0", "old-0", "old-1") == ["old-1", "old-0"]
-
-
-def test_tasks_of_a_queue_that_hangs_nowhere_can_be_reclaimed_beyond_what_it_deserves() -> None:
-    session, plugin = tree(
-        *GOOD, child("lost", "nowhere", deserved={"cpu": "1"}), *running("k", 2, CPU, of="lost")
-    )
-    assert victims(session, plugin, "fine-0", "k-0", "k-1") == ["k-1"]
-    assert amounts(session, plugin, "root", "allocated") == {}
-
-
-def test_a_bad_queue_is_reported_once_for_each_queue_that_hangs_nowhere() -> None:
-    session, _ = tree(*GOOD, *ORPHAN)
-    assert sorted(session.warnings) == [
-        "capacity: queue 'below' cannot be used: it hangs below 'lost', whose parent 'nowhere' does not exist",
-        "capacity: queue 'lost' cannot be used: its parent 'nowhere' does not exist",
-    ]
-
-
-def test_a_root_that_is_not_there_is_assumed_except_to_the_letter() -> None:
-    session, plugin = opened(*GOOD, tree=True)
-    assert is_served(session, plugin, "fine") == (True, True, True)
-    assert session.warnings == ["capacity: there is no queue 'root'; one without limits is assumed"]
-    session, plugin = opened(*GOOD, tree=True, strict=True)
-    assert is_served(session, plugin, "fine") == (False, False, False)
-    assert session.refusals.jobs[job(session, "fine")] == ["no queue can be used: there is no queue 'root'"]
-
-
-def test_a_bad_queue_without_jobs_stops_nobody_but_to_the_letter() -> None:
-    objects = [*GOOD, child("lost", "nowhere")]
-    session, plugin = tree(*objects)
-    assert room(session, plugin, "fine-0") == 1
-    session, plugin = tree(*objects, strict=True)
-    assert room(session, plugin, "fine-0") == 0
-
-
-def test_a_very_deep_tree_opens() -> None:
-    queues = [child("q0"), *(child(f"q{i}", f"q{i - 1}") for i in range(1, 1500))]
-    session, plugin = tree(*reversed(queues), *work("j", 1, CPU, of="q1499"))
-    assert room(session, plugin, "j-0") == 1

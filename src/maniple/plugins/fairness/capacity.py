@@ -1,14 +1,16 @@
 """capacity: each queue states what it deserves; it may lend and borrow, and is held to its ceiling only.
 
-share = max over the resources that a queue deserves of allocated / deserved; a queue that deserves nothing stands at 1. Queues go by
-priority, then by share, then those that deserve something first; in a tree two queues are compared by their branches just below the
-ancestor that they have in common. A task is taken while allocated + reserved + its request <= ceiling, in its queue and
-in all queues above it. A queue may reclaim while, with the tasks added, it stays below its ceiling and within what it deserves in one of
-the resources they ask for. A job is let in while minimum + allocated + kept for admitted jobs - elastic <= ceiling, in its queue and in all
-above it.
+share = max over the resources that a queue deserves of allocated / deserved; a queue that deserves
+nothing stands at 1. Queues go by priority, then by share, then those that deserve something first; in a
+tree two queues are compared by their branches just below the ancestor that they have in common. A task
+is taken while allocated + reserved + its request <= ceiling, in its queue and in all queues above it. A
+queue may reclaim while, with the tasks added, it stays below its ceiling and within what it deserves in
+one of the resources they ask for. A job is let in while minimum + allocated + kept for admitted jobs -
+elastic <= ceiling, in its queue and in all above it.
 
-What queues deserve and may have is worked out in `capacity_tree.py`, who may be reclaimed in `capacity_reclaim.py`, device quotas in
-`device_book.py`, places kept for tasks behind scheduling gates in `gate_reservations.py`.
+What queues deserve and may have is worked out in `capacity_tree.py`, who may be reclaimed in
+`capacity_reclaim.py`, device quotas in `device_book.py`, places kept for tasks behind scheduling gates
+in `gate_reservations.py`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,7 +31,7 @@ from maniple.plugins.candidates import served_jobs
 from maniple.plugins.fairness.amounts import named
 from maniple.plugins.fairness.capacity_account import CapacityAccount
 from maniple.plugins.fairness.capacity_order import standing, standing_in_tree, victim_standing
-from maniple.plugins.fairness.capacity_reclaim import Candidate, Reclaim, gang_victims
+from maniple.plugins.fairness.capacity_reclaim import Candidate, Reclaim
 from maniple.plugins.fairness.capacity_tree import Accounts, in_a_tree, side_by_side
 from maniple.plugins.fairness.claims import Claims
 from maniple.plugins.fairness.device_book import DeviceBook
@@ -75,7 +77,7 @@ class Capacity:
         self._requests: dict[int, list[int]] = {}
         self._stopped = ""  # why nobody is served; only to the letter
         self._tree = is_hierarchical(session, self.name)
-        self._levels = given.ancestor_levels if self._tree else 0
+        self._levels = given.ancestor_levels  # queues that form no tree have no ancestors
         if self._tree:
             self._accounts = self._open_tree()
             # One point more is answered in this mode, and only in this one.
@@ -141,9 +143,8 @@ class Capacity:
             if room < 0:
                 return 0
         if covered and self._session.strict:
-            room = (
-                count  # to the letter: these have their places, if all places together are within the ceiling
-            )
+            # To the letter, these have their places if all places together are within the ceiling.
+            room = count
         return self._devices.room(account, class_, room) if self._devices is not None and room else room
 
     def preemptive(self, queue: int, rows: TaskRows) -> bool:
@@ -175,8 +176,9 @@ class Capacity:
         queues = self._session.jobs.queue[self._session.tasks.job[rows]]
         across: NDArray[np.bool_] = queues != self._queue_of[job]
         allowed = ~across
-        if not self._account_of(job).refusal:
-            allowed[across] = gang_victims(self._candidates(rows[across]))
+        asker = self._account_of(job)
+        if not asker.refusal:
+            allowed[across] = Reclaim(asker).victims(self._candidates(rows[across]))
         return rows[allowed]
 
     def _in_session(self, rows: TaskRows) -> TaskRows:

@@ -1,7 +1,7 @@
-"""One queue as the capacity plugin keeps it: its amounts, its ancestors, and the comparisons that rules are made of.
+"""One queue as capacity keeps it: its amounts, its ancestors, and the comparisons that rules are made of.
 
-Rules about limits look at what a task asks for, strictly and without places for pods. Rules about what is deserved look at the
-resources that the queue deserves any of.
+Rules about limits look at what a task asks for, strictly and without places for pods. Rules about what
+is deserved look at the resources that the queue deserves any of.
 """
 
 import math
@@ -34,6 +34,7 @@ class CapacityAccount(QueueAmounts):
     best_effort: bool = False  # deserves nothing
 
     def __post_init__(self) -> None:
+        QueueAmounts.__post_init__(self)
         self.reserved = [0] * len(self.allocated)
         amounts = enumerate(self.deserved)
         self.best_effort = all(deserved < TOLERANCE for d, deserved in amounts if d != PODS)
@@ -73,25 +74,20 @@ class CapacityAccount(QueueAmounts):
             if amount > 0 and dimension != PODS
         )
 
-    # -- victims: `allocated` is what would be left after earlier ones ----------------------------------------------
+    # -- victims --------------------------------------------------------------------------------------------------
 
     def deserves_of(self, request: Request) -> bool:
         """Whether the queue deserves anything of what is asked for; places for pods count here."""
         pairs = zip(request, self.deserved, strict=True)
         return any(amount > 0 and deserved >= TOLERANCE for amount, deserved in pairs)
 
-    def keeps_guarantee(self, allocated: Sequence[int], request: Request) -> bool:
-        """Whether the guarantee would still be met without the request."""
-        triples = zip(self.guarantee, allocated, request, strict=True)
-        return all(guarantee <= had - amount for guarantee, had, amount in triples)
-
-    def exceeds(self, allocated: Sequence[int], request: Request) -> bool:
-        """More is allocated than deserved, in a resource that the request asks for and the queue deserves."""
-        return any(
-            allocated[dimension] > self.deserved[dimension]
+    def measures_excess(self, request: Request) -> list[tuple[int, float]]:
+        """What is deserved of the resources in which having more makes a victim of a task with this request."""
+        return [
+            (dimension, self.deserved[dimension])
             for dimension, amount in enumerate(request)
             if amount > 0 and dimension != PODS and self.counts[dimension]
-        )
+        ]
 
     def is_shared_with(self, other: "CapacityAccount", levels: int) -> bool:
         """Whether both have the same ancestor, other than the root, within so many levels."""

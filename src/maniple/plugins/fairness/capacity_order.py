@@ -1,8 +1,9 @@
 """The order of queues in the capacity plugin, as keys: whose turn is first, and from whom to take first.
 
-Called by capacity. Two leaves of the tree are compared by the branches that they are on just below their common ancestor: the smaller share
-first, then the one that deserves something. Branches that stand equal go by their age and name, so that the order has no circles;
-in the original the leaves' own age decides, also where that makes one.
+Called by capacity. Two leaves of the tree are compared by the branches that they are on just below
+their common ancestor: the smaller share first, then the one that deserves something. Branches that
+stand equal go by their age and name, so that the order has no circles; in the original the leaves' own
+age decides, also where that makes one.
 """
 
 from typing import Any

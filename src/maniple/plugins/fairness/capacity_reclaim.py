@@ -1,56 +1,107 @@
 """Who may be taken for a task of another queue, as the capacity plugin sees it.
 
-Called by capacity for each asker with candidates in victim order. A candidate is passed over if it has no resource in common with the
-asker (places for pods aside) or if its queue would fall below its guarantee. It is a victim if its queue deserves nothing of what
-it asks for (an immediate victim), or has more than it deserves of one of those resources. What a victim had is taken off its
-queue before the next candidate is looked at.
+Called by capacity for each asker with candidates in victim order. A candidate is passed over if it has
+no resource in common with the asker (places for pods aside) or if its queue would fall below its
+guarantee. It is a victim if its queue deserves nothing of what it asks for (an immediate victim), or
+has more than it deserves of one of those resources. What a victim had is taken off its queue before the
+next candidate is looked at.
 
-With `ancestorReclaimLevel` > 0 the ancestors have a say: an immediate victim that shares an ancestor below the root with the
-asker, within so many levels, is spared if the asker's queue deserves nothing of what it asks for either; and at each of those levels
-where the two branches differ, the victim's ancestor must have more than it deserves as well.
+With `ancestorReclaimLevel` > 0 the ancestors have a say: an immediate victim that shares an ancestor
+below the root with the asker, within so many levels, is spared if the asker's queue deserves nothing of
+what it asks for either; and at each of those levels where the two branches differ, the victim's
+ancestor must have more than it deserves as well.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 from maniple.cluster.resources import PODS
 from maniple.plugins.fairness.capacity_account import CapacityAccount, Request
 
 Candidate = tuple[CapacityAccount, Request]
+Measures = list[tuple[int, float]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Test:
+    """What has to hold of a queue before it loses a task of one kind. `left` is shared by all tests of the queue."""
+
+    left: list[int]
+    floors: Measures  # at least so much must be there
+    excess: Measures | None  # more than this of any of them; None: nothing more is asked
+
+    def passes(self) -> bool:
+        left = self.left
+        if any(left[dimension] < floor for dimension, floor in self.floors):
+            return False
+        return self.excess is None or any(left[dimension] > deserved for dimension, deserved in self.excess)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Kind:
+    """Candidates of one queue that ask for the same."""
+
+    request: list[tuple[int, int]]
+    tests: list[_Test]
+
+    def take(self) -> bool:
+        """Whether one more of them is a victim; if so, the queues that were looked at have it no longer."""
+        if not all(test.passes() for test in self.tests):
+            return False
+        for test in self.tests:
+            for dimension, amount in self.request:
+                test.left[dimension] -= amount
+        return True
 
 
 class Reclaim:
-    """The walk over the candidates of one asker. `levels` is 0 for queues that form no tree."""
+    """The walk over the candidates of one asker.
 
-    def __init__(self, asker: CapacityAccount, request: Request, levels: int) -> None:
+    For a whole gang as the asker there is no request to compare with, and only the victims' own queues have a say.
+    """
+
+    def __init__(self, asker: CapacityAccount, request: Request | None = None, levels: int = 0) -> None:
         self._asker = asker
         self._request = request
         self._levels = levels
         self._left: dict[int, list[int]] = {}
+        self._kinds: dict[tuple[int, int], _Kind | None] = {}
 
     def victims(self, candidates: Iterable[Candidate]) -> list[bool]:
         """For each candidate, whether it is a victim."""
-        return [self._take(account, request) for account, request in candidates]
+        allowed, kinds = [], self._kinds
+        for account, request in candidates:
+            key = (id(account), id(request))
+            if key not in kinds:
+                kinds[key] = self._kind(account, request)
+            kind = kinds[key]
+            allowed.append(kind is not None and kind.take())
+        return allowed
 
-    def _take(self, account: CapacityAccount, request: Request) -> bool:
-        if not _have_in_common(request, self._request) or not self._own_queue_yields(account, request):
-            return False
-        checked = self._ancestors_to_check(account)
-        if not all(self._is_over(ancestor, request) for ancestor in checked):
-            return False
-        for queue in (account, *checked):
-            self._take_off(queue, request)
-        return True
+    def _kind(self, account: CapacityAccount, request: Request) -> _Kind | None:
+        """None for those that are passed over whatever their queue has."""
+        if self._request is not None and not _have_in_common(request, self._request):
+            return None
+        if not account.deserves_of(request) and self._spares_relative(account):
+            return None
+        floors: Measures = [
+            (dimension, guarantee + request[dimension])
+            for dimension, guarantee in enumerate(account.guarantee)
+            if guarantee > 0
+        ]
+        tests = [self._test(account, request, floors)]
+        tests += [self._test(ancestor, request, []) for ancestor in self._ancestors_to_check(account)]
+        return _Kind([(dimension, amount) for dimension, amount in enumerate(request) if amount], tests)
 
-    def _own_queue_yields(self, account: CapacityAccount, request: Request) -> bool:
-        if not account.keeps_guarantee(self._left_of(account), request):
-            return False
-        if account.deserves_of(request):
-            return account.exceeds(self._left_of(account), request)
-        among_relatives = self._levels > 0 and self._asker.is_shared_with(account, self._levels)
-        return not among_relatives or self._asker.deserves_of(self._request)
+    def _test(self, queue: CapacityAccount, request: Request, floors: Measures) -> _Test:
+        left = self._left.setdefault(id(queue), list(queue.allocated))
+        return _Test(left, floors, queue.measures_excess(request) if queue.deserves_of(request) else None)
 
-    def _is_over(self, queue: CapacityAccount, request: Request) -> bool:
-        return not queue.deserves_of(request) or queue.exceeds(self._left_of(queue), request)
+    def _spares_relative(self, account: CapacityAccount) -> bool:
+        """An immediate victim is spared by a relative that deserves nothing either."""
+        if self._request is None or not self._asker.is_shared_with(account, self._levels):
+            return False
+        return not self._asker.deserves_of(self._request)
 
     def _ancestors_to_check(self, account: CapacityAccount) -> list[CapacityAccount]:
         """The victim's ancestors within the levels, without the root and those that the asker has at the same level."""
@@ -60,26 +111,6 @@ class Reclaim:
             for level, ancestor in enumerate(account.above[: self._levels])
             if ancestor.above and not (level < len(ours) and ours[level] is ancestor)
         ]
-
-    def _left_of(self, queue: CapacityAccount) -> Sequence[int]:
-        return self._left.get(id(queue), queue.allocated)
-
-    def _take_off(self, queue: CapacityAccount, request: Request) -> None:
-        left = self._left_of(queue)
-        self._left[id(queue)] = [had - amount for had, amount in zip(left, request, strict=True)]
-
-
-def gang_victims(candidates: Iterable[Candidate]) -> list[bool]:
-    """The rule for whole gangs as askers: guarantee and deserved of the victims' own queues, in the given order."""
-    left: dict[int, Sequence[int]] = {}
-    allowed = []
-    for account, request in candidates:
-        had = left.get(id(account), account.allocated)
-        yields = not account.deserves_of(request) or account.exceeds(had, request)
-        allowed.append(yields and account.keeps_guarantee(had, request))
-        if allowed[-1]:
-            left[id(account)] = [amount - less for amount, less in zip(had, request, strict=True)]
-    return allowed
 
 
 def _have_in_common(request: Request, other: Request) -> bool:

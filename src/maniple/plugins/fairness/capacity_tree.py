@@ -1,10 +1,12 @@
-"""The accounts of the capacity plugin: what each queue deserves and may have, for queues side by side and for queues in a tree.
+"""The accounts of capacity: what queues deserve and may have, side by side or in a tree.
 
 Called by capacity when a session opens.
-Side by side: ceiling as in `ceilings.py`; deserved = max(min(stated, ceiling), guarantee). Only queues with a job take part.
-In a tree, from the root down: deserved = max(stated, guarantee); a capability that is not stated is the parent's;
-ceiling = min(max(parent's ceiling - guarantees of all its children, 0) + own guarantee, capability). The root has no ceiling unless it
-states a capability, and deserves and guarantees what its children do together. Amounts of a queue count for all its ancestors.
+Side by side: ceiling as in `ceilings.py`; deserved = max(min(stated, ceiling), guarantee). Only queues
+with a job take part.
+In a tree, from the root down: deserved = max(stated, guarantee); a capability that is not stated is the
+parent's; ceiling = min(max(parent's ceiling - guarantees of all its children, 0) + own guarantee,
+capability). The root has no ceiling unless it states a capability, and deserves and guarantees what its
+children do together. Amounts of a queue count for all its ancestors.
 """
 
 import math

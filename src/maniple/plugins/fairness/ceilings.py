@@ -1,7 +1,8 @@
-"""The most that each queue may have where queues form no tree: what nobody else is guaranteed, under its own capability.
+"""The most that queues may have that form no tree: what nobody else is guaranteed, under their capability.
 
-Called by proportion and capacity when a session opens. ceiling = min(max(total - all guarantees, 0) + own guarantee, capability), per
-resource. A resource that a capability does not name is not limited by it, and neither are cpu and memory when they are not positive.
+Called by proportion and capacity when a session opens. ceiling = min(max(total - all guarantees, 0) +
+own guarantee, capability), per resource. A resource that a capability does not name is not limited by
+it, and neither are cpu and memory when they are not positive.
 """
 
 import math

@@ -1,8 +1,9 @@
-"""The device quotas of all queues in one session: who holds which claims, and what is kept for jobs that were let in.
+"""The device quotas of all queues in one session: who holds which claims, and what is kept for jobs.
 
-Called by capacity, and only made when some queue has a device quota. A job's minimum of devices is what the first tasks of each
-role claim, as many as the role's minimum says; without minimums of roles, what its first tasks with claims do, up to the
-job's own minimum. A claim that several of them use, or that the queue holds already, is wanted once.
+Called by capacity, and only made when some queue has a device quota. A job's minimum of devices is what
+the first tasks of each role claim, as many as the role's minimum says; without minimums of roles, what
+its first tasks with claims do, up to the job's own minimum. A claim that several of them use, or that
+the queue holds already, is wanted once.
 """
 
 from collections.abc import Iterator, Mapping

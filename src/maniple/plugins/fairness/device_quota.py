@@ -1,9 +1,10 @@
-"""Quotas on devices: how many of a device class, and how much of their capacity, the tasks of a queue may claim together.
+"""Quotas on devices: how many of a class, and how much of their capacity, a queue may claim in all.
 
-Called by capacity. A capability names them: `deviceclass/<class>` counts devices, `<dimension>.deviceclass/<class>` adds up what requests
-want of each device's capacity. Pods ask for devices through resource claims. A claim is charged to a queue once, however many of the
-queue's pods use it, for as long as one of them holds it. A class that the capability does not mention is not limited; of
-one that it mentions, a dimension that it does not name is not to be had.
+Called by capacity. A capability names them: `deviceclass/<class>` counts devices,
+`<dimension>.deviceclass/<class>` adds up what requests want of each device's capacity. Pods ask for
+devices through resource claims. A claim is charged to a queue once, however many of the queue's pods
+use it, for as long as one of them holds it. A class that the capability does not mention is not
+limited; of one that it mentions, a dimension that it does not name is not to be had.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,8 +1,9 @@
 """Places that queues keep for tasks which went through their door by way of a scheduling gate.
 
-Called by capacity. A pod opts in by an annotation and starts behind the gate of the same name. When its queue has room, the gate may
-be removed, and from then on its amount is reserved in the queue, and in those above it, until it is allocated: also in later
-sessions, where such a pod is one with the annotation, without a gate, and waiting. It needs no second place for itself.
+Called by capacity. A pod opts in by an annotation and starts behind the gate of the same name. When its
+queue has room, the gate may be removed, and from then on its amount is reserved in the queue, and in
+those above it, until it is allocated: also in later sessions, where such a pod is one with the
+annotation, without a gate, and waiting. It needs no second place for itself.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,8 @@
 """Where queues hang: each one's ancestors up to the queue `root`, and which queues cannot be used and why.
 
-Called by capacity in hierarchical mode. A queue that names no parent hangs below the root. A queue whose parent does not exist, one that is
-its own ancestor, and everything below either, hang nowhere. Only queues without queues below them may hold jobs.
+Called by capacity in hierarchical mode. A queue that names no parent hangs below the root. A queue
+whose parent does not exist, one that is its own ancestor, and everything below either, hang nowhere.
+Only queues without queues below them may hold jobs.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,7 @@
 """What a queue's object says about amounts: deserved, guarantee and capability, in the session's dimensions.
 
-Read by the plugins that divide the cluster among queues. A list is read once and kept until the queue changes, since most queues
-are the same from session to session.
+Read by the plugins that divide the cluster among queues. A list is read once and kept until the queue
+changes, since most queues are the same from session to session.
 """
 
 import math
