@@ -102,6 +102,7 @@ def group(
     phase: str = "Inqueue",
     namespace: str = "default",
     created: str = "",
+    annotations: Mapping[str, str] | None = None,
     **spec: Any,
 ) -> Object:
     """A Volcano PodGroup; further arguments are fields of its spec."""
@@ -114,13 +115,27 @@ def group(
         spec=body,
         status={"phase": phase},
         created=created,
+        annotations=annotations,
     )
 
 
-def queue(name: str, *, weight: int = 1, state: str = "Open", created: str = "", **spec: Any) -> Object:
-    body = {"weight": weight, **spec}
+def queue(
+    name: str,
+    *,
+    weight: int = 1,
+    state: str = "Open",
+    created: str = "",
+    annotations: Mapping[str, str] | None = None,
+    **spec: Any,
+) -> Object:
     return make(
-        "scheduling.volcano.sh/v1beta1", "Queue", name, spec=body, status={"state": state}, created=created
+        "scheduling.volcano.sh/v1beta1",
+        "Queue",
+        name,
+        spec={"weight": weight, **spec},
+        status={"state": state},
+        created=created,
+        annotations=annotations,
     )
 
 

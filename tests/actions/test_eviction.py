@@ -250,7 +250,9 @@ def crowded(draw: st.DrawFn) -> list[Object]:
     objects += [queue("q1"), queue("q2"), priority_class("low", 10), priority_class("high", 100)]
     free = [f"n{i}" for i in range(size) for _ in range(4)]
     number = 0
-    while free and draw(st.integers(0, 9)):
+    for _ in range(draw(st.integers(0, 16))):
+        if not free:
+            break
         count = min(draw(st.integers(1, 4)), len(free))
         job, minimum = f"r{number}", draw(st.integers(0, count))
         name = draw(st.sampled_from(["q1", "q2"]))

@@ -33,6 +33,7 @@ _SHARING: list[dict[str, Any]] = [
         },
     ),
     sample_of("v1", "Namespace"),
+    sample_of("v1", "ConfigMap", "team", data={"device-config.yaml": "nvidia: {}"}),
     sample_of(
         "scheduling.k8s.io/v1", "PriorityClass", value=1000, globalDefault=True, preemptionPolicy="Never"
     ),

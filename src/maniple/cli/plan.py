@@ -5,7 +5,7 @@ does not stop the rest from being planned, but it is not forgotten: the exit cod
 """
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,7 @@ import click
 import msgspec
 
 import maniple
-from maniple.cli import DEFAULT_PROFILE
+from maniple.cli import DEFAULT_PROFILE, with_extensions, with_transport
 from maniple.cli.read import STANDARD_INPUT, Reading, read_paths
 from maniple.framework.configuration import ConfigurationError
 
@@ -81,6 +81,12 @@ def _options(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]
     help="A setting that the scheduler takes as a flag; repeatable.",
 )
 @click.option(
+    "--plugins-dir",
+    metavar="FOLDER",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Load plugins and actions of your own from the .py files of this folder.",
+)
+@click.option(
     "-o",
     "--output",
     type=click.Choice(["table", "json", "yaml"]),
@@ -97,6 +103,7 @@ def command(
     actions: str | None,
     now: datetime | None,
     options: dict[str, Any] | None,
+    plugins_dir: Path | None,
     output: str,
     everything: bool,
     fail_on_waiting: bool,
@@ -123,7 +130,7 @@ def command(
         profile=profile,
         actions=None if actions is None else [name.strip() for name in actions.split(",") if name.strip()],
         now=now or datetime.now(UTC),
-        options=options,
+        options=with_extensions(options, plugins_dir),
     )
     _complain("problem", plan.problems)
     _complain("warning", plan.warnings)
@@ -140,12 +147,14 @@ def _read(paths: tuple[str, ...]) -> Reading:
     return read_paths(paths or (STANDARD_INPUT,), sys.stdin.buffer)
 
 
-def _plan(objects: list[dict[str, Any]], *, conf: str | None, **settings: Any) -> "Plan":
+def _plan(
+    objects: list[dict[str, Any]], *, conf: str | None, options: Mapping[str, Any] | None, **settings: Any
+) -> "Plan":
     text = None
     try:
         if conf is not None:
             text = Path(conf).read_text(encoding="utf-8")
-        return maniple.plan(objects, conf=text, **settings)
+        return maniple.plan(objects, conf=text, options=with_transport(options, text), **settings)
     except ConfigurationError as error:
         raise InputError(_configuration_message(conf, error)) from None
     except (OSError, UnicodeDecodeError) as error:

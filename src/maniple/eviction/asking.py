@@ -48,7 +48,8 @@ class Asking:
     def tasks(self, job: int) -> TaskRows:
         """Those that still wait."""
         rows = self._rows[job]
-        return rows[self._session.tasks.status[rows] == Status.PENDING]
+        waiting: TaskRows = rows[self._session.tasks.status[rows] == Status.PENDING]
+        return waiting
 
 
 def next_tasks(session: Session, job: int, rows: TaskRows) -> TaskRows:

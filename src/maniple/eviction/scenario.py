@@ -120,9 +120,12 @@ class Scenario:
             asked = np.concatenate([unit.rows for unit in (*before, *units)])
             allowed = set(self._terms.approve(self._asker, asked).tolist())
             for unit in units:
-                # A job whose surplus is protected is not lost either.
-                free = allowed.issuperset(unit.rows.tolist()) and unit.job not in {u.job for u in refused}
-                (approved if free else refused).append(unit)
+                free, protected = _split(unit, allowed)
+                # A job of which anything is protected is not lost either.
+                if unit.whole and (protected or unit.job in {other.job for other in refused}):
+                    free, protected = None, unit
+                approved += [free] if free else []
+                refused += [protected] if protected else []
         pool.put_back(refused)
         return approved
 
@@ -224,3 +227,10 @@ class Scenario:
             if self._room(demand) - given < len(demand.rows):
                 return True
         return False
+
+
+def _split(unit: Unit, allowed: set[int]) -> tuple[Unit | None, Unit | None]:
+    """The tasks of a unit that nobody protects, and the others."""
+    free = np.array([row in allowed for row in unit.rows.tolist()], dtype=np.bool_)
+    parts = (Unit(unit.job, unit.rows[some], unit.whole) if some.any() else None for some in (free, ~free))
+    return next(parts), next(parts)

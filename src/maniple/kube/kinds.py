@@ -79,6 +79,7 @@ _TABLE = (
     Kind(core.Pod, "pods", ("v1",)),
     Kind(core.Node, "nodes", ("v1",)),
     Kind(core.Namespace, "namespaces", ("v1",)),
+    Kind(core.ConfigMap, "configmaps", ("v1",)),
     Kind(core.PriorityClass, "priorityclasses", ("v1",)),
     Kind(core.PersistentVolumeClaim, "persistentvolumeclaims", ("v1",)),
     Kind(core.PersistentVolume, "persistentvolumes", ("v1",)),

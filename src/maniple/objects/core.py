@@ -85,6 +85,7 @@ __all__ = [
     "ClaimReference",
     "ClaimTemplateMeta",
     "Condition",
+    "ConfigMap",
     "Container",
     "ContainerClaim",
     "ContainerImage",
@@ -174,6 +175,14 @@ class Node(Object, frozen=True, kw_only=True):
 class Namespace(Object, frozen=True, kw_only=True):
     kind: ClassVar[str] = "Namespace"
     namespaced: ClassVar[bool] = False
+
+
+class ConfigMap(Object, frozen=True, kw_only=True):
+    """Text by name: how device plugins describe the cards of a cluster."""
+
+    kind: ClassVar[str] = "ConfigMap"
+
+    data: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 class PriorityClass(Object, frozen=True, kw_only=True):

@@ -4,7 +4,7 @@ One set of structs reads resource.k8s.io v1, v1beta2 and v1beta1. In v1beta1 the
 one level higher or lower; `DeviceRequest.exact` and `Device.body` hide the difference.
 """
 
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import msgspec
 
@@ -59,9 +59,18 @@ class DeviceConstraint(Record, frozen=True, kw_only=True):
     distinct_attribute: str | None = None
 
 
+class DeviceConfiguration(Record, frozen=True, kw_only=True):
+    """Words for a driver, which only it understands. `source` is set where an allocation repeats those of a class or a claim."""
+
+    source: str = ""
+    requests: tuple[str, ...] = ()
+    opaque: dict[str, Any] | None = None
+
+
 class DeviceClaim(Record, frozen=True, kw_only=True):
     requests: tuple[DeviceRequest, ...] = ()
     constraints: tuple[DeviceConstraint, ...] = ()
+    config: tuple[DeviceConfiguration, ...] = ()
 
 
 class ResourceClaimSpec(Record, frozen=True, kw_only=True):
@@ -78,10 +87,12 @@ class DeviceResult(Record, frozen=True, kw_only=True):
     admin_access: bool | None = None
     share_id: str | None = msgspec.field(name="shareID", default=None)
     consumed_capacity: ResourceList = msgspec.field(default_factory=dict)
+    tolerations: tuple[Toleration, ...] = ()
 
 
 class DeviceResults(Record, frozen=True, kw_only=True):
     results: tuple[DeviceResult, ...] = ()
+    config: tuple[DeviceConfiguration, ...] = ()
 
 
 class AllocationResult(Record, frozen=True, kw_only=True):
@@ -198,6 +209,7 @@ class ResourceSlice(Object, frozen=True, kw_only=True):
 class DeviceClassSpec(Record, frozen=True, kw_only=True):
     selectors: tuple[DeviceSelector, ...] = ()
     extended_resource_name: str | None = None
+    config: tuple[DeviceConfiguration, ...] = ()
 
 
 class DeviceClass(Object, frozen=True, kw_only=True):

@@ -22,6 +22,7 @@ KINDS: tuple[type[Object], ...] = (
     core.Pod,
     core.Node,
     core.Namespace,
+    core.ConfigMap,
     core.PriorityClass,
     core.PersistentVolumeClaim,
     core.PersistentVolume,

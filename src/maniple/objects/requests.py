@@ -3,7 +3,7 @@
 Called once per class of pods when the columns are built. Quantities are valid here: `load` has seen to it.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 
 from maniple.objects.meta import ResourceList
@@ -23,13 +23,28 @@ def pod_requests(pod: Pod) -> dict[str, Fraction | int]:
     return _total(pod, _NOTHING)
 
 
+def pod_limits(pod: Pod) -> dict[str, Fraction | int]:
+    """Limits by resource, summed up as requests are. A container that states none adds nothing."""
+    total: Amounts = {}
+    for container in pod.spec.containers:
+        _add(total, _parsed(container.resources.limits))
+    if pod.spec.init_containers:
+        _include_init_containers(total, pod, lambda container: _parsed(container.resources.limits))
+    stated = pod.spec.resources.limits if pod.spec.resources is not None else {}
+    total.update(_pod_level(stated))
+    for name, amount in _parsed(pod.spec.overhead).items():
+        if name in total:
+            total[name] += amount
+    return total
+
+
 def nonzero_requests(pod: Pod) -> tuple[int, int]:
     """Milli-cpu and bytes for scoring: a container that states none counts with 100m and 200Mi.
 
     Where the pod itself states its resources, only those that nobody stated are assumed.
     """
     assumed: Mapping[str, Exact] = {"cpu": DEFAULT_CPU, "memory": DEFAULT_MEMORY}
-    if _pod_level(pod):
+    if _pod_requests(pod):
         stated = _total(pod, _NOTHING)
         assumed = {name: amount for name, amount in assumed.items() if name not in stated}
     amounts = _total(pod, assumed)
@@ -43,20 +58,19 @@ def _total(pod: Pod, assumed: Mapping[str, Exact]) -> Amounts:
     for container in pod.spec.containers:
         _add(total, _container_requests(container, statuses, infeasible, assumed))
     if pod.spec.init_containers:
-        _include_init_containers(total, pod, statuses, infeasible, assumed)
-    total.update(_pod_level(pod))
+
+        def amounts_of(container: Container) -> Amounts:
+            known = statuses if container.restart_policy == "Always" else {}
+            return _container_requests(container, known, infeasible, assumed)
+
+        _include_init_containers(total, pod, amounts_of)
+    total.update(_pod_requests(pod))
     if pod.spec.overhead:
         _add(total, _parsed(pod.spec.overhead))
     return total
 
 
-def _include_init_containers(
-    total: Amounts,
-    pod: Pod,
-    statuses: Mapping[str, ContainerStatus],
-    infeasible: bool,
-    assumed: Mapping[str, Exact],
-) -> None:
+def _include_init_containers(total: Amounts, pod: Pod, amounts_of: Callable[[Container], Amounts]) -> None:
     """Raise the total to what start-up needs.
 
     Init containers run one after another, each beside the sidecars started before it; sidecars stay for good.
@@ -64,10 +78,8 @@ def _include_init_containers(
     sidecars: Amounts = {}
     startup: Amounts = {}
     for container in pod.spec.init_containers:
-        is_sidecar = container.restart_policy == "Always"
-        known = statuses if is_sidecar else {}
-        amounts = _container_requests(container, known, infeasible, assumed)
-        if is_sidecar:
+        amounts = amounts_of(container)
+        if container.restart_policy == "Always":
             _add(total, amounts)
             _add(sidecars, amounts)
             _raise(startup, sidecars)
@@ -113,13 +125,15 @@ def _resize_infeasible(pod: Pod) -> bool:
     )
 
 
-def _pod_level(pod: Pod) -> Amounts:
-    """Requests stated for the pod as a whole; only cpu, memory and huge pages can be."""
-    if pod.spec.resources is None:
-        return {}
+def _pod_requests(pod: Pod) -> Amounts:
+    return _pod_level(pod.spec.resources.requests) if pod.spec.resources is not None else {}
+
+
+def _pod_level(stated: ResourceList) -> Amounts:
+    """What is stated for the pod as a whole; only cpu, memory and huge pages can be."""
     return {
         name: parse(amount)
-        for name, amount in pod.spec.resources.requests.items()
+        for name, amount in stated.items()
         if name in ("cpu", "memory") or name.startswith("hugepages-")
     }
 

@@ -36,7 +36,7 @@ def fill(
     `scores` is of the next task on each node, NOWHERE for nodes that are no candidates; `slots` is how many fit there; `shift` is
     what the scores hold on top of the column's own worth.
     """
-    rows = best(scores, count) if count > 1 else scores.argmax(keepdims=True)
+    rows = best(scores, count) if count > 1 else np.array([scores.argmax()])
     if not len(rows) or scores[rows[0]] == NOWHERE:
         return np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.bool_)
     room = slots[rows]

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from maniple.framework.document import ConfigurationError, suggestion
+from maniple.framework.registry import Extensions
 
 _SHARD_MODES = ("none", "hard", "soft")
 
@@ -86,12 +87,17 @@ def _is_callable(value: Any) -> str:
     return "" if callable(value) else "must be a function of url, body and timeout that gives status and body"
 
 
+def _is_extensions(value: Any) -> str:
+    return "" if isinstance(value, Extensions) else "must be what maniple.extensions.load gives"
+
+
 _MEASURED: dict[str, Callable[[Any], str]] = {"at": _is_time, "cpu": _is_percentage, "memory": _is_percentage}
 
 _CHECKS: dict[str, Callable[[Any], str]] = {
     "debug": _is_bool,
     "defaultQueue": _is_string,
     "extenderTransport": _is_callable,
+    "extensions": _is_extensions,
     "ignoredProvisioners": _is_strings,
     "nodeUsage": _is_node_usage,
     "schedulerName": _is_strings,

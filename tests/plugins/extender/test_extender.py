@@ -188,7 +188,7 @@ def test_victims_are_those_it_names_among_the_candidates(verb: str) -> None:
 
 def test_pods_without_a_unique_id_are_known_by_their_names() -> None:
     service = Service(preemptable={"status": 1, "victims": [{"Namespace": "default", "Name": "a"}]})
-    session, plugin = opened(service, arguments("preemptable"), member(), pod("a", on="n0", group="g"))
+    session, _ = opened(service, arguments("preemptable"), member(), pod("a", on="n0", group="g"))
     assert names(session, session.hooks.preemptable(task(session, "p"), tasks(session, "a"))) == ["a"]
 
 

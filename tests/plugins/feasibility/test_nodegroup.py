@@ -60,7 +60,7 @@ def opened(
 
 
 def refused(spec: dict[str, Any] | None, **arguments: Any) -> dict[str, str]:
-    stated = {} if spec is None else {"affinity": spec}
+    stated: dict[str, Any] = {} if spec is None else {"affinity": spec}
     session, plugin = opened(queue("q", **stated), arguments=arguments)
     return verdicts(session, plugin, "p-q")
 

@@ -70,7 +70,7 @@ def test_a_node_above_a_threshold_is_refused_while_the_measurement_is_fresh(
 
 
 def test_a_node_that_was_not_measured_is_neither_refused_nor_scored() -> None:
-    session, plugin = opened({"elsewhere": measured(99, 99)}, waiting())
+    _, plugin = opened({"elsewhere": measured(99, 99)}, waiting())
     assert (plugin.filters(), plugin.scorers()) == ([], [])
 
 
@@ -139,7 +139,7 @@ def test_a_placed_pod_counts_with_an_estimate_until_it_is_seen(
 
 def test_risk_begins_when_the_load_reaches_the_threshold() -> None:
     """55 % are measured; the first pod of 1 cpu adds 7 %, so that the second one counts with 1.2 times as much."""
-    arguments = {"memory.weight": 0, "usage.weight": 1}
+    arguments: dict[str, Any] = {"memory.weight": 0, "usage.weight": 1}
     session, plugin = opened(
         {"n1": measured(55)}, waiting(name="a"), waiting(name="b"), waiting(), **arguments
     )

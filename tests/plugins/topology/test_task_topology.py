@@ -32,10 +32,10 @@ def notes(affinity: str = "", anti: str = "", order: str = "") -> dict[str, str]
 
 
 def opened(
-    rules: dict[str, str], *pods: Object, strict: bool = False, **arguments: Any
+    rules: dict[str, str], *pods: Object, strict: bool = False, arguments: dict[str, Any] | None = None
 ) -> tuple[Session, TaskTopology]:
     session = session_on([*NODES, queue("default"), group("g", 1, annotations=rules), *pods], strict=strict)
-    plugin = TaskTopology(session, arguments)
+    plugin = TaskTopology(session, arguments or {})
     use(session, plugin)
     return session, plugin
 
@@ -241,14 +241,14 @@ def test_pods_that_are_done_hold_no_bucket_but_do_in_volcano() -> None:
 @pytest.mark.parametrize(("weight", "factor"), [(1, 1), (10, 10), (-1, -1)])
 def test_the_weight(weight: int, factor: int) -> None:
     session, plugin = opened(
-        notes("ps,worker"), member("ps0"), member("worker0"), **{"task-topology.weight": weight}
+        notes("ps,worker"), member("ps0"), member("worker0"), arguments={"task-topology.weight": weight}
     )
     assert scores(session, plugin, "ps0")["n0"] == 100 * factor
 
 
 def test_a_weight_of_zero_is_no_score_but_still_an_order() -> None:
     rules = notes("a,b", "", "b,a")
-    session, plugin = opened(rules, member("a0"), member("b0"), **{"task-topology.weight": 0})
+    session, plugin = opened(rules, member("a0"), member("b0"), arguments={"task-topology.weight": 0})
     assert plugin.scorers() == []
     assert names(session, session.in_task_order(tasks(session, "a0", "b0"))) == ["b0", "a0"]
 
@@ -331,5 +331,5 @@ def test_a_job_without_waiting_tasks_is_not_looked_at() -> None:
 
 
 def test_a_misspelt_argument_is_reported_with_the_right_one() -> None:
-    session, _ = opened({}, **{"task-topology.wight": 1})
+    session, _ = opened({}, arguments={"task-topology.wight": 1})
     assert "task-topology.weight" in session.warnings[0]

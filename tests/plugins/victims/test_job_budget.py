@@ -2,8 +2,9 @@
 
 import pytest
 
+from maniple.framework.transaction import Transaction
 from maniple.plugins.victims.job_budget import LEAST_AVAILABLE, MOST_UNAVAILABLE, may_lose
-from tests.plugins.opening import job, session_on
+from tests.plugins.opening import job, session_on, tasks
 from tests.support import group, node, pod, queue
 
 
@@ -55,3 +56,18 @@ def test_a_budget_that_cannot_be_read_protects_and_counts_as_zero_in_volcano(tex
     assert lost({LEAST_AVAILABLE: text}) == 0
     assert lost({LEAST_AVAILABLE: text}, strict=True) == 4
     assert lost({MOST_UNAVAILABLE: text}, strict=True) == 0
+
+
+@pytest.mark.parametrize(("strict", "expected"), [(False, [1, 0, 1]), (True, [1, 1, 1])])
+def test_a_job_without_a_budget_loses_one_in_a_session_or_one_a_question(
+    strict: bool, expected: list[int]
+) -> None:
+    pods = [pod(name, {"cpu": "1"}, on="n1", group="g") for name in "ab"]
+    leaving = pod("c", on="n1", group="g", deleted="2026-01-01T00:00:00Z")
+    session = session_on([node("n1"), queue("default"), group("g", 1), *pods, leaving], strict=strict)
+    row, transaction = job(session, "g"), Transaction(session)
+    found = [may_lose(session, row)]
+    transaction.evict(tasks(session, "a"), "test")
+    found.append(may_lose(session, row))
+    transaction.discard()
+    assert [*found, may_lose(session, row)] == expected

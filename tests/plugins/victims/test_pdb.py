@@ -89,6 +89,12 @@ def test_what_the_session_evicted_is_off_the_budget_until_it_is_taken_back() -> 
     assert names(session, plugin.preemptable(0, tasks(session, "b"))) == ["b"]
 
 
+def test_what_was_evicted_is_counted_once_when_it_is_asked_about_again() -> None:
+    session, plugin = opened(budget("b", 2), *web("a", "b", "c"))
+    Transaction(session).evict(tasks(session, "a"), "test")
+    assert names(session, plugin.preemptable(0, tasks(session, "a", "b", "c"))) == ["a", "b"]
+
+
 def test_volcano_starts_anew_with_every_question() -> None:
     session, plugin = opened(budget("b", 1), *web("a", "b"), strict=True)
     Transaction(session).evict(tasks(session, "a"), "test")

@@ -51,8 +51,8 @@ class Shapes:
 
     # -- amounts --------------------------------------------------------------------------------------------------
 
-    def resource(self, vector: Amounts, *, places: bool = False) -> Shape:
-        """`places`: the amount is of a node, whose places for pods Volcano states twice."""
+    def resource(self, vector: Amounts, *, places: int = 0) -> Shape:
+        """`places`: how many pods a node can hold in all, which Volcano states beside what it has."""
         amounts: list[int] = vector.tolist()
         resources = self._session.resources
         scalars = {
@@ -64,7 +64,7 @@ class Shapes:
             "MilliCPU": amounts[CPU],
             "Memory": amounts[MEMORY],
             "ScalarResources": scalars or None,
-            "MaxTaskNum": amounts[PODS] if places else 0,
+            "MaxTaskNum": places,
         }
 
     # -- tasks ----------------------------------------------------------------------------------------------------
@@ -121,6 +121,7 @@ class Shapes:
         item = nodes.facts.objects[row]
         labels, annotations = item.metadata.labels, item.metadata.annotations
         offered = nodes.allocatable[:, row]
+        places = int(offered[PODS])
         lent = offered - self._stated(item.status.allocatable)
         there = (tasks.node == row) & (ON_NODE[tasks.status] | (tasks.status == Status.PIPELINED))
         return {
@@ -129,10 +130,10 @@ class Shapes:
             "State": {"Phase": _READY_PHASE, "Reason": ""},
             "Releasing": self.resource(nodes.releasing[:, row]),
             "Pipelined": self.resource(nodes.pipelined[:, row]),
-            "Idle": self.resource(offered - nodes.used[:, row], places=True),
+            "Idle": self.resource(offered - nodes.used[:, row], places=places),
             "Used": self.resource(nodes.used[:, row]),
-            "Allocatable": self.resource(offered, places=True),
-            "Capacity": self.resource(self._stated(item.status.capacity) + lent, places=True),
+            "Allocatable": self.resource(offered, places=places),
+            "Capacity": self.resource(self._stated(item.status.capacity) + lent, places=places),
             "Tasks": {session.task_key(task): self.task(task) for task in np.flatnonzero(there).tolist()},
             "RevocableZone": labels.get(ZONE, ""),
             "OversubscriptionNode": bool(parse_bool(labels.get(_OVERSUBSCRIPTION, ""))),

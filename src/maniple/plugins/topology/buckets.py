@@ -102,9 +102,8 @@ class JobBuckets:
                 self._count_role(row, node, 1)
 
     def _gather_waiting(self) -> None:
-        status = self._session.tasks.status
-        waiting = [row for row in self.role_of if status[row] == Status.PENDING]
-        for row in sorted(waiting, key=self._turn):
+        rows = self.rows[self._session.tasks.status[self.rows] == Status.PENDING].tolist()
+        for row in sorted((row for row in rows if row in self.role_of), key=self._turn):
             bucket = self._drawn_to(self.role_of[row]) or self._open()
             bucket.waiting.add(row)
             bucket.weight += self.weights[row]

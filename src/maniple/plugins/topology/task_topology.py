@@ -131,13 +131,12 @@ class TaskTopology:
         return self.name in class_.marks
 
     def _score(self, class_: TaskClass, cells: Cells) -> Scores:
-        nodes, rows = self._session.nodes, cells.node_rows()
-        place = self._places[class_.marks[self.name]]
-        free = nodes.allocatable[:, rows] - nodes.used[:, rows] + nodes.releasing[:, rows]
+        nodes, place = self._session.nodes, self._places[class_.marks[self.name]]
+        free = nodes.allocatable - nodes.used + nodes.releasing  # of all nodes: cheaper than picking some
         fits = (free >= class_.request[:, None]).all(axis=0)
-        points = (self._company(place)[rows] + self._fitting(place, class_, free)) / place.job.largest
-        scores: Scores = np.where(fits, _HIGHEST * points, 0.0)
-        return scores
+        together = self._company(place) + self._fitting(place, class_, free)
+        scores: Scores = np.where(fits, together * (_HIGHEST / place.job.largest), 0.0)
+        return scores[cells.rows]
 
     def _company(self, place: _Place) -> Amounts:
         """By node: tasks of the bucket that are there, less those of the job that disturb."""

@@ -5,7 +5,8 @@ percentage of the job's tasks, rounded up.
 may lose = running - least available, or most unavailable - (unfinished - running); 1 for a job that states neither
 
 With `compat: strict` as in Volcano: a job that runs fewer tasks than its least may lose one more, and a number that
-cannot be read counts as 0; here such jobs lose nothing.
+cannot be read counts as 0; here such jobs lose nothing. And a job without a budget may lose 1 each time that somebody asks, here 1 in
+a session.
 """
 
 import re
@@ -27,7 +28,7 @@ def may_lose(session: Session, job: int) -> int:
     key = LEAST_AVAILABLE if LEAST_AVAILABLE in annotations else MOST_UNAVAILABLE
     text = annotations.get(key, "")
     if not text:
-        return WITHOUT_BUDGET
+        return WITHOUT_BUDGET if session.strict else max(0, WITHOUT_BUDGET - _lost(session, job))
     amount = _read(text, total)
     if amount is None:
         session.report(
@@ -42,6 +43,13 @@ def may_lose(session: Session, job: int) -> int:
     if running < amount:
         return WITHOUT_BUDGET if session.strict else 0
     return running - amount
+
+
+def _lost(session: Session, job: int) -> int:
+    """Tasks that this session has evicted."""
+    rows = session.tasks_of(job)
+    leaving = session.tasks.status[rows] == Status.RELEASING
+    return int((leaving & (session.cluster.tasks.status[rows] != Status.RELEASING)).sum())
 
 
 def _read(text: str, total: int) -> int | None:

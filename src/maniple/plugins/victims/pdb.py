@@ -43,6 +43,7 @@ class Budgets:
         self._session = session
         self._pods = session.cluster.tasks.pods
         self._left: list[int] = []
+        self._gone: set[int] = set()  # evicted by this session
         self._by_namespace: dict[str, list[_Budget]] = {}
         self._of_task: dict[int, tuple[int, ...]] = {}
         for budget in session.cluster.all(PodDisruptionBudget).values():
@@ -65,6 +66,8 @@ class Budgets:
         left = self._left.copy()
         allowed = np.ones(len(candidates), dtype=np.bool_)
         for place, row in enumerate(candidates.tolist()):
+            if row in self._gone:
+                continue  # it is off the budgets already
             if self._session.strict and not self._pods[row].metadata.labels:
                 allowed[place] = False
             for number in self._budgets_of(row):
@@ -76,19 +79,19 @@ class Budgets:
     # -- what this session evicts ---------------------------------------------------------------------------------
 
     def _evicted(self, event: Event) -> None:
-        self._take(event, 1)
-
-    def _kept_after_all(self, event: Event) -> None:
-        self._take(event, -1)
-
-    def _take(self, event: Event, count: int) -> None:
-        if not self._left:
-            return
         held_before = self._session.cluster.tasks.node
         for row in event.rows.tolist():
             if held_before[row] >= 0:  # a pod that was given a node in this session is in no budget yet
+                self._gone.add(row)
                 for number in self._budgets_of(row):
-                    self._left[number] -= count
+                    self._left[number] -= 1
+
+    def _kept_after_all(self, event: Event) -> None:
+        for row in event.rows.tolist():
+            if row in self._gone:
+                self._gone.discard(row)
+                for number in self._budgets_of(row):
+                    self._left[number] += 1
 
     # -- who is in which budget -----------------------------------------------------------------------------------
 

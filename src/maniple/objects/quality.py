@@ -1,0 +1,46 @@
+"""A pod's quality of service, as Kubernetes works it out of requests and limits.
+
+Called by plugins whose rule depends on it. Only cpu and memory count. Guaranteed: every container states limits for both, and
+requests nothing else than those; best effort: none states anything; burstable: the rest. Where the pod itself states its resources,
+those decide alone.
+"""
+
+from enum import IntEnum
+
+from maniple.objects.meta import ResourceList
+from maniple.objects.pod import Pod
+from maniple.objects.quantity import Exact, parse
+
+_COUNTED = ("cpu", "memory")
+
+
+class Quality(IntEnum):
+    """The lower suffers first."""
+
+    BEST_EFFORT = 0
+    BURSTABLE = 1
+    GUARANTEED = 2
+
+
+def quality_of(pod: Pod) -> Quality:
+    spec = pod.spec
+    if spec.resources is not None and (spec.resources.requests or spec.resources.limits):
+        parts = [spec.resources]
+    else:
+        parts = [container.resources for container in (*spec.containers, *spec.init_containers)]
+    stated = [(_counted(part.requests), _counted(part.limits)) for part in parts]
+    if not any(requests or limits for requests, limits in stated):
+        return Quality.BEST_EFFORT
+    if all(len(limits) == len(_COUNTED) and _only(requests, limits) for requests, limits in stated):
+        return Quality.GUARANTEED
+    return Quality.BURSTABLE
+
+
+def _counted(amounts: ResourceList) -> dict[str, Exact]:
+    exact = {name: parse(amounts[name]) for name in _COUNTED if name in amounts}
+    return {name: amount for name, amount in exact.items() if amount > 0}
+
+
+def _only(requests: dict[str, Exact], limits: dict[str, Exact]) -> bool:
+    """A request that is not stated defaults to the limit."""
+    return all(limits.get(name) == amount for name, amount in requests.items())
