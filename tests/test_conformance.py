@@ -1,10 +1,13 @@
 """Recorded cases of Volcano's behaviour, judged by the judge's own functions.
 
-The cases live beside the repository, in ../shared. They are skipped, with that reason, where it is missing.
+The cases live beside the repository, in ../shared. They are skipped, with that reason, where it is missing. Two of them name a plugin that
+exists only inside the recording system's own test; it is loaded from `conformance_plugins`, the way users load theirs.
 """
 
 import importlib.util
 import json
+from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -12,33 +15,26 @@ from typing import Any
 import pytest
 
 import maniple
+from maniple.extensions import load
+from maniple.framework.registry import Extensions
+from maniple.planner import Plan
 
 CONFORMANCE = Path(__file__).parent.parent.parent / "shared" / "conformance"
-SUPPORTED_ACTIONS = {"enqueue", "allocate", "backfill"}
-LATER_KINDS = {"HyperNode", "ResourceClaim", "ResourceClaimTemplate", "ResourceSlice", "DeviceClass"}
-LATER_PLUGINS = {"capacity", "deviceshare"}
-# Cases that name a plugin which exists only inside the recording system's own test.
-NOT_OURS = {
-    "test-rejecter": "needs the plugin 'test-rejecter', which votes against one job by name and is no part of Volcano"
-}
+PLUGINS = Path(__file__).parent / "conformance_plugins"
 
 
-def supported(case: dict[str, Any]) -> bool:
-    plugins = {plugin["name"] for tier in case["conf"]["tiers"] for plugin in tier["plugins"]}
-    kinds = {item["kind"] for item in case["objects"]}
-    return (
-        set(case["actions"]) <= SUPPORTED_ACTIONS and not kinds & LATER_KINDS and not plugins & LATER_PLUGINS
-    )
+def cases() -> list[Any]:
+    read = [json.loads(file.read_text()) for file in sorted((CONFORMANCE / "volcano").glob("*.json"))]
+    return [pytest.param(case, id=case["id"]) for case in read]
 
 
-def supported_cases() -> list[Any]:
-    cases = [json.loads(file.read_text()) for file in sorted((CONFORMANCE / "volcano").glob("*.json"))]
-    return [pytest.param(case, id=case["id"], marks=marks(case)) for case in cases if supported(case)]
+@cache
+def extensions() -> Extensions:
+    return load(PLUGINS, installed=False)
 
 
-def marks(case: dict[str, Any]) -> list[pytest.MarkDecorator]:
-    plugins = [plugin["name"] for tier in case["conf"]["tiers"] for plugin in tier["plugins"]]
-    return [pytest.mark.skip(NOT_OURS[name]) for name in plugins if name in NOT_OURS]
+def planned(objects: Any, *, options: Mapping[str, Any] | None, **settings: Any) -> Plan:
+    return maniple.plan(objects, options={**(options or {}), "extensions": extensions()}, **settings)
 
 
 @pytest.fixture(scope="session")
@@ -51,7 +47,7 @@ def judge() -> ModuleType:
     return module
 
 
-CASES = supported_cases() or [
+CASES = cases() or [
     pytest.param(
         {}, marks=pytest.mark.skip(f"no recorded cases: {CONFORMANCE} is missing; conformance is unchecked")
     )
@@ -60,4 +56,9 @@ CASES = supported_cases() or [
 
 @pytest.mark.parametrize("case", CASES)
 def test_case_agrees_with_the_recording(case: dict[str, Any], judge: ModuleType) -> None:
-    assert judge.run(case, maniple.plan) == []
+    assert judge.run(case, planned) == []
+
+
+def test_the_plugin_of_the_recordings_is_loaded_whole() -> None:
+    assert extensions().problems == ()
+    assert set(extensions().plugins) == {"test-rejecter"}

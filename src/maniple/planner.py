@@ -11,8 +11,10 @@ from typing import Any
 
 from maniple.cluster import check, snapshot
 from maniple.cluster.cluster import Cluster
+from maniple.framework.arguments import Arguments
 from maniple.framework.configuration import Configuration, ConfigurationError
 from maniple.framework.outcome import JobOutcome, NodeOutcome, Plan, QueueOutcome, TaskOutcome
+from maniple.framework.registry import Extensions
 from maniple.framework.session import Session
 from maniple.objects.load import Problem, load_all
 from maniple.placement.engine import Placement
@@ -20,6 +22,7 @@ from maniple.profiles.catalogue import PROFILES
 
 Conf = str | Mapping[str, Any] | None
 Clock = Callable[[], float]
+_UNREAD = Arguments({}, "")  # of an action that does not keep its arguments
 
 __all__ = ["JobOutcome", "NodeOutcome", "Plan", "Planner", "QueueOutcome", "TaskOutcome", "plan"]
 
@@ -53,7 +56,11 @@ class Planner:
             raise ConfigurationError("profile", None, "", f"{profile!r} is not known; there is: {known}")
         self.profile = PROFILES[profile]
         self.options = self.profile.checked_options(options)
-        self.configuration: Configuration = self.profile.load(_with_actions(conf, actions))
+        more: Extensions = self.options.get("extensions", Extensions())
+        self.registry, self._remarks = self.profile.registry.extended(more)
+        self.configuration: Configuration = self.profile.load(
+            _with_actions(conf, actions), self.registry.actions
+        )
         self.actions = self._actions(actions)
         self.problems: list[Problem] = []
         self.timings: dict[str, float] = {}
@@ -76,33 +83,36 @@ class Planner:
         session = Session(
             snapshot.take(cluster), self.configuration, actions=self.actions, now=now, options=self.options
         )
-        self.profile.registry.open_plugins(session, self.configuration)
+        self.registry.open_plugins(session, self.configuration)
         placement = Placement(session)
         watch.lap("open")
         for name in self.actions:
             arguments = self.configuration.action_arguments.get(name, {})
-            self.profile.registry.actions[name](arguments).run(session, placement)
+            action = self.registry.actions[name](arguments)
+            action.run(session, placement)
+            for warning in getattr(action, "arguments", _UNREAD).warnings:
+                session.report(warning)
             watch.lap(name)
         session.hooks.on_close()
         watch.lap("close")
         if self.options.get("debug"):
             _check(session)
         problems = [*self.problems, *session.domains.problems]
-        warnings = [*self.configuration.warnings, *session.warnings]
+        warnings = [*self._remarks, *self.configuration.warnings, *session.warnings]
         return Plan(session, problems, warnings, dict(self.timings))
 
     def _actions(self, actions: Sequence[str] | None) -> tuple[str, ...]:
         chosen = self.configuration.actions if actions is None else tuple(actions)
         for name in chosen:
-            if name not in self.profile.registry.actions:
-                known = ", ".join(self.profile.registry.actions)
+            if name not in self.registry.actions:
+                known = ", ".join(self.registry.actions)
                 raise ConfigurationError("actions", None, "", f"{name!r} is not known; there is: {known}")
         return chosen
 
 
 def _check(session: Session) -> None:
     """Debug mode: every sum worked out again from the tasks, and no node given more than it has."""
-    wrong = [*check.validate(session), *check.overfull(session)]
+    wrong = [*check.validate(session), *check.overfull(session), *session.sub_jobs.problems()]
     if wrong:
         raise AssertionError("the session is not true to its tasks: " + "; ".join(wrong))
 

@@ -249,8 +249,7 @@ def crowded(draw: st.DrawFn) -> list[Object]:
     objects: list[Object] = [node(f"n{i}", {"cpu": "4"}) for i in range(size)]
     objects += [queue("q1"), queue("q2"), priority_class("low", 10), priority_class("high", 100)]
     free = [f"n{i}" for i in range(size) for _ in range(4)]
-    number = 0
-    for _ in range(draw(st.integers(0, 16))):
+    for number in range(draw(st.integers(0, 16))):
         if not free:
             break
         count = min(draw(st.integers(1, 4)), len(free))
@@ -266,7 +265,6 @@ def crowded(draw: st.DrawFn) -> list[Object]:
             )
         )
         objects += [pod(f"{job}-{i}", ONE, group=job, uid=f"{job}-{i}", on=free.pop()) for i in range(count)]
-        number += 1
     for i in range(draw(st.integers(1, 3))):
         count = draw(st.integers(1, 5))
         asked = {"cpu": draw(st.sampled_from(["1", "2", "4"])), "memory": "1Gi"}

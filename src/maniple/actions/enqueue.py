@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from maniple.actions.turns import JobTurns
+from maniple.framework.arguments import Arguments
 from maniple.framework.session import Session
 from maniple.placement.engine import Placement
 
@@ -16,7 +17,8 @@ class Enqueue:
     name = "enqueue"
 
     def __init__(self, arguments: Mapping[str, Any]) -> None:
-        pass  # takes none
+        self.arguments = Arguments(arguments, "action enqueue")
+        self.arguments.unknown(())  # there are none
 
     def run(self, session: Session, placement: Placement) -> None:
         waiting = [job for job in session.jobs.rows.tolist() if session.is_waiting(job)]

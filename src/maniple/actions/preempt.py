@@ -37,7 +37,9 @@ class Preempt:
 
     def __init__(self, arguments: Mapping[str, Any]) -> None:
         given = self.arguments = Arguments(arguments, "action preempt")
-        given.bool("predicateErrorCacheEnable", True)  # verdicts are worked out once per class: nothing to remember
+        given.bool(
+            "predicateErrorCacheEnable", True
+        )  # verdicts are worked out once per class: nothing to remember
         given.int("topologyAwarePreemptWorkerNum", 16)  # one thread looks at all nodes at once
         self._least_cost = given.bool("enableTopologyAwarePreemption", False)
         self._limits = CandidateLimits(
@@ -71,7 +73,9 @@ def _has_topology(session: Session, job: int) -> bool:
 
 def _candidates(session: Session) -> TaskRows:
     tasks = session.tasks
-    rows = np.flatnonzero((tasks.status >= 0) & PREEMPTABLE[tasks.status] & tasks.preemptable & (tasks.node >= 0))
+    rows = np.flatnonzero(
+        (tasks.status >= 0) & PREEMPTABLE[tasks.status] & tasks.preemptable & (tasks.node >= 0)
+    )
     return rows[np.isin(tasks.job[rows], session.jobs.rows)]
 
 
@@ -117,7 +121,9 @@ class _TaskByTask:
                 break
             rows = _candidates(session)
             theirs = session.tasks.job[rows]
-            self._preempt(transaction, task, queue, rows[(session.jobs.queue[theirs] == queue) & (theirs != job)])
+            self._preempt(
+                transaction, task, queue, rows[(session.jobs.queue[theirs] == queue) & (theirs != job)]
+            )
         if session.hooks.job_pipelined(job):
             transaction.commit()
         else:
@@ -140,7 +146,11 @@ class _TaskByTask:
         class_ = session.classes[session.tasks.class_of[task]]
         if session.tasks.best_effort[task]:
             candidates = candidates[session.tasks.best_effort[candidates]]
-        if not len(candidates) or not self._eligible(task, class_) or session.hooks.pre_predicate(class_) is not None:
+        if (
+            not len(candidates)
+            or not self._eligible(task, class_)
+            or session.hooks.pre_predicate(class_) is not None
+        ):
             return False
 
         def fits(class_: TaskClass, node: int) -> bool:

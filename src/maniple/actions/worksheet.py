@@ -1,12 +1,14 @@
 """A job's tasks that wait for a node, in task order, handed out in runs of equal ones.
 
-A run is as long as the tasks are alike for placement and for the rules of allocation: same class, same role, no nominated node of
-their own. What is taken from the sheet is not offered again in this cycle, placed or not.
+A run is as long as the tasks are alike for placement and for the rules of allocation: same class, same role, all or none of them behind
+a gate, no nominated node of their own. What is taken from the sheet is not offered again in this cycle, placed or not. A job that is
+placed by sub-jobs has a sheet for each of them (`JobSheet`); what a dry run took is put back by `restore`.
 """
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
 from itertools import pairwise
 from typing import Any
 
@@ -17,6 +19,9 @@ from maniple.cluster.classes import TaskClass
 from maniple.cluster.statuses import Status
 from maniple.framework.points import TaskRows
 from maniple.framework.session import Session
+from maniple.framework.sub_jobs import JobShape, SubJob
+
+Key = tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +47,7 @@ class Worksheet:
         self._ends = ends
         self._run = 0
         self._place = 0
+        self._mixed: bool | None = None
 
     def __len__(self) -> int:
         return len(self._rows) - self._place
@@ -54,8 +60,21 @@ class Worksheet:
             self._session.classes[tasks.class_of[first]],
             int(tasks.role[first]),
             rows,
-            self._session.cluster.tasks.nominated.get(first, ""),
+            ""
+            if first in self._session.sub_jobs.unpinned
+            else self._session.cluster.tasks.nominated.get(first, ""),
         )
+
+    def left(self) -> TaskRows:
+        """All tasks that are left."""
+        return self._rows[self._place :]
+
+    def mark(self) -> tuple[int, int]:
+        return self._run, self._place
+
+    def restore(self, mark: tuple[int, int]) -> None:
+        """Back to how the sheet was when it was marked."""
+        self._run, self._place = mark
 
     def take(self, count: int) -> None:
         self._place += count
@@ -66,9 +85,80 @@ class Worksheet:
         """Whether some role has tasks of more than one class."""
         if len(self._ends) == 1:
             return False
-        tasks = self._session.tasks
-        pairs = {*zip(tasks.role[self._rows].tolist(), tasks.class_of[self._rows].tolist(), strict=True)}
-        return len({role for role, _ in pairs}) < len(pairs)
+        if self._mixed is None:
+            tasks = self._session.tasks
+            pairs = {*zip(tasks.role[self._rows].tolist(), tasks.class_of[self._rows].tolist(), strict=True)}
+            self._mixed = len({role for role, _ in pairs}) < len(pairs)
+        return self._mixed
+
+
+class JobSheet:
+    """A job's sub-jobs that have tasks left: those that the job needs first, then in the order of sub-jobs."""
+
+    def __init__(self, session: Session, shape: JobShape, sheet: Worksheet) -> None:
+        self.job = shape.job
+        self.shape = shape
+        self._session = session
+        self._sheets = _by_sub_job(session, shape, sheet)
+        self._required = _required(session, shape) if shape.split else frozenset()
+        self._turns = [(self._key(one), one.row) for one in shape.sub_jobs if one.row in self._sheets]
+        heapify(self._turns)
+
+    def __len__(self) -> int:
+        """Sub-jobs that still get a turn."""
+        return len(self._turns)
+
+    def __getitem__(self, one: SubJob) -> Worksheet:
+        return self._sheets[one.row]
+
+    def sub_jobs(self) -> list[SubJob]:
+        return [self._session.sub_jobs[row] for _, row in self._turns]
+
+    def pop(self) -> SubJob:
+        return self._session.sub_jobs[heappop(self._turns)[1]]
+
+    def push(self, one: SubJob) -> None:
+        heappush(self._turns, (self._key(one), one.row))
+
+    def _key(self, one: SubJob) -> Key:
+        return (one.row not in self._required, *self._session.sub_jobs.order(one))
+
+    def mark(self) -> Any:
+        return list(self._turns), {row: sheet.mark() for row, sheet in self._sheets.items()}
+
+    def restore(self, mark: Any) -> None:
+        turns, marks = mark
+        self._turns = list(turns)
+        for row, place in marks.items():
+            self._sheets[row].restore(place)
+
+
+def _by_sub_job(session: Session, shape: JobShape, sheet: Worksheet) -> dict[int, Worksheet]:
+    if not shape.split:
+        return {shape.sub_jobs[0].row: sheet}
+    rows = sheet.left()
+    numbers = session.sub_jobs.of_tasks(rows)
+    order = np.argsort(numbers, kind="stable")
+    parts = _parts(session, rows[order], numbers[order])
+    return {number: Worksheet(session, shape.job, own, ends) for number, own, ends in parts}
+
+
+def _required(session: Session, shape: JobShape) -> frozenset[int]:
+    """The first sub-jobs that bring every policy to the number that the job needs."""
+    sub_jobs = session.sub_jobs
+    have = dict.fromkeys(shape.least, 0)
+    lacking = []
+    for one in shape.sub_jobs:
+        if not sub_jobs.is_ready(one):
+            lacking.append(one)
+        elif one.group in have:
+            have[one.group] += 1
+    required = set()
+    for one in sorted(lacking, key=sub_jobs.order):
+        if have.get(one.group, 0) < shape.least.get(one.group, 0):
+            have[one.group] += 1
+            required.add(one.row)
+    return frozenset(required)
 
 
 def worksheets(session: Session) -> Iterator[Worksheet]:
@@ -76,16 +166,23 @@ def worksheets(session: Session) -> Iterator[Worksheet]:
     tasks = session.tasks
     wanted = (tasks.status == Status.PENDING) & ~tasks.best_effort & (~tasks.gated | tasks.admissible)
     rows = _ordered(session, np.flatnonzero(wanted))
-    # A task with a nominated node is a run of its own: nobody else shares the number given to it here.
-    alone = np.full(len(tasks), -1, dtype=np.int64)
-    nominated = [row for row in session.cluster.tasks.nominated if row < len(alone)]
-    alone[nominated] = nominated
-    ends = _changes(tasks.job[rows], tasks.class_of[rows], tasks.role[rows], alone[rows])
-    first = 0
-    for start, stop in pairwise([0, *_changes(tasks.job[rows])]):
+    for job, own, ends in _parts(session, rows, tasks.job[rows]):
+        yield Worksheet(session, job, own, ends)
+
+
+def _parts(
+    session: Session, rows: TaskRows, owners: NDArray[Any]
+) -> Iterator[tuple[int, TaskRows, list[int]]]:
+    """Tasks by owner, who stand together already, each with the places where runs end."""
+    tasks, nominated = session.tasks, session.cluster.tasks.nominated
+    columns = [owners, tasks.class_of[rows], tasks.role[rows], tasks.gated[rows]]
+    if nominated:
+        # A task with a nominated node is a run of its own: nobody else shares its number.
+        columns.append(np.where(np.isin(rows, list(nominated)), rows, -1))
+    ends, first = _changes(*columns), 0
+    for start, stop in pairwise([0, *_changes(owners)]):
         last = bisect_left(ends, stop) + 1
-        own = [end - start for end in ends[first:last]]
-        yield Worksheet(session, int(tasks.job[rows[start]]), rows[start:stop], own)
+        yield int(owners[start]), rows[start:stop], [end - start for end in ends[first:last]]
         first = last
 
 

@@ -1,6 +1,7 @@
 """The commands. The outermost room: it reads files and clocks, calls the planner, and prints."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 # What a command assumes when no --profile is given.
@@ -14,3 +15,12 @@ def with_transport(options: Mapping[str, Any] | None, conf: str | None) -> Mappi
     from maniple.kube.extender import HttpTransport
 
     return {"extenderTransport": HttpTransport(), **(options or {})}
+
+
+def with_extensions(options: Mapping[str, Any] | None, folder: Path | None) -> Mapping[str, Any] | None:
+    """The options, with the plugins and actions of installed packages and of the folder, if there are any."""
+    from maniple.extensions import load
+    from maniple.framework.registry import Extensions
+
+    found = load(folder)
+    return options if found == Extensions() else {**(options or {}), "extensions": found}

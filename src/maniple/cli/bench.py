@@ -74,6 +74,7 @@ def command(
       b     5,000 nodes, 5,000 gangs of 8
       c     5,000 nodes, one gang of 10,000
       full  1,000 full nodes, 1,000 gangs of 8 that have to wait
+      hypernodes  1,000 nodes in racks of 10, a job of 100 sub-groups of 10, each in one rack
 
     \b
     Examples:

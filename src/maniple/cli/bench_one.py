@@ -61,7 +61,7 @@ def _run(
     """One cycle from objects to plan: seconds of each phase, seconds from open to close, the plan."""
     from maniple.planner import Planner
 
-    planner = Planner(profile=profile, actions=shape.actions, clock=clock)
+    planner = Planner(conf=shape.conf, profile=profile, actions=shape.actions, clock=clock)
     gc.collect()  # the garbage of an earlier run is not this run's cost
     begin = clock()
     cluster = planner.build(objects)

@@ -70,8 +70,8 @@ def print_plan(plan: "Plan", jobs_of: Mapping[str, str], out: Console, everythin
         _task_table(plan, jobs_of) if everything else _placed_table(placed_jobs(plan, jobs_of)),
         _eviction_table(plan, jobs_of),
         _waiting_table(waiting),
-        _fill_table("Nodes, fullest first", "node", "in use", nodes if everything else nodes[:NODE_ROWS]),
-        _fill_table("Queues, allocated of deserved", "queue", "share", queue_fill(plan)),
+        fill_table("Nodes, fullest first", "node", "in use", nodes if everything else nodes[:NODE_ROWS]),
+        fill_table("Queues, allocated of deserved", "queue", "share", queue_fill(plan)),
     ):
         if table.row_count:
             out.print()
@@ -82,21 +82,21 @@ def print_plan(plan: "Plan", jobs_of: Mapping[str, str], out: Console, everythin
 
 
 def headline(plan: "Plan", waiting: list[Waiting]) -> Text:
-    parts = [_count(len(plan.binds), "task") + " bound"]
+    parts = [count(len(plan.binds), "task") + " bound"]
     if plan.pipelined:
-        parts.append(_count(len(plan.pipelined), "task") + " pipelined")
+        parts.append(count(len(plan.pipelined), "task") + " pipelined")
     if plan.evictions:
-        parts.append(_count(len(plan.evictions), "task") + " evicted")
-    parts.append(_count(len(waiting), "job") + (" waits" if len(waiting) == 1 else " wait"))
-    size = f"{_count(len(plan.nodes), 'node')}, {_count(len(plan.queues), 'queue')}"
+        parts.append(count(len(plan.evictions), "task") + " evicted")
+    parts.append(count(len(waiting), "job") + (" waits" if len(waiting) == 1 else " wait"))
+    size = f"{count(len(plan.nodes), 'node')}, {count(len(plan.queues), 'queue')}"
     return Text(f"{', '.join(parts)}; {size}.", style="bold")
 
 
-def _count(number: int, word: str) -> str:
+def count(number: int, word: str) -> str:
     return f"{number:,} {word}{'' if number == 1 else 's'}"
 
 
-def _table(title: str, *columns: str, right: tuple[str, ...] = ()) -> Table:
+def make_table(title: str, *columns: str, right: tuple[str, ...] = ()) -> Table:
     table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD)
     table.show_edge = table.pad_edge = False
     for column in columns:
@@ -105,7 +105,7 @@ def _table(title: str, *columns: str, right: tuple[str, ...] = ()) -> Table:
 
 
 def _placed_table(rows: list[Placed]) -> Table:
-    table = _table("Placed", "job", "queue", "tasks", "on", right=("tasks",))
+    table = make_table("Placed", "job", "queue", "tasks", "on", right=("tasks",))
     for row in rows:
         where = _node_counts(row)
         if row.pipelined:
@@ -119,11 +119,11 @@ def _node_counts(row: Placed) -> str:
     ranked = sorted(row.nodes.items(), key=lambda each: (-each[1], each[0]))
     shown = ", ".join(node if count == 1 else f"{node} ×{count}" for node, count in ranked[:NODES_IN_A_ROW])
     more = len(ranked) - NODES_IN_A_ROW
-    return shown if more <= 0 else f"{shown} and {_count(more, 'more node')}"
+    return shown if more <= 0 else f"{shown} and {count(more, 'more node')}"
 
 
 def _task_table(plan: "Plan", jobs_of: Mapping[str, str]) -> Table:
-    table = _table("Placed", "task", "job", "node", "how")
+    table = make_table("Placed", "task", "job", "node", "how")
     for placements, how in ((plan.binds, "bind"), (plan.pipelined, "pipelined")):
         for task, node in placements.items():
             table.add_row(Text(task), Text(jobs_of.get(task, "")), Text(node), how)
@@ -131,23 +131,23 @@ def _task_table(plan: "Plan", jobs_of: Mapping[str, str]) -> Table:
 
 
 def _eviction_table(plan: "Plan", jobs_of: Mapping[str, str]) -> Table:
-    table = _table("Evicted, in this order", "task", "job")
+    table = make_table("Evicted, in this order", "task", "job")
     for task in plan.evictions:
         table.add_row(Text(task), Text(jobs_of.get(task, "")))
     return table
 
 
 def _waiting_table(rows: list[Waiting]) -> Table:
-    table = _table("Waiting", "job", "queue", "tasks", "ready", "why", right=("tasks", "ready"))
+    table = make_table("Waiting", "job", "queue", "tasks", "ready", "why", right=("tasks", "ready"))
     for row in rows:
         why = "\n".join(row.reasons) or "no reason recorded"
         table.add_row(Text(row.job), Text(row.queue), str(row.tasks), f"{row.ready}/{row.minimum}", Text(why))
     return table
 
 
-def _fill_table(title: str, name: str, share: str, rows: list[Fill]) -> Table:
+def fill_table(title: str, name: str, share: str, rows: list[Fill]) -> Table:
     resources = shown_resources(rows)
-    table = _table(title, name, share, *resources, right=tuple(resources))
+    table = make_table(title, name, share, *resources, right=tuple(resources))
     for row in rows:
         amounts = [_amount_of(resource, row) for resource in resources]
         table.add_row(Text(row.name), bar(row.share), *amounts)
@@ -170,7 +170,7 @@ def bar(share: float) -> Text:
 
 def _other_nodes(nodes: list[Fill]) -> Text:
     mean = sum(node.share for node in nodes) / len(nodes)
-    more = _count(len(nodes) - NODE_ROWS, "more node")
+    more = count(len(nodes) - NODE_ROWS, "more node")
     return Text(
         f"{more} not shown (--all shows them); all nodes are {mean:.0%} in use on average.", style="dim"
     )

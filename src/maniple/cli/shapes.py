@@ -5,7 +5,7 @@ fixed, so a shape at a given scale is always the same cluster. To add a shape, w
 to add a dialect, write its objects and name them in DIALECTS.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -21,6 +21,20 @@ GPU = "nvidia.com/gpu"
 GANG = 8
 WITH_EVICTION = ("enqueue", "allocate", "backfill", "reclaim", "preempt")
 FOUR_QUEUES = ("q0", "q1", "q2", "q3")
+SUB_GROUP_LABEL = "sub-group"
+# Volcano's default, and the plugin that keeps gangs inside HyperNodes.
+WITH_TOPOLOGY: dict[str, Any] = {
+    "actions": "enqueue, allocate, backfill",
+    "tiers": [
+        {"plugins": [{"name": name} for name in ("priority", "gang", "conformance")]},
+        {
+            "plugins": [
+                {"name": name} for name in ("overcommit", "drf", "predicates", "proportion", "nodeorder")
+            ]
+        },
+        {"plugins": [{"name": "network-topology-aware"}]},
+    ],
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +49,9 @@ class Job:
     priority: int = 50
     gpus: int = 1
     placed: tuple[str, ...] = ()
+    sub_group: int = (
+        0  # tasks that have to be in one HyperNode of tier 1, the job in one of tier 2; 0 for a plain gang
+    )
 
     @property
     def requests(self) -> dict[str, int]:
@@ -50,6 +67,10 @@ class Shape:
     queues: tuple[str, ...]
     jobs: tuple[Job, ...]
     actions: tuple[str, ...] | None = field(default=None)
+    racks: tuple[
+        tuple[str, ...], ...
+    ] = ()  # nodes that are close together: HyperNodes of tier 1, below one of tier 2
+    conf: dict[str, Any] | None = None  # another configuration than the profile's default
 
     @property
     def tasks(self) -> int:
@@ -152,6 +173,15 @@ def shape_e_gang(scale: Fraction) -> Shape:
     return preempting(scale, minimum=GANG)
 
 
+def shape_hypernodes(scale: Fraction) -> Shape:
+    """1,000 nodes in racks of 10, one job of 100 sub-groups of 10 whole nodes, each to be in one rack."""
+    racks = sized(100, scale)
+    nodes = node_names(10 * racks)
+    job = Job("j00000", "q0", 10 * racks, 10 * racks, FIRST_PENDING, gpus=8, sub_group=10)
+    by_rack = tuple(nodes[10 * rack : 10 * rack + 10] for rack in range(racks))
+    return Shape(nodes, ("q0",), (job,), racks=by_rack, conf=WITH_TOPOLOGY)
+
+
 SHAPES: dict[str, Callable[[Fraction], Shape]] = {
     "a": shape_a,
     "b": shape_b,
@@ -162,6 +192,7 @@ SHAPES: dict[str, Callable[[Fraction], Shape]] = {
     "d_single": shape_d_single,
     "e": shape_e,
     "e_gang": shape_e_gang,
+    "hypernodes": shape_hypernodes,
 }
 
 
@@ -218,6 +249,7 @@ def _pod(job: Job, index: int, group_annotation: str, scheduler: str) -> Object:
             "uid": f"pod-{name}",
             "annotations": {group_annotation: job.name, "volcano.sh/task-spec": "task"},
             "creationTimestamp": _time(job.created),
+            **({"labels": {SUB_GROUP_LABEL: str(index // job.sub_group)}} if job.sub_group else {}),
         },
         "spec": spec,
         "status": {"phase": "Running" if job.placed else "Pending"},
@@ -232,6 +264,38 @@ def _volcano_queue(name: str) -> Object:
         "spec": {"weight": 1, "reclaimable": True},
         "status": {"state": "Open"},
     }
+
+
+def _hyper_node(name: str, tier: int, kind: str, members: Iterable[str]) -> Object:
+    return {
+        "apiVersion": "topology.volcano.sh/v1alpha1",
+        "kind": "HyperNode",
+        "metadata": {"name": name, "uid": f"hypernode-{name}"},
+        "spec": {
+            "tier": tier,
+            "members": [{"type": kind, "selector": {"exactMatch": {"name": member}}} for member in members],
+        },
+    }
+
+
+def _hyper_nodes(racks: tuple[tuple[str, ...], ...]) -> list[Object]:
+    names = [f"rack{index:04d}" for index in range(len(racks))]
+    found = [_hyper_node(name, 1, "Node", nodes) for name, nodes in zip(names, racks, strict=True)]
+    return [*found, _hyper_node("spine", 2, "HyperNode", names)] if found else []
+
+
+def _sub_groups(job: Job) -> Object:
+    """Hard limits for the job and for each of its sub-groups."""
+    if not job.sub_group:
+        return {}
+    policy = {
+        "name": "group",
+        "subGroupSize": job.sub_group,
+        "minSubGroups": job.tasks // job.sub_group,
+        "matchLabelKeys": [SUB_GROUP_LABEL],
+        "networkTopology": {"mode": "hard", "highestTierAllowed": 1},
+    }
+    return {"networkTopology": {"mode": "hard", "highestTierAllowed": 2}, "subGroupPolicy": [policy]}
 
 
 def _volcano_pod_group(job: Job) -> Object:
@@ -249,6 +313,7 @@ def _volcano_pod_group(job: Job) -> Object:
             "queue": job.queue,
             "priorityClassName": f"priority-{job.priority}",
             "minResources": _quantities(job.requests, job.minimum),
+            **_sub_groups(job),
         },
         "status": {"phase": "Running" if job.placed else "Pending"},
     }
@@ -259,6 +324,7 @@ def volcano_objects(shape: Shape) -> list[Object]:
     objects = [_node(name) for name in shape.nodes]
     objects += [_priority_class(value) for value in sorted({job.priority for job in shape.jobs})]
     objects += [_volcano_queue(name) for name in shape.queues]
+    objects += _hyper_nodes(shape.racks)
     for job in shape.jobs:
         objects.append(_volcano_pod_group(job))
         objects += [_pod(job, index, "scheduling.k8s.io/group-name", "volcano") for index in range(job.tasks)]

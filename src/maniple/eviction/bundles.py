@@ -148,7 +148,9 @@ class BundlePool:
         self._session = session
         self._statuses = statuses
         rows = candidates(session, statuses)
-        self._rows = {int(session.tasks.job[rows[start]]): rows[start:stop] for start, stop in _stretches(session, rows)}
+        self._rows = {
+            int(session.tasks.job[rows[start]]): rows[start:stop] for start, stop in _stretches(session, rows)
+        }
         self._domains: dict[int, dict[int, _Split]] = {}
 
     def bundles(

@@ -77,7 +77,7 @@ class Scenario:
                 fits = self._place(transaction)
                 missing = max(len(taken), 1)  # or the sums were too hopeful: look twice as far
             if not fits:
-                units = self._approved(pool, missing, [one.unit for one in taken])
+                units = self._approved(pool, missing)
                 if not units:
                     break
                 taken += [self._evict(transaction, unit) for unit in units]
@@ -109,7 +109,7 @@ class Scenario:
         """For how many tasks of the class there will be room."""
         return int(self._placement.column(demand.class_).later.sum())
 
-    def _approved(self, pool: UnitPool, missing: float, before: list[Unit]) -> list[Unit]:
+    def _approved(self, pool: UnitPool, missing: float) -> list[Unit]:
         """The next units that could cover what is missing and that no plugin protects."""
         refused: list[Unit] = []
         approved: list[Unit] = []
@@ -117,7 +117,8 @@ class Scenario:
             units = self._enough(pool, missing, refused)
             if not units:
                 break
-            asked = np.concatenate([unit.rows for unit in (*before, *units)])
+            # Those evicted before are off everybody's books: plugins hear of them as they go.
+            asked = np.concatenate([unit.rows for unit in units])
             allowed = set(self._terms.approve(self._asker, asked).tolist())
             for unit in units:
                 free, protected = _split(unit, allowed)

@@ -85,7 +85,9 @@ class Plan:
         """What the bindings carry: the devices that were chosen, as the agents on the nodes read them."""
         session = self.session
         placed = [row for rows, _ in (*session.bound, *session.held) for row in rows.tolist()]
-        return {session.task_key(row): session.annotations[row] for row in placed if row in session.annotations}
+        return {
+            session.task_key(row): session.annotations[row] for row in placed if row in session.annotations
+        }
 
     @cached_property
     def claims(self) -> dict[str, dict[str, Any]]:
@@ -93,11 +95,12 @@ class Plan:
 
         `allocation` where the claim has none yet, and the pods to add to `reservedFor`, as Kubernetes writes both.
         """
-        rows = [row for placed in (self.session.bound, self.session.held) for rows, _ in placed for row in rows.tolist()]
+        session = self.session
+        placed = [row for rows, _ in (*session.bound, *session.held) for row in rows.tolist()]
         written: dict[str, dict[str, Any]] = {}
-        for _, plugin in self.session.plugins:
+        for _, plugin in session.plugins:
             if hasattr(plugin, "claims_to_write"):
-                written |= plugin.claims_to_write(rows)
+                written |= plugin.claims_to_write(placed)
         return written
 
     def _named(self, placed: list[tuple[TaskRows, NodeRows]]) -> dict[str, str]:
@@ -177,7 +180,9 @@ class Plan:
         session = self.session
         told = list(session.refusals.jobs.get(job, ()))
         if session.jobs.counts[Status.PENDING, job]:
-            told += [str(self._causes[row]) for row in session.tasks_of(job).tolist() if row in self._causes]
+            rows = session.tasks_of(job)
+            in_order = rows[np.argsort(session.tasks.rank[rows])].tolist()
+            told += [str(self._causes[row]) for row in in_order if row in self._causes]
         return list(dict.fromkeys(told))
 
     @cached_property

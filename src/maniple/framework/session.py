@@ -39,6 +39,9 @@ class Refusals:
     def __init__(self) -> None:
         self._tasks: list[tuple[TaskRows, Histogram | str]] = []
         self.jobs: dict[int, list[str]] = {}
+        self._before: dict[
+            int, int
+        ] = {}  # job -> how many causes of tasks had been noted when its own first came
         self.roles: dict[int, set[int]] = {}  # job -> roles of which a task found no node
 
     def of_tasks(
@@ -50,6 +53,7 @@ class Refusals:
             self.roles.setdefault(job, set()).add(role)
 
     def of_job(self, job: int, cause: str) -> None:
+        self._before.setdefault(job, len(self._tasks))
         causes = self.jobs.setdefault(job, [])
         if cause not in causes:
             causes.append(cause)
@@ -57,6 +61,16 @@ class Refusals:
     def take_over(self, other: "Refusals") -> None:
         """Causes that were noted apart, in a trial, now count. What they say of roles held for the trial only."""
         self._tasks += other._tasks
+
+    def origins(self, job_of: NDArray[Any]) -> dict[int, tuple[int, Histogram | str]]:
+        """By job: the first of its tasks that was refused and why, if no cause of the job itself had come before."""
+        found: dict[int, tuple[int, Histogram | str]] = {}
+        for place, (rows, cause) in enumerate(self._tasks):
+            if len(rows):
+                job = int(job_of[rows[0]])
+                if job not in found and place < self._before.get(job, len(self._tasks)):
+                    found[job] = (int(rows[0]), cause)
+        return found
 
     def by_task(self) -> dict[int, Histogram | str]:
         found: dict[int, Histogram | str] = {}

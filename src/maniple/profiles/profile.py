@@ -1,6 +1,6 @@
 """A profile: one system's names, defaults and way of reading objects."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ from maniple.framework.registry import Registry
 class Profile:
     name: str
     registry: Registry
-    load: Callable[[str | Mapping[str, Any] | None], Configuration]
+    # a configuration, and the names of all actions that it may ask for
+    load: Callable[[str | Mapping[str, Any] | None, Collection[str]], Configuration]
     cluster: Callable[[Configuration, Mapping[str, Any]], Cluster]
     checked_options: Callable[[Mapping[str, Any] | None], Mapping[str, Any]]

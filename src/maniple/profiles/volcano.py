@@ -26,6 +26,8 @@ ALWAYS_IGNORED_PROVISIONERS = ("rancher.io/local-path", "hostpath.csi.k8s.io")
 _DEFAULT_TASK_PRIORITY = 1
 _DIGITS = re.compile(r"[0-9]{1,18}")
 _INT32 = re.compile(r"[+-]?[0-9]{1,10}")
+_NPU = "huawei.com/Ascend"
+_PARTS_OF_NPUS = ("-memory", "-core")
 _NATIVE = frozenset({"cpu", "memory", "pods", "ephemeral-storage"})
 
 
@@ -38,6 +40,14 @@ class VolcanoDialect:
         ADMISSION_GATE,
         "volcano.sh/resource-strategy-scoring-type",
         "volcano.sh/resource-strategy-weight",
+        "volcano.sh/numa-topology-policy",
+        "volcano.sh/vgpu-mode",
+        "volcano.sh/vgpu-podgroup-policy",
+        "volcano.sh/vgpu-use-gpuuuid",
+        "volcano.sh/vgpu-nouse-gpuuuid",
+        "nvidia.com/use-gputype",
+        "nvidia.com/nouse-gputype",
+        "huawei.com/vnpu-mode",
     )
 
     def __init__(
@@ -46,10 +56,12 @@ class VolcanoDialect:
         strict: bool = False,
         default_queue: str = "default",
         scheduler_names: Iterable[str] = ("volcano",),
+        npus_shared: bool = False,
     ) -> None:
         self._strict = strict
         self._default_queue = default_queue
         self._scheduler_names = frozenset(scheduler_names)
+        self._npus_shared = npus_shared
 
     # -- resources ------------------------------------------------------------------------------------------------
 
@@ -58,6 +70,9 @@ class VolcanoDialect:
         if resource in _NATIVE:
             return True
         if resource.startswith(("count/", "requests.", "limits.")):
+            return False
+        # Memory and cores of a shared card are a matter of that card, which `deviceshare` keeps the books of.
+        if self._npus_shared and resource.startswith(_NPU) and resource.endswith(_PARTS_OF_NPUS):
             return False
         return "/" in resource or resource.startswith(("hugepages-", "attachable-volumes-"))
 

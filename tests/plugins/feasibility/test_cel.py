@@ -1,5 +1,7 @@
 """Device selectors: what they mean, what is refused, and that nothing else than a refusal ever comes of a text."""
 
+import contextlib
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -166,62 +168,11 @@ def test_versions_in_their_order(less: str, more: str) -> None:
     assert Version.read(less + "+build") == Version.read(less)
 
 
-pieces = st.sampled_from(
-    [
-        "device",
-        ".",
-        "attributes",
-        '["gpu.example.com"]',
-        "model",
-        "driver",
-        "==",
-        "!=",
-        "<",
-        ">=",
-        "&&",
-        "||",
-        "!",
-        "?",
-        ":",
-    ]
-    + [
-        "(",
-        ")",
-        "[",
-        "]",
-        ",",
-        "in",
-        "has",
-        "quantity",
-        "semver",
-        "cel",
-        "bind",
-        "x",
-        "'1Gi'",
-        "'a",
-        '"',
-        "1",
-        "-2",
-        "1.5",
-    ]
-    + [
-        "true",
-        "null",
-        "matches",
-        "startsWith",
-        "size",
-        "'(a+)+$'",
-        "\\",
-        "r'",
-        "//",
-        "\n",
-        "0x",
-        "u",
-        "\x00",
-        "é",
-        "\ud800",
-    ]
+words = (
+    "device . attributes ['gpu.example.com'] model driver == != < >= && || ! ? : ( ) [ ] , in has quantity semver "
+    "cel bind x '1Gi' 'a \" 1 -2 1.5 true null matches startsWith size '(a+)+$' \\ r' // 0x u é"
 )
+pieces = st.sampled_from([*words.split(), "\n", "\x00", "\ud800"])
 
 
 @given(
@@ -243,10 +194,8 @@ def test_any_text_gives_a_selector_or_says_what_is_wrong(text: str) -> None:
     if isinstance(expression, CelError):
         assert str(expression)
         return
-    try:
+    with contextlib.suppress(CelError):
         assert expression.holds(GPU) in (True, False)
-    except CelError as error:
-        assert str(error)
 
 
 # Expressions that are right, beside what they come to.

@@ -1,5 +1,6 @@
 """Patterns matched in linear time, against Python's own matcher where the two speak the same language."""
 
+import contextlib
 import re
 
 import pytest
@@ -62,7 +63,5 @@ def test_no_pattern_takes_long() -> None:
 
 @given(st.text("ab()[]{}*+?|^$\\.1,:-P<>i", max_size=20), st.text("ab1", max_size=6))
 def test_any_pattern_is_matched_or_refused(pattern: str, text: str) -> None:
-    try:
+    with contextlib.suppress(ValueError):
         assert search(pattern, text) in (True, False)
-    except ValueError as error:
-        assert str(error)

@@ -20,6 +20,7 @@ ORDER = [
     "PodTopologySpread",
     "VolumeBinding",
     "VolumeBinding of waiting claims",
+    "DynamicResources",
 ]
 
 

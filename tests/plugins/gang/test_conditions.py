@@ -56,11 +56,18 @@ def test_an_incomplete_gang_says_how_it_stands_and_why() -> None:
     }
 
 
-def test_a_refusal_of_the_job_itself_comes_before_those_of_its_tasks() -> None:
-    session = cluster(group("g", 1, queue="q"), pod("p0", SMALL, group="g"))
-    session.refusals.of_tasks(job(session, "g"), -1, tasks(session, "p0"), "no node")
-    session.refusals.of_job(job(session, "g"), "the queue is full")
-    assert closed(session)["default/g"]["message"].endswith(". Origin reason is: the queue is full")
+def test_the_first_refusal_is_the_origin_of_the_job_or_of_a_task() -> None:
+    def refused(*first: str) -> str:
+        session = cluster(group("g", 1, queue="q"), pod("p0", SMALL, group="g"))
+        for who in first:
+            if who == "job":
+                session.refusals.of_job(job(session, "g"), "the queue is full")
+            else:
+                session.refusals.of_tasks(job(session, "g"), -1, tasks(session, "p0"), "no node")
+        return closed(session)["default/g"]["message"]
+
+    assert refused("job", "task").endswith(". Origin reason is: the queue is full")
+    assert refused("task", "job").endswith(". Origin reason is p0: no node")
 
 
 def test_jobs_without_tasks_get_no_condition() -> None:

@@ -28,8 +28,9 @@ class QueueHierarchy:
         self._served = served
         self._tree = ShareTree(session.total, allocated, session.jobs.total)
         self._paths: dict[int, list[Branch]] = {}
-        rows = session.jobs.rows
-        for queue in sorted(session.queues.facts):
+        # By name and not as they were met: the first queue on a path gives it its weight, and sums of fractions depend on the order.
+        rows = np.array(sorted(session.jobs.rows.tolist(), key=session.job_key), dtype=np.int64)
+        for queue in sorted(session.queues.facts, key=session.queue_name):
             steps, weights = _path(session, queue)
             self._paths[queue] = self._tree.place(steps, weights, rows[session.jobs.queue[rows] == queue])
         self._tree.refresh()

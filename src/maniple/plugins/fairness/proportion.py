@@ -191,7 +191,19 @@ def _accounts(session: Session, claims: Claims) -> dict[int, Account]:
     limits = ceilings(session, sums.queues)
     weights = np.array([fact.weight for fact in facts], dtype=np.int64)
     request = sums.allocated + sums.pending
-    deserved = water_fill(session.total, weights, request, limits.limit, limits.guarantee)
+    # Sums of fractions depend on the order of what is summed, which must not be the order in which queues were met.
+    by_name = np.array(
+        sorted(range(len(facts)), key=lambda place: session.queue_name(int(sums.queues[place]))),
+        dtype=np.intp,
+    )
+    deserved = np.zeros(request.shape, dtype=np.float64)
+    deserved[:, by_name] = water_fill(
+        session.total,
+        weights[by_name],
+        request[:, by_name],
+        limits.limit[:, by_name],
+        limits.guarantee[:, by_name],
+    )
     # A part may come out a hair too small; the original lives with that.
     most = np.floor(deserved if session.strict else deserved + TOLERANCE).astype(np.int64)
     accounts = {}

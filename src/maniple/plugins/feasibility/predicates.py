@@ -1,25 +1,27 @@
 """predicates: the filters of kube-scheduler that Volcano uses, in its order.
 
 pod count, NodeUnschedulable, NodeAffinity, TaintToleration, NodePorts, InterPodAffinity, NodeVolumeLimits, VolumeZone,
-PodTopologySpread, VolumeBinding. All but the first two can be turned off. A pod that a filter rules out beforehand (a claim that
+PodTopologySpread, VolumeBinding, DynamicResources. All but the first two and the last can be turned off. A pod that a filter rules out beforehand (a claim that
 does not exist, say) is not considered on any node.
 
 Some arguments change nothing here. `predicate.CacheEnable`: verdicts that depend only on labels and taints are always remembered, and
 they come out the same. `volumebinding.bindTimeoutSeconds` concerns the writing of bindings, and `volumebinding.weight` and `.shape` a
 score that Kubernetes has behind a gate which is off (StorageCapacityScoring). `predicate.DynamicResourceAllocationEnable` is
-known to Volcano but never read. There is no filter by `spec.nodeName`: a pod that names its node is bound, not waiting.
+known to Volcano but never read, and a pod bound without its devices could not start. `dynamicresources.filterTimeoutSeconds`: the
+search for devices is bounded by its steps, so that it ends the same way on every machine. There is no filter by `spec.nodeName`: a pod that names its node is bound, not waiting.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from maniple.cluster.classes import TaskClass
 from maniple.framework.arguments import Arguments
 from maniple.framework.criteria import Filter, Scorer
-from maniple.framework.points import Event
+from maniple.framework.points import CLAIMS_FIRST, Event
 from maniple.framework.reasons import Reason
 from maniple.framework.session import Session
+from maniple.plugins.feasibility.dynamic_resources import DynamicResources
 from maniple.plugins.feasibility.inter_pod import InterPodFilter
 from maniple.plugins.feasibility.node_affinity import NodeAffinity
 from maniple.plugins.feasibility.placed import Placements
@@ -85,6 +87,7 @@ class Predicates:
         self._volume_limits = VolumeLimits(session)
         self._volume_zone = VolumeZone(session)
         self._volume_binding = VolumeBinding(session)
+        self._dynamic_resources = DynamicResources(session)
 
     def filters(self) -> list[Filter]:
         session, settings = self._session, self._settings
@@ -102,11 +105,12 @@ class Predicates:
             (settings.volume_zone, self._volume_zone.filter()),
             (settings.pod_topology_spread, spreading.filter()),
             *((settings.volume_binding, one) for one in self._volume_binding.filters()),
+            (True, self._dynamic_resources.filter()),
         ]
         return [one for enabled, one in choice if enabled]
 
     def scorers(self) -> list[Scorer]:
-        return []
+        return [self._dynamic_resources.scorer()]
 
     def pre_predicate(self, class_: TaskClass) -> Reason | None:
         """Why a pod of this class is not considered on any node."""
@@ -118,21 +122,32 @@ class Predicates:
             reason = reason or self._volume_zone.refusal(class_)
         if spec.volumes and settings.volume_binding:
             reason = reason or self._volume_binding.refusal(class_)
+        if spec.resource_claims:
+            reason = reason or self._dynamic_resources.refusal(class_)
         return reason
 
     def pre_bind(self, class_: TaskClass) -> str | None:
-        """Claims that wait for a node have to get their volumes before the pod is bound."""
-        waits = self._settings.volume_binding and self._volume_binding.has_delayed(class_)
-        return "volumes" if waits else None
+        """Claims that wait for a node have to get their volumes, and resource claims be written, before the pod is bound."""
+        if self._settings.volume_binding and self._volume_binding.has_delayed(class_):
+            return "volumes"
+        return CLAIMS_FIRST if self._dynamic_resources.has_claims(class_) else None
+
+    def claims_to_write(self, rows: Iterable[int]) -> dict[str, dict[str, Any]]:
+        """What these tasks need written into the status of resource claims, by claim."""
+        return self._dynamic_resources.to_write(rows)
 
     def on_allocate(self, event: Event) -> None:
         self._placements.follow(self, event, +1)
         if event.class_.spec.pod.spec.volumes:
             self._volume_limits.follow(event, +1)
             self._volume_binding.on_allocate(event)
+        if event.class_.spec.pod.spec.resource_claims:
+            self._dynamic_resources.on_allocate(event)
 
     def on_deallocate(self, event: Event) -> None:
         self._placements.follow(self, event, -1)
         if event.class_.spec.pod.spec.volumes:
             self._volume_limits.follow(event, -1)
             self._volume_binding.on_deallocate(event)
+        if event.class_.spec.pod.spec.resource_claims:
+            self._dynamic_resources.on_deallocate(event)

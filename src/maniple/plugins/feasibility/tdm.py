@@ -100,6 +100,9 @@ class Tdm:
         self._zone_of = column.codes
         self._in_zone = named[column.codes]
         self._verdict = self._verdicts()
+        refused = session.reasons.number(NOT_ALLOWED, Code.UNRESOLVABLE)
+        open_ = self._in_zone & (self._verdict == FITS)
+        self._verdict_of_others: Verdicts = np.where(open_, refused, self._verdict).astype(np.int16)
         self._pods = session.cluster.tasks.pods
         if self._in_zone.any():
             self._mark_tasks()
@@ -139,10 +142,7 @@ class Tdm:
         return self.name in class_.marks
 
     def _check(self, class_: TaskClass, cells: Cells) -> Verdicts:
-        verdict = self._verdict
-        if not self._allows(class_):
-            number = self._session.reasons.number(NOT_ALLOWED, Code.UNRESOLVABLE)
-            verdict = np.where(self._in_zone & (verdict == FITS), number, verdict).astype(np.int16)
+        verdict = self._verdict if self._allows(class_) else self._verdict_of_others
         chosen = verdict[cells.rows]
         return np.broadcast_to(chosen, np.broadcast_shapes(chosen.shape, np.shape(cells.extra)))
 

@@ -4,14 +4,11 @@ Called by gang. Jobs without tasks get none; neither does one that is short only
 leaving their nodes. Complete jobs are told apart by columns, so that they cost next to nothing.
 """
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from maniple.cluster.resources import Amounts
 from maniple.cluster.statuses import SCHEDULED, WAITING, Status
-from maniple.framework.reasons import Histogram
 from maniple.framework.session import Session
 
 SCHEDULED_CONDITION = {
@@ -77,15 +74,10 @@ def _message(minimum: int, ready: int, counts: list[int]) -> str:
 
 
 def _origins(session: Session) -> dict[int, str]:
-    """The first cause that was recorded for each job: of the job itself, else of the first task that found no node."""
-    origins = {
-        job: f"Origin reason is: {causes[0]}" for job, causes in session.refusals.jobs.items() if causes
-    }
-    first: dict[int, tuple[int, Histogram | str]] = {}
-    job_of: list[Any] = session.tasks.job.tolist()
-    for row, cause in session.refusals.by_task().items():
-        first.setdefault(job_of[row], (row, cause))
-    for job, (row, cause) in first.items():
+    """The first cause that was recorded for each job, of the job itself or of one of its tasks: later ones do not replace it."""
+    refusals = session.refusals
+    origins = {job: f"Origin reason is: {causes[0]}" for job, causes in refusals.jobs.items() if causes}
+    for job, (row, cause) in refusals.origins(session.tasks.job).items():
         name = session.task_key(row).rpartition("/")[2]
-        origins.setdefault(job, f"Origin reason is {name}: {cause}")
+        origins[job] = f"Origin reason is {name}: {cause}"
     return origins

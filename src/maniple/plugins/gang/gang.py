@@ -58,8 +58,14 @@ class Gang:
         return None
 
     def job_order(self, job: int) -> int:
-        """Those that lack something come before those that are complete."""
-        return 1 if self._missing(job) <= 0 else 0
+        """Those that lack something come before those that are complete, and before all a gang that has lost some of its tasks.
+
+        What still runs of such a gang is of no use to anybody until it is whole again. The original sees no difference.
+        """
+        if self._missing(job) <= 0:
+            return 1
+        broken = not self._session.strict and self._session.jobs.ready[job] > 0
+        return -1 if broken else 0
 
     def job_ready(self, job: int) -> bool:
         return self._missing(job) <= 0 and not self._roles.missing(job) and self._sub_groups.enough(job)

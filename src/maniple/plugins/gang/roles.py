@@ -69,7 +69,9 @@ class RoleMinimums:
         if needs is None:
             return rows
         counts = _count(needs, READY[self._session.tasks.status[needs.rows]])
-        spare = {role: have - least for role, least, have in zip(needs.roles, needs.least, counts, strict=True)}
+        spare = {
+            role: have - least for role, least, have in zip(needs.roles, needs.least, counts, strict=True)
+        }
         kept = []
         for row in reversed(rows.tolist()):
             role = int(self._session.tasks.role[row])

@@ -1,0 +1,152 @@
+"""Placing a job that asks for room, sub-job by sub-job, on what will be free in a domain: what gang-aware eviction tries after every bundle.
+
+Called by `gang_eviction.py`. All tasks are pipelined or none. Sums are compared before anything is tried. With `compat: strict` tasks are placed one after the
+other, on any node that nothing lasting speaks against, whatever the queue may take.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from maniple.cluster.classes import TaskClass
+from maniple.cluster.resources import CPU, MEMORY, Amounts
+from maniple.eviction.bundles import Mask
+from maniple.eviction.scenario import Demand
+from maniple.framework.criteria import NodeRows
+from maniple.framework.points import Purpose, TaskRows
+from maniple.framework.session import Session
+from maniple.framework.sub_jobs import JobShape, SubJob
+from maniple.framework.transaction import Transaction
+from maniple.placement.engine import Placement
+
+Places = dict[int, int]  # sub-job -> domain
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """A sub-job's tasks that ask for room."""
+
+    sub_job: SubJob
+    rows: TaskRows
+    demands: list[Demand]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Asking:
+    """A job that asks for room for all of some tasks."""
+
+    job: int
+    queue: int
+    shape: JobShape
+    parts: list[Part]
+    rows: TaskRows
+    need: Amounts
+    demand: dict[int, int]  # class -> tasks
+
+    @property
+    def asker(self) -> int:
+        return int(self.rows[0])
+
+
+class GangPlacer:
+    """Places jobs in one session."""
+
+    def __init__(self, session: Session, placement: Placement) -> None:
+        self._session = session
+        self._placement = placement
+
+    def free(self, within: Mask) -> Amounts:
+        """What will be free on the nodes of a domain. What one node owes no other has to pay."""
+        free: Amounts = np.maximum(self._session.nodes.future_idle(np.flatnonzero(within)), 0).sum(axis=1)
+        return free
+
+    def place_if_roomy(self, transaction: Transaction, asking: Asking, domain: int) -> Places | None:
+        within = self._session.domains.members[domain]
+        if not covers(self.free(within), asking.need):
+            return None
+        if not self._session.strict:
+            for number, count in asking.demand.items():
+                column = self._placement.column(self._session.classes[number])
+                if int(column.later[within].sum()) < count:
+                    return None
+        return self.place(transaction, asking, domain)
+
+    def place(self, transaction: Transaction, asking: Asking, domain: int) -> Places | None:
+        """Pipeline all tasks, sub-job by sub-job; None, and nothing done, when they do not all fit."""
+        checkpoint, places = transaction.checkpoint(), Places()
+        for part in asking.parts:
+            domains = self._domains_inside(asking.shape, part.sub_job, domain)
+            inside = next((one for one in domains if self._place_part(transaction, asking, part, one)), None)
+            if inside is None:
+                transaction.rollback(checkpoint)
+                return None
+            places[part.sub_job.row] = inside
+        if not self._session.hooks.job_pipelined(asking.job):
+            transaction.rollback(checkpoint)
+            return None
+        return places
+
+    def _domains_inside(self, shape: JobShape, one: SubJob, domain: int) -> list[int]:
+        if not shape.bounded:
+            return [domain]
+        gradients = self._session.hooks.hyper_node_gradient_for_sub_job(one.row, domain, Purpose.EVICT)
+        return list(dict.fromkeys(inside for gradient in gradients for inside in gradient))
+
+    def _place_part(self, transaction: Transaction, asking: Asking, part: Part, domain: int) -> bool:
+        session, checkpoint = self._session, transaction.checkpoint()
+        within = session.domains.members[domain]
+        place = self._place_as_original if session.strict else self._place_demand
+        session.sub_jobs.begin(part.sub_job, domain)
+        fits = all(place(transaction, asking.queue, demand, within) for demand in self._pieces(part))
+        session.sub_jobs.progress = None
+        if not fits:
+            transaction.rollback(checkpoint)
+        return fits
+
+    def _pieces(self, part: Part) -> list[Demand]:
+        """Classes at a time; in the original tasks in their order."""
+        if not self._session.strict:
+            return part.demands
+        tasks, classes = self._session.tasks, self._session.classes
+        return [Demand(classes[tasks.class_of[row]], np.array([row])) for row in part.rows.tolist()]
+
+    def _place_demand(self, transaction: Transaction, queue: int, demand: Demand, within: Mask) -> bool:
+        session, rows = self._session, demand.rows
+        if session.hooks.allocatable(queue, demand.class_, len(rows)) < len(rows):
+            return False
+        everywhere = None if within.all() else within
+        while len(rows):
+            proposal = self._placement.fill(demand.class_, len(rows), everywhere)
+            if proposal is None:
+                return False
+            self._pipeline(transaction, rows[: len(proposal)], proposal.nodes)
+            rows = rows[len(proposal) :]
+        return True
+
+    def _place_as_original(self, transaction: Transaction, _queue: int, demand: Demand, within: Mask) -> bool:
+        """One task, on any node that nothing lasting speaks against: idle before idle later, then the best score."""
+        nodes = self._placement.evictable_nodes(demand.class_)
+        nodes = nodes[within[nodes]]
+        free = self._session.nodes.future_idle(nodes)
+        nodes = nodes[_fits(demand.class_, free)]
+        now = nodes[_fits(demand.class_, self._session.nodes.idle()[:, nodes])]
+        best = self._placement.by_score(demand.class_, now if len(now) else nodes)[:1]
+        if len(best):
+            self._pipeline(transaction, demand.rows, best)
+        return len(best) > 0
+
+    def _pipeline(self, transaction: Transaction, rows: TaskRows, nodes: NodeRows) -> None:
+        transaction.pipeline(rows, nodes)
+        self._session.sub_jobs.advance(nodes)
+
+
+def covers(free: Amounts, need: Amounts) -> bool:
+    return bool(((need <= free) | (need <= 0)).all())
+
+
+def _fits(class_: TaskClass, free: Amounts) -> Mask:
+    """By column, whether a task fits. Cpu and memory count even when nothing is asked of them."""
+    asked = class_.request[:, None]
+    enough = (asked <= free) | (asked <= 0)
+    enough[[CPU, MEMORY]] = (asked <= free)[[CPU, MEMORY]]
+    return np.asarray(enough.all(axis=0))

@@ -1,0 +1,334 @@
+"""The command `maniple run`: schedule, on a cluster or on the embedded one, and show what happens.
+
+Without a word about a cluster it starts the embedded one with an example workload; it never touches a cluster that it was not told to.
+"""
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from maniple.cli import DEFAULT_PROFILE, with_extensions, with_transport
+
+if TYPE_CHECKING:
+    from maniple.cli.run_view import Lines, Tables, View
+    from maniple.kube.configuration import Configuration
+    from maniple.live.scheduler import Scheduler
+    from maniple.planner import Planner
+    from maniple.sim.world import World
+
+EXIT_WAITING = 1
+EXIT_BAD_INPUT = 2
+LOOK_SECONDS = 0.1
+TICK_SECONDS = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the command line said."""
+
+    period: float
+    files: tuple[str, ...]
+    until_done: bool
+    virtual_time: bool
+    kubeconfig: Path | None
+    context: str
+    in_cluster: bool
+
+    @property
+    def on_cluster(self) -> bool:
+        return self.kubeconfig is not None or bool(self.context) or self.in_cluster
+
+
+def _seconds(ctx: click.Context, param: click.Parameter, value: str) -> float:
+    """A duration such as 1s, 500ms, 1m30s."""
+    from maniple.framework.durations import nanoseconds
+
+    try:
+        seconds = nanoseconds(value) / 1e9
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+    if seconds <= 0:
+        raise click.BadParameter("must be more than nothing")
+    return seconds
+
+
+@click.command("run")
+@click.option(
+    "-f",
+    "--file",
+    "files",
+    metavar="PATH",
+    multiple=True,
+    type=click.Path(exists=True),
+    help="Objects for the embedded cluster, instead of the example: a file or a folder; repeatable.",
+)
+@click.option("--until-done", is_flag=True, help="Embedded: end when the work is done.")
+@click.option("--virtual-time", is_flag=True, help="Embedded: do not wait for the clock.")
+@click.option(
+    "--kubeconfig",
+    metavar="FILE",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Schedule on the cluster of this file.",
+)
+@click.option("--context", default="", help="Schedule on the cluster of this context.")
+@click.option("--in-cluster", is_flag=True, help="Schedule on the cluster that this pod runs in.")
+@click.option(
+    "--conf", metavar="FILE", type=click.Path(exists=True, dir_okay=False), help="Scheduler configuration."
+)
+@click.option("--profile", default=DEFAULT_PROFILE, show_default=True, help="Whose objects and rules.")
+@click.option(
+    "--schedule-period",
+    "period",
+    default="1s",
+    show_default=True,
+    callback=_seconds,
+    help="The longest pause between cycles whose outcome depends on the time.",
+)
+@click.option(
+    "--scheduler-name",
+    "names",
+    multiple=True,
+    metavar="NAME",
+    help="Pods with this schedulerName are ours; repeatable.  [default: volcano]",
+)
+@click.option("--default-queue", metavar="NAME", help="The queue of jobs that name none.  [default: default]")
+@click.option(
+    "--plugins-dir",
+    metavar="FOLDER",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Load plugins and actions of your own from the .py files of this folder.",
+)
+def command(
+    files: tuple[str, ...],
+    until_done: bool,
+    virtual_time: bool,
+    kubeconfig: Path | None,
+    context: str,
+    in_cluster: bool,
+    conf: str | None,
+    profile: str,
+    period: float,
+    names: tuple[str, ...],
+    default_queue: str | None,
+    plugins_dir: Path | None,
+) -> None:
+    """Schedule on a cluster, or on an embedded one to play with.
+
+    Without --kubeconfig, --context or --in-cluster an embedded cluster is started: queues, nodes and gangs that come and go. -f brings
+    your own objects; the annotations maniple.dev/run-for, fail-after, arrive-after, leave-after and replicas say what becomes of them.
+
+    \b
+    Examples:
+      maniple run --until-done
+      maniple run -f my-cluster/ --virtual-time --until-done
+      maniple run --kubeconfig ~/.kube/config --conf volcano-scheduler.conf
+
+    Exit code: 0; 1 if --until-done ended and something still waits; 2 if usage or input is bad.
+    """
+    settings = Settings(period, files, until_done, virtual_time, kubeconfig, context, in_cluster)
+    if settings.on_cluster and (files or until_done or virtual_time):
+        raise click.UsageError("-f, --until-done and --virtual-time are for the embedded cluster")
+    if in_cluster and (kubeconfig is not None or context):
+        raise click.UsageError("--in-cluster takes neither --kubeconfig nor --context")
+    options: dict[str, Any] = {}
+    if names:
+        options["schedulerName"] = list(names)
+    if default_queue:
+        options["defaultQueue"] = default_queue
+    planner = _planner(conf, profile, with_extensions(options, plugins_dir))
+    sys.exit(_on_cluster(planner, settings) if settings.on_cluster else _embedded(planner, settings))
+
+
+def _planner(conf: str | None, profile: str, options: Mapping[str, Any] | None) -> "Planner":
+    from maniple.framework.configuration import ConfigurationError
+    from maniple.planner import Planner
+
+    try:
+        text = Path(conf).read_text(encoding="utf-8") if conf is not None else None
+        return Planner(conf=text, profile=profile, options=with_transport(options, text))
+    except (ConfigurationError, OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{conf}: {error}" if conf else str(error)) from None
+
+
+class InputError(click.ClickException):
+    """Bad input that leaves nothing to run."""
+
+    exit_code = EXIT_BAD_INPUT
+
+
+# -- the embedded cluster ----------------------------------------------------------------------------------------------
+
+
+def _embedded(planner: "Planner", settings: Settings) -> int:
+    from maniple.sim.clock import run
+
+    objects = _objects(settings.files)
+    return run(_run_embedded(planner, settings, objects), virtual=settings.virtual_time)
+
+
+def _objects(files: tuple[str, ...]) -> list[dict[str, Any]]:
+    """The given objects, or the example that comes with the package."""
+    from maniple.cli.read import read_paths
+
+    with resources.as_file(resources.files("maniple.sim") / "demo") as demo:
+        reading = read_paths(files or (str(demo),), sys.stdin.buffer)
+    if reading.problems:
+        raise InputError("; ".join(str(problem) for problem in reading.problems))
+    return reading.objects
+
+
+async def _run_embedded(planner: "Planner", settings: Settings, objects: list[dict[str, Any]]) -> int:
+    from maniple.live.scheduler import Scheduler, Timing
+    from maniple.sim.world import World
+
+    world = World(objects)
+    elapsed = world.clock.elapsed
+    with _view("embedded cluster") as view, _log_to(view, elapsed):
+        scheduler = Scheduler(
+            planner,
+            world.port(),
+            clock=world.clock,
+            timing=Timing(period=settings.period),
+            inline=True,
+            observer=_observer(view, elapsed),
+        )
+        _stop_on_signals(scheduler.stop)
+        running = asyncio.create_task(scheduler.run())
+        if not settings.virtual_time:
+            asyncio.create_task(_tick(view, elapsed, running))  # noqa: RUF006  # ends with the other one
+        await _watch(world, scheduler, running, view, settings.until_done)
+        scheduler.stop()
+        await running
+        left = world.unfinished()
+        view.say(elapsed(), _last_words(left))
+    return EXIT_WAITING if left and settings.until_done else 0
+
+
+async def _watch(
+    world: "World",
+    scheduler: "Scheduler",
+    running: "asyncio.Task[None]",
+    view: "View",
+    until_done: bool,
+) -> None:
+    """Until somebody stops it, or nothing more is going to happen and that is to be the end."""
+    told = quiet = 0
+    while not running.done():
+        for problem in world.timetable.problems[told:]:
+            view.say(world.clock.elapsed(), f"problem: {problem}")
+        told = len(world.timetable.problems)
+        # Twice in a row: what has just happened may be on its way to the scheduler.
+        quiet = quiet + 1 if _is_over(world, scheduler) else 0
+        if until_done and quiet > 1:
+            return
+        await asyncio.wait([running], timeout=LOOK_SECONDS)
+
+
+def _is_over(world: "World", scheduler: "Scheduler") -> bool:
+    """Nothing happens by itself any more, and what could still go makes no difference."""
+    quiet = scheduler.settled and scheduler.cache.next_release() is None and not world.busy
+    return quiet and not (world.timetable.leaving and world.unfinished())
+
+
+def _last_words(left: list[str]) -> str:
+    if not left:
+        return "all work is done"
+    shown = ", ".join(left[:5])
+    return f"{len(left)} pods are left: {shown}{' and more' if len(left) > 5 else ''}"
+
+
+# -- a real one --------------------------------------------------------------------------------------------------------
+
+
+def _on_cluster(planner: "Planner", settings: Settings) -> int:
+    from maniple.kube.configuration import in_cluster, load_configuration
+    from maniple.kube.errors import KubeconfigError
+
+    try:
+        if settings.in_cluster:
+            configuration = in_cluster(os.environ)
+        else:
+            configuration = load_configuration(settings.kubeconfig, settings.context)
+    except KubeconfigError as error:
+        raise InputError(str(error)) from None
+    return asyncio.run(_run_on_cluster(planner, settings, configuration))
+
+
+async def _run_on_cluster(planner: "Planner", settings: Settings, configuration: "Configuration") -> int:
+    from maniple.kube.client import Client
+    from maniple.kube.cluster import KubeCluster
+    from maniple.live.scheduler import Scheduler, Timing
+
+    begin = asyncio.get_running_loop().time()
+
+    def elapsed() -> float:
+        return asyncio.get_running_loop().time() - begin
+
+    async with Client(configuration) as client:
+        with _view(configuration.server) as view, _log_to(view, elapsed):
+            scheduler = Scheduler(
+                planner,
+                KubeCluster(client),
+                timing=Timing(period=settings.period),
+                observer=_observer(view, elapsed),
+            )
+            _stop_on_signals(scheduler.stop)
+            running = asyncio.create_task(scheduler.run())
+            await asyncio.gather(running, _tick(view, elapsed, running))
+    return 0
+
+
+# -- showing it --------------------------------------------------------------------------------------------------------
+
+
+def _view(title: str) -> "Lines | Tables":
+    from maniple.cli.render import console
+    from maniple.cli.run_view import Lines, Tables
+
+    out = console()
+    return Tables(out, f"maniple · {title}") if out.is_terminal else Lines(click.echo)
+
+
+def _observer(view: "View", elapsed: Callable[[], float]) -> Callable[["Scheduler"], None]:
+    from maniple.live.overview import overview
+
+    return lambda scheduler: view.show(elapsed(), overview(scheduler))
+
+
+async def _tick(view: "View", elapsed: Callable[[], float], running: "asyncio.Task[None]") -> None:
+    """Let the clock on the screen go on while nothing happens."""
+    while not running.done():
+        view.tick(elapsed())
+        await asyncio.wait([running], timeout=TICK_SECONDS)
+
+
+@contextmanager
+def _log_to(view: "View", elapsed: Callable[[], float]) -> Iterator[None]:
+    """What is logged becomes a line among the others."""
+
+    class ViewHandler(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            view.say(elapsed(), f"{record.levelname.lower()}: {record.getMessage()}")
+
+    handler, logger = ViewHandler(logging.WARNING), logging.getLogger("maniple")
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+
+
+def _stop_on_signals(stop: Callable[[], None]) -> None:
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with suppress(NotImplementedError):  # where loops cannot, Ctrl-C still ends the program
+            asyncio.get_running_loop().add_signal_handler(number, stop)

@@ -1,0 +1,208 @@
+"""Shows a running scheduler: tables that follow it in a terminal, a line for each thing that happens elsewhere.
+
+Called by the command `run` with an overview after every cycle. A line is written when a job changes what it does, when the reason for
+which it waits is another one, and when a node comes or goes.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import TracebackType
+from typing import Protocol, Self
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from maniple.cli.render import NODE_ROWS, count, fill_table, make_table
+from maniple.cli.summary import Fill
+from maniple.live.overview import JobLine, NodeLine, Overview
+
+JOB_ROWS = 20
+NEWS_ROWS = 8
+NODES_IN_A_LINE = 4
+_STYLES = {"waits": "yellow", "starts": "cyan", "runs": "green", "done": "dim", "failed": "red"}
+_ORDER = ("waits", "starts", "runs", "failed", "done")
+
+
+class View(Protocol):
+    def show(self, seconds: float, state: Overview) -> None:
+        """The state after a cycle, so many seconds after the start."""
+
+    def say(self, seconds: float, text: str) -> None:
+        """Something that is worth a line."""
+
+    def tick(self, seconds: float) -> None:
+        """Time has passed and nothing happened."""
+
+
+class News:
+    """What is new in a state, in words."""
+
+    def __init__(self) -> None:
+        self._jobs: dict[str, JobLine] = {}
+        self._nodes: set[str] = set()
+        self._first = True
+
+    def of(self, state: Overview) -> Iterator[tuple[str, str]]:
+        """Pairs of a subject and what there is to say about it."""
+        yield from self._of_nodes({node.name for node in state.nodes})
+        jobs = {job.key: job for job in state.jobs}
+        for key, job in jobs.items():
+            text = _news(self._jobs.get(key), job)
+            if text:
+                yield key, text
+        for key in self._jobs.keys() - jobs.keys():
+            yield key, "is gone"
+        self._jobs, self._first = jobs, False
+
+    def _of_nodes(self, names: set[str]) -> Iterator[tuple[str, str]]:
+        came, left = sorted(names - self._nodes), sorted(self._nodes - names)
+        if self._first:
+            yield "cluster", count(len(names), "node")
+        elif came:
+            yield _few(came), "joined the cluster"
+        if left:
+            yield _few(left), "left the cluster"
+        self._nodes = names
+
+
+def _few(names: list[str]) -> str:
+    return ", ".join(names) if len(names) <= NODES_IN_A_LINE else count(len(names), "node")
+
+
+def _news(before: JobLine | None, now: JobLine) -> str:
+    """What changed about a job; empty when nothing did that is worth a line."""
+    if before is not None and _tale(before) == _tale(now):
+        return ""
+    if now.state == "starts":
+        return f"{_progress(now)} bound: {places(now.nodes)}"
+    if now.state == "runs":
+        return f"{_progress(now)} running" if not now.succeeded else ""
+    if now.state == "waits":
+        return f"waits: {shortened(now.why)}" if now.why else ""
+    if now.state == "failed":
+        return f"failed: {now.failed} of {count(now.tasks, 'task')}"
+    return f"done: {count(now.succeeded, 'task')} succeeded"
+
+
+def _tale(job: JobLine) -> tuple[object, ...]:
+    """What a line tells; equal tales need no second line."""
+    if job.state in ("starts", "runs"):
+        return job.state, job.starting + job.running, job.starting == 0
+    return job.state, job.why if job.state == "waits" else job.failed
+
+
+def _progress(job: JobLine) -> str:
+    return f"{job.starting + job.running} of {job.tasks - job.succeeded - job.failed}"
+
+
+def places(nodes: Mapping[str, int]) -> str:
+    """ "gpu-1 ×4, gpu-2 ×4", the nodes with most tasks first."""
+    ranked = sorted(nodes.items(), key=lambda each: (-each[1], each[0]))
+    shown = [name if number == 1 else f"{name} ×{number}" for name, number in ranked[:NODES_IN_A_LINE]]
+    more = len(ranked) - NODES_IN_A_LINE
+    return ", ".join(shown) + (f" and {count(more, 'more node')}" if more > 0 else "")
+
+
+def shortened(why: str) -> str:
+    """The cause at the end of a gang's message, which for a person says it all."""
+    _, found, cause = why.partition("Origin reason is")
+    return cause.partition(": ")[2] if found else why
+
+
+class Lines:
+    """A line for each piece of news, for logs and pipes."""
+
+    def __init__(self, write: Callable[[str], None]) -> None:
+        self._write = write
+        self._news = News()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        pass
+
+    def show(self, seconds: float, state: Overview) -> None:
+        for subject, text in self._news.of(state):
+            self._write(line(seconds, subject, text))
+
+    def say(self, seconds: float, text: str) -> None:
+        self._write(line(seconds, "", text))
+
+    def tick(self, seconds: float) -> None:
+        pass
+
+
+def line(seconds: float, subject: str, text: str) -> str:
+    return f"{seconds:7.1f}s  {subject:<22}  {text}" if subject else f"{seconds:7.1f}s  {text}"
+
+
+class Tables:
+    """Tables that follow the scheduler, with the latest news below."""
+
+    def __init__(self, console: Console, title: str) -> None:
+        self._title = title
+        self._news = News()
+        self._latest: deque[str] = deque(maxlen=NEWS_ROWS)
+        self._state = Overview((), (), 0)
+        self._live = Live(console=console, auto_refresh=False, transient=False)
+
+    def __enter__(self) -> Self:
+        self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._live.stop()
+
+    def show(self, seconds: float, state: Overview) -> None:
+        self._latest.extend(line(seconds, subject, text) for subject, text in self._news.of(state))
+        self._state = state
+        self._draw(seconds)
+
+    def say(self, seconds: float, text: str) -> None:
+        self._latest.append(line(seconds, "", text))
+        self._draw(seconds)
+
+    def tick(self, seconds: float) -> None:
+        self._draw(seconds)
+
+    def _draw(self, seconds: float) -> None:
+        self._live.update(Group(*self._parts(seconds)), refresh=True)
+
+    def _parts(self, seconds: float) -> Iterable[Text | Table]:
+        state = self._state
+        size = f"{count(len(state.nodes), 'node')}, {count(len(state.jobs), 'job')}"
+        yield Text(f"{self._title} · {seconds:.1f} s · {size} · cycle {state.cycle}", style="bold")
+        yield Text()
+        yield job_table(state.jobs)
+        yield Text()
+        yield node_table(state.nodes)
+        yield Text()
+        yield Text("\n".join(self._latest), style="dim", overflow="ellipsis", no_wrap=True)
+
+
+def job_table(jobs: Iterable[JobLine]) -> Table:
+    """Those that need attention first."""
+    table = make_table("Jobs", "job", "queue", "state", "tasks", "where, or why not", right=("tasks",))
+    ranked = sorted(jobs, key=lambda job: (_ORDER.index(job.state), job.key))
+    for job in ranked[:JOB_ROWS]:
+        told = shortened(job.why) if job.state == "waits" else places(job.nodes)
+        active = job.starting + job.running + job.succeeded
+        state = Text(job.state, style=_STYLES[job.state])
+        table.add_row(Text(job.key), Text(job.queue), state, f"{active}/{job.tasks}", Text(told))
+    if len(ranked) > JOB_ROWS:
+        table.add_row(Text(f"and {count(len(ranked) - JOB_ROWS, 'more job')}", style="dim"))
+    return table
+
+
+def node_table(nodes: Iterable[NodeLine]) -> Table:
+    rows = [Fill(node.name, node.share, node.used, node.allocatable) for node in nodes]
+    if len(rows) > NODE_ROWS:
+        rows = sorted(rows, key=lambda row: (-row.share, row.name))[:NODE_ROWS]
+    return fill_table("Nodes", "node", "in use", rows)

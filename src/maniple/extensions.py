@@ -1,0 +1,128 @@
+"""Plugins and actions that somebody else wrote: found in installed packages and in a folder, and loaded.
+
+Called by the commands, and by whoever calls `maniple.plan` and wants them: `plan(..., options={"extensions": load(folder)})`. This is the
+one place that imports code by what it finds outside. Whatever is wrong with a file or an entry point costs that one alone: it is named in
+`problems`, which every plan made with these extensions repeats among its warnings.
+"""
+
+import importlib.util
+import inspect
+import sys
+from collections.abc import Callable, Iterable
+from functools import partial
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from maniple.framework.points import POINTS
+from maniple.framework.registry import Extensions
+
+PLUGIN_GROUP = "maniple.plugins"
+ACTION_GROUP = "maniple.actions"
+_MODULE_PREFIX = "maniple_extension_"
+
+
+def load(folder: Path | str | None = None, *, installed: bool = True) -> Extensions:
+    """Everything that installed packages announce as entry points, and then what is in the folder."""
+    shelf = _Shelf()
+    if installed:
+        shelf.add_entry_points(PLUGIN_GROUP, shelf.plugins)
+        shelf.add_entry_points(ACTION_GROUP, shelf.actions)
+    if folder is not None:
+        shelf.add_folder(Path(folder))
+    return Extensions(dict(shelf.plugins), dict(shelf.actions), tuple(shelf.problems))
+
+
+class _Shelf:
+    """What has been found so far. The first of a name stays."""
+
+    def __init__(self) -> None:
+        self.plugins: dict[str, Any] = {}
+        self.actions: dict[str, Any] = {}
+        self.problems: list[str] = []
+
+    def add_entry_points(self, group: str, kept: dict[str, Any]) -> None:
+        for entry in _in_order(entry_points(group=group)):
+            where = f"entry point {entry.name!r} of {group}"
+            found = self._attempt(where, entry.load)
+            if found is None:
+                continue
+            if inspect.isclass(found):
+                self._keep(where, entry.name, found, kept)
+            else:
+                self.problems.append(f"{where}: {entry.value} is not a class; left out")
+
+    def add_folder(self, folder: Path) -> None:
+        try:
+            files = sorted(
+                file for file in folder.iterdir() if file.suffix == ".py" and file.name[0] not in "_."
+            )
+        except OSError as error:
+            self.problems.append(f"{folder}: {error.strerror or error}; left out")
+            return
+        for file in files:
+            module = self._attempt(str(file), partial(_import, file))
+            if module is not None:
+                self._add_classes(str(file), module)
+
+    def _add_classes(self, where: str, module: ModuleType) -> None:
+        """Classes with a `name` that were written in this file: with `run` an action, else a plugin."""
+        named = [
+            (name, class_)
+            for class_ in vars(module).values()
+            if inspect.isclass(class_)
+            and class_.__module__ == module.__name__
+            and isinstance(name := getattr(class_, "name", None), str)
+        ]
+        for name, class_ in named:
+            self._keep(where, name, class_, self.actions if _runs(class_) else self.plugins)
+        if not named:
+            self.problems.append(f"{where}: has no class with a name, so no plugin and no action; left out")
+
+    def _keep(self, where: str, name: str, class_: type, kept: dict[str, Any]) -> None:
+        problem = ""
+        if name in kept:
+            problem = f"there is another {name!r} already"
+        elif kept is self.actions and not _runs(class_):
+            problem = f"class {class_.__name__} is no action: it has no method run"
+        elif kept is self.plugins and not any(callable(getattr(class_, point, None)) for point in POINTS):
+            problem = f"class {class_.__name__} is no plugin: no method has the name of an extension point"
+        if problem:
+            self.problems.append(f"{where}: {problem}; left out")
+        else:
+            kept[name] = class_
+
+    def _attempt(self, where: str, action: Callable[[], Any]) -> Any:
+        """What the action gives, or None and a remark. Foreign code may raise anything, and may even try to leave."""
+        try:
+            return action()
+        except (Exception, SystemExit) as error:
+            said = " ".join(str(error).split())
+            self.problems.append(f"{where}: {type(error).__name__}{': ' if said else ''}{said}; left out")
+            return None
+
+
+def _runs(class_: type) -> bool:
+    return callable(getattr(class_, "run", None))
+
+
+def _in_order(entries: Iterable[EntryPoint]) -> list[EntryPoint]:
+    """By name, then by what they stand for: not by where packages happen to lie."""
+    return sorted(entries, key=lambda entry: (entry.name, entry.value))
+
+
+def _import(file: Path) -> ModuleType:
+    """The file as a module of its own, which cannot hide or be hidden by an installed one."""
+    name = _MODULE_PREFIX + file.stem
+    spec = importlib.util.spec_from_file_location(name, file)
+    if spec is None or spec.loader is None:
+        raise ImportError("cannot be read as Python")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses and pickles look their module up there
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module

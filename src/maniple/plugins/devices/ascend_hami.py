@@ -1,0 +1,229 @@
+"""Ascend cards that HAMi shares: memory rounded up to a template, or (mode hami-core) memory and cores as asked.
+
+A node's cards stand as JSON in hami.io/node-register-<make>. A container's cards are the first that fit, by what the policy says
+of a card (binpack 100 * used / memory, spread 100 for one that is unused) and then by index; a card serves one container of a
+pod. Cards of make Ascend910 that all tell their network are taken from the network with most of the cards that fit. Several
+cards are had whole only.
+score = sum over containers of what the policy says of the first card, before it is used;
+        for networks also 10 * the largest part of these cards that shares one
+
+Volcano lets a request pass that is more than a card has, and does not look at the health of a card. Such a one is refused here
+unless `compat: strict`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+from math import isfinite
+from typing import Any
+
+import msgspec
+
+from maniple.framework.reasons import Code, Reason
+from maniple.objects.core import Node, Pod
+from maniple.plugins.devices.books import Asker, Books, Grant, Load, Piece, seconds_of
+from maniple.plugins.devices.device_config import NpuConfig
+from maniple.plugins.devices.wire import Record, ResourceNames, Wish, amount, decode, encode, wishes
+
+MODE, CORE = "huawei.com/vnpu-mode", "hami-core"
+CORE_NODE = "hami-vnpu-core"
+ASSIGNED_NODE, ASSIGNED_TIME = "hami.io/vgpu-node", "hami.io/vgpu-time"
+BIND_TIME, BIND_PHASE = "hami.io/bind-time", "hami.io/bind-phase"
+PREDICATE_TIME = "predicate-time"
+_NETWORKED = "Ascend910"
+_NETWORK = "NetworkID"
+_NETWORK_WEIGHT = 10
+_ALL_CORES = 100
+
+NOT_ENOUGH = Reason("no ascend device available")
+PARTS_OF_SEVERAL = Reason("no ascend device available: several cards are had whole only", Code.ERROR)
+TOO_LARGE = Reason("no ascend device available: more memory than a card has", Code.ERROR)
+
+
+class Npu(msgspec.Struct, frozen=True, gc=False):
+    """A card as its node registers it."""
+
+    id: str
+    index: int = 0
+    count: int = 0
+    devmem: int = 0
+    devcore: int = 0
+    health: bool = False
+    custominfo: dict[str, Any] | None = None
+
+    @property
+    def network(self) -> int | None:
+        found = (self.custominfo or {}).get(_NETWORK)
+        numeric = isinstance(found, int | float) and not isinstance(found, bool) and isfinite(found)
+        return int(found) if numeric else None  # type: ignore[arg-type]  # just looked at
+
+
+@dataclass(frozen=True, slots=True)
+class AscendHami:
+    config: NpuConfig
+    policy: str = ""
+    soft_cores: bool = False  # nodes that do not say otherwise do mode hami-core
+    strict: bool = False
+    lock: str = "hami.io/mutex.lock"
+
+    @property
+    def name(self) -> str:
+        return self.config.common_word
+
+    @property
+    def names(self) -> ResourceNames:
+        config = self.config
+        return ResourceNames(
+            config.resource_name, config.resource_memory_name, f"{config.resource_name}-core"
+        )
+
+    def wishes(self, pod: Pod) -> tuple[Wish, ...]:
+        return wishes(pod.spec.containers, self.names)
+
+    def on(self, node: Node) -> "AscendCards | None":
+        annotations = node.metadata.annotations
+        text = annotations.get(f"hami.io/node-register-{self.name}")
+        if text is None or not amount(node.status.allocatable.get(self.config.resource_name, 0)):
+            return None
+        cards = registered(text)
+        if not cards:
+            return None
+        soft = annotations.get(CORE_NODE, "true" if self.soft_cores else "") == "true"
+        return AscendCards(node.metadata.name, self, soft, cards, Books.of(card.id for card in cards))
+
+
+@lru_cache(maxsize=8192)
+def registered(text: str) -> tuple[Npu, ...]:
+    """The cards by index; none when the text cannot be read."""
+    try:
+        cards = msgspec.json.decode(text, type=list[Npu])
+    except (msgspec.ValidationError, msgspec.DecodeError):
+        return ()
+    return tuple(sorted(cards, key=lambda card: (card.index, card.id)))
+
+
+@dataclass(slots=True, eq=False)
+class AscendCards:
+    node: str
+    kind: AscendHami
+    soft: bool
+    cards: Sequence[Npu]
+    books: Books
+
+    def choose(self, asker: Asker) -> Grant | Reason:
+        is_soft = _is_soft(asker.pod)
+        cards = sorted(self.cards, key=lambda card: -self._worth(card))
+        networked = self._networked(cards)
+        taken: set[str] = set()
+        containers, score, firsts = [], 0.0, []
+        for wish in asker.wishes:
+            memory = self._memory(wish, cards[0], is_soft)
+            if isinstance(memory, Reason):
+                return memory
+            fitting = [
+                card
+                for card in cards
+                if card.id not in taken and self._fits(card, memory, wish.cores, is_soft)
+            ]
+            if len(fitting) < wish.number:
+                return NOT_ENOUGH
+            chosen = (_by_network(fitting) if networked else fitting)[: wish.number]
+            taken.update(card.id for card in chosen)
+            containers.append(tuple(Piece(card.id, memory, wish.cores, asked=memory) for card in chosen))
+            firsts += chosen[:1]
+            score += sum(map(self._worth, chosen[:1]))
+        return Grant(tuple(containers), score + (_nearness(firsts) if networked else 0.0))
+
+    def _networked(self, cards: Sequence[Npu]) -> bool:
+        return self.kind.name.startswith(_NETWORKED) and all(card.network is not None for card in cards)
+
+    def _memory(self, wish: Wish, card: Npu, is_soft: bool) -> int | Reason:
+        """What counts against each card."""
+        memory = wish.memory_of(card.devmem)
+        if is_soft or not memory:
+            return memory
+        rounded = self.kind.config.rounded(memory)
+        if rounded is None:
+            return 0 if self.kind.strict and wish.number <= 1 else TOO_LARGE
+        if wish.number > 1 and rounded[0] != self.kind.config.memory_allocatable:
+            return PARTS_OF_SEVERAL
+        return rounded[0]
+
+    def _fits(self, card: Npu, memory: int, cores: int, is_soft: bool) -> bool:
+        load, total = self.books.loads[card.id], _ALL_CORES if is_soft else card.devcore
+        if (is_soft and not self.soft) or not (card.health or self.kind.strict):
+            return False
+        if card.count <= load.number or card.devmem - load.memory < memory or total - load.cores < cores:
+            return False
+        if total == _ALL_CORES and cores == _ALL_CORES and load.number:
+            return False
+        return not (total and load.cores == total and not cores)
+
+    def _worth(self, card: Npu) -> float:
+        load: Load = self.books.loads[card.id]
+        match self.kind.policy:
+            case "binpack" if card.devmem:
+                return 100.0 * load.memory / card.devmem
+            case "spread" if card.devmem and not load.number:
+                return 100.0
+        return 0.0
+
+    def held_by(self, pod: Pod) -> Grant | None:
+        text = pod.metadata.annotations.get(f"hami.io/{self.kind.name}-devices-allocated")
+        if text is None:
+            return None
+        return Grant(
+            tuple(
+                tuple(Piece(one.device, one.memory, one.cores, asked=one.memory) for one in container)
+                for container in decode(text)
+                if container
+            )
+        )
+
+    def written(self, asker: Asker, grant: Grant, now: datetime | None) -> Mapping[str, str]:
+        make, moment = self.kind.name, seconds_of(now)
+        records = [
+            [Record(piece.device, make, piece.asked, piece.cores) for piece in container]
+            for container in grant.containers
+        ]
+        devices = "".join(f"{container};" for container in encode(records))
+        return {
+            f"hami.io/{make}-devices-to-allocate": devices,
+            f"hami.io/{make}-devices-allocated": devices,
+            PREDICATE_TIME: moment,
+            f"huawei.com/{make}": self._runtime(grant, _is_soft(asker.pod)),
+            ASSIGNED_NODE: self.node,
+            ASSIGNED_TIME: moment,
+            BIND_PHASE: "allocating",
+            BIND_TIME: moment,
+        }
+
+    def _runtime(self, grant: Grant, is_soft: bool) -> str:
+        """What the container runtime reads: a template, or memory and cores. What is zero or empty is left out."""
+        listed = []
+        for piece in grant.pieces():
+            if is_soft:
+                facts: dict[str, Any] = {"memory": piece.asked, "core": piece.cores}
+            else:
+                rounded = self.kind.config.rounded(piece.asked)
+                facts = {"temp": rounded[1] if rounded is not None else ""}
+            listed.append({"UUID": piece.device} | {name: fact for name, fact in facts.items() if fact})
+        return msgspec.json.encode(listed).decode()
+
+
+def _is_soft(pod: Pod) -> bool:
+    return pod.metadata.annotations.get(MODE) == CORE
+
+
+def _by_network(cards: Sequence[Npu]) -> list[Npu]:
+    """Cards network by network, the network with most of them first."""
+    networks: dict[int | None, list[Npu]] = {}
+    for card in cards:
+        networks.setdefault(card.network, []).append(card)
+    return [card for group in sorted(networks.values(), key=lambda group: -len(group)) for card in group]
+
+
+def _nearness(cards: Sequence[Npu]) -> float:
+    networks = [card.network for card in cards]
+    return _NETWORK_WEIGHT * max(map(networks.count, networks)) / len(networks) if networks else 0.0

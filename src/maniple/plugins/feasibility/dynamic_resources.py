@@ -1,0 +1,267 @@
+"""DynamicResources: a node can reach the devices of a pod's allocated claims, and offers devices for the others.
+
+A claim without an allocation gets devices from what the node can reach (`device_catalogue.py`, `device_stock.py`), all open claims of a pod together
+(`device_search.py`). What a placement takes is promised until it is undone, and later tasks that share a claim follow it to the nodes
+that reach its devices. What was found for a node is remembered until devices that it can reach change hands.
+Score: of requests with alternatives, 8 points for the first, 7 for the second, and so on; then in proportion to the best node.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from maniple.cluster.classes import TaskClass
+from maniple.cluster.statuses import WAITING
+from maniple.framework.criteria import Cells, Dependence, Filter, NodeRows, Scorer, Scores
+from maniple.framework.points import Event
+from maniple.framework.reasons import FITS, Code, Reason, Verdicts
+from maniple.framework.session import Session
+from maniple.objects import dra
+from maniple.objects.core import Pod
+from maniple.plugins.feasibility.claim_status import allocation
+from maniple.plugins.feasibility.claims import refused
+from maniple.plugins.feasibility.device_search import (
+    MOST_ALTERNATIVES,
+    Choice,
+    DeviceSearch,
+    TooHardError,
+    alternatives,
+)
+from maniple.plugins.feasibility.device_stock import DeviceStock
+from maniple.plugins.feasibility.node_affinity import Mask
+from maniple.plugins.feasibility.resource_claims import (
+    Asked,
+    ResourceClaims,
+    claims_anything,
+    is_reserved,
+    spec_key,
+)
+from maniple.plugins.score.normalise import by_maximum
+
+NAME = "DynamicResources"
+NOT_HERE = "resourceclaim not available on the node"
+NOT_ENOUGH = "cannot allocate all claims"
+GIVEN_UP = "too many ways to allocate all claims"
+_UNKNOWN = -1
+
+
+@dataclass(slots=True, eq=False)
+class Decision:
+    """The devices that a claim gets, and how many placed tasks rely on that."""
+
+    allocation: dra.AllocationResult
+    nodes: NodeRows | None  # for which its devices change hands; None: all
+    users: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class _Column:
+    """By node, what came of the search for some claims; true up to a place in the log of changes."""
+
+    verdict: Verdicts
+    points: Scores
+    seen: int
+
+
+class DynamicResources:
+    """The filter, the score and the promises, for one session."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._facts = session.nodes.facts
+        self._claims = ResourceClaims(session)
+        self._stock_made: DeviceStock | None = None
+        self._columns: dict[bytes, _Column] = {}
+        self._log: list[NodeRows | None] = []  # nodes for which devices changed hands; None: all
+        self._decisions: dict[str, Decision] = {}
+        self._promises: dict[int, tuple[str, ...]] = {}
+        number = session.reasons.number
+        self._not_here = number(NOT_HERE, Code.UNRESOLVABLE)
+        self._not_enough = number(NOT_ENOUGH, Code.UNRESOLVABLE)
+        self._given_up = number(GIVEN_UP, Code.ERROR)
+
+    @property
+    def _stock(self) -> DeviceStock:
+        if self._stock_made is None:
+            self._stock_made = DeviceStock(self._session)
+        return self._stock_made
+
+    def filter(self) -> Filter:
+        return Filter(NAME, Dependence.CLUSTER, self._check, claims_anything)
+
+    def scorer(self) -> Scorer:
+        return Scorer(NAME, 1, Dependence.CLUSTER, self._points, by_maximum, self._has_alternatives)
+
+    def refusal(self, class_: TaskClass) -> Reason | None:
+        """Why a pod is not considered at all."""
+        message = self._claims.of_class(class_).refusal if claims_anything(class_) else ""
+        return refused(NAME, message) if message else None
+
+    def has_claims(self, class_: TaskClass) -> bool:
+        return claims_anything(class_) and bool(self._claims.of_class(class_).claims)
+
+    # -- filter and score -----------------------------------------------------------------------------------------
+
+    def _check(self, class_: TaskClass, cells: Cells) -> Verdicts:
+        asked, rows = self._claims.of_class(class_), cells.node_rows()
+        if asked.refusal:  # `refusal` has spoken, and nodes are not to blame
+            return np.zeros(rows.shape, dtype=np.int16)
+        within = self._within(asked)[rows]
+        verdict = np.where(within, FITS, self._not_here).astype(np.int16)
+        undecided = self._undecided(asked)
+        if undecided:
+            column = self._column(undecided, rows[within])
+            verdict[within] = column.verdict[rows[within]]
+        return verdict
+
+    def _points(self, class_: TaskClass, cells: Cells) -> Scores:
+        asked, rows = self._claims.of_class(class_), cells.node_rows()
+        points = np.zeros(rows.shape)
+        for claim in asked.claims:
+            known = self._known(claim, asked)
+            if known is not None:
+                points += _preference(claim, [result.request for result in known.devices.results])
+        undecided = self._undecided(asked)
+        return points + self._column(undecided, rows).points[rows] if undecided else points
+
+    def _has_alternatives(self, class_: TaskClass) -> bool:
+        return claims_anything(class_) and any(
+            request.exact is None
+            for claim in self._claims.of_class(class_).claims
+            for request in claim.spec.devices.requests
+        )
+
+    def _known(self, claim: dra.ResourceClaim, asked: Asked) -> dra.AllocationResult | None:
+        """The allocation that a claim has or has been promised."""
+        if claim.status.allocation is not None:
+            return claim.status.allocation
+        decision = None if claim.key in asked.own else self._decisions.get(claim.key)
+        return None if decision is None else decision.allocation
+
+    def _undecided(self, asked: Asked) -> list[dra.ResourceClaim]:
+        return [claim for claim in asked.open if self._known(claim, asked) is None]
+
+    def _within(self, asked: Asked) -> Mask:
+        """Nodes that reach the devices of all claims that have any."""
+        mask = np.ones(len(self._facts), dtype=np.bool_)
+        for claim in asked.claims:
+            known = self._known(claim, asked)
+            if known is not None and known.node_selector is not None:
+                mask &= self._stock.mask(known.node_selector)
+        return mask
+
+    # -- what was found -------------------------------------------------------------------------------------------
+
+    def _column(self, claims: Sequence[dra.ResourceClaim], rows: NDArray[np.intp]) -> _Column:
+        """What the search says of these nodes. Claims that ask for the same find the same."""
+        key = b"\n".join(spec_key(claim) for claim in claims)
+        column = self._columns.get(key)
+        if column is None:
+            size = len(self._facts)
+            column = self._columns[key] = _Column(
+                np.full(size, _UNKNOWN, dtype=np.int16), np.zeros(size), len(self._log)
+            )
+        for changed in self._log[column.seen :]:
+            column.verdict[slice(None) if changed is None else changed] = _UNKNOWN
+        column.seen = len(self._log)
+        for node in rows[column.verdict[rows] == _UNKNOWN].tolist():
+            column.verdict[node], column.points[node] = self._look(claims, node)
+        return column
+
+    def _look(self, claims: Sequence[dra.ResourceClaim], node: int) -> tuple[int, float]:
+        try:
+            found = DeviceSearch(self._stock, node, claims).solution()
+        except TooHardError:
+            return self._given_up, 0.0
+        if found is None:
+            return self._not_enough, 0.0
+        points = sum(
+            _preference(claim, [choice.request for choice in choices])
+            for claim, choices in zip(claims, found, strict=True)
+        )
+        return FITS, float(points)
+
+    # -- promises -------------------------------------------------------------------------------------------------
+
+    def on_allocate(self, event: Event) -> None:
+        before = self._session.cluster.tasks.status
+        for task, node in zip(event.rows.tolist(), event.nodes.tolist(), strict=True):
+            # A task that was running and is not evicted after all takes nothing anew.
+            if WAITING[before[task]]:
+                self._promise(task, node)
+
+    def on_deallocate(self, event: Event) -> None:
+        for task in event.rows.tolist():
+            for key in self._promises.pop(task, ()):
+                decision = self._decisions[key]
+                decision.users -= 1
+                if not decision.users:
+                    del self._decisions[key]
+                    self._stock.give_back(decision.allocation.devices.results)
+                    self._log.append(decision.nodes)
+
+    def _promise(self, task: int, node: int) -> None:
+        asked = self._claims.of_pod(self._pod(task))
+        undecided = [claim for claim in asked.open if claim.key not in self._decisions]
+        if asked.refusal or not self._decide(undecided, node):
+            return  # placed against the filter's word: there is nothing to promise
+        for claim in asked.open:
+            self._decisions[claim.key].users += 1
+        self._promises[task] = tuple(claim.key for claim in asked.open)
+
+    def _decide(self, claims: Sequence[dra.ResourceClaim], node: int) -> bool:
+        try:
+            found: list[list[Choice]] | None = DeviceSearch(self._stock, node, claims).solution()
+        except TooHardError:
+            found = None
+        if found is None:
+            return False
+        for claim, choices in zip(claims, found, strict=True):
+            decided = allocation(self._stock.catalogue, claim, choices, self._facts.names[node])
+            nodes = self._stock.catalogue.neighbours(choice.offer for choice in choices)
+            self._decisions[claim.key] = Decision(decided, nodes)
+            self._stock.take(decided.devices.results)
+            self._log.append(nodes)
+        return True
+
+    # -- what is left to do ---------------------------------------------------------------------------------------
+
+    def to_write(self, rows: Iterable[int]) -> dict[str, dict[str, Any]]:
+        """The changes to claims' statuses that have to come before these tasks are bound."""
+        written: dict[str, dict[str, Any]] = {}
+        for task in rows:
+            pod = self._pod(task)
+            for claim in self._claims.of_pod(pod).claims if pod.spec.resource_claims else ():
+                if is_reserved(claim, pod) and claim.status.allocation is not None:
+                    continue
+                change = written.setdefault(claim.key, {"reservedFor": []})
+                consumer = dra.Consumer(resource="pods", name=pod.metadata.name, uid=pod.metadata.uid)
+                change["reservedFor"].append(_plain(consumer))
+                if claim.key in self._decisions:
+                    change["allocation"] = _plain(self._decisions[claim.key].allocation)
+        return written
+
+    def _pod(self, task: int) -> Pod:
+        pod: Pod = self._session.cluster.tasks.pods[task]
+        return pod
+
+
+def _preference(claim: dra.ResourceClaim, chosen: Iterable[str]) -> int:
+    """Points for the alternatives that were chosen."""
+    names = set(chosen)
+    return sum(
+        MOST_ALTERNATIVES - place
+        for request in claim.spec.devices.requests
+        if request.exact is None
+        for place, (name, _) in enumerate(alternatives(request))
+        if name in names
+    )
+
+
+def _plain(record: msgspec.Struct) -> Any:
+    """As JSON has it: lists instead of tuples."""
+    return msgspec.json.decode(msgspec.json.encode(record))

@@ -1,0 +1,202 @@
+"""The resource claims of a pod, sorted by what has to happen to them before the pod can run.
+
+allocated  the claim has its devices: the node must be able to reach them
+open       devices are chosen together with the node
+Everything else keeps the pod from being considered at all, in kube-scheduler's words. Called by `dynamic_resources.py`.
+
+Claims that are made from a template are named in a pod's status, so pods of one class have claims of their own. Where these are alike
+the pods stay alike; where not, `mark` tells them apart for the session.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import msgspec
+import numpy as np
+
+from maniple.cluster.classes import TaskClass
+from maniple.cluster.statuses import Status
+from maniple.framework.session import Session
+from maniple.objects import dra
+from maniple.objects.core import Pod
+from maniple.objects.pod import PodResourceClaim
+
+MOST_CONSUMERS = 256  # a claim can be reserved for so many
+_OWNER = "predicates: resource claims"
+_encoder = msgspec.json.Encoder(order="deterministic")
+
+
+@dataclass(slots=True, eq=False)
+class Asked:
+    """What a pod's claims come to."""
+
+    allocated: list[dra.ResourceClaim] = field(default_factory=list)
+    open: list[dra.ResourceClaim] = field(default_factory=list)
+    refusal: str = ""
+    own: set[str] = field(
+        default_factory=set
+    )  # open claims of this very pod: another of the class has its own
+
+    @property
+    def claims(self) -> list[dra.ResourceClaim]:
+        return [*self.allocated, *self.open]
+
+
+def claims_anything(class_: TaskClass) -> bool:
+    return bool(class_.spec.pod.spec.resource_claims)
+
+
+class ResourceClaims:
+    """For one session."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._claims = session.cluster.all(dra.ResourceClaim)
+        self._device_classes = session.cluster.all(dra.DeviceClass)
+        self._by_spec: dict[int, Asked] = {}
+        self._by_mark: list[Asked] = []
+        users = [one for one in session.classes if claims_anything(one)]
+        self._named = {
+            _key(one.spec.pod, claim.resource_claim_name)
+            for one in users
+            for claim in one.spec.pod.spec.resource_claims
+            if claim.resource_claim_name
+        }
+        self._mark([one.number for one in users if self._differ(one)])
+
+    def of_class(self, class_: TaskClass) -> Asked:
+        mark = class_.marks.get(_OWNER)
+        if mark is not None:
+            return self._by_mark[mark]
+        spec = class_.spec
+        if spec.number not in self._by_spec:
+            self._by_spec[spec.number] = self.of_pod(spec.pod)
+        return self._by_spec[spec.number]
+
+    # -- pods of one class that differ ----------------------------------------------------------------------------
+
+    def _differ(self, class_: TaskClass) -> bool:
+        """Whether the claims of a class's pods are each pod's own, or reserved for some of them and for no more."""
+        pod = class_.spec.pod
+        return any(
+            not one.resource_claim_name or _is_full(self._claims.get(_key(pod, one.resource_claim_name)))
+            for one in pod.spec.resource_claims
+        )
+
+    def _mark(self, numbers: list[int]) -> None:
+        tasks = self._session.tasks
+        if not numbers:
+            return
+        rows = np.flatnonzero(np.isin(tasks.class_of, numbers) & (tasks.status == Status.PENDING))
+        marks: dict[bytes, int] = {}
+        given = []
+        for row in rows.tolist():
+            asked = self.of_pod(self._session.cluster.tasks.pods[row])
+            number = marks.setdefault(_likeness(asked), len(marks))
+            if number == len(self._by_mark):
+                self._by_mark.append(asked)
+            given.append(number)
+        if given:
+            self._session.refine(_OWNER, rows, np.array(given, dtype=np.int64))
+
+    # -- one pod --------------------------------------------------------------------------------------------------
+
+    def of_pod(self, pod: Pod) -> Asked:
+        asked = Asked()
+        made = {status.name: status.resource_claim_name for status in pod.status.resource_claim_statuses}
+        seen: set[str] = set()
+        for one in pod.spec.resource_claims:
+            name = one.resource_claim_name or made.get(one.name)
+            if name is None and one.name in made and one.resource_claim_template_name:
+                continue  # none was needed
+            asked.refusal = self._add(asked, pod, one, name, made, seen)
+            if asked.refusal:
+                break
+        return asked
+
+    def _add(
+        self,
+        asked: Asked,
+        pod: Pod,
+        one: PodResourceClaim,
+        name: str | None,
+        made: Mapping[str, str | None],
+        seen: set[str],
+    ) -> str:
+        """Put a claim where it belongs; why that is not possible."""
+        if name is None:
+            unmade = bool(one.resource_claim_template_name)
+            return f'claim "{one.name}": ' + (
+                "ResourceClaim not created yet" if unmade else "none of the supported fields are set"
+            )
+        key = _key(pod, name)
+        if key in seen:  # named twice, yet one claim
+            return ""
+        seen.add(key)
+        claim = self._claims.get(key)
+        own = one.resource_claim_name is None
+        if claim is None:
+            return f'resourceclaim "{name}" not found'
+        message = self._unusable(pod, claim, own=own)
+        if not message:
+            (asked.open if claim.status.allocation is None else asked.allocated).append(claim)
+            if own and key not in self._named:
+                asked.own.add(key)
+        return message
+
+    def _unusable(self, pod: Pod, claim: dra.ResourceClaim, *, own: bool) -> str:
+        if claim.metadata.deletion_timestamp is not None:
+            return f'resourceclaim "{claim.metadata.name}" is being deleted'
+        if own and not _is_owned(claim, pod):
+            whose = f"{pod.metadata.namespace}/{pod.metadata.name}"
+            return f"ResourceClaim {claim.key} was not created for Pod {whose} (Pod is not owner)"
+        if claim.status.allocation is not None:
+            return "resourceclaim in use" if _is_full(claim) and not is_reserved(claim, pod) else ""
+        return next((problem for one in claim.spec.devices.requests if (problem := self._lacking(one))), "")
+
+    def _lacking(self, request: dra.DeviceRequest) -> str:
+        exact = request.exact
+        demands = [(request.name, exact)] if exact is not None else []
+        demands += [(f"{request.name}/{one.name}", one) for one in request.first_available if exact is None]
+        for name, demand in demands:
+            if not demand.device_class_name:
+                return f"request {name}: unsupported request type"
+            if demand.device_class_name not in self._device_classes:
+                return f"request {name}: device class {demand.device_class_name} does not exist"
+        return ""
+
+
+def is_reserved(claim: dra.ResourceClaim, pod: Pod) -> bool:
+    return any(consumer.uid == pod.metadata.uid for consumer in claim.status.reserved_for)
+
+
+def spec_key(claim: dra.ResourceClaim) -> bytes:
+    """Equal for claims that ask for the same."""
+    return _encoder.encode(claim.spec)
+
+
+def _is_full(claim: dra.ResourceClaim | None) -> bool:
+    return claim is not None and len(claim.status.reserved_for) >= MOST_CONSUMERS
+
+
+def _is_owned(claim: dra.ResourceClaim, pod: Pod) -> bool:
+    return any(
+        owner.controller and owner.uid == pod.metadata.uid for owner in claim.metadata.owner_references
+    )
+
+
+def _key(pod: Pod, name: str) -> str:
+    return f"{pod.metadata.namespace or 'default'}/{name}"
+
+
+def _likeness(asked: Asked) -> bytes:
+    """Equal for pods of one class that can go to the same nodes."""
+    found = [claim.status.allocation for claim in asked.allocated if claim.status.allocation is not None]
+    return _encoder.encode(
+        (
+            asked.refusal,
+            [(one.node_selector, one.devices.results) for one in found],
+            [claim.spec for claim in asked.allocated],
+            [("" if claim.key in asked.own else claim.key, claim.spec) for claim in asked.open],
+        )
+    )

@@ -1,0 +1,131 @@
+"""The command `run`: the embedded cluster from start to end, and what it says about wrong usage."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from maniple.cli.main import main
+from tests.live.objects import gang, node, pod
+
+FAST = ["--virtual-time", "--until-done"]
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(main, ["run", *arguments])
+
+
+def written(path: Path, *raws: object) -> str:
+    path.write_text(json.dumps(list(raws)))
+    return str(path)
+
+
+def test_the_example_runs_to_its_end_and_shows_what_it_promises() -> None:
+    result = run(*FAST)
+    assert result.exit_code == 0, result.output
+    lines = [line.split("s  ", 1)[1].strip() for line in result.output.splitlines()]
+    story = [
+        "8 of 8 bound",  # a gang at once
+        "production/vision       waits: ",  # another has to wait
+        "gpu-3, gpu-4            joined the cluster",
+        "production/vision       2 of 2 bound: gpu-3, gpu-4",
+        "research/pretrain       done: 8 tasks succeeded",
+        "all work is done",
+    ]
+    places = [next(i for i, line in enumerate(lines) if part in line) for part in story]
+    assert places == sorted(places)
+    assert any("failed: 1 of 1 task" in line for line in lines)
+
+
+def test_the_example_runs_from_any_folder_and_twice_the_same(tmp_path: Path) -> None:
+    code = "from maniple.cli.main import main; main(['run', '--virtual-time', '--until-done'])"
+    outputs = [
+        subprocess.run(
+            [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
+        ).stdout
+        for _ in range(2)
+    ]
+    assert outputs[0] == outputs[1]
+    assert "all work is done" in outputs[0]
+
+
+def test_own_objects_are_run_instead_of_the_example(tmp_path: Path) -> None:
+    ending = [pod(f"train-{n}", "train", **{"maniple.dev/run-for": "1h"}) for n in range(2)]
+    path = written(tmp_path / "mine.json", node("n1"), gang("train", 2)[0], *ending)
+    result = run("-f", path, *FAST)
+    assert result.exit_code == 0, result.output
+    assert "team/train" in result.output
+    assert " 3600." in result.output
+    assert "pretrain" not in result.output
+
+
+def test_when_something_waits_for_ever_it_ends_with_one_and_says_what(tmp_path: Path) -> None:
+    result = run("-f", written(tmp_path / "mine.json", node("n1", 4), *gang("train", 8)), *FAST)
+    assert result.exit_code == 1
+    assert "8 pods are left: team/train-0" in result.output
+    assert "Insufficient cpu" in result.output
+
+
+def test_work_that_runs_for_ever_is_done_when_it_runs(tmp_path: Path) -> None:
+    result = run("-f", written(tmp_path / "mine.json", node("n1"), *gang("train", 8)), *FAST)
+    assert result.exit_code == 0
+    assert "8 of 8 running" in result.output
+
+
+def test_bad_objects_are_named_and_the_rest_runs(tmp_path: Path) -> None:
+    bad = node("broken")
+    bad["status"]["allocatable"]["cpu"] = "many"
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}}
+    result = run("-f", written(tmp_path / "mine.json", bad, secret, node("n1"), *gang("train", 2)), *FAST)
+    assert result.exit_code == 0
+    assert result.output.count("Node broken") == 1
+    assert "'Secret'" in result.output
+    assert "2 of 2 running" in result.output
+
+
+def test_the_configuration_is_followed(tmp_path: Path) -> None:
+    conf = tmp_path / "scheduler.conf"
+    conf.write_text('actions: "enqueue"\ntiers:\n- plugins:\n  - name: gang\n')
+    path = written(tmp_path / "mine.json", node("n1"), *gang("train", 2))
+    assert run("-f", path, "--conf", str(conf), *FAST).exit_code == 1
+
+
+def test_other_scheduler_names_and_default_queues(tmp_path: Path) -> None:
+    raws = [node("n1"), *gang("train", 2)]
+    for raw in raws[2:]:
+        raw["spec"]["schedulerName"] = "mine"
+    del raws[1]["spec"]["queue"]
+    path = written(tmp_path / "mine.json", *raws)
+    assert run("-f", path, *FAST).exit_code == 1
+    result = run("-f", path, "--scheduler-name", "mine", "--default-queue", "main", *FAST)
+    assert result.exit_code == 0, result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--kubeconfig", "x", "--until-done"], "for the embedded cluster"),
+        (["--in-cluster", "--virtual-time"], "for the embedded cluster"),
+        (["--in-cluster", "--context", "x"], "takes neither"),
+        (["--schedule-period", "soon"], "not a duration"),
+        (["--schedule-period", "0s"], "more than nothing"),
+        (["--profile", "nomad"], "'nomad' is not known"),
+        (["--kubeconfig", "/nowhere/config"], "/nowhere/config"),
+        (["-f", "/nowhere"], "does not exist"),
+    ],
+)
+def test_wrong_usage_is_said_and_ends_with_two(arguments: list[str], message: str) -> None:
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert message in result.output
+
+
+def test_a_wrong_configuration_names_its_file(tmp_path: Path) -> None:
+    conf = tmp_path / "scheduler.conf"
+    conf.write_text("actions: [")
+    result = run("--conf", str(conf))
+    assert result.exit_code == 2
+    assert "scheduler.conf" in result.output

@@ -1,0 +1,98 @@
+"""What a running scheduler shows: a line for each thing that is new, and tables with what needs attention first."""
+
+from io import StringIO
+
+from rich.console import Console
+
+from maniple.cli.run_view import JOB_ROWS, Lines, News, Tables, places, shortened
+from maniple.live.overview import JobLine, NodeLine, Overview
+
+
+def job(key: str = "team/train", **counts: int | str | dict[str, int]) -> JobLine:
+    return JobLine(key=key, queue="default", minimum=8, **counts)  # type: ignore[arg-type]
+
+
+def node(name: str) -> NodeLine:
+    return NodeLine(name, 0.5, {"cpu": 4000}, {"cpu": 8000})
+
+
+def state(*jobs: JobLine, nodes: tuple[str, ...] = ("n1",)) -> Overview:
+    return Overview(jobs, tuple(map(node, nodes)), 1)
+
+
+def told(*states: Overview) -> list[list[tuple[str, str]]]:
+    news = News()
+    return [list(news.of(each)) for each in states]
+
+
+def test_a_job_from_waiting_to_its_end() -> None:
+    story = told(
+        state(job(waiting=8, why="no room")),
+        state(job(waiting=8, why="no room")),
+        state(job(starting=8, nodes={"n1": 8})),
+        state(job(starting=3, running=5, nodes={"n1": 8})),
+        state(job(running=8, nodes={"n1": 8})),
+        state(job(running=4, succeeded=4)),
+        state(job(succeeded=8)),
+        state(),
+    )
+    texts = [[text for _, text in each] for each in story[1:]]
+    assert texts == [
+        [],
+        ["8 of 8 bound: n1 ×8"],
+        [],
+        ["8 of 8 running"],
+        [],
+        ["done: 8 tasks succeeded"],
+        ["is gone"],
+    ]
+    assert story[0] == [("cluster", "1 node"), ("team/train", "waits: no room")]
+
+
+def test_a_job_that_ends_badly_says_so() -> None:
+    assert told(state(), state(job(succeeded=7, failed=1)))[1] == [("team/train", "failed: 1 of 8 tasks")]
+
+
+def test_nodes_come_and_go() -> None:
+    story = told(state(nodes=("a",)), state(nodes=("a", "b", "c")), state(nodes=("c",)))
+    assert story[1:] == [[("b, c", "joined the cluster")], [("a, b", "left the cluster")]]
+
+
+def test_the_cause_is_what_is_left_of_a_long_message() -> None:
+    assert shortened("8/8 tasks in gang unschedulable: x. Origin reason is train-0: no room") == "no room"
+    assert shortened("1/1 tasks unschedulable. Origin reason is: queue full") == "queue full"
+    assert shortened("queue full") == "queue full"
+
+
+def test_many_nodes_are_counted() -> None:
+    assert places({f"n{i}": 1 for i in range(9)}) == "n0, n1, n2, n3 and 5 more nodes"
+    assert places({"a": 1, "b": 4}) == "b ×4, a"
+
+
+def test_lines_carry_the_time() -> None:
+    lines: list[str] = []
+    with Lines(lines.append) as view:
+        view.show(1.25, state(job(running=8)))
+        view.say(2.0, "all work is done")
+        view.tick(3.0)
+    assert lines == [
+        "    1.2s  cluster                 1 node",
+        "    1.2s  team/train              8 of 8 running",
+        "    2.0s  all work is done",
+    ]
+
+
+def test_tables_show_what_needs_attention_first_and_not_more_than_fits() -> None:
+    screen = StringIO()
+    jobs = [job(f"team/done-{i:02d}", succeeded=8) for i in range(30)] + [
+        job("team/zz", waiting=8, why="no room")
+    ]
+    with Tables(Console(file=screen, width=120, force_terminal=True), "maniple") as view:
+        view.show(1.0, state(*jobs))
+        view.tick(2.0)
+    text = screen.getvalue()
+    assert "team/zz" in text
+    assert f"and {31 - JOB_ROWS} more jobs" in text
+    assert text.index("team/zz") < text.index("team/done-00")
+    assert "50%" in text
+    assert "2.0 s" in text
