@@ -18,7 +18,7 @@ from tests.plugins.devices.cards import (
     vgpu,
 )
 from tests.plugins.planning import planned
-from tests.support import group, node, queue
+from tests.support import group, node, priority_class, queue
 
 ASSIGNED = "volcano.sh/vgpu-ids-new"
 NOT_ENOUGH = {"n": virtual_gpu.NOT_ENOUGH.text}
@@ -319,3 +319,15 @@ def test_a_gang_that_does_not_fit_leaves_no_annotations() -> None:
     assert not plan.binds
     assert not plan.annotations
     assert not plan.session.annotations
+
+
+def test_room_on_a_card_is_a_reason_to_preempt() -> None:
+    conf = {"name": "deviceshare", "arguments": {"deviceshare.VGPUEnable": True}}
+    classes = [priority_class("low", 1), priority_class("high", 100)]
+    groups = [group("g", 1, priorityClassName="low"), group("h", 1, priorityClassName="high")]
+    pods = [held("r", "GPU-0,NVIDIA,800,0:", priority=1), vgpu("p", 1, 800, group="h", priority=100)]
+    objects = [gpu_node("n", card("GPU-0")), queue("default"), *classes, *groups, *pods]
+    plan = planned(objects, "priority", conf, actions="allocate, preempt")
+    assert plan.evictions == ["default/r"]
+    assert plan.pipelined == {"default/p": "n"}
+    assert not plan.annotations  # nothing is bound yet
