@@ -1,0 +1,258 @@
+"""The cache: the cluster's columns, as the watch shows them and with everything on top that was decided and is not shown yet.
+
+For each object there is what was *seen* last and what is *believed*: the seen object with all assumptions about it applied. Columns
+hold what is believed. An assumption is made when a write is decided. It ends when the watch shows it, or when the write fails;
+then what was seen counts again. So a bind counts from the moment of the decision, and an old event cannot undo it.
+
+The scheduler is the only caller, between cycles, never during one. Given the same objects and no assumptions, the columns are those
+built afresh from a list.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol
+
+from msgspec.structs import replace
+
+from maniple.cluster.cluster import Cluster
+from maniple.live.essence import essence, slim
+from maniple.objects.core import Pod, SchedulingGate
+from maniple.objects.meta import Object
+
+Ref = tuple[type[Object], str]
+
+# A pod whose bind failed is kept out of decisions by a gate that exists only in the cache.
+BACK_OFF_GATE = SchedulingGate(name="maniple.dev/back-off")
+
+
+class Grouping(Protocol):
+    """How a pod that belongs to no group becomes a job."""
+
+    def group(self, pod: Pod) -> tuple[Pod, Object | None]:
+        """The pod as it is to be read, and the group to be made for it if it has none."""
+
+
+@dataclass(eq=False, slots=True)
+class Assumption:
+    """One thing that was decided about an object and has not been seen."""
+
+    uid: str
+    change: Callable[[Any], Any]  # puts it on top of what was seen
+    shown: Callable[[Any], bool]  # what was seen has it already
+    # A lasting one ends only when it is shown: nothing but this decision can make it untrue. Others give way to whatever the
+    # watch tells once they are written, because somebody else may have written since.
+    lasting: bool = False
+    written: bool = False
+
+
+@dataclass(slots=True)
+class Held:
+    """A pod that is left alone for a while."""
+
+    uid: str
+    until: float
+    why: str
+
+
+class Cache:
+    def __init__(self, cluster: Cluster, grouping: Grouping | None = None) -> None:
+        self.cluster = cluster
+        self._grouping = grouping
+        self._seen: dict[Ref, Object] = {}
+        self._believed: dict[Ref, Object] = {}
+        self._assumed: dict[Ref, dict[str, Assumption]] = {}
+        self._held: dict[str, Held] = {}
+        self._groups: dict[str, Ref] = {}  # by pod: the group that was made for it
+        self._pods: dict[Ref, str] = {}  # and back
+
+    # -- what the watch shows -----------------------------------------------------------------------------------------
+
+    def put(self, item: Object) -> bool:
+        """Take in an object. True when a decision may depend on what changed."""
+        item, ref = slim(item), (type(item), item.key)
+        seen = self._seen.get(ref)
+        if seen is not None and seen.metadata.uid != item.metadata.uid:
+            self._forget(ref)
+        elif (
+            isinstance(item, Pod)
+            and isinstance(seen, Pod)
+            and seen.spec.node_name
+            and not item.spec.node_name
+        ):
+            return False  # a pod never loses its node: this is older than what we have
+        self._seen[ref] = item
+        assumed = self._assumed.get(ref)
+        if assumed is not None:
+            for aspect, assumption in [*assumed.items()]:
+                if assumption.shown(item) or (assumption.written and not assumption.lasting):
+                    self._drop(ref, aspect)
+        return self._refresh(ref)
+
+    def gone(self, item: Object) -> bool:
+        """Take out an object."""
+        ref = (type(item), item.key)
+        self._forget(ref)
+        return self._seen.pop(ref, None) is not None and self._refresh(ref)
+
+    # -- what was decided ---------------------------------------------------------------------------------------------
+
+    def assume(self, ref: Ref, aspect: str, assumption: Assumption) -> bool:
+        """Count a decision as carried out. A newer one about the same aspect of the object takes the place of the older."""
+        if ref not in self._seen:
+            return False
+        self._assumed.setdefault(ref, {})[aspect] = assumption
+        return self._refresh(ref)
+
+    def settle(self, ref: Ref, aspect: str, assumption: Assumption, *, failed: bool) -> bool:
+        """The write is over. True when it failed and a decision may depend on that."""
+        if self._assumed.get(ref, {}).get(aspect) is not assumption:
+            return False
+        assumption.written = True
+        if failed or assumption.shown(self._seen[ref]):
+            self._drop(ref, aspect)
+        return self._refresh(ref)
+
+    def keep_made(self, group: Object) -> bool:
+        """The new state of a group that exists only here."""
+        ref = (type(group), group.key)
+        if ref not in self._pods:
+            return False
+        self._seen[ref] = group
+        return self._refresh(ref)
+
+    def hold(self, key: str, uid: str, until: float, why: str) -> bool:
+        """Leave a waiting pod alone until a time of the event loop's clock."""
+        pod = self.pod(key)
+        if pod is None or pod.metadata.uid != uid or pod.spec.node_name:
+            return False
+        self._held[key] = Held(uid, until, why)
+        return self._refresh((Pod, key))
+
+    def release(self, now: float) -> bool:
+        """Let go of the pods whose time has come. True when there was one."""
+        due = [key for key, held in self._held.items() if held.until <= now]
+        for key in due:
+            del self._held[key]
+            self._refresh((Pod, key))
+        return bool(due)
+
+    def next_release(self) -> float | None:
+        return min((held.until for held in self._held.values()), default=None)
+
+    # -- reading ------------------------------------------------------------------------------------------------------
+
+    def get(self, kind: type[Object], key: str) -> Object | None:
+        """An object as it is believed to be."""
+        return self._believed.get((kind, key))
+
+    def pod(self, key: str) -> Pod | None:
+        found = self._believed.get((Pod, key))
+        return found if isinstance(found, Pod) else None
+
+    def held(self, key: str) -> Held | None:
+        return self._held.get(key)
+
+    def pod_of_group(self, ref: Ref) -> Pod | None:
+        """The pod for which a group was made that exists only here; None for a group that somebody wrote."""
+        key = self._pods.get(ref)
+        return self.pod(key) if key is not None else None
+
+    def made(self) -> list[Object]:
+        """The groups that exist only here."""
+        return [self._seen[ref] for ref in self._pods]
+
+    def of_kind(self, kind: type[Object]) -> Iterator[Object]:
+        return (item for (known, _), item in self._believed.items() if known is kind)
+
+    @property
+    def unconfirmed(self) -> int:
+        """Decisions that the watch has not shown yet."""
+        return sum(len(aspects) for aspects in self._assumed.values())
+
+    # -- the one way into the columns ---------------------------------------------------------------------------------
+
+    def _refresh(self, ref: Ref) -> bool:
+        """Bring the columns up to what is believed of an object now. True when a decision may depend on the difference."""
+        before, after = self._believed.get(ref), self._believe(ref)
+        if after == before:
+            return False
+        counted = self._counts(ref)
+        if after is not None:
+            self._believed[ref] = after
+            self.cluster.apply(after)
+        elif before is not None:
+            del self._believed[ref]
+            self.cluster.delete(before)
+        if not counted and not self._counts(ref):
+            return False
+        return before is None or after is None or essence(before) != essence(after)
+
+    def _believe(self, ref: Ref) -> Object | None:
+        """What was seen, with every assumption on top; a pod that waits alone gets its group on the way."""
+        item = self._seen.get(ref)
+        if item is not None:
+            for assumption in self._assumed.get(ref, {}).values():
+                item = assumption.change(item)
+        if ref[0] is not Pod:
+            return item
+        group = None
+        if isinstance(item, Pod):
+            if ref[1] in self._held and not item.spec.node_name:
+                gates = (*item.spec.scheduling_gates, BACK_OFF_GATE)
+                item = replace(item, spec=replace(item.spec, scheduling_gates=gates))
+            if self._grouping is not None:
+                item, group = self._grouping.group(item)
+        self._keep_group(ref[1], group)
+        return item
+
+    def _counts(self, ref: Ref) -> bool:
+        """Pods that are nobody's task are in no column."""
+        return ref[0] is not Pod or self.cluster.tasks.index_of(ref[1]) is not None
+
+    def _keep_group(self, pod: str, group: Object | None) -> None:
+        """Keep the group that was made for a pod, with the status it has come to."""
+        before = self._groups.get(pod)
+        if before is not None and (group is None or before[1] != group.key):
+            del self._groups[pod], self._pods[before], self._seen[before]
+            self._assumed.pop(before, None)
+            self._refresh(before)
+        if group is not None:
+            ref: Ref = (type(group), group.key)
+            known = self._seen.get(ref)
+            self._groups[pod], self._pods[ref] = ref, pod
+            if known is not None:
+                group = replace(group, status=known.status)  # type: ignore[attr-defined, unused-ignore]
+            self._seen[ref] = group
+            self._refresh(ref)
+
+    def _forget(self, ref: Ref) -> None:
+        self._assumed.pop(ref, None)
+        if ref[0] is Pod:
+            self._held.pop(ref[1], None)
+
+    def _drop(self, ref: Ref, aspect: str) -> None:
+        aspects = self._assumed[ref]
+        del aspects[aspect]
+        if not aspects:
+            del self._assumed[ref]
+
+
+def bound(pod: Pod, node: str) -> Assumption:
+    """A pod is on its node from the moment of the decision."""
+    return Assumption(
+        uid=pod.metadata.uid,
+        change=lambda seen: replace(seen, spec=replace(seen.spec, node_name=node)),
+        shown=lambda seen: bool(seen.spec.node_name),
+        lasting=True,
+    )
+
+
+def leaving(pod: Pod, since: datetime) -> Assumption:
+    """A pod releases what it has from the moment of the decision."""
+    return Assumption(
+        uid=pod.metadata.uid,
+        change=lambda seen: replace(seen, metadata=replace(seen.metadata, deletion_timestamp=since)),
+        shown=lambda seen: seen.metadata.deletion_timestamp is not None,
+        lasting=True,
+    )

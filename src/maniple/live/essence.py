@@ -1,0 +1,45 @@
+"""What of an object scheduling reads, so that a change of the rest neither wakes a cycle nor touches a column.
+
+`slim` takes away what nobody here reads: versions, and conditions except two of a pod's; heartbeats of nodes then are no change at all. `essence` further takes away what this scheduler itself writes for people; its own writes must not wake it.
+"""
+
+from typing import TypeVar
+
+from msgspec.structs import replace
+
+from maniple.objects.core import Node, Pod
+from maniple.objects.meta import Condition, Object
+from maniple.objects.volcano import VolcanoPodGroup, VolcanoPodGroupStatus, VolcanoQueue
+
+Any = TypeVar("Any", bound=Object)
+
+POD_SCHEDULED = "PodScheduled"
+_READ = (POD_SCHEDULED, "PodResizePending")
+
+
+def slim(item: Any) -> Any:
+    """The object without what changes for no matter of ours."""
+    metadata = replace(item.metadata, resource_version="")
+    if isinstance(item, Node):
+        return replace(item, metadata=metadata, status=replace(item.status, conditions=()))
+    if isinstance(item, Pod):
+        conditions = tuple(c for c in item.status.conditions if c.type in _READ)
+        return replace(item, metadata=metadata, status=replace(item.status, conditions=conditions))
+    return replace(item, metadata=metadata)
+
+
+def essence(item: Any) -> Any:
+    """What a decision may depend on."""
+    if isinstance(item, Pod):
+        conditions = tuple(c for c in item.status.conditions if c.type != POD_SCHEDULED)
+        return replace(item, status=replace(item.status, conditions=conditions))
+    if isinstance(item, VolcanoPodGroup):
+        return replace(item, status=VolcanoPodGroupStatus(phase=item.status.phase))
+    if isinstance(item, VolcanoQueue):
+        return replace(item, status=replace(item.status, allocated={}))
+    return item
+
+
+def scheduled_condition(pod: Pod) -> Condition | None:
+    """The condition that says whether and why a pod waits."""
+    return next((c for c in pod.status.conditions if c.type == POD_SCHEDULED), None)

@@ -1,0 +1,62 @@
+"""Notes on objects for people (Kubernetes events), each told once.
+
+While nothing new happens the same note is only counted. A note whose words change is written again after a while, so that a gang that
+waits all day long has a few events and not thousands.
+"""
+
+from dataclasses import dataclass
+
+from maniple.live.effects import Effect, Effects, Urgency
+from maniple.live.port import EventType, Port
+from maniple.objects.meta import Object
+
+NEW_WORDS_SECONDS = 60.0
+
+
+@dataclass(slots=True)
+class _Told:
+    note: str
+    at: float
+    count: int = 1
+
+
+class Notes:
+    def __init__(self, port: Port, effects: Effects) -> None:
+        self._port = port
+        self._effects = effects
+        self._told: dict[tuple[type[Object], str], dict[str, _Told]] = {}
+
+    def tell(self, regarding: Object, event_type: EventType, reason: str, note: str, now: float) -> None:
+        """Tell it unless it was told already. Words that only changed a little wait for their time."""
+        told = self._told.setdefault((type(regarding), regarding.key), {})
+        last = told.get(reason)
+        if last is not None and (last.note == note or now - last.at < NEW_WORDS_SECONDS):
+            last.count += 1
+            return
+        told[reason] = _Told(note, now)
+        self.write(regarding, event_type, reason, note)
+
+    def write(self, regarding: Object, event_type: EventType, reason: str, note: str) -> None:
+        """Tell it whatever was told before."""
+        self._effects.submit(
+            Effect(
+                lane=f"note {regarding.kind} {regarding.key}",
+                aspect=reason,
+                urgency=Urgency.NOTE,
+                call=lambda: self._port.record_event(regarding, event_type, reason, note),
+                done=lambda error: None,
+                attempts=3,
+            )
+        )
+
+    def over(self, regarding: Object, reason: str) -> None:
+        """It is no longer so; when it is again, that is news."""
+        self._told.get((type(regarding), regarding.key), {}).pop(reason, None)
+
+    def count(self, regarding: Object, reason: str) -> int:
+        """How often it was told or would have been."""
+        told = self._told.get((type(regarding), regarding.key), {}).get(reason)
+        return told.count if told is not None else 0
+
+    def forget(self, regarding: Object) -> None:
+        self._told.pop((type(regarding), regarding.key), None)

@@ -1,0 +1,81 @@
+"""What queues hold, written into their status: the sum over their tasks, with the queues below them."""
+
+from fractions import Fraction
+
+import numpy as np
+
+from maniple.cluster.resources import Amounts
+from maniple.framework.session import Session
+from maniple.live.cache import Assumption
+from maniple.live.dialect import LiveDialect
+from maniple.live.pace import Pace
+from maniple.live.writing import Writing, ref_of
+from maniple.objects.meta import Object
+from maniple.objects.quantity import format_quantity
+
+AMOUNTS_SECONDS = 1.0
+_ALWAYS_SHOWN = ("cpu", "memory")
+_IN_BINARY = ("memory", "ephemeral-storage")
+
+
+class QueueStatuses:
+    def __init__(self, writing: Writing, dialect: LiveDialect, pace: Pace) -> None:
+        self._writing = writing
+        self._dialect = dialect
+        self._pace = pace
+
+    def write(self, session: Session) -> None:
+        held = self._held(session)
+        for row, before in session.queues.objects.items():
+            allocated = _written(session, held[:, row])
+            after = self._dialect.queue_allocated(before, allocated)
+            if after is before:
+                self._pace.drop(ref_of(before))
+            else:
+                self._write(before, after, allocated)
+
+    def _write(self, before: Object, after: Object, allocated: dict[str, str]) -> None:
+        ref, dialect = ref_of(before), self._dialect
+        patch = dialect.queue_patch(before, after)
+        assumption = Assumption(
+            uid=after.metadata.uid,
+            change=lambda seen: dialect.queue_allocated(seen, allocated),
+            shown=lambda seen: dialect.queue_allocated(seen, allocated) is seen,
+        )
+        port = self._writing.port
+        self._writing.ask(
+            ref,
+            "status",
+            assumption,
+            lambda: port.patch_status(*ref, patch),
+            self._pace,
+            apart=AMOUNTS_SECONDS,
+        )
+
+    def _held(self, session: Session) -> Amounts:
+        """By queue: its own tasks, and those of all queues below."""
+        queues, rows = session.queues, session.jobs.rows
+        own = np.zeros((len(queues), len(session.resources)), dtype=np.int64)
+        np.add.at(own, session.jobs.queue[rows], session.jobs.allocated[:, rows].T)
+        total = own.copy()
+        for row, queue in queues.objects.items():
+            above, passed = self._dialect.parent(queue), {row}
+            while (parent := queues.index_of(above)) is not None:
+                if parent in passed or parent not in queues.objects:
+                    break
+                passed.add(parent)
+                total[parent] += own[row]
+                above = self._dialect.parent(queues.objects[parent])
+        return total.T
+
+
+def _written(session: Session, amounts: Amounts) -> dict[str, str]:
+    """Amounts as Kubernetes writes them. Cpu and memory are always said."""
+    written = {}
+    for dimension, amount in enumerate(amounts.tolist()):
+        name = session.resources.names[dimension]
+        if amount or name in _ALWAYS_SHOWN:
+            exact = Fraction(amount, session.resources.scale(dimension))
+            binary = name in _IN_BINARY or name.startswith("hugepages-")
+            written[name] = format_quantity(exact, binary=binary)
+    return written

@@ -1,0 +1,233 @@
+"""The loop: changes in, a cycle when something changed, effects out.
+
+A change wakes the loop. It waits for a few milliseconds of quiet, so that a gang's pods are seen together, then takes everything in,
+decides, and hands the decisions to `effects`. While nothing changed that a decision could depend on, nothing is decided again: a cycle
+that could do nothing would do nothing once more. The schedule period is the longest pause for those plugins whose answer depends on the
+time. All state can be rebuilt from lists, so a scheduler that is started again goes on where the old one stopped, in the middle of a
+gang if need be.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Mapping
+from contextlib import aclosing, suppress
+from dataclasses import dataclass
+
+from maniple.live.cache import Cache
+from maniple.live.decisions import Decisions
+from maniple.live.dialect import dialect_of
+from maniple.live.effects import Effect, Effects, Urgency
+from maniple.live.notes import Notes
+from maniple.live.port import Change, Clock, Port, SystemClock
+from maniple.live.status import StatusWriter
+from maniple.live.writing import Writing, now
+from maniple.planner import Planner
+
+log = logging.getLogger(__name__)
+
+# Plugins whose answers change with the time alone.
+CLOCKED = frozenset({"sla", "tdm", "cdp", "rescheduling", "usage"})
+SHORTEST_PAUSE = 0.001
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Seconds. A change is taken in after `quiet` without another one, or `patience` after the first."""
+
+    period: float = 1.0
+    quiet: float = 0.005
+    patience: float = 0.05
+    stop: float = 5.0
+
+
+class Scheduler:
+    """One scheduler on one cluster. `inline` decides in the event loop's own thread: in virtual time nothing else is exact."""
+
+    def __init__(
+        self,
+        planner: Planner,
+        port: Port,
+        *,
+        clock: Clock | None = None,
+        timing: Timing | None = None,
+        concurrency: int = 32,
+        inline: bool = False,
+        observer: Callable[["Scheduler"], None] | None = None,
+    ) -> None:
+        self.planner = planner
+        self.port = port
+        plugins = {option.name for tier in planner.configuration.tiers for option in tier}
+        self.dialect = dialect_of(planner.profile.name, planner.options, plugins)
+        self.cache = Cache(planner.build(()), self.dialect)
+        self.effects = Effects(concurrency)
+        self.cycles = 0
+        self.problems: dict[str, None] = {}  # everything that was found wrong, once, in order
+        self._clock = clock or SystemClock()
+        self._timing = timing or Timing()
+        self._inline = inline
+        self._observer = observer
+        self._inbox: deque[Change | Callable[[], bool]] = deque()
+        self._wake = asyncio.Event()
+        self._synced = asyncio.Event()
+        self._stopping = asyncio.Event()
+        self._dirty = True
+        self._queues_listed = False  # and not looked through yet
+        notes = Notes(port, self.effects)
+        writing = Writing(self.cache, self.effects, port, self._later)
+        self._status = StatusWriter(writing, self.dialect, notes)
+        self._decisions = Decisions(self.cache, self.effects, port, notes, self._later)
+        self._clocked = not CLOCKED.isdisjoint(plugins)
+
+    # -- life ---------------------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Schedule until `stop` is called or the task is cancelled."""
+        async with asyncio.TaskGroup() as group:
+            helpers = [group.create_task(self._read()), group.create_task(self.effects.run())]
+            try:
+                await self._loop()
+            finally:
+                for helper in helpers:
+                    helper.cancel()
+
+    def stop(self) -> None:
+        """Decide nothing more, finish what is being written, and end."""
+        self._stopping.set()
+        self._wake.set()
+
+    @property
+    def settled(self) -> bool:
+        """Everything was taken in, decided, carried out and confirmed, as far as can be known here."""
+        return (
+            self._synced.is_set()
+            and not self._dirty
+            and not self._inbox
+            and self.effects.idle
+            and not self.cache.unconfirmed
+        )
+
+    @property
+    def why(self) -> Mapping[str, str]:
+        """By job: why it waited in the last cycle."""
+        return self._status.why
+
+    # -- coming in ----------------------------------------------------------------------------------------------------
+
+    async def _read(self) -> None:
+        async with aclosing(self.port.changes(self.dialect.kinds)) as changes:  # type: ignore[type-var]
+            async for change in changes:
+                self._inbox.append(change)
+                self._wake.set()
+
+    def _later(self, action: Callable[[], bool]) -> None:
+        """Do something between two cycles. It says whether a decision may depend on it."""
+        self._inbox.append(action)
+        self._wake.set()
+
+    def _take_in(self) -> None:
+        while self._inbox:
+            item = self._inbox.popleft()
+            self._dirty |= item() if callable(item) else self._take(item)
+        self._dirty |= self.cache.release(now())
+        if self._queues_listed:
+            self._queues_listed = False
+            for raw in self.dialect.lacking(self.cache.of_kind(self.dialect.queue_kind)):
+                self.effects.submit(self._creation(raw))
+
+    def _take(self, change: Change) -> bool:
+        item = change.object
+        if change.type == "put" and item is not None:
+            return self.cache.put(item)
+        if change.type == "gone" and item is not None:
+            self._status.forget(item)
+            self._decisions.forget(item)
+            return self.cache.gone(item)
+        if change.type == "bad" and change.problem is not None:
+            self._report(str(change.problem))
+        elif change.type == "absent":
+            self._report(f"{change.kind}: not installed on this cluster; taken up when it is")
+        elif change.type == "sync" and change.kind is self.dialect.queue_kind:
+            self._queues_listed = True
+        elif change.type == "synced":
+            self._synced.set()
+        return False
+
+    def _report(self, problem: str) -> None:
+        if problem not in self.problems:
+            self.problems[problem] = None
+            log.warning("%s", problem)
+
+    # -- the loop -----------------------------------------------------------------------------------------------------
+
+    async def _loop(self) -> None:
+        await self._start()
+        while not self._stopping.is_set():
+            self._take_in()
+            if self._dirty:
+                await self._cycle()
+            self._dirty |= self._status.flush()
+            await self._pause()
+        if not await self.effects.drain(self._timing.stop):
+            log.warning(
+                "stopped with %d writes left; they are decided anew at the next start", len(self.effects)
+            )
+
+    async def _start(self) -> None:
+        """Everything that is there comes first; nothing is decided on half a cluster."""
+        while not self._synced.is_set() and not self._stopping.is_set():
+            self._wake.clear()
+            self._take_in()
+            if not self._synced.is_set():
+                await self._wake.wait()
+
+    def _creation(self, raw: dict[str, object]) -> Effect:
+        def done(error: BaseException | None) -> None:
+            if error is not None:
+                self._report(f"{title}: cannot be made: {error}")
+
+        metadata = raw["metadata"]
+        title = f"{raw['kind']} {metadata['name'] if isinstance(metadata, dict) else ''}"
+        return Effect(title, "create", Urgency.DECISION, lambda: self.port.create(raw), done)
+
+    async def _pause(self) -> None:
+        """Until something happens, and then for a moment of quiet; or until the next thing is due."""
+        if not self._inbox:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._wake.wait(), self._longest_pause())
+        if self._clocked and not self._wake.is_set():
+            self._dirty = True
+        end = now() + self._timing.patience
+        while self._wake.is_set() and not self._stopping.is_set() and now() < end:
+            self._wake.clear()
+            await asyncio.sleep(self._timing.quiet)
+        self._wake.clear()
+
+    def _longest_pause(self) -> float:
+        if self._dirty:
+            return 0.0
+        due = [
+            moment for moment in (self.cache.next_release(), self._status.next_due()) if moment is not None
+        ]
+        # Never so short that the clock, which has only so many digits, would stand still.
+        return max(SHORTEST_PAUSE, min([self._timing.period, *(moment - now() for moment in due)]))
+
+    # -- a cycle ------------------------------------------------------------------------------------------------------
+
+    async def _cycle(self) -> None:
+        self._dirty = False
+        self.cycles += 1
+        when = self._clock.now()
+        if self._inline:
+            plan = self.planner.cycle(self.cache.cluster, when)
+        else:
+            plan = await asyncio.to_thread(self.planner.cycle, self.cache.cluster, when)
+        for problem in (*plan.problems, *plan.warnings):
+            self._report(str(problem))
+        # A session is a view of the columns: everything is read from it before the first decision changes them.
+        for problem in self._decisions.read(plan):
+            self._report(problem)
+        self._dirty |= self._status.write(plan, when, f"cycle-{self.cycles}")
+        self._dirty |= self._decisions.carry_out(when)
+        if self._observer is not None:
+            self._observer(self)

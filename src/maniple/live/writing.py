@@ -1,0 +1,103 @@
+"""One status write: counted as there at once, carried out beside the cycles, taken back if the cluster refuses it.
+
+`status.py`, `waiting.py` and `queues.py` decide what should be there; this is how it gets there.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from maniple.live.cache import Assumption, Cache, Ref
+from maniple.live.effects import Effect, Effects, Urgency
+from maniple.live.pace import Pace
+from maniple.live.port import NOT_FOUND, Port, status_of
+from maniple.objects.meta import Object
+
+log = logging.getLogger(__name__)
+
+Later = Callable[[Callable[[], bool]], None]
+Call = Callable[[], Awaitable[object]]
+
+
+class Writing:
+    """`later` takes what has to be done between cycles; that says whether it calls for a new one."""
+
+    def __init__(self, cache: Cache, effects: Effects, port: Port, later: Later) -> None:
+        self.cache = cache
+        self.port = port
+        self._effects = effects
+        self._later = later
+        self._refusals: dict[int, int] = {}
+        self._asked: list[Callable[[], bool]] = []
+
+    def ask(
+        self, ref: Ref, aspect: str, assumption: Assumption, call: Call, pace: Pace, *, apart: float
+    ) -> None:
+        """Have something written, so many seconds apart from the last time."""
+
+        def write() -> bool:
+            return self._submit(ref, aspect, assumption, call, pace)
+
+        self._asked.append(lambda: pace.ask(ref, now(), apart=apart, write=write))
+
+    def keep(self, made: Object) -> None:
+        """The new state of a group that exists in the cache only."""
+        self._asked.append(lambda: self.cache.keep_made(made))
+
+    def carry_out(self) -> bool:
+        """Do what was asked for. Not before: asking reads the session, which is a view of what this changes.
+
+        True when a decision may depend on what is believed now.
+        """
+        asked, self._asked = self._asked, []
+        said = [action() for action in asked]  # every one of them, whatever the first says
+        return any(said)
+
+    def _submit(self, ref: Ref, aspect: str, assumption: Assumption, call: Call, pace: Pace) -> bool:
+        """What waited to be written about the same is needless now."""
+        current = self.cache.get(*ref)
+        if current is None or current.metadata.uid != assumption.uid:
+            return False  # it went while the words waited for their time
+        matters = self.cache.assume(ref, aspect, assumption)
+        self._effects.submit(
+            Effect(
+                lane=lane(ref),
+                aspect=aspect,
+                urgency=Urgency.STATUS,
+                call=call,
+                done=lambda error: self._later(lambda: self._settle(ref, aspect, assumption, error, pace)),
+            ),
+            replaces=(aspect,),
+        )
+        return matters
+
+    def _settle(
+        self, ref: Ref, aspect: str, assumption: Assumption, error: BaseException | None, pace: Pace
+    ) -> bool:
+        if error is None:
+            pace.taken(ref)
+        elif status_of(error) != NOT_FOUND:
+            pace.refused(ref, now())
+            self._complain(ref, error)
+        return self.cache.settle(ref, aspect, assumption, failed=error is not None)
+
+    def _complain(self, ref: Ref, error: BaseException) -> None:
+        """A cluster that refuses one refuses many; every power of two is told."""
+        status = status_of(error) or 0
+        count = self._refusals[status] = self._refusals.get(status, 0) + 1
+        if count & (count - 1) == 0:
+            log.warning("%s %s: status not written (refusal %d): %s", ref[0].kind, ref[1], count, error)
+
+
+def ref_of(item: Object) -> Ref:
+    return type(item), item.key
+
+
+def lane(ref: Ref) -> str:
+    """Writes to one object are carried out in order."""
+    return f"{ref[0].kind} {ref[1]}"
+
+
+def now() -> float:
+    """The event loop's time, in seconds."""
+    return asyncio.get_running_loop().time()

@@ -1,0 +1,201 @@
+"""The port of `live/` on the embedded store: the same calls as on a real API server, with the same refusals.
+
+Every write takes `write_seconds` and can be made to fail (`faults`). What a watch shows lags behind by `watch_seconds` a change.
+Events are kept as they were recorded; the same note on the same object is counted.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol
+
+from maniple.objects.core import Pod
+from maniple.objects.meta import Condition, Object
+from maniple.sim import errors
+from maniple.sim.faults import Faults
+from maniple.sim.reflector import Reflector, SimChange
+from maniple.sim.store import Kind, Raw, Store, moment
+
+
+class Now(Protocol):
+    def now(self) -> datetime: ...
+
+
+@dataclass(slots=True)
+class SimEvent:
+    """A note on an object, for people."""
+
+    regarding: str  # "Kind namespace/name"
+    type: str
+    reason: str
+    note: str
+    first: datetime
+    count: int = 1
+
+
+class SimCluster:
+    """One client of the store. Several may share a store, as several schedulers share an API server."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Now,
+        *,
+        write_seconds: float = 0.002,
+        watch_seconds: float = 0.0,
+        faults: Faults | None = None,
+    ) -> None:
+        self.store = store
+        self.faults = faults or Faults()
+        self.events: list[SimEvent] = []
+        # Every binding that was carried out, in order: pod, uid, node.
+        self.binds: list[tuple[str, str, str]] = []
+        self._reflectors: list[Reflector] = []
+        self._clock = clock
+        self._write_seconds = write_seconds
+        self._watch_seconds = watch_seconds
+
+    async def changes(self, kinds: Iterable[Kind]) -> AsyncGenerator[SimChange]:
+        """Everything that is there, the marker "synced", then what changes."""
+        told: asyncio.Queue[SimChange] = asyncio.Queue()
+        wanted = tuple(dict.fromkeys(kinds))
+        waiting: set[Kind | None] = set(wanted)
+        self._reflectors = [
+            Reflector(self.store, kind, told.put_nowait, delay=self._watch_seconds) for kind in wanted
+        ]
+        tasks = [asyncio.create_task(each.run(), name="reflector") for each in self._reflectors]
+        try:
+            while True:
+                change = await told.get()
+                yield change
+                if change.type == "sync" and waiting:
+                    waiting.discard(change.kind)
+                    if not waiting:
+                        yield SimChange("synced", None)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    @property
+    def relists(self) -> int:
+        """How often a kind had to be listed again because the store had forgotten where its watch was."""
+        return sum(reflector.lists - 1 for reflector in self._reflectors if reflector.lists)
+
+    # -- writes -------------------------------------------------------------------------------------------------------
+
+    async def bind(self, pod: Pod, node: str, annotations: Mapping[str, str] | None = None) -> None:
+        """Binding twice to the same node is done; to another one is a conflict."""
+        await self._write("bind", pod.key, lambda: self._bind(pod, node, annotations or {}))
+
+    def _bind(self, pod: Pod, node: str, annotations: Mapping[str, str]) -> None:
+        current = self.store.get(Pod, pod.key)
+        metadata, bound = current["metadata"], current.get("spec", {}).get("nodeName")
+        if pod.metadata.uid and metadata["uid"] != pod.metadata.uid:
+            raise errors.conflict("Pod", pod.key, f"the uid is {metadata['uid']}, not {pod.metadata.uid}")
+        if bound == node:
+            return
+        if bound:
+            raise errors.conflict("Pod", pod.key, f"is bound to {bound} already")
+        if metadata.get("deletionTimestamp"):
+            raise errors.conflict("Pod", pod.key, "is being deleted")
+        scheduled = {
+            "type": "PodScheduled",
+            "status": "True",
+            "lastTransitionTime": moment(self._clock.now()),
+        }
+        others = [c for c in current.get("status", {}).get("conditions", []) if c["type"] != "PodScheduled"]
+        self.store.patch(
+            Pod,
+            pod.key,
+            {
+                "metadata": {"annotations": dict(annotations)} if annotations else {},
+                "spec": {"nodeName": node},
+                "status": {"conditions": [*others, scheduled]},
+            },
+        )
+        self.binds.append((pod.key, str(metadata["uid"]), node))
+
+    async def evict(self, pod: Pod, grace: int | None = None) -> None:
+        """Ask the pod to go. It is done when there is no such pod any more."""
+        await self._write("evict", pod.key, lambda: self._evict(pod, grace))
+
+    def _evict(self, pod: Pod, grace: int | None) -> None:
+        current = self.store.find(Pod, pod.key)
+        if current is not None and current["metadata"]["uid"] == pod.metadata.uid:
+            self.delete(Pod, pod.key, grace)
+
+    def delete(self, kind: Kind, key: str, grace: int | None = None) -> None:
+        """Delete as the API does: a pod on a node is marked and goes when its kubelet says so."""
+        current = self.store.get(kind, key)
+        running = (
+            kind is Pod
+            and current.get("spec", {}).get("nodeName")
+            and current.get("status", {}).get("phase") not in ("Succeeded", "Failed")
+        )
+        if running and grace != 0:
+            if not current["metadata"].get("deletionTimestamp"):
+                stamp = {"deletionTimestamp": moment(self._clock.now())}
+                self.store.patch(kind, key, {"metadata": stamp})
+        else:
+            self.store.remove(kind, key)
+
+    async def patch_status(
+        self, kind: Kind, key: str, patch: Mapping[str, Any], subresource: bool | None = None
+    ) -> None:
+        """A merge patch of the status."""
+        await self._write("patch_status", key, lambda: self.store.patch(kind, key, patch))
+
+    async def patch_pod_condition(
+        self, pod: Pod, condition: Condition, now: datetime, nominated_node: str | None = None
+    ) -> None:
+        """Set one condition and, if given, the nominated node; an empty name takes the nomination back."""
+        await self._write(
+            "patch_pod_condition", pod.key, lambda: self._set_condition(pod, condition, now, nominated_node)
+        )
+
+    def _set_condition(self, pod: Pod, condition: Condition, now: datetime, nominated: str | None) -> None:
+        current = self.store.get(Pod, pod.key)
+        known = list(current.get("status", {}).get("conditions", []))
+        old: Raw = next((each for each in known if each["type"] == condition.type), {})
+        same = old.get("status") == condition.status
+        new = {
+            "type": condition.type,
+            "status": condition.status,
+            "reason": condition.reason,
+            "message": condition.message,
+            "lastTransitionTime": old.get("lastTransitionTime") if same else moment(now),
+        }
+        status: Raw = {"conditions": [*(each for each in known if each is not old), new]}
+        if nominated is not None:
+            status["nominatedNodeName"] = nominated or None
+        self.store.patch(Pod, pod.key, {"metadata": {"uid": pod.metadata.uid}, "status": status})
+
+    async def create(self, raw: Mapping[str, Any]) -> None:
+        """Make an object; one that is there already is left as it is."""
+
+        def make() -> None:
+            with suppress(errors.ApiError):
+                self.store.create(raw)
+
+        await self._write("create", str(raw.get("kind")), make)
+
+    async def record_event(self, regarding: Object, event_type: str, reason: str, note: str) -> None:
+        title = f"{regarding.kind} {regarding.key}"
+        await self._write("record_event", regarding.key, lambda: self._note(title, event_type, reason, note))
+
+    def _note(self, title: str, kind: str, reason: str, note: str) -> None:
+        for event in reversed(self.events):
+            if (event.regarding, event.type, event.reason, event.note) == (title, kind, reason, note):
+                event.count += 1
+                return
+        self.events.append(SimEvent(title, kind, reason, note, self._clock.now()))
+
+    async def _write(self, verb: str, key: str, action: Callable[[], object]) -> None:
+        if self._write_seconds:
+            await asyncio.sleep(self._write_seconds)
+        self.faults.before(verb, key)
+        action()
+        self.faults.after(verb, key)

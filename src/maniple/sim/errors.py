@@ -1,0 +1,32 @@
+"""Refusals of the embedded API, with the numbers and words that a real API server answers."""
+
+
+class ApiError(Exception):
+    """A request that was not carried out, or whose answer got lost (status 0)."""
+
+    def __init__(self, status: int, reason: str, message: str, retry_after: float | None = None) -> None:
+        super().__init__(f"{status} {reason}: {message}" if status else f"{reason}: {message}")
+        self.status = status
+        self.reason = reason
+        self.message = message
+        self.retry_after = retry_after
+
+
+def not_found(kind: str, key: str) -> ApiError:
+    return ApiError(404, "NotFound", f"{kind} {key} does not exist")
+
+
+def already_exists(kind: str, key: str) -> ApiError:
+    return ApiError(409, "AlreadyExists", f"{kind} {key} exists already")
+
+
+def conflict(kind: str, key: str, message: str) -> ApiError:
+    return ApiError(409, "Conflict", f"{kind} {key}: {message}")
+
+
+def invalid(title: str, message: str) -> ApiError:
+    return ApiError(422, "Invalid", f"{title}: {message}")
+
+
+def gone(since: int) -> ApiError:
+    return ApiError(410, "Expired", f"changes since version {since} are no longer kept")

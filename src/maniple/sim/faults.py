@@ -1,0 +1,60 @@
+"""Faults on request: the next writes of a kind are refused, or carried out with their answer lost.
+
+Tests use it to see what the scheduler makes of a bad day. Without a fault planned nothing is changed.
+"""
+
+from dataclasses import dataclass
+
+from maniple.sim.errors import ApiError
+
+_REASONS = {
+    0: "Unreachable",
+    404: "NotFound",
+    409: "Conflict",
+    422: "Invalid",
+    429: "TooManyRequests",
+    500: "InternalError",
+    503: "ServiceUnavailable",
+}
+
+
+@dataclass(slots=True)
+class Fault:
+    """`verb` is bind, evict, patch_status, patch_pod_condition, record_event or create; an empty key means any object.
+
+    `done`: the write happens and only the answer is lost, which is what a cut connection looks like from outside.
+    """
+
+    verb: str
+    status: int
+    times: int = 1
+    key: str = ""
+    done: bool = False
+    retry_after: float | None = None
+
+
+class Faults:
+    """What goes wrong next."""
+
+    def __init__(self) -> None:
+        self._planned: list[Fault] = []
+        self.happened = 0
+
+    def plan(self, fault: Fault) -> None:
+        self._planned.append(fault)
+
+    def before(self, verb: str, key: str) -> None:
+        self._strike(verb, key, done=False)
+
+    def after(self, verb: str, key: str) -> None:
+        self._strike(verb, key, done=True)
+
+    def _strike(self, verb: str, key: str, *, done: bool) -> None:
+        for fault in self._planned:
+            if fault.verb == verb and fault.done == done and fault.key in ("", key):
+                fault.times -= 1
+                if not fault.times:
+                    self._planned.remove(fault)
+                self.happened += 1
+                reason = _REASONS.get(fault.status, "Unknown")
+                raise ApiError(fault.status, reason, f"{verb} {key}: a planned fault", fault.retry_after)

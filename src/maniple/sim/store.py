@@ -1,0 +1,199 @@
+"""The embedded API store: objects as plain dictionaries, a version for every change, and watches that can be resumed.
+
+The rules are the API server's as far as a scheduler can see them: names are unique in a kind, every change gets the next
+resourceVersion, a watch starts behind a version and hears every later change in order, and a version that is too old is refused
+with 410. `cut` ends every watch and `compact` forgets the past, so that both can be tried. Objects that were handed out are
+never changed afterwards; a change replaces.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from maniple.objects.core import Pod
+from maniple.objects.load import KINDS
+from maniple.objects.meta import Object
+from maniple.sim import errors
+
+Raw = dict[str, Any]
+Kind = type[Object]
+Observer = Callable[["StoreEvent"], None]
+
+_HISTORY = 100_000
+_BY_NAME = {(kind.api_group, kind.kind): kind for kind in KINDS}
+
+
+@dataclass(frozen=True, slots=True)
+class StoreEvent:
+    """One change. `before` and `after` are the object on either side of it; None where it was not there."""
+
+    version: int
+    kind: Kind
+    key: str
+    before: Raw | None
+    after: Raw | None
+
+
+class Store:
+    """All objects of all kinds that `objects` knows."""
+
+    def __init__(self, now: Callable[[], datetime]) -> None:
+        self._now = now
+        self._objects: dict[Kind, dict[str, Raw]] = {kind: {} for kind in KINDS}
+        self._version = 0
+        self._made = 0
+        self._history: deque[StoreEvent] = deque()
+        self._forgotten = 0  # changes up to this version can no longer be heard
+        self._watches: dict[Kind, set[asyncio.Queue[StoreEvent | None]]] = {kind: set() for kind in KINDS}
+        self._mended = asyncio.Event()
+        self._mended.set()
+        # Told of every change at once, in order: the stand-ins for kubelets and controllers.
+        self.observers: list[Observer] = []
+
+    # -- reading ----------------------------------------------------------------------------------------------------
+
+    def list(self, kind: Kind) -> tuple[list[Raw], int]:
+        """All objects of a kind, and the version behind which a watch has to start."""
+        return list(self._objects[kind].values()), self._version
+
+    def find(self, kind: Kind, key: str) -> Raw | None:
+        return self._objects[kind].get(key)
+
+    def get(self, kind: Kind, key: str) -> Raw:
+        found = self.find(kind, key)
+        if found is None:
+            raise errors.not_found(kind.kind, key)
+        return found
+
+    async def watch(self, kind: Kind, since: int) -> AsyncGenerator[StoreEvent]:
+        """Every change of a kind behind a version. Ends when the watch is cut; 410 when the version is too old."""
+        await self._mended.wait()
+        if since < self._forgotten:
+            raise errors.gone(since)
+        inbox: asyncio.Queue[StoreEvent | None] = asyncio.Queue()
+        for event in self._history:
+            if event.version > since and event.kind is kind:
+                inbox.put_nowait(event)
+        self._watches[kind].add(inbox)
+        try:
+            while (event_or_end := await inbox.get()) is not None:
+                yield event_or_end
+        finally:
+            self._watches[kind].discard(inbox)
+
+    # -- faults -----------------------------------------------------------------------------------------------------
+
+    def cut(self, *, until_mended: bool = False) -> None:
+        """End every watch, as a broken connection does. What was sent and not read yet is lost with it."""
+        if until_mended:
+            self._mended.clear()
+        for watches in self._watches.values():
+            for inbox in watches:
+                while not inbox.empty():
+                    inbox.get_nowait()
+                inbox.put_nowait(None)
+
+    def mend(self) -> None:
+        """Let watches begin again."""
+        self._mended.set()
+
+    def compact(self) -> None:
+        """Forget the past: a watch that was cut cannot be resumed."""
+        self._history.clear()
+        self._forgotten = self._version
+
+    # -- writing ----------------------------------------------------------------------------------------------------
+
+    def create(self, raw: Mapping[str, Any]) -> Raw:
+        kind, key = identify(raw)
+        if key in self._objects[kind]:
+            raise errors.already_exists(kind.kind, key)
+        made: Raw = _copy(raw)
+        self._made += 1
+        metadata = made["metadata"]
+        metadata.setdefault("uid", f"00000000-0000-4000-8000-{self._made:012d}")
+        metadata.setdefault("creationTimestamp", moment(self._now()))
+        if kind.namespaced:
+            metadata.setdefault("namespace", "default")
+        if kind is Pod:
+            made["status"] = {"phase": "Pending", **(made.get("status") or {})}
+        return self._keep(kind, key, made)
+
+    def patch(self, kind: Kind, key: str, patch: Mapping[str, Any]) -> Raw:
+        """A merge patch: null removes, lists are replaced. A patch with another uid than the object's is a conflict."""
+        current = self.get(kind, key)
+        uid = patch.get("metadata", {}).get("uid")
+        if uid and uid != current["metadata"]["uid"]:
+            raise errors.conflict(kind.kind, key, f"the uid is {current['metadata']['uid']}, not {uid}")
+        merged = _merged(current, patch)
+        if merged == current:
+            return current
+        return self._keep(kind, key, merged)
+
+    def remove(self, kind: Kind, key: str, uid: str = "") -> None:
+        current = self.get(kind, key)
+        if uid and uid != current["metadata"]["uid"]:
+            raise errors.conflict(kind.kind, key, f"the uid is {current['metadata']['uid']}, not {uid}")
+        self._keep(kind, key, None)
+
+    def _keep(self, kind: Kind, key: str, raw: Raw | None) -> Raw:
+        self._version += 1
+        kept = self._objects[kind]
+        before = kept.get(key)
+        if raw is None:
+            del kept[key]
+        else:
+            raw = {**raw, "metadata": {**raw["metadata"], "resourceVersion": str(self._version)}}
+            kept[key] = raw
+        event = StoreEvent(self._version, kind, key, before, raw)
+        self._history.append(event)
+        if len(self._history) > _HISTORY:
+            self._forgotten = self._history.popleft().version
+        for inbox in self._watches[kind]:
+            inbox.put_nowait(event)
+        for observer in tuple(self.observers):
+            observer(event)
+        return raw or before or {}
+
+
+def identify(raw: Mapping[str, Any]) -> tuple[Kind, str]:
+    """The kind and key of a plain object. Whether the rest of it makes sense is for the readers to judge."""
+    group = str(raw.get("apiVersion", "")).rpartition("/")[0]
+    kind = _BY_NAME.get((group, str(raw.get("kind", ""))))
+    if kind is None:
+        raise errors.invalid(
+            "object", f"kind {raw.get('kind')!r} of {raw.get('apiVersion')!r} is not kept here"
+        )
+    metadata = raw.get("metadata")
+    name = metadata.get("name") if isinstance(metadata, Mapping) else None
+    if not isinstance(metadata, Mapping) or not isinstance(name, str) or not name:
+        raise errors.invalid(kind.kind, "metadata.name is missing")
+    return kind, f"{metadata.get('namespace') or 'default'}/{name}" if kind.namespaced else name
+
+
+def moment(when: datetime) -> str:
+    """A time as the API writes it, to the second."""
+    return when.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _copy(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _copy(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_copy(part) for part in value]
+    return value
+
+
+def _merged(current: Any, patch: Any) -> Any:
+    if not isinstance(patch, Mapping):
+        return _copy(patch)
+    merged = dict(current) if isinstance(current, Mapping) else {}
+    for name, value in patch.items():
+        if value is None:
+            merged.pop(name, None)
+        else:
+            merged[name] = _merged(merged.get(name), value)
+    return merged

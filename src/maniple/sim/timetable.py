@@ -1,0 +1,96 @@
+"""When objects come and go: written into their annotations, carried out by the event loop.
+
+`maniple.dev/arrive-after: 20s` brings an object that much later, `maniple.dev/leave-after: 60s` takes it away again that long after it came,
+and `maniple.dev/replicas: "8"` on a pod stands for eight pods `<name>-0` to `<name>-7`. An object without any of them is there
+from the start.
+"""
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import Any
+
+from maniple.sim.errors import ApiError
+from maniple.sim.kubelet import duration
+from maniple.sim.store import Raw, Store, identify
+
+ARRIVE_AFTER = "maniple.dev/arrive-after"
+LEAVE_AFTER = "maniple.dev/leave-after"
+REPLICAS = "maniple.dev/replicas"
+_MOST_REPLICAS = 100_000
+
+
+class Timetable:
+    """Objects on their way. What cannot be brought in is kept in `problems`."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._coming = 0
+        self._leaving = 0
+        self.problems: list[str] = []
+
+    @property
+    def busy(self) -> bool:
+        """Something is still to come."""
+        return bool(self._coming)
+
+    @property
+    def leaving(self) -> bool:
+        """Something is still to go."""
+        return bool(self._leaving)
+
+    def add(self, raws: Iterable[Mapping[str, Any]]) -> None:
+        """Bring in what is due, and the rest at its time; what comes at the same time comes in this order."""
+        later: dict[float, list[Raw]] = {}
+        for raw in raws:
+            for item in expanded(raw):
+                seconds = _seconds(item, ARRIVE_AFTER)
+                if seconds:
+                    later.setdefault(seconds, []).append(item)
+                else:
+                    self._arrive(item)
+        for seconds, items in later.items():
+            self._coming += 1
+            asyncio.get_running_loop().call_later(seconds, self._arrive_late, items)
+
+    def _arrive_late(self, raws: list[Raw]) -> None:
+        self._coming -= 1
+        for raw in raws:
+            self._arrive(raw)
+
+    def _arrive(self, raw: Raw) -> None:
+        try:
+            made = self._store.create(raw)
+        except ApiError as error:
+            self.problems.append(error.message)
+            return
+        seconds = _seconds(raw, LEAVE_AFTER)
+        if seconds is not None:
+            self._leaving += 1
+            asyncio.get_running_loop().call_later(seconds, self._leave, made)
+
+    def _leave(self, raw: Raw) -> None:
+        self._leaving -= 1
+        kind, key = identify(raw)
+        with suppress(ApiError):
+            self._store.remove(kind, key, uid=raw["metadata"]["uid"])
+
+
+def expanded(raw: Mapping[str, Any]) -> list[Raw]:
+    """The objects that one stands for: a pod with replicas is so many pods."""
+    metadata = raw.get("metadata")
+    annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
+    count = annotations.get(REPLICAS) if isinstance(annotations, Mapping) else None
+    if not isinstance(metadata, Mapping) or not isinstance(annotations, Mapping) or count is None:
+        return [dict(raw)]
+    if not str(count).isdecimal() or not 0 < int(count) <= _MOST_REPLICAS:
+        return [dict(raw)]
+    left = {name: value for name, value in annotations.items() if name != REPLICAS}
+    return [
+        {**raw, "metadata": {**metadata, "name": f"{metadata.get('name')}-{number}", "annotations": left}}
+        for number in range(int(count))
+    ]
+
+
+def _seconds(raw: Mapping[str, Any], annotation: str) -> float | None:
+    return duration(raw, annotation) if isinstance(raw.get("metadata"), Mapping) else None

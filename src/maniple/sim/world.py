@@ -1,0 +1,47 @@
+"""An embedded cluster, whole: the store, the kubelets, and what comes and goes by the timetable.
+
+`maniple run` starts one when there is no cluster to talk to, and tests do. Make it inside the event loop whose time it is to use.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from maniple.objects.core import Pod
+from maniple.sim.clock import Clock
+from maniple.sim.cluster import SimCluster
+from maniple.sim.kubelet import FAIL_AFTER, RUN_FOR, Kubelet, duration, finished
+from maniple.sim.store import Store
+from maniple.sim.timetable import Timetable
+
+
+class World:
+    """Everything there is. `port()` gives a scheduler its side of it."""
+
+    def __init__(self, objects: Iterable[Mapping[str, Any]] = (), *, start_seconds: float = 0.5) -> None:
+        self.clock = Clock()
+        self.store = Store(self.clock.now)
+        self.kubelet = Kubelet(self.store, self.clock, start_seconds=start_seconds)
+        self.timetable = Timetable(self.store)
+        self.timetable.add(objects)
+
+    def port(self, **settings: Any) -> SimCluster:
+        return SimCluster(self.store, self.clock, **settings)
+
+    @property
+    def busy(self) -> bool:
+        """Something will still happen without anybody deciding anything: an arrival, a start, an end."""
+        return self.timetable.busy or self.kubelet.busy
+
+    def unfinished(self) -> list[str]:
+        """Pods that wait, or run and will end some day."""
+        pods, _ = self.store.list(Pod)
+        return [
+            f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
+            for pod in pods
+            if not finished(pod) and not _runs_for_ever(pod)
+        ]
+
+
+def _runs_for_ever(pod: Mapping[str, Any]) -> bool:
+    ends = any(duration(pod, annotation) is not None for annotation in (RUN_FOR, FAIL_AFTER))
+    return not ends and pod.get("status", {}).get("phase") == "Running"

@@ -1,0 +1,72 @@
+"""Ports between a scheduler and its cluster that remember what went through, or let only so much through.
+
+They stand in front of either world; what they pass on is carried out by the real thing behind them.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from maniple.live.port import Port
+from maniple.objects.core import Pod
+
+
+class RefusedError(Exception):
+    """An answer that is not a success, as a cluster gives it."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(f"{status}: refused by the test")
+        self.status = status
+        self.retry_after = None
+
+
+class Between:
+    """Passes everything on."""
+
+    def __init__(self, port: Port) -> None:
+        self._port = port
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._port, name)
+
+
+class Recorder(Between):
+    """Remembers every bind that was carried out, by the uid of the pod."""
+
+    def __init__(self, port: Port) -> None:
+        super().__init__(port)
+        self.bound: dict[str, set[str]] = {}
+
+    async def bind(self, pod: Pod, node: str, annotations: Mapping[str, str] | None = None) -> None:
+        await self._port.bind(pod, node, annotations)
+        self.bound.setdefault(pod.metadata.uid, set()).add(node)
+
+
+class Dying(Between):
+    """Carries out so many binds and then never answers again, as if the scheduler's machine had gone."""
+
+    def __init__(self, port: Port, binds: int) -> None:
+        super().__init__(port)
+        self._left = binds
+        self.dead = asyncio.Event()
+
+    async def bind(self, pod: Pod, node: str, annotations: Mapping[str, str] | None = None) -> None:
+        if not self._left:
+            self.dead.set()
+            await asyncio.Event().wait()
+        self._left -= 1
+        await self._port.bind(pod, node, annotations)
+
+
+class Refusing(Between):
+    """Refuses the first binds of some pods with these answers, one after the other."""
+
+    def __init__(self, port: Port, answers: Mapping[str, list[int]]) -> None:
+        super().__init__(port)
+        self._answers = {name: list(statuses) for name, statuses in answers.items()}
+
+    async def bind(self, pod: Pod, node: str, annotations: Mapping[str, str] | None = None) -> None:
+        answers = self._answers.get(pod.metadata.name)
+        if answers:
+            raise RefusedError(answers.pop(0))
+        await self._port.bind(pod, node, annotations)

@@ -1,0 +1,117 @@
+"""How statuses of Volcano's groups and queues are written."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from maniple.live.volcano import Volcano
+from maniple.objects.core import Pod
+from maniple.objects.load import load
+from maniple.objects.volcano import VolcanoPodGroup, VolcanoQueue
+from tests.support import group, pod, queue
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+LATER = datetime(2026, 1, 1, 13, tzinfo=UTC)
+WAITS = {"type": "Unschedulable", "status": "True", "reason": "NotEnoughResources", "message": "0/3 nodes"}
+READY = {"type": "Scheduled", "status": "True", "reason": "ready", "message": ""}
+
+
+def written(before: Any, told: list[dict[str, str]], when: datetime = NOON, phase: str = "Pending") -> Any:
+    return Volcano().group_status(before, phase, (0, 0, 0), told, when, "cycle-1")
+
+
+def test_a_group_that_reads_right_is_left_as_it_is() -> None:
+    before = written(group("train", 8), [WAITS])
+    assert written(before, [WAITS], LATER) is before
+
+
+def test_new_words_keep_the_time_of_the_transition() -> None:
+    before = written(group("train", 8), [WAITS])
+    after = written(before, [{**WAITS, "message": "0/4 nodes"}], LATER)
+    assert after.status.conditions[0].last_transition_time == NOON
+    assert Volcano().differ_in_words_only(before, after)
+    assert Volcano().words(after) == "0/4 nodes"
+
+
+def test_a_gang_that_is_scheduled_is_no_longer_unschedulable() -> None:
+    before = written(group("train", 8), [WAITS])
+    after = written(before, [READY], LATER)
+    said = {c.type: (c.status, c.message, c.last_transition_time) for c in after.status.conditions}
+    assert said == {"Unschedulable": ("False", "", LATER), "Scheduled": ("True", "", LATER)}
+    assert not Volcano().differ_in_words_only(before, after)
+
+
+def test_the_patch_names_every_field_so_that_zero_is_written_too() -> None:
+    before = load(
+        {
+            "apiVersion": "scheduling.volcano.sh/v1beta1",
+            "kind": "PodGroup",
+            "metadata": {"name": "train", "namespace": "default", "uid": "u"},
+            "status": {"phase": "Running", "running": 8},
+        }
+    )
+    after = Volcano().group_status(before, "Completed", (0, 8, 0), [READY], NOON, "cycle-9")
+    assert Volcano().group_patch(after) == {
+        "metadata": {"uid": "u"},
+        "status": {
+            "phase": "Completed",
+            "running": 0,
+            "succeeded": 8,
+            "failed": 0,
+            "conditions": [
+                {
+                    "type": "Scheduled",
+                    "status": "True",
+                    "reason": "ready",
+                    "lastTransitionTime": "2026-01-01T12:00:00Z",
+                    "transitionID": "cycle-9",
+                }
+            ],
+        },
+    }
+
+
+def test_a_queue_is_written_when_amounts_differ_and_not_when_only_their_spelling_does() -> None:
+    dialect = Volcano()
+    full = dialect.queue_allocated(queue("q"), {"cpu": "2", "nvidia.com/gpu": "1"})
+    assert dialect.queue_allocated(full, {"cpu": "2000m", "nvidia.com/gpu": "1"}) is full
+    less = dialect.queue_allocated(full, {"cpu": "1"})
+    patch = dialect.queue_patch(full, less)
+    assert patch["status"] == {"allocated": {"cpu": "1", "nvidia.com/gpu": None}}
+
+
+def test_queues_have_the_root_above_them_unless_they_name_another() -> None:
+    dialect = Volcano()
+    assert [dialect.parent(q) for q in (queue("a"), queue("b", parent="a"), queue("root"))] == [
+        "root",
+        "a",
+        "",
+    ]
+
+
+def test_the_queues_that_must_be_there_are_named() -> None:
+    dialect = Volcano(default_queue="main")
+    assert [raw["metadata"]["name"] for raw in dialect.lacking([])] == ["root", "main"]
+    assert dialect.lacking([queue("root"), queue("main")]) == []
+    assert all(isinstance(load(raw), VolcanoQueue) for raw in dialect.lacking([]))
+
+
+def test_only_our_pods_without_a_group_are_grouped() -> None:
+    dialect = Volcano(scheduler_names=("ours",))
+    for each, grouped in (
+        (pod("a", schedulerName="ours"), True),
+        (pod("a", schedulerName="theirs"), False),
+        (pod("a", schedulerName="ours", group="train"), False),
+    ):
+        assert isinstance(each, Pod)
+        read, made = dialect.group(each)
+        assert (made is not None) is grouped
+        assert (read is not each) is grouped
+
+
+def test_a_job_of_one_asks_to_be_admitted_with_what_its_pod_asks_for() -> None:
+    alone = pod("a", {"cpu": "1500m", "memory": "1Gi"})
+    assert isinstance(alone, Pod)
+    _, made = Volcano().group(alone)
+    assert isinstance(made, VolcanoPodGroup)
+    assert made.spec.min_resources is not None
+    assert made.spec.min_resources["cpu"] == "1500m"

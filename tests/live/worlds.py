@@ -1,0 +1,235 @@
+"""The two clusters that the same scenarios run on: the embedded one in virtual time, and a real API server.
+
+A scenario sees only what both have. What goes wrong on request goes wrong in the way of each: the embedded store cuts its watches and
+forgets; in front of the real server stands a relay that hangs up, and the server is restarted on a compacted database.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+import msgspec
+
+from maniple.kube import crds
+from maniple.kube.client import Client
+from maniple.kube.cluster import KubeCluster
+from maniple.kube.configuration import load_configuration
+from maniple.kube.kinds import EVENTS, KINDS
+from maniple.kube.watch import list_all
+from maniple.live.port import Clock, Port, SystemClock
+from maniple.objects.core import Namespace, Pod
+from maniple.objects.load import load
+from maniple.objects.meta import Object
+from maniple.sim.cluster import SimCluster
+from maniple.sim.world import World as SimWorld
+from plane.plane import Plane
+from tests.live.objects import NAMESPACE
+from tests.live.relay import Relay
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """An event as people see it."""
+
+    regarding: str  # "Kind namespace/name"
+    type: str
+    reason: str
+    note: str
+
+
+class World(Protocol):
+    clock: Clock
+    inline: bool  # decide in the event loop's thread
+
+    def port(self) -> Port:
+        """What a scheduler is given."""
+
+    async def create(self, raws: Iterable[Mapping[str, Any]]) -> None: ...
+
+    async def delete(self, kind: type[Object], key: str) -> None:
+        """At once, without a grace period."""
+
+    async def patch(self, kind: type[Object], key: str, patch: dict[str, Any]) -> None: ...
+
+    async def objects(self, kind: type[Object]) -> list[Any]: ...
+
+    async def notes(self) -> list[Note]: ...
+
+    async def hang_up(self) -> None:
+        """Every watch is cut, and none comes back until `reconnect`."""
+
+    async def reconnect(self) -> None: ...
+
+    async def forget(self) -> None:
+        """The past is forgotten: where a watch was cut, it cannot be resumed."""
+
+    def relists(self) -> int:
+        """How often a kind was listed again because its watch could not be resumed."""
+
+
+async def until(
+    holds: Callable[[], Awaitable[object]], what: str, seconds: float = 120.0, every: float = 0.05
+) -> None:
+    """Wait for something to become true; fail with its name if it does not."""
+    try:
+        async with asyncio.timeout(seconds):
+            while not await holds():
+                await asyncio.sleep(every)
+    except TimeoutError:
+        raise AssertionError(f"not in {seconds:g} s: {what}") from None
+
+
+class EmbeddedWorld:
+    """The embedded cluster."""
+
+    inline = True
+
+    def __init__(self) -> None:
+        self._world = SimWorld(start_seconds=0.1)
+        self.clock: Clock = self._world.clock
+        self._ports: list[SimCluster] = []
+
+    def port(self) -> Port:
+        self._ports.append(self._world.port())
+        return self._ports[-1]
+
+    async def create(self, raws: Iterable[Mapping[str, Any]]) -> None:
+        for raw in raws:
+            self._world.store.create(raw)
+
+    async def delete(self, kind: type[Object], key: str) -> None:
+        self._world.store.remove(kind, key)
+
+    async def patch(self, kind: type[Object], key: str, patch: dict[str, Any]) -> None:
+        self._world.store.patch(kind, key, patch)
+
+    async def objects(self, kind: type[Object]) -> list[Any]:
+        return [load(raw) for raw in self._world.store.list(kind)[0]]
+
+    async def notes(self) -> list[Note]:
+        return [
+            Note(event.regarding, event.type, event.reason, event.note)
+            for port in self._ports
+            for event in port.events
+        ]
+
+    async def hang_up(self) -> None:
+        self._world.store.cut(until_mended=True)
+
+    async def reconnect(self) -> None:
+        self._world.store.mend()
+
+    async def forget(self) -> None:
+        self._world.store.compact()
+
+    def relists(self) -> int:
+        return sum(port.relists for port in self._ports)
+
+
+class _InformerLog(logging.Handler):
+    """Counts what informers say that they do."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.INFO)
+        self.relists = 0
+        logger = logging.getLogger("maniple.kube.informer")
+        logger.setLevel(logging.INFO)
+        logger.addHandler(self)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.relists += "listing again" in record.getMessage()
+
+
+class RealWorld:
+    """A real API server, reached by schedulers through a relay and by scenarios directly."""
+
+    inline = False
+
+    def __init__(self, plane: Plane, client: Client, behind: Client, relay: Relay) -> None:
+        self.clock: Clock = SystemClock()
+        self._plane = plane
+        self._client = client
+        self._behind = behind
+        self._relay = relay
+        self._informers = _InformerLog()
+
+    def port(self) -> Port:
+        return KubeCluster(self._behind, look_again=0.5)
+
+    async def create(self, raws: Iterable[Mapping[str, Any]]) -> None:
+        # Many at once, as users do; in the order given as far as kinds depend on one another.
+        gate = asyncio.Semaphore(32)
+
+        async def one(raw: Mapping[str, Any]) -> None:
+            async with gate:
+                await KubeCluster(self._client).create(raw)
+
+        await asyncio.gather(*(one(raw) for raw in raws))
+
+    async def delete(self, kind: type[Object], key: str) -> None:
+        await self._client.delete(_resource(kind), key, {"gracePeriodSeconds": 0})
+
+    async def patch(self, kind: type[Object], key: str, patch: dict[str, Any]) -> None:
+        await self._client.patch(_resource(kind), key, patch)
+
+    async def objects(self, kind: type[Object]) -> list[Any]:
+        return list((await list_all(self._client, KINDS[kind], _resource(kind))).objects)
+
+    async def notes(self) -> list[Note]:
+        found = msgspec.json.decode(await self._client.list(EVENTS))
+        notes = []
+        for event in found["items"]:
+            about = event["regarding"]
+            key = "/".join(filter(None, (about.get("namespace"), about["name"])))
+            notes.append(Note(f"{about['kind']} {key}", event["type"], event["reason"], event["note"]))
+        return notes
+
+    async def hang_up(self) -> None:
+        await self._relay.close()
+
+    async def reconnect(self) -> None:
+        await self._relay.open()
+
+    async def forget(self) -> None:
+        self._plane.compact()
+        await asyncio.to_thread(self._plane.restart_apiserver)
+
+    def relists(self) -> int:
+        return self._informers.relists
+
+
+@asynccontextmanager
+async def real_world(plane: Plane) -> AsyncIterator[RealWorld]:
+    """A world on a control plane of its own, with the definitions and the namespace that scenarios use."""
+    configuration = load_configuration(plane.kubeconfig)
+    address = urlsplit(configuration.server)
+    assert address.hostname is not None
+    assert address.port is not None
+    relay = Relay(address.hostname, address.port)
+    await relay.open()
+    through = replace(configuration, server=f"https://{address.hostname}:{relay.port}")
+    try:
+        async with Client(configuration) as client, Client(through) as behind:
+            async for _ in crds.install(client, crds.manifests("volcano")):
+                pass
+            world = RealWorld(plane, client, behind, relay)
+            await world.create(
+                [{"apiVersion": "v1", "kind": Namespace.kind, "metadata": {"name": NAMESPACE}}]
+            )
+            yield world
+    finally:
+        await relay.close()
+
+
+def _resource(kind: type[Object]) -> Any:
+    row = KINDS[kind]
+    return row.at(row.versions[0])
+
+
+async def pods_of(world: World, group: str) -> list[Pod]:
+    pods = await world.objects(Pod)
+    return [p for p in pods if p.metadata.annotations.get("scheduling.k8s.io/group-name") == group]
