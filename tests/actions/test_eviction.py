@@ -239,6 +239,47 @@ def test_a_task_that_needs_a_whole_node_gets_the_victims_of_one_node_only() -> N
     assert len(plan.evictions) == 4
 
 
+def test_a_victim_that_frees_only_what_is_short_is_taken() -> None:
+    plan = evict(
+        node("n1", {"cpu": "8", "nvidia.com/gpu": "1"}),
+        queue("default"),
+        priority_class("low", 10),
+        priority_class("high", 100),
+        group("low", 1, phase="Running", priorityClassName="low"),
+        pod("low-0", {"nvidia.com/gpu": "1"}, group="low", on="n1", priority=10),
+        group("top", 1, priorityClassName="high"),
+        pod("top-0", {"cpu": "4", "nvidia.com/gpu": "1"}, group="top", priority=100),
+        actions="allocate, preempt",
+    )
+    assert plan.evictions == ["default/low-0"]
+
+
+def test_victims_that_help_only_together_are_found_and_nobody_else_goes() -> None:
+    victims_of = {"gpu": {"nvidia.com/gpu": "1"}, "cpu": {"cpu": "8"}}
+    plan = evict(
+        *(node(f"n{i}", {"cpu": "8", "nvidia.com/gpu": "1"}) for i in range(3)),
+        queue("default"),
+        priority_class("low", 10),
+        priority_class("high", 100),
+        *(
+            group(f"{kind}{i}", 1, phase="Running", priorityClassName="low")
+            for i in range(3)
+            for kind in victims_of
+        ),
+        *(
+            pod(f"{kind}{i}-0", asked, group=f"{kind}{i}", on=f"n{i}", priority=10)
+            for i in range(3)
+            for kind, asked in victims_of.items()
+        ),
+        group("top", 1, priorityClassName="high"),
+        pod("top-0", {"cpu": "8", "nvidia.com/gpu": "1"}, group="top", priority=100),
+        actions="allocate, preempt",
+    )
+    (chosen,) = plan.pipelined.values()
+    number = chosen.removeprefix("n")
+    assert sorted(plan.evictions) == [f"default/cpu{number}-0", f"default/gpu{number}-0"]
+
+
 # -- properties ------------------------------------------------------------------------------------------------------
 
 

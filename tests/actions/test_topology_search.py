@@ -1,5 +1,6 @@
 """The search for domains, by properties: limits are kept, gangs are whole, and the short search ends where the long one does."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -31,8 +32,8 @@ class LongSearch(TopologyAllocation):
     ) -> Domains:
         return np.array(sorted(gradient), dtype=np.int64)
 
-    def _candidates(self, sheet: JobSheet, domains: list[int]) -> list[_Candidate]:
-        return [_Candidate(domain) for domain in sorted(domains)]
+    def _candidates(self, sheet: JobSheet, domains: list[int]) -> Iterator[_Candidate]:
+        return (_Candidate(domain) for domain in sorted(domains))
 
     def _place_sub_job(self, one: SubJob, sheet: Worksheet, trial: _Trial) -> float | None:
         hooks, transaction = self._session.hooks, trial.transaction

@@ -54,19 +54,24 @@ class Scenario:
         self._demands = demands
         self._terms = terms
         self._asker = int(demands[0].rows[0])
-        self._surplus = True
+        self._surplus, self._thorough = True, False
+        self._passed_over = False  # some unit frees something that is asked for, though by itself no room
         self._ratios: dict[tuple[int, int], float] = {}
 
     def solve(self, pool: UnitPool) -> bool:
         """Pipeline the tasks and evict their victims for good; False, and nothing done, when there is no way.
 
         Surplus first. Where that leads nowhere, because what a fair share leaves to take runs out before enough has been
-        taken, whole jobs alone may do.
+        taken, whole jobs alone may do. Last, units that help only together with others are tried too.
         """
-        return self._solve(pool, surplus=True) or (pool.has_surplus and self._solve(pool, surplus=False))
+        return (
+            self._solve(pool, surplus=True)
+            or (pool.has_surplus and self._solve(pool, surplus=False))
+            or (self._passed_over and self._solve(pool, surplus=True, thorough=True))
+        )
 
-    def _solve(self, pool: UnitPool, *, surplus: bool) -> bool:
-        self._surplus = surplus
+    def _solve(self, pool: UnitPool, *, surplus: bool, thorough: bool = False) -> bool:
+        self._surplus, self._thorough = surplus, thorough
         transaction, fits = Transaction(self._session), False
         taken: list[_Taken] = []
         while not fits:
@@ -145,17 +150,31 @@ class Scenario:
 
     def _worth(self, unit: Unit) -> float:
         """For how many of the tasks the unit makes room at best."""
-        tasks, best = self._session.tasks, 0.0
-        for demand in self._demands:
-            reachable = unit.rows[self._placement.column(demand.class_).open[tasks.node[unit.rows]]]
-            numbers = tasks.class_of[reachable].tolist()
-            if len(set(numbers)) == 1:
-                best = max(best, len(numbers) * self._goes_into(demand, numbers[0]))
-            elif numbers:
-                freed = self._session.requests(reachable).sum(axis=1)
-                asked = demand.class_.request > 0
-                best = max(best, float((freed[asked] / demand.class_.request[asked]).min()))
-        return best
+        return max(self._worth_for(demand, unit) for demand in self._demands)
+
+    def _worth_for(self, demand: Demand, unit: Unit) -> float:
+        tasks = self._session.tasks
+        reachable = unit.rows[self._placement.column(demand.class_).open[tasks.node[unit.rows]]]
+        numbers = tasks.class_of[reachable].tolist()
+        if not numbers:
+            return 0.0
+        ratio = self._goes_into(demand, numbers[0]) if len(set(numbers)) == 1 else 0.0
+        return len(numbers) * ratio if ratio > 0 else self._gain(demand, reachable)
+
+    def _gain(self, demand: Demand, rows: TaskRows) -> float:
+        """The same for victims that do not free everything that is asked for: what matters is what their nodes lack."""
+        session, asked = self._session, demand.class_.request > 0
+        need = demand.class_.request[asked][:, None]
+        where, places = np.unique(session.tasks.node[rows], return_inverse=True)
+        freed = np.zeros((len(where), len(asked)), dtype=np.int64)
+        np.add.at(freed, places, session.requests(rows).T)
+        given = freed[:, asked].T
+        free = session.nodes.future_idle(where)[asked]
+        gain = float((((free + given) / need).min(axis=0) - (free / need).min(axis=0)).clip(0).sum())
+        if gain > 0:
+            return gain
+        self._passed_over = self._passed_over or bool(given.any())
+        return float((given / need).max()) if self._thorough else 0.0
 
     def _goes_into(self, demand: Demand, number: int) -> float:
         """How often a task of the demand goes into what one of a class leaves."""

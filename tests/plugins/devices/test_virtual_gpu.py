@@ -325,7 +325,8 @@ def test_room_on_a_card_is_a_reason_to_preempt() -> None:
     conf = {"name": "deviceshare", "arguments": {"deviceshare.VGPUEnable": True}}
     classes = [priority_class("low", 1), priority_class("high", 100)]
     groups = [group("g", 1, priorityClassName="low"), group("h", 1, priorityClassName="high")]
-    pods = [held("r", "GPU-0,NVIDIA,800,0:", priority=1), vgpu("p", 1, 800, group="h", priority=100)]
+    there = held("r", "GPU-0,NVIDIA,800,0:", memory=800, priority=1)
+    pods = [there, vgpu("p", 1, 800, group="h", priority=100)]
     objects = [gpu_node("n", card("GPU-0")), queue("default"), *classes, *groups, *pods]
     plan = planned(objects, "priority", conf, actions="allocate, preempt")
     assert plan.evictions == ["default/r"]

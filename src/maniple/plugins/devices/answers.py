@@ -1,7 +1,7 @@
 """Answers about nodes, class by class, worked out again only for nodes where something changed since.
 
-For criteria that look into a node too closely to be put as a sum of columns. The owner says which node changed (`touch`); between two
-questions about the same class that is a handful.
+For criteria that look into a node too closely to be put as a sum of columns. The owner says which node changed (`touch`);
+between two questions about the same class that is a handful.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,8 @@
 """The cpus of a node: which NUMA node, socket and core each belongs to, and how some of them are chosen.
 
-A set of cpus, or of NUMA nodes, is a whole number used as bits: number n is in it when bit n is set. A choice takes whole sockets while it
-needs as many cpus as one has, then whole cores, then single threads; the fullest socket and core first, so that whole ones stay whole.
+A set of cpus, or of NUMA nodes, is a whole number used as bits: number n is in it when bit n is set. A choice takes whole
+sockets while it needs as many cpus as one has, then whole cores, then single threads; the fullest socket and core first, so that
+whole ones stay whole.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
