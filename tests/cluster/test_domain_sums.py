@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from maniple.cluster import snapshot
-from maniple.cluster.domain_sums import DomainSums, sums_of
+from maniple.cluster.domain_sums import DomainSums, KeptSums, sums_of
 from maniple.cluster.domains import NONE, ROOT
 from maniple.objects.meta import Object
 from tests.networks import four_racks, nodes, rack, spine, two_racks
@@ -43,6 +43,16 @@ def test_what_is_below_a_domain() -> None:
     assert places.below(ROOT).tolist() == list(range(len(places.tree)))
     (spine_row,) = named(places, "s")
     assert sorted(places.below(spine_row).tolist()) == sorted(named(places, "a", "b", "s"))
+
+
+def test_the_highest_value_in_a_domain_or_below_it() -> None:
+    places = sums_over(*four_racks())
+    values = np.zeros(len(places.tree))
+    values[named(places, "a", "b", "t")] = [3, 5, 4]
+    highest = dict(zip(places.tree.names, places.highest_below(values).tolist(), strict=True))
+    assert highest == {
+        "<cluster-top-hypernode>": 5, "a": 3, "b": 5, "c": 0, "d": 0, "s": 5, "t": 4, "core": 5
+    }  # fmt: skip
 
 
 def test_a_node_is_at_home_only_in_the_lowest_tier() -> None:
@@ -102,3 +112,38 @@ def test_sums_are_kept_for_as_long_as_the_tree() -> None:
     assert sums_of(tree, cluster.memory) is sums_of(snapshot.take(cluster).domains, cluster.memory)
     cluster.apply(rack("a", "a1"))
     assert sums_of(snapshot.take(cluster).domains, cluster.memory).tree is not tree
+
+
+def test_the_domains_that_hold_a_node() -> None:
+    places = sums_over(*two_racks(), *nodes("far"))
+    held = [sorted(row for row in own if row < len(places.tree)) for own in places.holders.tolist()]
+    a, b, s = named(places, "a", "b", "s")
+    assert held == [
+        sorted([ROOT, a, s]),
+        sorted([ROOT, a, s]),
+        sorted([ROOT, b, s]),
+        sorted([ROOT, b, s]),
+        [ROOT],
+    ]
+
+
+CHANGES = st.lists(st.lists(st.tuples(st.integers(0, 5), st.integers(-9, 9)), max_size=4), max_size=6)
+
+
+@given(st.lists(st.sets(st.integers(0, 5)), max_size=4), CHANGES)
+def test_kept_sums_are_those_worked_out_anew(
+    members: list[set[int]], changes: list[list[tuple[int, int]]]
+) -> None:
+    racks = [rack(f"r{i}", *(f"n{node}" for node in held)) for i, held in enumerate(members)]
+    places = sums_over(*nodes(*(f"n{i}" for i in range(6))), *racks)
+    values, log = np.zeros((2, 6), dtype=np.int64), list[np.ndarray[tuple[int], np.dtype[np.intp]]]()
+    kept = KeptSums(places, log)
+    for number, change in enumerate(changes):
+        for node, amount in change:
+            values[:, node] += [amount, 2 * amount]
+            log.append(np.array([node]))
+        if number % 2 == 0:  # not everybody looks after every change
+            assert kept.of(values).tolist() == places.over(values).tolist()
+    assert kept.of(values).tolist() == places.over(values).tolist()
+    values += 1  # more than the log says
+    assert kept.of(values, afresh=True).tolist() == places.over(values).tolist()

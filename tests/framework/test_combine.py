@@ -107,15 +107,21 @@ CANDIDATES = rows(1, 2, 3)
         ([], []),
         ([[rows(3, 1), rows(1, 2)]], [1]),  # the intersection keeps the order of the earlier list
         ([[rows(3, 1), rows(1, 3)]], [3, 1]),
-        ([[rows(1)], [rows(2, 3)]], [1]),  # tiers are alternatives
-        ([[rows()], [rows(2)]], [2]),  # nobody in the first: the second decides alone
+        ([[rows(1)], [rows(2, 3)]], [1]),  # the second tier is not asked
         ([[None, rows(2)]], [2]),  # abstaining is not refusing
-        ([[rows(), rows(1)], [rows(3)]], [3]),  # an empty answer ends its tier
+        ([[None], [rows(2)]], [2]),
     ],
 )
 def test_victims_by_tier(tiers: list[list[Any]], expected: list[int]) -> None:
     for rule in (combine.victims, combine.victims_strict):
         assert rule([says(*tier) for tier in tiers], None)(0, CANDIDATES).tolist() == expected
+
+
+@pytest.mark.parametrize("first", [[rows()], [rows(), rows(1)], [rows(1), rows(2)]])
+def test_whom_a_tier_protects_a_later_one_gives_up_only_in_strict_mode(first: list[Any]) -> None:
+    tiers = [says(*first), says(rows(3))]
+    assert combine.victims_strict(tiers, None)(0, CANDIDATES).tolist() == [3]
+    assert combine.victims(tiers, None)(0, CANDIDATES).tolist() == []
 
 
 def test_an_intersection_that_ran_empty_starts_afresh_only_in_strict_mode() -> None:

@@ -371,6 +371,15 @@ def test_a_decision_is_remembered_as_long_as_something_is_placed() -> None:
     assert session.sub_jobs.of(job(session, "g")).domain == NONE
 
 
+def test_a_decision_never_hides_where_tasks_really_are() -> None:
+    """Somebody else bound a task to the other rack."""
+    kept = cluster(*two_racks(), group("g", 1, networkTopology=hard(2)), placed("p0", "x", "a1"))
+    settle(session_again(kept), "a")
+    kept.apply(placed("p1", "x", "b1"))
+    session = session_again(kept)
+    assert where(session, settled(session, "g").domain) == "s"
+
+
 def test_a_decision_is_forgotten_with_its_hyper_node_or_its_pod_group() -> None:
     kept = cluster(*two_racks(), group("g", 1, networkTopology=hard(2)), placed("p0", "x", "a1"))
     settle(session_again(kept), "s")
@@ -393,7 +402,11 @@ def test_nominations_outlive_the_cycle_but_not_in_strict_mode() -> None:
         session = session_on([queue("default"), *objects], strict=strict)
         one = session.sub_jobs.of(job(session, "g")).sub_jobs[0]
         session.sub_jobs.nominate(one, session.domains.index["b"])
-        conf: dict[str, Any] = {"actions": "allocate", "compat": "strict" if strict else "better", "tiers": []}
+        conf: dict[str, Any] = {
+            "actions": "allocate",
+            "compat": "strict" if strict else "better",
+            "tiers": [],
+        }
         later = session_again(session.cluster, conf)
         assert where(later, later.sub_jobs.of(job(later, "g")).sub_jobs[0].nominated) == expected
 

@@ -123,3 +123,29 @@ def test_preemption_inside_a_queue_comes_to_rest() -> None:
     assert world.running()["new"] == 4
     assert world.evictions["new"] == 0
     assert world.evictions["old"] <= 8
+
+
+# -- protected by one tier, given up by the next -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("namespace", "theirs", "ours"), [("kube-system", "low", "high"), ("default", "high", "low")]
+)
+def test_a_later_tier_does_not_give_up_whom_an_earlier_one_protects(
+    namespace: str, theirs: str, ours: str
+) -> None:
+    """drf would let a job without anything preempt; conformance and priority, in the tier before, say no."""
+    objects = [
+        node("n", {"cpu": "4"}),
+        priority_class("low", 1),
+        priority_class("high", 9),
+        queue("q"),
+        group("old", 1, queue="q", phase="Running", namespace=namespace, priorityClassName=theirs),
+        *(pod(f"old-{i}", CPU, group="old", on="n", uid=f"o{i}", namespace=namespace) for i in range(4)),
+        group("new", 1, queue="q", priorityClassName=ours),
+        pod("new-0", CPU, group="new"),
+    ]
+    tiers = [{"plugins": [{"name": name} for name in names]} for names in (FIRST, BY_WEIGHT)]
+    assert cycle(*objects, actions="allocate, preempt", tiers=tiers).evictions == []
+    original = cycle(*objects, actions="allocate, preempt", tiers=tiers, compat="strict")
+    assert len(original.evictions) == 1

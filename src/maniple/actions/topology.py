@@ -10,6 +10,7 @@ first and the first that holds is the best. For a job that is one sub-job the sa
 """
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -124,7 +125,9 @@ class TopologyAllocation:
             best: _Trial | None = None
             tried: set[bytes] = set()
             for candidate in self._candidates(sheet, domains):
-                if candidate.likeness in tried or not candidate.could_beat(best):
+                if not candidate.could_beat(best):
+                    break  # nor could those that promise less
+                if candidate.likeness in tried:
                     continue
                 if candidate.likeness is not None:
                     tried.add(candidate.likeness)
@@ -142,18 +145,18 @@ class TopologyAllocation:
                 return best
         return None
 
-    def _candidates(self, sheet: JobSheet, domains: list[int]) -> list[_Candidate]:
+    def _candidates(self, sheet: JobSheet, domains: list[int]) -> Iterator[_Candidate]:
         """Domains of a gradient that have room, the most promising first."""
         need, demand = self._need_of_job(sheet.job), _demand(self._session, sheet)
         roomy = self._roomy(domains, need, demand)
-        if len(roomy) < 2:
-            return [_Candidate(domain) for domain in roomy.tolist()]
-        bounds = self._bounds(sheet, roomy)
+        bounds = self._bounds(sheet, roomy) if len(roomy) > 1 else None
         if bounds is not None:
-            order = np.argsort(-bounds, kind="stable").tolist()
-            return [_Candidate(int(roomy[place]), float(bounds[place])) for place in order]
-        alike = self._alike(sheet, roomy) or {}
-        return [_Candidate(domain, likeness=alike.get(domain)) for domain in roomy.tolist()]
+            for place in np.argsort(-bounds, kind="stable").tolist():
+                yield _Candidate(int(roomy[place]), float(bounds[place]))
+            return
+        alike = self._alike(sheet, roomy) if len(roomy) > 1 else None
+        for domain in roomy.tolist():
+            yield _Candidate(domain, likeness=alike[domain] if alike is not None else None)
 
     def _bounds(self, sheet: JobSheet, domains: Domains) -> Scores | None:
         """The most that a domain can score for the job, where that is known: the job is one sub-job and nothing is placed yet."""
@@ -161,7 +164,7 @@ class TopologyAllocation:
         if sheet.shape.split or one.domain != NONE:
             return None
         scores = self._scores(one, np.arange(len(places.tree)))
-        return np.array([scores[places.below(domain)].max() for domain in domains.tolist()])
+        return places.highest_below(scores)[domains]
 
     def _alike(self, sheet: JobSheet, domains: Domains) -> dict[int, bytes] | None:
         if sheet.shape.domain != NONE or any(one.domain != NONE for one in sheet.shape.sub_jobs):

@@ -34,6 +34,16 @@ class DomainSums:
             sums[..., self._filled] = np.add.reduceat(values[..., self._nodes], self._starts, axis=-1)
         return sums
 
+    @cached_property
+    def holders(self) -> Domains:
+        """Per node the domains that hold it (nodes x most of them), filled up with a number that no domain has."""
+        nodes, domains = np.nonzero(self.tree.members.T)
+        counts = np.bincount(nodes, minlength=self.tree.members.shape[1])
+        held = np.arange(int(counts.max(initial=0))) < counts[:, None]
+        holders = np.full(held.shape, len(self.tree), dtype=np.int64)
+        holders[held] = domains
+        return holders
+
     def below(self, domain: int) -> Domains:
         """The domain and all those inside it, in the order of rows."""
         found = self._below.get(domain)
@@ -43,6 +53,19 @@ class DomainSums:
                 reached += self.tree.children(row)
             found = self._below[domain] = np.array(sorted(reached), dtype=np.int64)
         return found
+
+    def highest_below(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Of values by domain the highest that the domain or one inside it has."""
+        highest = values.copy()
+        for rows in self._upwards:
+            np.maximum.at(highest, self.tree.parent[rows], highest[rows])
+        return highest
+
+    @cached_property
+    def _upwards(self) -> list[Domains]:
+        """The domains by how far they are from the root, the farthest first, without the root."""
+        distance = np.array([len(self.tree.ancestors(row)) for row in range(len(self.tree))])
+        return [np.flatnonzero(distance == steps) for steps in range(int(distance.max()), 1, -1)]
 
     @cached_property
     def tiers(self) -> list[int]:
@@ -71,6 +94,36 @@ class DomainSums:
     def joined(self, a: int, b: int) -> int:
         """The narrowest domain around two; one of them where the other is none."""
         return b if a == NONE else a if b == NONE else self.tree.lowest_common(a, b)
+
+
+class KeptSums:
+    """The sums by domain of values that change on a few nodes at a time, kept up by a log of those nodes."""
+
+    def __init__(self, places: DomainSums, log: list[NDArray[np.intp]]) -> None:
+        self._places = places
+        self._log = log
+        self._seen = -1
+        self._values: Amounts = np.zeros(0, dtype=np.int64)
+        self._sums: Amounts = self._values
+
+    def of(self, values: Amounts, *, afresh: bool = False) -> Amounts:
+        """The sums of the values as they are now (rows x nodes). `afresh`: more changed than the log says."""
+        if self._seen < 0 or afresh:
+            self._values = values.copy()
+            self._sums = np.zeros((len(values), len(self._places.tree) + 1), dtype=np.int64)
+            self._sums[:, :-1] = self._places.over(values)
+        elif self._seen < len(self._log):
+            missed = self._log[self._seen :]
+            self._update(missed[0] if len(missed) == 1 else np.unique(np.concatenate(missed)), values)
+        self._seen = len(self._log)
+        return self._sums[:, :-1]
+
+    def _update(self, nodes: NDArray[np.intp], values: Amounts) -> None:
+        holders = self._places.holders[nodes]
+        for kept, now, sums in zip(self._values, values, self._sums, strict=True):
+            more = now[nodes] - kept[nodes]
+            kept[nodes] = now[nodes]
+            np.add.at(sums, holders, more[:, None])
 
 
 def sums_of(tree: DomainTree, memory: MutableMapping[object, object]) -> DomainSums:

@@ -219,7 +219,10 @@ def victims_strict(tiers: Tiers, _: Any) -> Function:
 
 
 def victims(tiers: Tiers, _: Any) -> Function:
-    """As above, but an empty intersection stays empty, so a plugin's protection is not undone by the one behind it."""
+    """As above, but the first tier with an opinion decides, also when it lets nobody go.
+
+    So whoever a tier protects (a higher priority, the system's own pods) is not given up by the one behind it.
+    """
 
     def ask(*a: Any) -> Any:
         for tier in tiers:
@@ -228,7 +231,7 @@ def victims(tiers: Tiers, _: Any) -> Function:
                 allowed = function(*a)
                 if allowed is not None:
                     chosen = np.asarray(allowed) if chosen is None else _both(chosen, allowed)
-            if chosen is not None and len(chosen):
+            if chosen is not None:
                 return chosen
         return np.zeros(0, np.int64)
 

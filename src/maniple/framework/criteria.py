@@ -11,6 +11,7 @@ CLUSTER  placements anywhere: inter-pod affinity, spread. Asked again for every 
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,6 +98,16 @@ class Filter:
     applies: Callable[[TaskClass], bool] = always
 
 
+class Stepper(Protocol):
+    """What some nodes are worth to a CLUSTER scorer for the next task, as tasks of a class are placed on them one by one."""
+
+    def shift(self, candidates: NDArray[np.bool_]) -> Scores:
+        """The raw score of every node for the next task. Those that are no candidates any more do not matter."""
+
+    def take(self, place: int) -> None:
+        """The task went to the node at that place."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Scorer:
     """How good is it there? `raw` per cell, then `normalise` over the candidates, then times `weight`.
@@ -112,7 +123,8 @@ class Scorer:
     normalise: Callable[[Scores], Scores] | None = None
     applies: Callable[[TaskClass], bool] = always
     silent: Callable[[TaskClass], bool] = never
-    by_domain: bool = False  # of a node it sees nothing but the domains that hold it
+    steps: Callable[[TaskClass, NodeRows], Stepper] | None = None  # for one that can tell a whole sequence
+    by_domain: bool = False  # sees whose tasks they are, and of a node nothing but the domains that hold it
 
     def __post_init__(self) -> None:
         if self.normalise is not None and self.depends is Dependence.NODE:

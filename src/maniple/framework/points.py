@@ -105,7 +105,9 @@ class Hooks:
     job_lack: Annotated[Callable[[int], int], Point(combine.highest, "enableJobReady", 0)]
     job_lack_pipelined: Annotated[Callable[[int], int], Point(combine.highest, "enableJobPipelined", 0)]
     sub_job_lack: Annotated[Callable[[int], int], Point(combine.highest, "enabledSubJobReady", 0)]
-    sub_job_lack_pipelined: Annotated[Callable[[int], int], Point(combine.highest, "enabledSubJobPipelined", 0)]
+    sub_job_lack_pipelined: Annotated[
+        Callable[[int], int], Point(combine.highest, "enabledSubJobPipelined", 0)
+    ]
 
     # nodes
     pre_predicate: Annotated[Callable[[TaskClass], Reason | None], Point(combine.first, "enablePredicate")]
@@ -128,10 +130,12 @@ class Hooks:
         Callable[[int, NDArray[np.int64]], Scores], Point(combine.total, "enabledHyperNodeOrder", 0.0)
     ]
     hyper_node_gradient_for_job: Annotated[
-        Callable[[int, int, Purpose], list[list[int]]], Point(combine.first_registered, "enabledHyperNodeGradient", _given)
+        Callable[[int, int, Purpose], list[list[int]]],
+        Point(combine.first_registered, "enabledHyperNodeGradient", _given),
     ]
     hyper_node_gradient_for_sub_job: Annotated[
-        Callable[[int, int, Purpose], list[list[int]]], Point(combine.first_registered, "enabledHyperNodeGradient", _given)
+        Callable[[int, int, Purpose], list[list[int]]],
+        Point(combine.first_registered, "enabledHyperNodeGradient", _given),
     ]
     subset_nodes: Annotated[Callable[..., list[NodeRows]], Point(combine.partitions)]
 

@@ -222,6 +222,14 @@ class Session:
         start, stop = np.searchsorted(jobs, [job, job + 1])
         return order[start:stop]
 
+    def tasks_of_each(self, jobs: list[int]) -> list[TaskRows]:
+        """The same for many jobs."""
+        self.tasks_of(-1)  # has them sorted
+        assert self._by_job is not None
+        order, owners = self._by_job
+        starts, stops = np.searchsorted(owners, jobs), np.searchsorted(owners, jobs, side="right")
+        return [order[start:stop] for start, stop in zip(starts.tolist(), stops.tolist(), strict=True)]
+
     def job_key_order(self, job: int) -> tuple[Any, ...]:
         """The order of jobs: plugins first, then the older, then the unique id."""
         last = self._job_ties.get(job)

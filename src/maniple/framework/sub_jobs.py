@@ -2,13 +2,11 @@
 
 Opened with the session, for jobs that have a network topology or sub-group policies; other jobs cost nothing until somebody asks for their
 shape, and then they are one sub-job. Transactions keep the counts of sub-jobs (`count`) as long as a job has several. Names of tiers and soft
-wishes are settled here: afterwards a limit is a tier, or there is none. Where a job has settled (`domain`) is remembered from cycle to cycle, and
-worked out again from its tasks where memory has nothing.
+wishes are settled here: afterwards a limit is a tier, or there is none. Where jobs are is `whereabouts.py`'s business.
 """
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,84 +15,20 @@ from numpy.typing import NDArray
 from maniple.cluster.domain_sums import DomainSums, sums_of
 from maniple.cluster.domains import NONE, ROOT
 from maniple.cluster.facts import SubGroupRule, TopologyWish
-from maniple.cluster.statuses import ALLOCATED_LIKE, READY, Status
+from maniple.cluster.statuses import READY, Status
+from maniple.framework.job_shape import JobShape, Limit, Progress, SubJob
 from maniple.framework.points import TaskRows
+from maniple.framework.whereabouts import Whereabouts
 from maniple.objects.selectors import matches
 
 if TYPE_CHECKING:
     from maniple.framework.session import Session
 
+__all__ = ["NO_SUCH_TIER", "JobShape", "Limit", "Progress", "SubJob", "SubJobs"]
+
 NO_SUCH_TIER = "no HyperNode has the tier name {name!r}"
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
 _READY = [int(member) for member in READY]
-
-
-@dataclass(frozen=True, slots=True)
-class Limit:
-    """The highest tier that tasks may be spread over; None where nothing holds them together."""
-
-    highest: int | None
-    wished: bool = False  # a soft wish: as close as possible, and no further limit
-    unknown: str = ""  # a tier name that no HyperNode has
-
-
-@dataclass(slots=True, eq=False)
-class SubJob:
-    """A part of a job that is placed together. Counts are kept only where the job has policies."""
-
-    row: int
-    job: int
-    group: str  # the policy that made it; empty for tasks that no policy took
-    name: str  # unique in its job
-    minimum: int
-    index: int  # number in its first label value, 0 for none
-    tasks: TaskRows
-    priority: int
-    limit: Limit | None
-    ready: int = 0
-    pipelined: int = 0
-    best_effort: int = 0  # waiting, not gated, asking for nothing
-    domain: int = NONE  # around what is placed
-    nominated: int = NONE  # cleared for it by eviction
-
-
-@dataclass(slots=True, eq=False)
-class JobShape:
-    """A job as a tree of sub-jobs."""
-
-    job: int
-    limit: Limit | None
-    split: bool  # by policies
-    least: dict[str, int]  # policy -> sub-jobs that have to be ready
-    sub_jobs: list[SubJob] = field(default_factory=list)
-    domain: int = NONE
-
-    @property
-    def limits(self) -> list[Limit]:
-        return [limit for limit in (self.limit, *(one.limit for one in self.sub_jobs)) if limit is not None]
-
-    @property
-    def bounded(self) -> bool:
-        """Something limits how far apart tasks may be."""
-        return any(limit.highest is not None for limit in self.limits)
-
-
-@dataclass(slots=True, eq=False)
-class Progress:
-    """The sub-job that is being placed: inside which domain, and around what it has so far."""
-
-    sub_job: SubJob
-    ground: int
-    domain: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Settled:
-    """Where a job was when it was last committed, by name."""
-
-    uid: str
-    domain: str
-    sub_jobs: dict[str, tuple[str, str]]  # name -> domain, nominated domain
 
 
 class SubJobs:
@@ -110,8 +44,10 @@ class SubJobs:
         self.unpinned: set[int] = set()  # tasks whose nominated node is of no use any more
         self.progress: Progress | None = None
         served = set(session.jobs.rows.tolist()) if session.cluster.jobs.shaped else ()
-        for job in sorted(session.cluster.jobs.shaped.intersection(served)):
-            self._open(job)
+        shaped = sorted(session.cluster.jobs.shaped.intersection(served))
+        for job, rows in zip(shaped, session.tasks_of_each(shaped) if shaped else (), strict=True):
+            self._open(job, rows)
+        self._whereabouts = Whereabouts(session)
         self._recall()
 
     def __getitem__(self, row: int) -> SubJob:
@@ -129,7 +65,7 @@ class SubJobs:
     def of(self, job: int) -> JobShape:
         """The shape of any job."""
         if job not in self._shapes:
-            self._open(job)
+            self._open(job, self._session.tasks_of(job))
         return self._shapes[job]
 
     def of_tasks(self, rows: TaskRows) -> NDArray[np.int32]:
@@ -139,13 +75,12 @@ class SubJobs:
 
     # -- opening --------------------------------------------------------------------------------------------------
 
-    def _open(self, job: int) -> None:
+    def _open(self, job: int, rows: TaskRows) -> None:
         session, facts = self._session, self._session.job_facts(job)
         limit = self._limit(facts.topology, None)
         shape = JobShape(job, limit, bool(facts.sub_groups), {})
         for rule in facts.sub_groups:
             shape.least[rule.name] = rule.least
-        rows = session.tasks_of(job)
         if not shape.split:
             minimum = int(session.jobs.minimum[job])
             shape.sub_jobs.append(self._new(job, "", "", minimum, "", rows, limit))
@@ -192,8 +127,8 @@ class SubJobs:
         self, job: int, group: str, name: str, minimum: int, value: str, tasks: TaskRows, limit: Limit | None
     ) -> SubJob:
         index = int(value) if _INTEGER.fullmatch(value) else 0
-        priority = max(0, int(self._session.tasks.priority[tasks].max(initial=0)))
-        one = SubJob(len(self._all), job, group, name, minimum, index, tasks, priority, limit)
+        priorities = self._session.tasks.priority
+        one = SubJob(len(self._all), job, group, name, minimum, index, tasks, priorities, limit)
         self._all.append(one)
         return one
 
@@ -283,7 +218,7 @@ class SubJobs:
         """Eviction cleared a domain for a sub-job."""
         one.nominated = domain
         self.nominated.add(one.job)
-        self._keep(one.job)
+        self._whereabouts.keep(self._shapes[one.job])
 
     def denominate(self, one: SubJob) -> None:
         """What was cleared for a sub-job is taken, or of no use."""
@@ -292,7 +227,7 @@ class SubJobs:
         one.nominated = NONE
         if all(other.nominated == NONE for other in self._shapes[one.job].sub_jobs):
             self.nominated.discard(one.job)
-        self._keep(one.job)
+        self._whereabouts.keep(self._shapes[one.job])
 
     def settle(self, shape: JobShape, domain: int, sub_jobs: dict[int, int]) -> None:
         """A job was committed inside a domain, its sub-jobs (by row) inside theirs."""
@@ -302,90 +237,11 @@ class SubJobs:
             one = self._all[row]
             one.domain = places.joined(one.domain, inside)
             self.denominate(one)
-        self._keep(shape.job)
-
-    def _keep(self, job: int) -> None:
-        names, shape = self._session.domains.names, self._shapes[job]
-        settled = _settled(self._session)
-        promised = not self._session.strict  # the original forgets what it cleared for whom
-        settled[self._session.job_key(job)] = _Settled(
-            self._session.cluster.jobs.objects[job].metadata.uid,
-            _name(names, shape.domain),
-            {
-                one.name: (_name(names, one.domain), _name(names, one.nominated) if promised else "")
-                for one in shape.sub_jobs
-            },
-        )
+        self._whereabouts.keep(shape)
 
     def _recall(self) -> None:
-        """Where jobs are: as remembered, as long as that is still there and holds something; else by their tasks."""
-        session = self._session
-        settled = _settled(session)
-        if session.strict and session.domains.broken:
-            return
-        if not session.cluster.jobs.shaped and not settled:
-            return
-        for key in list(settled):
-            row = session.cluster.jobs.index_of(key)
-            known = session.cluster.jobs.objects.get(row) if row is not None else None
-            if known is None or known.metadata.uid != settled[key].uid:
-                del settled[key]
-            elif row is not None and any(nominated for _, nominated in settled[key].sub_jobs.values()):
-                self.of(row)
-        for shape in self._shapes.values():
-            self._locate(shape, settled.get(session.job_key(shape.job)))
-
-    def _locate(self, shape: JobShape, known: _Settled | None) -> None:
-        index = self._session.domains.index
-        found = False
-        for one in shape.sub_jobs:
-            domain, nominated = known.sub_jobs.get(one.name, ("", "")) if known else ("", "")
-            if nominated in index:
-                one.nominated = index[nominated]
-                self.nominated.add(shape.job)
-            one.domain = index.get(domain, NONE) if self._held(one.tasks) is not None else NONE
-            if one.limit is not None and one.domain == NONE:
-                one.domain = self._around(one.tasks)
-                found = found or one.domain != NONE
-        if not shape.limits:
-            return
-        shape.domain = index.get(known.domain, NONE) if known and self._placed(shape) is not None else NONE
-        if shape.domain == NONE or found:
-            shape.domain = self._job_domain(shape)
-
-    def _job_domain(self, shape: JobShape) -> int:
-        """Around all sub-jobs. The original looks only at those that have a topology of their own."""
-        if not self._session.strict:
-            return self._around(
-                np.concatenate([one.tasks for one in shape.sub_jobs] or [np.zeros(0, np.int64)])
-            )
-        domain = NONE
-        for one in shape.sub_jobs:
-            domain = self.places.joined(domain, one.domain)
-        return domain
-
-    def _placed(self, shape: JobShape) -> NDArray[np.int32] | None:
-        held = [nodes for one in shape.sub_jobs if (nodes := self._held(one.tasks)) is not None]
-        return np.concatenate(held) if held else None
-
-    def _held(self, rows: TaskRows) -> NDArray[np.int32] | None:
-        """The nodes of tasks that hold some; None when none does."""
-        tasks = self._session.tasks
-        rows = rows[ALLOCATED_LIKE[tasks.status[rows]]]
-        return tasks.node[rows] if len(rows) else None
-
-    def _around(self, rows: TaskRows) -> int:
-        nodes = self._held(rows)
-        if nodes is None or (nodes < 0).any():
-            return NONE
-        if self._session.strict and not self._session.domains.members[1:, nodes].any():
-            return NONE  # tasks that are in no HyperNode at all do not keep the others out of them there
-        return self.places.around(nodes)
-
-
-def _settled(session: "Session") -> dict[str, _Settled]:
-    return session.cluster.memory.setdefault(_Settled, {})  # type: ignore[return-value]  # put there by us
-
-
-def _name(names: list[str], domain: int) -> str:
-    return names[domain] if domain != NONE else ""
+        """Find out where jobs are; also those that were promised a domain though they have no shape of their own."""
+        for job in self._whereabouts.promised():
+            self.of(job)
+        self._whereabouts.locate(self._shapes.values())
+        self.nominated = {one.job for one in self._all if one.nominated != NONE}

@@ -65,7 +65,9 @@ class Transaction:
     def evict(self, rows: TaskRows, reason: str) -> None:
         """Tasks on nodes begin to release what they have. They may be of several jobs, classes and statuses."""
         tasks = self._session.tasks
-        kinds = zip(tasks.job[rows].tolist(), tasks.class_of[rows].tolist(), tasks.status[rows].tolist(), strict=True)
+        kinds = zip(
+            tasks.job[rows].tolist(), tasks.class_of[rows].tolist(), tasks.status[rows].tolist(), strict=True
+        )
         alike: dict[tuple[int, int, int], list[int]] = {}
         for kind, row in zip(kinds, rows.tolist(), strict=True):
             alike.setdefault(kind, []).append(row)

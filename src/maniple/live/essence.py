@@ -42,4 +42,7 @@ def essence(item: Any) -> Any:
 
 def scheduled_condition(pod: Pod) -> Condition | None:
     """The condition that says whether and why a pod waits."""
-    return next((c for c in pod.status.conditions if c.type == POD_SCHEDULED), None)
+    for condition in pod.status.conditions:
+        if condition.type == POD_SCHEDULED:
+            return condition
+    return None

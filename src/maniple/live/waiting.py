@@ -12,12 +12,14 @@ from maniple.cluster.statuses import Status
 from maniple.framework.outcome import Plan
 from maniple.live.cache import Assumption
 from maniple.live.essence import POD_SCHEDULED, scheduled_condition
-from maniple.live.pace import Pace, apart
+from maniple.live.pace import NUMBERS_SECONDS, Pace, apart
 from maniple.live.writing import Writing, ref_of
+from maniple.live.writing import now as time
 from maniple.objects.core import Pod
 from maniple.objects.meta import Condition
 
 UNSCHEDULABLE = "Unschedulable"
+POD_NUMBERS_SECONDS = 60.0
 SCHEDULER_ERROR = "SchedulerError"
 BEING_RELEASED = "waits for resources that are being released on {node}"
 _WAITING = (Status.PENDING, Status.PIPELINED, Status.ALLOCATED)
@@ -52,10 +54,15 @@ class WaitingPods:
     def _write(self, pod: Pod, reason: str, message: str, nominated: str, now: datetime) -> None:
         known = scheduled_condition(pod)
         nomination = nominated if nominated and nominated != pod.status.nominated_node_name else None
-        same = known is not None and (known.status, known.reason) == ("False", reason)
-        if known is not None and same and known.message == message and nomination is None:
-            self._pace.drop(ref_of(pod))
-            return
+        between = 0.0
+        if known is not None and nomination is None and (known.status, known.reason) == ("False", reason):
+            if known.message == message:
+                self._pace.drop(ref_of(pod))
+                return
+            between = apart(known.message, message)
+            # There are many pods and the group has the latest numbers: they are not worth waiting for their turn.
+            if between == NUMBERS_SECONDS and self._pace.recent(ref_of(pod), time(), POD_NUMBERS_SECONDS):
+                return
         since = known.last_transition_time if known is not None and known.status == "False" else None
         condition = Condition(
             type=POD_SCHEDULED,
@@ -70,7 +77,7 @@ class WaitingPods:
             _assumption(pod, condition, nomination),
             lambda: self._writing.port.patch_pod_condition(pod, condition, now, nomination),
             self._pace,
-            apart=apart(known.message, message) if same and known and nomination is None else 0.0,
+            apart=between,
         )
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from maniple.cluster.classes import TaskClass
 from maniple.cluster.resources import Amounts
-from maniple.framework.criteria import Cells, NodeRows, Scores
+from maniple.framework.criteria import Cells, NodeRows, Scorer, Scores
 from maniple.framework.points import Event, TaskRows
 from maniple.framework.reasons import FITS, Code, Histogram, Verdicts, histogram
 from maniple.framework.session import Session
@@ -23,6 +23,7 @@ from maniple.objects.volcano import NodeShard
 from maniple.placement.column import NOWHERE, ClassColumn
 from maniple.placement.criteria import criteria_of
 from maniple.placement.fill import fill
+from maniple.placement.stepwise import fill_stepwise
 
 Mask = NDArray[np.bool_]
 _PASSING = 256  # columns to keep of classes that were made for one session
@@ -109,7 +110,8 @@ class Placement:
         column = self.column(class_)
         spent = self._ahead.pop(class_.number, None)
         wanted = count
-        if within is None and spent is not None and not len(spent):
+        own = any(one.by_domain for one in _outspoken(column))  # nobody else's tasks would go the same way
+        if within is None and not own and spent is not None and not len(spent):
             wanted = max(count, min(2 * len(spent.nodes), _FARTHEST))
         for later, slots, shard in self._buckets(column):
             mask = shard if within is None else within if shard is None else within & shard
@@ -129,14 +131,14 @@ class Placement:
             for shard in shards:
                 yield True, column.later, shard
 
-    def _fill_bucket(
-        self, column: ClassColumn, count: int, slots: Amounts, mask: Mask | None
-    ) -> NodeRows:
+    def _fill_bucket(self, column: ClassColumn, count: int, slots: Amounts, mask: Mask | None) -> NodeRows:
         possible = slots > 0 if mask is None else (slots > 0) & mask
         if not possible.any():
             return np.zeros(0, dtype=np.intp)
         scores = np.where(possible, column.worth, NOWHERE)
         coupled = column.criteria.coupled and _is_coupled(column)
+        if coupled and self._in_steps(column):
+            return fill_stepwise(column, scores, slots, count, _outspoken(column))
         if not coupled and not column.criteria.relative:
             return self._choose(column, scores, slots, count, None)[0]
         candidates = np.flatnonzero(scores > NOWHERE)
@@ -150,6 +152,17 @@ class Placement:
         total[candidates] = scores[candidates] + shift[candidates]
         nodes, exhausted = self._choose(column, total, slots, count, shift)
         return _trimmed(column, nodes, exhausted, candidates)
+
+    def _in_steps(self, column: ClassColumn) -> bool:
+        """Whether everybody who couples tasks can tell how."""
+        criteria, hooks = column.criteria, self._session.hooks
+        told = all(one.steps is not None for one in _outspoken(column))
+        return (
+            told
+            and not criteria.cluster_filters
+            and not criteria.relative
+            and "best_node" not in hooks.answered
+        )
 
     def _choose(
         self, column: ClassColumn, scores: Scores, slots: Amounts, count: int, shift: Scores | None
@@ -178,9 +191,7 @@ class Placement:
         for static in column.criteria.relative:
             assert static.scorer.normalise is not None  # that is what makes it relative
             sums += static.scorer.weight * static.scorer.normalise(static.raw[candidates])
-        for scorer in column.criteria.cluster_scorers:
-            if scorer.silent(column.class_):
-                continue
+        for scorer in _outspoken(column):
             raw = scorer.raw(column.class_, Cells(column.nodes, column.class_, candidates))
             sums += scorer.weight * (raw if scorer.normalise is None else scorer.normalise(raw))
         spread = np.zeros(len(column.nodes))
@@ -287,8 +298,12 @@ def _usable_nodes(session: Session, name: str) -> set[str]:
 
 def _is_coupled(column: ClassColumn) -> bool:
     """Whether placing one task may now change what another node is worth."""
-    criteria, class_ = column.criteria, column.class_
-    return bool(criteria.cluster_filters) or not all(one.silent(class_) for one in criteria.cluster_scorers)
+    return bool(column.criteria.cluster_filters) or bool(_outspoken(column))
+
+
+def _outspoken(column: ClassColumn) -> list[Scorer]:
+    """The scorers over the whole cluster that see a difference between nodes."""
+    return [one for one in column.criteria.cluster_scorers if not one.silent(column.class_)]
 
 
 def _trimmed(column: ClassColumn, nodes: NodeRows, exhausted: Mask, candidates: NodeRows) -> NodeRows:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from maniple.cluster.classes import TaskClass
-from maniple.cluster.domain_sums import Domains
+from maniple.cluster.domain_sums import Domains, KeptSums
 from maniple.cluster.resources import Amounts
 from maniple.framework.criteria import Cells, Scores
 from maniple.framework.session import Session
@@ -28,17 +28,20 @@ class DomainRoom:
         self._session = session
         self._placement = placement
         self._places = session.sub_jobs.places
-        self._slots: dict[int, tuple[int, Amounts]] = {}
+        self._slots: dict[int, tuple[KeptSums, bool]] = {}
         self._structures: dict[int, bytes] = {}
 
     def slots(self, class_: TaskClass) -> Amounts:
         """By domain, how many more tasks of a class its nodes have room for, counting what is being released."""
-        column = self._placement.column(class_)
-        stamp, known = self._slots.get(class_.number, (-1, None))
-        if known is None or stamp != len(self._session.changes):
-            known = self._places.over(column.later if self._session.flowing else column.slots)
-            self._slots[class_.number] = len(self._session.changes), known
-        return known
+        column, flowing = self._placement.column(class_), self._session.flowing
+        kept, flowed = self._slots.get(class_.number) or (
+            KeptSums(self._places, self._session.changes),
+            flowing,
+        )
+        self._slots[class_.number] = kept, flowing
+        slots = column.later if flowing else column.slots
+        sums: Amounts = kept.of(slots[None], afresh=flowing != flowed)[0]
+        return sums
 
     def for_demand(self, demand: Demand) -> Amounts:
         """By domain, how many of these tasks could find a slot at most."""

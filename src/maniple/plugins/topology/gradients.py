@@ -24,6 +24,7 @@ class Gradients:
         self._idle = self._places.over(nodes.idle())
         self._future = self._places.over(nodes.future_idle())
         self._allocatable = self._places.over(nodes.allocatable)
+        self._known: dict[tuple[bytes, Purpose], NDArray[np.bool_]] = {}
 
     def of(self, given: int, placed: int, highest: int, least: Amounts, purpose: Purpose) -> list[list[int]]:
         """Domains by tier, the lowest first; for eviction the highest first, and not more than so many."""
@@ -55,9 +56,14 @@ class Gradients:
         return widest if common == given else NONE
 
     def _enough(self, least: Amounts, purpose: Purpose) -> NDArray[np.bool_]:
-        if purpose is Purpose.EVICT:
-            return _covers(self._allocatable, least)
-        return _covers(self._idle, least) | _covers(self._future, least)
+        """By domain. Gangs of one make ask for the same."""
+        key = least.tobytes(), purpose
+        if key not in self._known:
+            if purpose is Purpose.EVICT:
+                self._known[key] = _covers(self._allocatable, least)
+            else:
+                self._known[key] = _covers(self._idle, least) | _covers(self._future, least)
+        return self._known[key]
 
     def _capped(self, by_tier: list[list[int]]) -> list[list[int]]:
         left, capped = self._most, []

@@ -1,0 +1,135 @@
+"""Where jobs are in the network: as they were committed, remembered from cycle to cycle by name, and as their tasks say.
+
+Used by `SubJobs`. A decision counts for as long as its domain exists and something of the job (or sub-job) holds a node. It may be wider than what the
+tasks take up; it is never narrower, since what the tasks say is added to it. With `compat: strict` memory alone counts where it has something.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maniple.cluster.domain_sums import DomainSums, sums_of
+from maniple.cluster.domains import NONE
+from maniple.cluster.statuses import ALLOCATED_LIKE
+from maniple.framework.job_shape import JobShape
+from maniple.framework.points import TaskRows
+
+if TYPE_CHECKING:
+    from maniple.framework.session import Session
+
+_HOLDING = np.flatnonzero(ALLOCATED_LIKE)
+
+
+@dataclass(frozen=True, slots=True)
+class _Settled:
+    """Where a job was when it was last committed, and what it was promised."""
+
+    uid: str
+    domain: str
+    sub_jobs: dict[str, tuple[str, str]]  # name -> domain, nominated domain
+
+
+class Whereabouts:
+    def __init__(self, session: "Session") -> None:
+        self._session = session
+        self._memory: dict[str, _Settled] = session.cluster.memory.setdefault(_Settled, {})  # type: ignore[assignment]
+        self._forget_the_gone()
+
+    def _forget_the_gone(self) -> None:
+        jobs = self._session.cluster.jobs
+        for key in list(self._memory):
+            row = jobs.index_of(key)
+            known = jobs.objects.get(row) if row is not None else None
+            if known is None or known.metadata.uid != self._memory[key].uid:
+                del self._memory[key]
+
+    @property
+    def _places(self) -> DomainSums:
+        return sums_of(self._session.domains, self._session.cluster.memory)
+
+    # -- remembering ----------------------------------------------------------------------------------------------
+
+    def keep(self, shape: JobShape) -> None:
+        """Remember where a job is, and what it was promised. The original forgets promises."""
+        session, names = self._session, self._session.domains.names
+
+        def name(domain: int) -> str:
+            return names[domain] if domain != NONE else ""
+
+        self._memory[session.job_key(shape.job)] = _Settled(
+            session.cluster.jobs.objects[shape.job].metadata.uid,
+            name(shape.domain),
+            {
+                one.name: (name(one.domain), "" if session.strict else name(one.nominated))
+                for one in shape.sub_jobs
+            },
+        )
+
+    def promised(self) -> list[int]:
+        """Jobs of the session for which a domain was cleared."""
+        rows = [
+            self._session.cluster.jobs.index_of(key)
+            for key, known in self._memory.items()
+            if any(nominated for _, nominated in known.sub_jobs.values())
+        ]
+        served = set(self._session.jobs.rows.tolist()) if rows else set()
+        return [row for row in rows if row is not None and row in served]
+
+    # -- finding out ----------------------------------------------------------------------------------------------
+
+    def locate(self, shapes: Iterable[JobShape]) -> None:
+        """Fill in the domains of jobs and sub-jobs that hold something."""
+        session = self._session
+        if session.strict and session.domains.broken:
+            return
+        holding = session.jobs.counts[_HOLDING].sum(axis=0) > 0
+        for shape in shapes:
+            known = self._memory.get(session.job_key(shape.job)) if self._memory else None
+            if known is not None or holding[shape.job]:
+                self._locate(shape, known)
+
+    def _locate(self, shape: JobShape, known: _Settled | None) -> None:
+        index, found = self._session.domains.index, False
+        for one in shape.sub_jobs:
+            domain, nominated = known.sub_jobs.get(one.name, ("", "")) if known else ("", "")
+            one.nominated = index.get(nominated, NONE)
+            nodes = self._held(one.tasks)
+            if nodes is None:
+                continue
+            one.domain = index.get(domain, NONE)
+            if one.limit is not None and (one.domain == NONE or not self._session.strict):
+                around = self._around(nodes)
+                found = found or (one.domain == NONE and around != NONE)
+                one.domain = self._places.joined(one.domain, around)
+        if shape.limits:
+            self._locate_job(shape, index.get(known.domain, NONE) if known else NONE, found)
+
+    def _locate_job(self, shape: JobShape, domain: int, found: bool) -> None:
+        """Around all sub-jobs. The original looks only at those that have a topology of their own."""
+        nodes = self._held(np.concatenate([one.tasks for one in shape.sub_jobs]))
+        if nodes is None:
+            return
+        shape.domain = domain
+        if not self._session.strict:
+            shape.domain = self._places.joined(domain, self._around(nodes))
+        elif domain == NONE or found:
+            shape.domain = NONE
+            for one in shape.sub_jobs:
+                shape.domain = self._places.joined(shape.domain, one.domain)
+
+    def _held(self, rows: TaskRows) -> NDArray[np.int32] | None:
+        """The nodes of tasks that hold some; None when none does."""
+        tasks = self._session.tasks
+        rows = rows[ALLOCATED_LIKE[tasks.status[rows]]]
+        return tasks.node[rows] if len(rows) else None
+
+    def _around(self, nodes: NDArray[np.int32]) -> int:
+        """The narrowest domain around nodes; none when one of them is not in the session."""
+        if (nodes < 0).any():
+            return NONE
+        if self._session.strict and not self._session.domains.members[1:, nodes].any():
+            return NONE  # tasks that are in no HyperNode at all do not keep the others out of them there
+        return self._places.around(nodes)
