@@ -23,8 +23,8 @@ $(READY): pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $(READY)
 
-run: $(READY) ## plan the example cluster and print the result
-	$(BIN)/maniple plan examples/quickstart
+run: $(READY) ## schedule an example on the embedded cluster and show what happens
+	$(BIN)/maniple run --until-done
 
 plane: $(READY) ## start a real control plane on loopback and print its kubeconfig (the first time it is built)
 	$(BIN)/python plane/plane.py start

@@ -7,7 +7,7 @@ forgets; in front of the real server stands a relay that hangs up, and the serve
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, closing
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 from urllib.parse import urlsplit
@@ -136,9 +136,13 @@ class _InformerLog(logging.Handler):
     def __init__(self) -> None:
         super().__init__(logging.INFO)
         self.relists = 0
-        logger = logging.getLogger("maniple.kube.informer")
-        logger.setLevel(logging.INFO)
-        logger.addHandler(self)
+        self._logger = logging.getLogger("maniple.kube.informer")
+        self._logger.setLevel(logging.INFO)
+        self._logger.addHandler(self)
+
+    def close(self) -> None:
+        self._logger.removeHandler(self)
+        super().close()
 
     def emit(self, record: logging.LogRecord) -> None:
         self.relists += "listing again" in record.getMessage()
@@ -201,6 +205,9 @@ class RealWorld:
     def relists(self) -> int:
         return self._informers.relists
 
+    def close(self) -> None:
+        self._informers.close()
+
 
 @asynccontextmanager
 async def real_world(plane: Plane) -> AsyncIterator[RealWorld]:
@@ -213,10 +220,10 @@ async def real_world(plane: Plane) -> AsyncIterator[RealWorld]:
     await relay.open()
     through = replace(configuration, server=f"https://{address.hostname}:{relay.port}")
     try:
-        async with Client(configuration) as client, Client(through) as behind:
+        async with Client(configuration) as client, Client(through) as behind, AsyncExitStack() as stack:
             async for _ in crds.install(client, crds.manifests("volcano")):
                 pass
-            world = RealWorld(plane, client, behind, relay)
+            world = stack.enter_context(closing(RealWorld(plane, client, behind, relay)))
             await world.create(
                 [{"apiVersion": "v1", "kind": Namespace.kind, "metadata": {"name": NAMESPACE}}]
             )

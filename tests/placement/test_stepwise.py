@@ -46,7 +46,7 @@ SCORES = st.sampled_from([(), ("binpack",), ("nodeorder",), ("binpack", "nodeord
 def opened(
     objects: list[Object], scores: tuple[str, ...], tied: bool, count: int, **arguments: Any
 ) -> Session:
-    spec = {"networkTopology": SOFT} if tied else {}
+    spec: dict[str, Any] = {"networkTopology": SOFT} if tied else {}
     pods = [pod(f"p{i}", {"cpu": "1", "memory": "500Mi"}, group="g", uid=f"{i}") for i in range(count)]
     session = session_on([*objects, group("g", count, **spec), *pods])
     plugins: list[Any] = [Predicates(session, {})]

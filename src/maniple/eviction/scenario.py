@@ -169,7 +169,7 @@ class Scenario:
         freed = np.zeros((len(where), len(asked)), dtype=np.int64)
         np.add.at(freed, places, session.requests(rows).T)
         given = freed[:, asked].T
-        free = session.nodes.future_idle(where)[asked]
+        free = session.nodes.future_idle(where.astype(np.intp))[asked]
         gain = float((((free + given) / need).min(axis=0) - (free / need).min(axis=0)).clip(0).sum())
         if gain > 0:
             return gain

@@ -125,7 +125,8 @@ class Hooks:
     node_pre_order: Annotated[Callable[[TaskClass, NodeRows], None], Point(combine.call_all)]
     gpu_order: Annotated[Callable[[TaskClass, int, str], float], Point(combine.total, default=0.0)]
 
-    # domains: what each is worth for a sub-job; lists of them for a job or a sub-job inside a domain, the nearest first
+    # domains: what each is worth for a sub-job, told before it is tried there; lists of domains for a job or a sub-job inside a domain, the
+    # nearest first
     hyper_node_order: Annotated[
         Callable[[int, NDArray[np.int64]], Scores], Point(combine.total, "enabledHyperNodeOrder", 0.0)
     ]

@@ -2,17 +2,23 @@
 
 While a gang waits, the reason is worded anew with every change of the cluster ("3 nodes", "4 nodes"). Writing each wording of each
 object would cost more than scheduling, so an object's words are written some time apart, and words altogether so many a second.
-A write that was refused for good is not tried again at once either.
+A write that was refused for good is not tried again at once either. What is to be written is kept as plain values until its time has
+come, because most of it never will be: newer words take its place.
 """
 
+import math
 import re
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Generic, TypeVar
+
+Key = TypeVar("Key", bound=Hashable)
+Value = TypeVar("Value")
 
 WORDS_SECONDS = 1.0
 NUMBERS_SECONDS = 15.0
-WORDS_A_SECOND = 100.0
+WORDS_A_SECOND = 100
 FIRST_REST = 1.0
 LONGEST_REST = 60.0
 
@@ -31,81 +37,95 @@ def apart(before: str, after: str) -> float:
 
 
 @dataclass(slots=True)
-class _Pace:
-    last: float = float("-inf")
+class _Past:
+    """What became of earlier writes of one thing."""
+
+    last: float = -math.inf
     rest: float = 0.0  # after refusals, doubled by each
-    resume: float = float("-inf")
+    resume: float = -math.inf
 
 
-class Pace:
-    """Writes by key. Times are the event loop's, in seconds."""
+class Pace(Generic[Key, Value]):
+    """Values to be written by key. `write` is called when the time has come; it says whether a decision may depend on it.
 
-    def __init__(self, words_a_second: float = WORDS_A_SECOND) -> None:
-        self._rate = words_a_second
-        self._free = float("-inf")  # from then on words may be written
-        self._paces: dict[Hashable, _Pace] = {}
-        self._waiting: dict[Hashable, tuple[float, Callable[[], bool]]] = {}
+    Times are the event loop's, in seconds.
+    """
 
-    def ask(self, key: Hashable, now: float, *, apart: float, write: Callable[[], bool]) -> bool:
-        """Write now, or when the last write was `apart` seconds ago. What `write` says, or False if it has to wait.
+    def __init__(self, write: Callable[[Key, Value], bool], words_a_second: int = WORDS_A_SECOND) -> None:
+        self._write = write
+        self._most = words_a_second
+        self._left = words_a_second
+        self._refill = -math.inf
+        self._past: dict[Key, _Past] = {}
+        self._asked: list[tuple[Key, Value, float]] = []
+        self._waiting: dict[Key, tuple[float, Value]] = {}
+        self._earliest = math.inf  # nothing that waits is due before
 
-        A later request takes the place of one that waits.
-        """
-        pace = self._paces.get(key)
-        if pace is None:
-            pace = self._paces[key] = _Pace()
-        due = max(pace.resume, max(pace.last + apart, self._free) if apart else now)
-        if due > now:
-            self._waiting[key] = (max(pace.resume, pace.last + apart), write)
-            return False
-        self._waiting.pop(key, None)
-        pace.last = now
-        if apart:
-            self._spend(now)
-        return write()
+    def ask(self, key: Key, value: Value, apart: float = 0.0) -> None:
+        """Have it written, so many seconds apart from the last time; 0 means that it matters."""
+        self._asked.append((key, value, apart))
 
-    def recent(self, key: Hashable, now: float, apart: float) -> bool:
-        """Whether a write that is to be so far apart from the last one would have to wait."""
-        pace = self._paces.get(key)
-        return pace is not None and pace.last + apart > now
-
-    def drop(self, key: Hashable) -> None:
+    def drop(self, key: Key) -> None:
         """There is nothing to write any more."""
         if self._waiting:
             self._waiting.pop(key, None)
 
-    def refused(self, key: Hashable, now: float) -> None:
-        pace = self._paces.setdefault(key, _Pace())
-        pace.rest = min(LONGEST_REST, pace.rest * 2 or FIRST_REST)
-        pace.resume = now + pace.rest
+    def recent(self, key: Key, now: float, seconds: float) -> bool:
+        """Whether the last write was less than so many seconds ago."""
+        past = self._past.get(key)
+        return past is not None and past.last + seconds > now
 
-    def taken(self, key: Hashable) -> None:
-        pace = self._paces.get(key)
-        if pace is not None:
-            pace.rest = 0.0
-
-    def forget(self, key: Hashable) -> None:
-        self._paces.pop(key, None)
-        self._waiting.pop(key, None)
+    def carry_out(self, now: float) -> bool:
+        """Write what was asked for and what has waited long enough. True when a decision may depend on any of it."""
+        asked, self._asked = self._asked, []
+        matters = False
+        for key, value, seconds in asked:
+            self._waiting.pop(key, None)  # newer words take the place of older ones
+            past = self._past.get(key) or self._past.setdefault(key, _Past())
+            due = max(past.resume, past.last + seconds) if seconds else past.resume
+            if due <= now and (not seconds or self._may_spend(now)):
+                past.last = now
+                matters |= self._write(key, value)
+            else:
+                self._waiting[key] = due, value
+                self._earliest = min(self._earliest, due)
+        return self._flush(now) | matters if self._earliest <= now else matters
 
     def next_due(self) -> float | None:
-        due = min((due for due, _ in self._waiting.values()), default=None)
-        return None if due is None else max(due, self._free)
+        """When to call `carry_out` again; None when nothing waits."""
+        if not self._waiting:
+            return None
+        return max(self._earliest, self._refill if not self._left else -math.inf)
 
-    def flush(self, now: float) -> bool:
-        """Write what has waited long enough; whether any of it says True."""
-        due = sorted((due, place) for place, (due, _) in enumerate(self._waiting.values()) if due <= now)
-        keys = list(self._waiting)
-        said = False
-        for _, place in due:
-            if self._free > now:
-                break
-            _, write = self._waiting.pop(keys[place])
-            self._paces[keys[place]].last = now
-            self._spend(now)
-            said |= write()
-        return said
+    def refused(self, key: Key, now: float) -> None:
+        past = self._past.setdefault(key, _Past())
+        past.rest = min(LONGEST_REST, past.rest * 2 or FIRST_REST)
+        past.resume = now + past.rest
 
-    def _spend(self, now: float) -> None:
-        """A second's worth of words may be written at once; then there is a pause."""
-        self._free = max(self._free, now - 1.0) + 1.0 / self._rate
+    def taken(self, key: Key) -> None:
+        past = self._past.get(key)
+        if past is not None:
+            past.rest = 0.0
+
+    def forget(self, key: Key) -> None:
+        self._past.pop(key, None)
+        self._waiting.pop(key, None)
+
+    def _flush(self, now: float) -> bool:
+        matters = False
+        for key, (due, value) in [*self._waiting.items()]:
+            if due <= now and self._may_spend(now):
+                del self._waiting[key]
+                self._past[key].last = now
+                matters |= self._write(key, value)
+        self._earliest = min((due for due, _ in self._waiting.values()), default=math.inf)
+        return matters
+
+    def _may_spend(self, now: float) -> bool:
+        """Take one of this second's writes, if there is one left."""
+        if now >= self._refill:
+            self._refill, self._left = now + 1.0, self._most
+        if not self._left:
+            return False
+        self._left -= 1
+        return True

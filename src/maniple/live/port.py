@@ -5,7 +5,7 @@ this room run on both. A call that fails raises an exception with a `status`, as
 `retry_after` in seconds. Every write may be sent twice and is carried out once.
 """
 
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Literal, Protocol
 
@@ -47,7 +47,7 @@ class Change(Protocol):
 class Port(Protocol):
     """A cluster."""
 
-    def changes(self, kinds: Iterable[Kind]) -> AsyncIterator[Change]:
+    def changes(self, kinds: Iterable[Kind]) -> AsyncGenerator[Change, None]:
         """Everything that there is of these kinds, the marker "synced", and then all that changes, for ever."""
 
     async def bind(self, pod: Pod, node: str, annotations: Mapping[str, str] | None = None) -> object:

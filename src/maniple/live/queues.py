@@ -6,11 +6,10 @@ import numpy as np
 
 from maniple.cluster.resources import Amounts
 from maniple.framework.session import Session
-from maniple.live.cache import Assumption
+from maniple.live.cache import Assumption, Ref
 from maniple.live.dialect import LiveDialect
 from maniple.live.pace import Pace
 from maniple.live.writing import Writing, ref_of
-from maniple.objects.meta import Object
 from maniple.objects.quantity import format_quantity
 
 AMOUNTS_SECONDS = 1.0
@@ -19,37 +18,33 @@ _IN_BINARY = ("memory", "ephemeral-storage")
 
 
 class QueueStatuses:
-    def __init__(self, writing: Writing, dialect: LiveDialect, pace: Pace) -> None:
+    def __init__(self, writing: Writing, dialect: LiveDialect) -> None:
         self._writing = writing
         self._dialect = dialect
-        self._pace = pace
+        self.pace: Pace[Ref, dict[str, str]] = Pace(self._write)
 
-    def write(self, session: Session) -> None:
+    def compare(self, session: Session) -> None:
+        """Find the queues that say something else than they hold, and ask for them to be written."""
         held = self._held(session)
-        for row, before in session.queues.objects.items():
+        for row, queue in session.queues.objects.items():
             allocated = _written(session, held[:, row])
-            after = self._dialect.queue_allocated(before, allocated)
-            if after is before:
-                self._pace.drop(ref_of(before))
+            if self._dialect.queue_allocated(queue, allocated) is queue:
+                self.pace.drop(ref_of(queue))
             else:
-                self._write(before, after, allocated)
+                self.pace.ask(ref_of(queue), allocated, AMOUNTS_SECONDS)
 
-    def _write(self, before: Object, after: Object, allocated: dict[str, str]) -> None:
-        ref, dialect = ref_of(before), self._dialect
-        patch = dialect.queue_patch(before, after)
+    def _write(self, ref: Ref, allocated: dict[str, str]) -> bool:
+        before, dialect, port = self._writing.cache.get(*ref), self._dialect, self._writing.port
+        if before is None:
+            return False  # it went while the amounts waited for their time
+        patch = dialect.queue_patch(before, dialect.queue_allocated(before, allocated))
         assumption = Assumption(
-            uid=after.metadata.uid,
+            uid=before.metadata.uid,
             change=lambda seen: dialect.queue_allocated(seen, allocated),
             shown=lambda seen: dialect.queue_allocated(seen, allocated) is seen,
         )
-        port = self._writing.port
-        self._writing.ask(
-            ref,
-            "status",
-            assumption,
-            lambda: port.patch_status(*ref, patch),
-            self._pace,
-            apart=AMOUNTS_SECONDS,
+        return self._writing.submit(
+            ref, "status", assumption, lambda: port.patch_status(*ref, patch), self.pace
         )
 
     def _held(self, session: Session) -> Amounts:

@@ -115,7 +115,7 @@ class Scheduler:
     # -- coming in ----------------------------------------------------------------------------------------------------
 
     async def _read(self) -> None:
-        async with aclosing(self.port.changes(self.dialect.kinds)) as changes:  # type: ignore[type-var]
+        async with aclosing(self.port.changes(self.dialect.kinds)) as changes:
             async for change in changes:
                 self._inbox.append(change)
                 self._wake.set()
@@ -166,7 +166,7 @@ class Scheduler:
             self._take_in()
             if self._dirty:
                 await self._cycle()
-            self._dirty |= self._status.flush()
+            self._dirty |= self._status.carry_out()
             await self._pause()
         if not await self.effects.drain(self._timing.stop):
             log.warning(

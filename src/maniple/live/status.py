@@ -12,7 +12,7 @@ from maniple.cluster.statuses import Status
 from maniple.framework.outcome import Plan, job_phases
 from maniple.framework.reasons import joined
 from maniple.framework.session import Session
-from maniple.live.cache import Assumption
+from maniple.live.cache import Assumption, Ref
 from maniple.live.dialect import LiveDialect
 from maniple.live.notes import Notes
 from maniple.live.pace import Pace, apart
@@ -29,35 +29,38 @@ class StatusWriter:
         self._writing = writing
         self._dialect = dialect
         self._notes = notes
-        self._words = Pace()
-        self._amounts = Pace()
-        self._pods = WaitingPods(writing, self._words)
-        self._queues = QueueStatuses(writing, dialect, self._amounts)
+        self._groups: Pace[Ref, Object] = Pace(self._write_group)
+        self._pods = WaitingPods(writing)
+        self._queues = QueueStatuses(writing, dialect)
+        self._paces = (self._groups, self._pods.pace, self._queues.pace)
         self.why: dict[str, str] = {}  # by job that waited in the last cycle
 
     def write(self, plan: Plan, when: datetime, cause: str) -> bool:
         """Bring every status up to a plan. True when a decision may depend on what is written now."""
         when = when.replace(microsecond=0)  # the API keeps no more
-        self._write_groups(plan.session, when, cause)
-        self._pods.write(plan, when)
-        self._queues.write(plan.session)
-        return self._writing.carry_out()
+        self._compare_groups(plan.session, when, cause)
+        self._pods.compare(plan, when)
+        self._queues.compare(plan.session)
+        # Not before: comparing reads the session, which is a view of what writing changes.
+        return self.carry_out()
 
-    def flush(self) -> bool:
-        """Write what has waited for its time. True when a decision may depend on it."""
-        return self._words.flush(now()) | self._amounts.flush(now())
+    def carry_out(self) -> bool:
+        """Write what has been asked for or has waited for its time. True when a decision may depend on it."""
+        said = [pace.carry_out(now()) for pace in self._paces]
+        return any(said)
 
     def next_due(self) -> float | None:
-        due = [pace.next_due() for pace in (self._words, self._amounts)]
+        """When to call `carry_out` again."""
+        due = (pace.next_due() for pace in self._paces)
         return min((moment for moment in due if moment is not None), default=None)
 
     def forget(self, item: Object) -> None:
         """The object is gone."""
-        self._words.forget(ref_of(item))
-        self._amounts.forget(ref_of(item))
+        for pace in self._paces:
+            pace.forget(ref_of(item))
         self._notes.forget(item)
 
-    def _write_groups(self, session: Session, when: datetime, cause: str) -> None:
+    def _compare_groups(self, session: Session, when: datetime, cause: str) -> None:
         self.why = {}
         counts = session.jobs.counts[_COUNTED].T.tolist()
         objects = session.cluster.jobs.objects
@@ -67,15 +70,19 @@ class StatusWriter:
             after = self._dialect.group_status(before, phase, (running, succeeded, failed), told, when, cause)
             self._tell(session, job, before, told)
             if after is before:
-                self._words.drop(ref_of(before))
-            else:
-                self._write_group(before, after)
+                self._groups.drop(ref_of(before))
+                continue
+            words_only = self._dialect.differ_in_words_only(before, after)
+            between = apart(self._dialect.words(before), self._dialect.words(after)) if words_only else 0.0
+            self._groups.ask(ref_of(before), after, between)
 
-    def _write_group(self, before: Object, after: Object) -> None:
-        ref, cache, port = ref_of(before), self._writing.cache, self._writing.port
+    def _write_group(self, ref: Ref, after: Object) -> bool:
+        cache, port = self._writing.cache, self._writing.port
+        current = cache.get(*ref)
+        if current is None or current.metadata.uid != after.metadata.uid:
+            return False  # it went while the words waited for their time
         if cache.pod_of_group(ref) is not None:
-            self._writing.keep(after)
-            return
+            return cache.keep_made(after)
         status = after.status  # type: ignore[attr-defined]  # every group has one
         assumption = Assumption(
             uid=after.metadata.uid,
@@ -83,14 +90,8 @@ class StatusWriter:
             shown=lambda seen: bool(seen.status == status),
         )
         patch = self._dialect.group_patch(after)
-        words = [self._dialect.words(group) for group in (before, after)]
-        self._writing.ask(
-            ref,
-            "status",
-            assumption,
-            lambda: port.patch_status(*ref, patch),
-            self._words,
-            apart=apart(*words) if self._dialect.differ_in_words_only(before, after) else 0.0,
+        return self._writing.submit(
+            ref, "status", assumption, lambda: port.patch_status(*ref, patch), self._groups
         )
 
     def _tell(self, session: Session, job: int, group: Object, told: list[dict[str, str]]) -> None:

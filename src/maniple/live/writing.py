@@ -6,6 +6,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 from maniple.live.cache import Assumption, Cache, Ref
 from maniple.live.effects import Effect, Effects, Urgency
@@ -28,36 +29,9 @@ class Writing:
         self._effects = effects
         self._later = later
         self._refusals: dict[int, int] = {}
-        self._asked: list[Callable[[], bool]] = []
 
-    def ask(
-        self, ref: Ref, aspect: str, assumption: Assumption, call: Call, pace: Pace, *, apart: float
-    ) -> None:
-        """Have something written, so many seconds apart from the last time."""
-
-        def write() -> bool:
-            return self._submit(ref, aspect, assumption, call, pace)
-
-        self._asked.append(lambda: pace.ask(ref, now(), apart=apart, write=write))
-
-    def keep(self, made: Object) -> None:
-        """The new state of a group that exists in the cache only."""
-        self._asked.append(lambda: self.cache.keep_made(made))
-
-    def carry_out(self) -> bool:
-        """Do what was asked for. Not before: asking reads the session, which is a view of what this changes.
-
-        True when a decision may depend on what is believed now.
-        """
-        asked, self._asked = self._asked, []
-        said = [action() for action in asked]  # every one of them, whatever the first says
-        return any(said)
-
-    def _submit(self, ref: Ref, aspect: str, assumption: Assumption, call: Call, pace: Pace) -> bool:
-        """What waited to be written about the same is needless now."""
-        current = self.cache.get(*ref)
-        if current is None or current.metadata.uid != assumption.uid:
-            return False  # it went while the words waited for their time
+    def submit(self, ref: Ref, aspect: str, assumption: Assumption, call: Call, pace: Pace[Ref, Any]) -> bool:
+        """Have it written. True when a decision may depend on what is believed from now on."""
         matters = self.cache.assume(ref, aspect, assumption)
         self._effects.submit(
             Effect(
@@ -67,12 +41,12 @@ class Writing:
                 call=call,
                 done=lambda error: self._later(lambda: self._settle(ref, aspect, assumption, error, pace)),
             ),
-            replaces=(aspect,),
+            replaces=(aspect,),  # what waited to be written about the same is needless now
         )
         return matters
 
     def _settle(
-        self, ref: Ref, aspect: str, assumption: Assumption, error: BaseException | None, pace: Pace
+        self, ref: Ref, aspect: str, assumption: Assumption, error: BaseException | None, pace: Pace[Ref, Any]
     ) -> bool:
         if error is None:
             pace.taken(ref)

@@ -5,6 +5,8 @@ session to session and refreshed only for jobs whose facts are new. A task held 
 scheduling gate is not waited for, so what it asks for is taken off again.
 """
 
+from collections.abc import Mapping
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -43,8 +45,9 @@ class _Columns:
     def refresh(self, session: Session) -> None:
         self._grow(len(session.jobs.queue))
         facts, read = session.cluster.jobs.facts, self._read
-        for row in [row for row, item in facts.items() if read.get(row) is not item]:
-            self._set(session, row, facts[row])
+        changed = [row for row, item in facts.items() if read.get(row) is not item]
+        if changed:
+            self._set(session, changed, [facts[row] for row in changed])
 
     def _grow(self, size: int) -> None:
         added = size - len(self.stated)
@@ -55,20 +58,26 @@ class _Columns:
             for name in ("stated", "inqueue", "running"):
                 setattr(self, name, np.concatenate([getattr(self, name), np.zeros(added, np.bool_)]))
 
-    def _set(self, session: Session, row: int, facts: JobFacts) -> None:
-        self._read[row] = facts
-        self.stated[row] = facts.min_resources is not None
-        self.inqueue[row] = facts.phase == "Inqueue"
-        self.running[row] = facts.phase == "Running"
-        key = tuple((facts.min_resources or {}).items())
+    def _set(self, session: Session, rows: list[int], facts: list[JobFacts]) -> None:
+        self._read.update(zip(rows, facts, strict=True))
+        self.stated[rows] = [item.min_resources is not None for item in facts]
+        self.inqueue[rows] = [item.phase == "Inqueue" for item in facts]
+        self.running[rows] = [item.phase == "Running" for item in facts]
+        lists = [self._list(session, item.min_resources or {}) for item in facts]
+        self.amounts[:, rows] = np.array([amounts for amounts, _ in lists], dtype=np.int64).T
+        for row, (_, unknown) in zip(rows, lists, strict=True):
+            self.unoffered.pop(row, None)
+            if unknown:
+                self.unoffered[row] = unknown
+
+    def _list(self, session: Session, resources: Mapping[str, Quantity]) -> tuple[Amounts, tuple[str, ...]]:
+        """A resource list as amounts, and what it names that nobody offers. Most jobs state one of few lists."""
+        key = tuple(resources.items())
         known = self._lists.get(key)
         if known is None:
-            vector, _, unknown = stated(session, facts.min_resources or {})
+            vector, _, unknown = stated(session, resources)
             known = self._lists[key] = (vector, tuple(unknown))
-        self.amounts[:, row] = known[0]
-        self.unoffered.pop(row, None)
-        if known[1]:
-            self.unoffered[row] = known[1]
+        return known
 
 
 class Claims:
