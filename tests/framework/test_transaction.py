@@ -255,6 +255,7 @@ class Transactions(RuleBasedStateMachine):
     def withdraw_what_was_left(self) -> None:
         withdraw(self.session, np.flatnonzero(self.session.tasks.status == Status.PIPELINED))
         assert not self.session.nodes.pipelined.any()
+        self.marks.clear()  # it happened outside of the transaction, whose checkpoints know nothing of it
 
     # -- always ---------------------------------------------------------------------------------------------------
 
