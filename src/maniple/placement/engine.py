@@ -133,9 +133,11 @@ class Placement:
 
     def _fill_bucket(self, column: ClassColumn, count: int, slots: Amounts, mask: Mask | None) -> NodeRows:
         possible = slots > 0 if mask is None else (slots > 0) & mask
-        if not possible.any():
+        choices = int(np.count_nonzero(possible))
+        if not choices:
             return np.zeros(0, dtype=np.intp)
-        scores = np.where(possible, column.worth, NOWHERE)
+        # With one node to choose from, what it is worth does not matter.
+        scores = np.where(possible, column.worth if choices > 1 else 0.0, NOWHERE)
         coupled = column.criteria.coupled and _is_coupled(column)
         if coupled and self._in_steps(column):
             return fill_stepwise(column, scores, slots, count, _outspoken(column))
