@@ -1,0 +1,75 @@
+"""The role in examples/rbac.yaml is enough to schedule, wait, say why and make room, on a real API server that refuses everything else."""
+
+import asyncio
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from plane.plane import Plane
+from tests.live.objects import gang, node
+from tests.live.scenarios import runs
+from tests.live.worlds import real_world, until
+from tests.plane.api import Api
+
+ROLE = Path(__file__).parent.parent.parent / "examples" / "rbac.yaml"
+PATHS = {
+    "Namespace": "/api/v1/namespaces",
+    "ServiceAccount": "/api/v1/namespaces/maniple-system/serviceaccounts",
+    "ClusterRole": "/apis/rbac.authorization.k8s.io/v1/clusterroles",
+    "ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+}
+
+
+def role_objects() -> list[dict[str, Any]]:
+    return list(yaml.safe_load_all(ROLE.read_text(encoding="utf-8")))
+
+
+def token_of_the_role(plane: Plane) -> str:
+    api = Api(plane)
+    for item in role_objects():
+        api.create(PATHS[item["kind"]], item)
+    answer = api.create(f"{PATHS['ServiceAccount']}/maniple/token", {"spec": {}})
+    token: str = answer["status"]["token"]
+    return token
+
+
+def test_the_role_is_enough_to_schedule(own_plane: Plane, tmp_path: Path) -> None:
+    kubeconfig = own_plane.write_kubeconfig(tmp_path / "kubeconfig", "maniple", token_of_the_role(own_plane))
+    code = f"from maniple.cli.main import main; main(['run', '--kubeconfig', {str(kubeconfig)!r}])"
+
+    async def main() -> str:
+        async with real_world(own_plane) as world:
+            started = [sys.executable, "-c", code]
+            with subprocess.Popen(
+                started, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            ) as command:
+                await world.create([node("n1"), *gang("train", 8), *gang("later", 8)])
+                await until(lambda: runs(world, "train", 8), "the gang runs")
+                await until(lambda: _told(world, "later"), "the gang that waits is told why")
+                command.terminate()
+                output, _ = await asyncio.to_thread(command.communicate, timeout=60)
+                return output
+
+    output = asyncio.run(main())
+    assert "forbidden" not in output.lower()
+    assert "8 of 8 bound: n1 ×8" in output
+
+
+async def _told(world: Any, name: str) -> bool:
+    return any(name in note.regarding and note.reason == "Unschedulable" for note in await world.notes())
+
+
+def test_the_role_allows_no_more_than_that(own_plane: Plane) -> None:
+    api = Api(own_plane, token=token_of_the_role(own_plane))
+    assert api.call("GET", "/api/v1/pods").status == 200
+    for method, path in (
+        ("GET", "/api/v1/secrets"),
+        ("GET", "/api/v1/configmaps"),
+        ("POST", "/api/v1/namespaces/default/pods"),
+        ("DELETE", "/api/v1/nodes/n1"),
+        ("GET", "/apis/rbac.authorization.k8s.io/v1/clusterroles"),
+    ):
+        assert api.call(method, path, {} if method == "POST" else None).status == 403, (method, path)
