@@ -38,7 +38,7 @@ class RoomMaker:
                 session.refusals.of_job(job, NO_VICTIMS.format(reason=terms.reason))
                 break
             served = True
-            rows = rows[~np.isin(rows, wanted)]
+            rows = rows[~np.isin(rows, wanted)] if len(wanted) < len(rows) else rows[:0]
         return served
 
     @cached_property

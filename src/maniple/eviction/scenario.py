@@ -54,6 +54,8 @@ class Scenario:
         self._demands = demands
         self._terms = terms
         self._asker = int(demands[0].rows[0])
+        # Sums decide where there is one class, and no rule that looks at other nodes.
+        self._simple = len(demands) == 1 and not placement.column(demands[0].class_).criteria.coupled
         self._surplus, self._thorough = True, False
         self._passed_over = False  # some unit frees something that is asked for, though by itself no room
         self._ratios: dict[tuple[int, int], float] = {}
@@ -85,7 +87,7 @@ class Scenario:
                 units = self._approved(pool, missing)
                 if not units:
                     break
-                taken += [self._evict(transaction, unit) for unit in units]
+                taken += self._evict(transaction, units)
         if fits and not self._simple:
             transaction.rollback(sum(len(one.operations) for one in taken))
             pool.put_back(self._spare(transaction, taken))
@@ -96,13 +98,6 @@ class Scenario:
             return False
         transaction.commit()
         return True
-
-    @property
-    def _simple(self) -> bool:
-        """Sums decide: one class, and no rule that looks at other nodes."""
-        return (
-            len(self._demands) == 1 and not self._placement.column(self._demands[0].class_).criteria.coupled
-        )
 
     # -- whom to take ---------------------------------------------------------------------------------------------
 
@@ -125,6 +120,8 @@ class Scenario:
             # Those evicted before are off everybody's books: plugins hear of them as they go.
             asked = np.concatenate([unit.rows for unit in units])
             allowed = set(self._terms.approve(self._asker, asked).tolist())
+            if len(allowed) == len(asked) and not refused:
+                return units
             for unit in units:
                 free, protected = _split(unit, allowed)
                 # A job of which anything is protected is not lost either.
@@ -188,10 +185,14 @@ class Scenario:
 
     # -- trying ---------------------------------------------------------------------------------------------------
 
-    def _evict(self, transaction: Transaction, unit: Unit) -> _Taken:
-        start = transaction.checkpoint()
-        transaction.evict(unit.rows, self._terms.reason)
-        return _Taken(unit, transaction.operations[start:])
+    def _evict(self, transaction: Transaction, units: list[Unit]) -> list[_Taken]:
+        reason = self._terms.reason
+        if len({unit.job for unit in units}) < len(units):
+            return [_Taken(unit, transaction.evict(unit.rows, reason)) for unit in units]
+        by_job: dict[int, list[Operation]] = {unit.job: [] for unit in units}
+        for operation in transaction.evict(np.concatenate([unit.rows for unit in units]), reason):
+            by_job[operation.event.job].append(operation)
+        return [_Taken(unit, by_job[unit.job]) for unit in units]
 
     def _place(self, transaction: Transaction) -> bool:
         """Pipeline all of the tasks; False, and nothing done, when they do not all fit."""
@@ -200,6 +201,10 @@ class Scenario:
         checkpoint = transaction.checkpoint()
         for demand in self._demands:
             rows = demand.rows
+            forced = self._placement.last_places(demand.class_, len(rows)) if self._simple else None
+            if forced is not None:
+                transaction.pipeline(rows, forced)
+                continue
             while len(rows):
                 proposal = self._placement.fill(demand.class_, len(rows))
                 if proposal is None:
@@ -216,8 +221,10 @@ class Scenario:
 
         A job that is lost is lost with its surplus.
         """
+        if len(taken) < 2 or self._all_needed(taken):
+            return []
         spared, lost = [], set[int]()
-        for one in reversed(list(taken)) if len(taken) > 1 else ():
+        for one in reversed(list(taken)):
             if one.unit.job not in lost and not self._surely_needed(one.unit):
                 for operation in one.operations:
                     transaction.retract(operation)
@@ -229,6 +236,18 @@ class Scenario:
             if one.unit.whole:
                 lost.add(one.unit.job)
         return spared
+
+    def _all_needed(self, taken: list[_Taken]) -> bool:
+        """There is not one place too many, and every unit leaves at least one."""
+        tasks, demand = self._session.tasks, self._demands[0]
+        if not self._simple or self._room(demand) > len(demand.rows):
+            return False
+        open_ = self._placement.column(demand.class_).open
+        firsts = [int(one.unit.rows[0]) for one in taken]
+        return all(
+            open_[tasks.node[row]] and self._goes_into(demand, int(tasks.class_of[row])) >= 1
+            for row in firsts
+        )
 
     def _would_fit(self, transaction: Transaction) -> bool:
         if self._simple:

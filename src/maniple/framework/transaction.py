@@ -11,6 +11,7 @@ from enum import Enum
 import numpy as np
 from numpy.typing import NDArray
 
+from maniple.cluster.classes import TaskClass
 from maniple.cluster.statuses import ALLOCATED_LIKE, READY, Status
 from maniple.framework.criteria import NodeRows
 from maniple.framework.points import CLAIMS_FIRST, Event, TaskRows
@@ -62,18 +63,22 @@ class Transaction:
         """Waiting tasks of one class and job claim resources that are being released."""
         self._do(Operation(Kind.PIPELINE, _event(self._session, rows, nodes), Status.PENDING))
 
-    def evict(self, rows: TaskRows, reason: str) -> None:
-        """Tasks on nodes begin to release what they have. They may be of several jobs, classes and statuses."""
-        tasks = self._session.tasks
+    def evict(self, rows: TaskRows, reason: str) -> list[Operation]:
+        """Tasks on nodes begin to release what they have: an operation for those alike in job, class and status."""
+        session, tasks = self._session, self._session.tasks
         kinds = zip(
             tasks.job[rows].tolist(), tasks.class_of[rows].tolist(), tasks.status[rows].tolist(), strict=True
         )
         alike: dict[tuple[int, int, int], list[int]] = {}
         for kind, row in zip(kinds, rows.tolist(), strict=True):
             alike.setdefault(kind, []).append(row)
-        for (_, _, status), together in alike.items():
-            event = _event(self._session, np.array(together))
-            self._do(Operation(Kind.EVICT, event, Status(status), reason))
+        made = [
+            Operation(Kind.EVICT, _event(session, np.array(together)), Status(status), reason)
+            for (_, _, status), together in alike.items()
+        ]
+        _evict_together(session, made)
+        self.operations += made
+        return made
 
     def retract(self, operation: Operation) -> None:
         """Undo one operation that no later one builds on. Sums commute, so the order does not matter."""
@@ -165,7 +170,7 @@ def _apply(session: Session, operation: Operation) -> None:
     session.tasks.status[event.rows] = status
     _count(session, event, operation.before, status)
     if operation.kind is Kind.EVICT:
-        _release(session, event, +1)
+        _release(session, event.class_, event.nodes, +1)
         session.hooks.on_deallocate(event)
     else:
         session.tasks.node[event.rows] = event.nodes
@@ -173,12 +178,26 @@ def _apply(session: Session, operation: Operation) -> None:
         session.hooks.on_allocate(event)
 
 
+def _evict_together(session: Session, operations: list[Operation]) -> None:
+    """The same as one by one, but a node's books are opened once for all tasks of a class."""
+    nodes: dict[int, list[NodeRows]] = {}
+    for operation in operations:
+        event = operation.event
+        session.tasks.status[event.rows] = Status.RELEASING
+        _count(session, event, operation.before, Status.RELEASING)
+        nodes.setdefault(event.class_.number, []).append(event.nodes)
+    for number, where in nodes.items():
+        _release(session, session.classes[number], np.concatenate(where), +1)
+    for operation in operations:
+        session.hooks.on_deallocate(operation.event)
+
+
 def _undo(session: Session, operation: Operation) -> None:
     event, status = operation.event, operation.kind.value
     session.tasks.status[event.rows] = operation.before
     _count(session, event, status, operation.before)
     if operation.kind is Kind.EVICT:
-        _release(session, event, -1)
+        _release(session, event.class_, event.nodes, -1)
         session.hooks.on_allocate(event)
     else:
         session.tasks.node[event.rows] = -1
@@ -231,10 +250,10 @@ def _occupy(session: Session, event: Event, status: Status, sign: int) -> None:
     session.changes.append(where)
 
 
-def _release(session: Session, event: Event, sign: int) -> None:
+def _release(session: Session, class_: TaskClass, named: NodeRows, sign: int) -> None:
     """Evicted tasks stay on their nodes' books as being released, but leave kube-scheduler's."""
-    nodes, class_ = session.nodes, event.class_
-    where, counts = _spots(event.nodes[event.nodes >= 0])
+    nodes = session.nodes
+    where, counts = _spots(named[named >= 0])
     amounts, height = np.multiply.outer(class_.booking, counts * sign), len(class_.request)
     nodes.releasing[:, where] += amounts[:height]
     nodes.books[height:, where] -= amounts[height:]

@@ -200,6 +200,17 @@ class Placement:
         spread[candidates] = sums
         return spread
 
+    def last_places(self, class_: TaskClass, count: int) -> NodeRows | None:
+        """All places that there will be for a class, if they are exactly as many as asked for: nothing is to be chosen."""
+        column = self.column(class_)
+        if int(column.later.sum()) != count or column.criteria.coupled:
+            return None
+        rows = np.flatnonzero(column.later)
+        room = column.later[rows]
+        nodes = np.repeat(rows, room)
+        extra = np.arange(count) - np.repeat(np.cumsum(room) - room, room)
+        return nodes if column.fits(Cells(column.nodes, class_, nodes, extra)).all() else None
+
     # -- carrying out ---------------------------------------------------------------------------------------------
 
     def place(self, transaction: Transaction, rows: TaskRows, proposal: Proposal) -> None:

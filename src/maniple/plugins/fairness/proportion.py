@@ -93,9 +93,13 @@ class Proportion:
             return candidates
         queues = self._session.jobs.queue[job_of[candidates]]
         accounts = [self._accounts[queue] for queue in queues.tolist()]
+        requests = self._session.requests(candidates)
+        if all(account is accounts[0] for account in accounts):
+            accounts, taken = accounts[:1], requests.cumsum(axis=1) - requests
+        else:
+            taken = sums_before(requests, queues)
         allocated = np.array([account.allocated for account in accounts], dtype=np.int64).T
         deserved = np.array([account.deserved for account in accounts], dtype=np.float64).T
-        taken = sums_before(self._session.requests(candidates), queues)
         return candidates[~at_most(allocated - taken, deserved)]
 
     # -- the door -------------------------------------------------------------------------------------------------
