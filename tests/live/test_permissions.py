@@ -3,8 +3,10 @@
 import asyncio
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import yaml
 
@@ -40,22 +42,34 @@ def test_the_role_is_enough_to_schedule(own_plane: Plane, tmp_path: Path) -> Non
     kubeconfig = own_plane.write_kubeconfig(tmp_path / "kubeconfig", "maniple", token_of_the_role(own_plane))
     code = f"from maniple.cli.main import main; main(['run', '--kubeconfig', {str(kubeconfig)!r}])"
 
-    async def main() -> str:
-        async with real_world(own_plane) as world:
-            started = [sys.executable, "-c", code]
-            with subprocess.Popen(
-                started, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-            ) as command:
-                await world.create([node("n1"), *gang("train", 8), *gang("later", 8)])
-                await until(lambda: runs(world, "train", 8), "the gang runs")
-                await until(lambda: _told(world, "later"), "the gang that waits is told why")
-                command.terminate()
-                output, _ = await asyncio.to_thread(command.communicate, timeout=60)
-                return output
+    log = tmp_path / "output"
 
-    output = asyncio.run(main())
+    async def main() -> None:
+        async with real_world(own_plane) as world:
+            # Into a file, not a pipe that nobody reads: what it says must not hold it up, and a failure shows it.
+            with log.open("w") as output, _running([sys.executable, "-c", code], output):
+                await world.create([node("n1"), *gang("train", 8)])
+                await until(lambda: runs(world, "train", 8), "the gang runs")
+                await world.create(gang("later", 8))
+                await until(lambda: _told(world, "later"), "the gang that waits is told why")
+
+    try:
+        asyncio.run(main())
+    except AssertionError as error:
+        raise AssertionError(f"{error}\n{log.read_text()}") from error
+    output = log.read_text()
     assert "forbidden" not in output.lower()
     assert "8 of 8 bound: n1 ×8" in output
+
+
+@contextmanager
+def _running(command: list[str], output: IO[str]) -> Iterator[None]:
+    """A command that ends with the block, however the block ends."""
+    with subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, text=True) as process:
+        try:
+            yield
+        finally:
+            process.terminate()
 
 
 async def _told(world: Any, name: str) -> bool:
