@@ -38,7 +38,7 @@ test: $(READY) ## lint, format, types, layers, recorded cases, tests
 	$(BIN)/lint-imports
 	@if [ -f $(CASES)/judge.py ]; then \
 	  echo "recorded cases of every kind (tests/test_conformance.py holds the supported ones to 100 %):"; \
-	  $(BIN)/python $(CASES)/judge.py $(CASES)/volcano --floor 0 | grep -v '^differs'; \
+	  $(BIN)/python $(CASES)/judge.py $(CASES) --floor 0 | grep -v '^differs'; \
 	else \
 	  echo "=============================================================================="; \
 	  echo "NOT RUN: the recorded cases. $(CASES) is not here, so conformance is unchecked."; \

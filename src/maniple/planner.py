@@ -11,6 +11,7 @@ from typing import Any
 
 from maniple.cluster import check, snapshot
 from maniple.cluster.cluster import Cluster
+from maniple.framework import gpu_check
 from maniple.framework.arguments import Arguments
 from maniple.framework.configuration import Configuration, ConfigurationError
 from maniple.framework.outcome import JobOutcome, NodeOutcome, Plan, QueueOutcome, TaskOutcome
@@ -112,7 +113,12 @@ class Planner:
 
 def _check(session: Session) -> None:
     """Debug mode: every sum worked out again from the tasks, and no node given more than it has."""
-    wrong = [*check.validate(session), *check.overfull(session), *session.sub_jobs.problems()]
+    wrong = [
+        *check.validate(session),
+        *check.overfull(session),
+        *session.sub_jobs.problems(),
+        *gpu_check.problems(session),
+    ]
     if wrong:
         raise AssertionError("the session is not true to its tasks: " + "; ".join(wrong))
 

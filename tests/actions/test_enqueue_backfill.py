@@ -34,7 +34,7 @@ def test_a_job_that_states_no_minimum_is_admitted_unasked() -> None:
     assert phases(node("n1", {"cpu": "1"}), queue("default"), asking("a", None)) == {"a": "Inqueue"}
 
 
-def test_queues_take_turns_at_the_door() -> None:
+def test_being_let_in_changes_no_queue_s_turn() -> None:
     found = phases(
         node("n1", {"cpu": "2"}),
         queue("q1"),
@@ -42,8 +42,8 @@ def test_queues_take_turns_at_the_door() -> None:
         *(asking(f"a{i}", "1", f"2026-01-0{i + 1}T00:00:00Z", queue="q1") for i in range(2)),
         asking("b", "1", "2026-02-01T00:00:00Z", queue="q2"),
     )
-    assert sorted(name for name, phase in found.items() if phase == "Inqueue") in (["a0", "a1"], ["a0", "b"])
-    assert list(found.values()).count("Inqueue") == 2
+    # What is let in changes no share, so that equal queues go by their names to the end.
+    assert found == {"a0": "Inqueue", "a1": "Inqueue", "b": "Pending"}
 
 
 def test_a_closed_queue_admits_nobody() -> None:
@@ -53,7 +53,7 @@ def test_a_closed_queue_admits_nobody() -> None:
     assert "not open" in plan.jobs["default/a"].reasons[0]
 
 
-def test_a_queue_without_a_state_is_open_unless_strictly_like_the_original() -> None:
+def test_a_queue_without_a_state_lets_jobs_in() -> None:
     objects = (node("n1"), queue("default", state=""), asking("a", "1"))
     assert phases(*objects) == {"a": "Inqueue"}
 

@@ -35,16 +35,19 @@ from tests.support import group, hyper_node, make, node, pod, queue
 
 
 def test_gangpreempt_takes_only_from_jobs_of_strictly_lower_priority() -> None:
-    def plan(priority: str) -> Plan:
+    """Also where no plugin has a word on priority."""
+
+    def plan(priority: str, *more: dict[str, str]) -> Plan:
         return preempt(
             node("n1", {"cpu": "2"}),
             *low("old", 1, 2, "n1", priority),
             *high("new", 1),
-            plugins=(GANG, PREDICATES, PRIORITY),
+            plugins=(GANG, PREDICATES, *more),
         )
 
-    assert victims(plan("middle")) == {"old": 1}
-    assert victims(plan("high")) == {}
+    for more in ((), (PRIORITY,)):
+        assert victims(plan("middle", *more)) == {"old": 1}
+        assert victims(plan("high", *more)) == {}
 
 
 def test_gangpreempt_stays_in_its_queue() -> None:

@@ -56,6 +56,28 @@ def test_several_shapes_and_scales_give_a_list() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("shape", "scale", "outcome"),
+    [
+        ("a", "1/100", (80, 0, 0)),
+        ("reclaim_large", "1/50", (0, 2, 16)),
+        ("hopeless", "1/20", (0, 0, 0)),
+        ("hypernodes", "1/50", (20, 0, 0)),
+    ],
+)
+def test_shapes_are_planned_as_kai_s_objects(shape: str, scale: str, outcome: tuple[int, int, int]) -> None:
+    figures = json.loads(run("--shape", shape, "--scale", scale, "--profile", "kai", "-o", "json").stdout)
+    assert figures["profile"] == "kai"
+    assert list(figures["phases"])[2:-1] == [
+        "allocate",
+        "consolidation",
+        "reclaim",
+        "preempt",
+        "stalegangeviction",
+    ]
+    assert (figures["placed"], figures["pipelined"], figures["evicted"]) == outcome
+
+
 def test_the_table_names_the_shape_and_its_times() -> None:
     result = run("--shape", "a", "--scale", "1/100")
     assert "allocate" in result.stdout

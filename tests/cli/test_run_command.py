@@ -1,5 +1,6 @@
 """The command `run`: the embedded cluster from start to end, and what it says about wrong usage."""
 
+import asyncio
 import json
 import subprocess
 import sys
@@ -9,6 +10,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from maniple.cli.main import main
+from maniple.cli.planning import shard_among
+from maniple.cli.run import shard_objects
+from maniple.kube.errors import ApiError
+from maniple.objects.kai import KaiConfig, SchedulingShard
+from tests.kube.fake_server import Answer, FakeServer, status
 from tests.live.objects import gang, node, pod
 
 FAST = ["--virtual-time", "--until-done"]
@@ -113,6 +119,9 @@ def test_other_scheduler_names_and_default_queues(tmp_path: Path) -> None:
         (["--schedule-period", "soon"], "not a duration"),
         (["--schedule-period", "0s"], "more than nothing"),
         (["--profile", "nomad"], "'nomad' is not known"),
+        (["--shard", "pool-a"], "no SchedulingShard 'pool-a'"),
+        (["--shard", "pool-a", "--profile", "volcano"], "--shard is for the profile kai"),
+        (["--partition-label-value", "a"], "--partition-label-value is for the profile kai"),
         (["--kubeconfig", "/nowhere/config"], "/nowhere/config"),
         (["-f", "/nowhere"], "does not exist"),
     ],
@@ -129,3 +138,28 @@ def test_a_wrong_configuration_names_its_file(tmp_path: Path) -> None:
     result = run("--conf", str(conf))
     assert result.exit_code == 2
     assert "scheduler.conf" in result.output
+
+
+def test_a_shard_and_the_operator_s_settings_are_fetched_from_the_cluster() -> None:
+    async def scenario() -> None:
+        async with FakeServer(SchedulingShard, KaiConfig) as server, server.client() as client:
+            bare = {"metadata": {"name": "a"}, "spec": {"partitionLabelValue": "a"}}
+            operator = {"metadata": {"name": "x"}, "spec": {"global": {"schedulerName": "mine"}}}
+            server.answers += [Answer(200, json.dumps(raw).encode()) for raw in (bare, operator)]
+            found = await shard_objects(client, "a")
+            assert shard_among(found, "a").options == {"nodePoolLabelValue": "a", "schedulerName": "mine"}
+            assert len(server.asked("GET", "/apis/kai.scheduler/v1/schedulingshards/a")) == 1
+            assert len(server.asked("GET", "/apis/kai.scheduler/v1/configs/kai-config")) == 1
+            assert await shard_objects(client, "b") == []
+
+    asyncio.run(scenario())
+
+
+def test_a_cluster_that_refuses_is_not_a_cluster_without_shards() -> None:
+    async def scenario() -> None:
+        async with FakeServer(SchedulingShard) as server, server.client() as client:
+            server.answers.append(Answer(403, status(403, "Forbidden")))
+            with pytest.raises(ApiError, match="403"):
+                await shard_objects(client, "a")
+
+    asyncio.run(scenario())

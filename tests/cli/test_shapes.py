@@ -9,9 +9,15 @@ from typing import Any
 
 import pytest
 
-from maniple.cli.shapes import GPU, SHAPES, Object, Shape, volcano_objects
+from maniple.cli.shape_model import GPU, Object, Shape
+from maniple.cli.shape_objects import kai_objects, volcano_objects
+from maniple.cli.shapes import SHAPES
 
-OUR_OWN = ("hypernodes",)  # not among the shapes that the other systems were measured on
+OUR_OWN = (
+    "hypernodes",
+    "reclaim_large",
+    "hopeless",
+)  # not among the shapes that the other systems were measured on
 DEFINITION = Path(__file__).parents[3] / "shared" / "bench" / "shapes.py"
 
 
@@ -26,6 +32,11 @@ def of_kind(objects: list[Object], kind: str) -> list[Object]:
         ("b", 5000, 40000, 5000, 4),
         ("c", 5000, 10000, 1, 1),
         ("full", 1000, 16000, 2000, 1),
+        ("f", 1000, 4200, 1100, 1),
+        ("f_scatter", 1000, 4200, 4100, 1),
+        ("d_quota", 1000, 9600, 1200, 2),
+        ("reclaim_large", 1000, 8100, 8001, 2),
+        ("hopeless", 500, 4010, 4001, 2),
         ("hypernodes", 1000, 1000, 1, 1),
     ],
 )
@@ -83,6 +94,56 @@ def test_sub_groups_fill_the_racks() -> None:
     assert (rule["subGroupSize"], rule["minSubGroups"]) == (10, 2)
     assert rule["networkTopology"] == {"mode": "hard", "highestTierAllowed": 1}
     labels = Counter(pod["metadata"]["labels"]["sub-group"] for pod in of_kind(objects, "Pod"))
+    assert labels == {"0": 10, "1": 10}
+
+
+def test_queues_of_kai_hang_below_one_without_limits() -> None:
+    queues = {each["metadata"]["name"]: each["spec"] for each in of_kind(kai_of("d", 100), "Queue")}
+    parents = {name: spec.get("parentQueue") for name, spec in queues.items()}
+    assert parents == {"everything": None, "qa": "everything", "qb": "everything"}
+    assert queues["everything"]["resources"]["gpu"] == {"quota": -1, "overQuotaWeight": 1, "limit": -1}
+    assert set(queues["qa"]["resources"]) == {"gpu", "cpu", "memory"}
+    assert all(
+        each == {"quota": 0, "overQuotaWeight": 1, "limit": -1} for each in queues["qa"]["resources"].values()
+    )
+
+
+def kai_of(name: str, divisor: int) -> list[Object]:
+    return kai_objects(SHAPES[name](Fraction(1, divisor)))
+
+
+def quotas(name: str, divisor: int, queue: str) -> dict[str, float]:
+    (found,) = (each for each in of_kind(kai_of(name, divisor), "Queue") if each["metadata"]["name"] == queue)
+    return {resource: each["quota"] for resource, each in found["spec"]["resources"].items()}
+
+
+def test_quotas_are_in_kai_s_units() -> None:
+    """Half of ten nodes: 40 devices, 320 cores in thousandths, and 1,280 GiB in millions of bytes."""
+    assert quotas("d_quota", 100, "qa") == {"gpu": 40, "cpu": 320_000, "memory": 1280 * 2**30 / 10**6}
+    assert quotas("reclaim_large", 10, "queue-1") == {"gpu": 800, "cpu": -1, "memory": -1}
+    assert quotas("hopeless", 10, "queue-0")["gpu"] == 8 * 40 + 1
+
+
+def test_jobs_of_kai_are_groups_with_pods() -> None:
+    objects = kai_of("f", 500)
+    groups = {each["metadata"]["name"]: each["spec"] for each in of_kind(objects, "PodGroup")}
+    assert groups["low00001"] == {"minMember": 4, "queue": "qa", "priorityClassName": "priority-50"}
+    pods = Counter(each["metadata"]["annotations"]["pod-group-name"] for each in of_kind(objects, "Pod"))
+    assert pods == {"low00000": 4, "low00001": 4, "wide00000": 2}
+    assert {each["spec"]["schedulerName"] for each in of_kind(objects, "Pod")} == {"kai-scheduler"}
+
+
+def test_racks_are_levels_of_a_topology() -> None:
+    objects = kai_of("hypernodes", 50)
+    (topology,) = of_kind(objects, "Topology")
+    assert topology["spec"]["levels"] == [{"nodeLabel": "bench/spine"}, {"nodeLabel": "bench/rack"}]
+    racks = Counter(each["metadata"]["labels"]["bench/rack"] for each in of_kind(objects, "Node"))
+    assert racks == {"rack0000": 10, "rack0001": 10}
+    (job,) = of_kind(objects, "PodGroup")
+    assert [(each["name"], each["minMember"]) for each in job["spec"]["subGroups"]] == [("0", 10), ("1", 10)]
+    labels = Counter(
+        each["metadata"]["labels"]["kai.scheduler/subgroup-name"] for each in of_kind(objects, "Pod")
+    )
     assert labels == {"0": 10, "1": 10}
 
 

@@ -11,8 +11,11 @@ from maniple.cluster import snapshot
 from maniple.cluster.canonical import canonical
 from maniple.cluster.check import validate
 from maniple.cluster.cluster import Cluster
+from maniple.cluster.facts import Dialect
 from maniple.objects.meta import Object
+from maniple.profiles.kai import KaiDialect, NodePool
 from maniple.profiles.volcano import VolcanoDialect
+from tests.cluster import kai_pools
 from tests.cluster.pools import FAMILIES
 
 
@@ -23,12 +26,13 @@ class Edit(Enum):
 
 
 Edits = list[tuple[Edit, Object]]
+Families = dict[str, list[list[Object]]]
 every_family = pytest.mark.parametrize("family", FAMILIES)
 some_families = pytest.mark.parametrize("family", ["accounts", "terms", "volumes", "everything"])
 
 
 @st.composite
-def edits_of(draw: st.DrawFn, family: str, most: int) -> Edits:
+def edits_of(draw: st.DrawFn, family: str, most: int, families: Families = FAMILIES) -> Edits:
     # The length first: left to themselves, lists are too short for one edit to undo what another did.
     edits: Edits = []
     for _ in range(draw(st.integers(0, most))):
@@ -36,7 +40,7 @@ def edits_of(draw: st.DrawFn, family: str, most: int) -> Edits:
             st.sampled_from([Edit.APPLY, Edit.APPLY, Edit.APPLY, Edit.DELETE, Edit.DELETE, Edit.LOOK])
         )
         there = surviving(edits) if edit is Edit.DELETE and draw(st.booleans()) else []
-        edits.append((edit, draw(st.sampled_from(there or draw(st.sampled_from(FAMILIES[family]))))))
+        edits.append((edit, draw(st.sampled_from(there or draw(st.sampled_from(families[family]))))))
     return edits
 
 
@@ -50,8 +54,8 @@ def surviving(edits: Edits) -> list[Object]:
     return list(kept.values())
 
 
-def edited(edits: Edits) -> Cluster:
-    cluster = Cluster(VolcanoDialect())
+def edited(edits: Edits, dialect: Dialect | None = None) -> Cluster:
+    cluster = Cluster(dialect or VolcanoDialect())
     for edit, item in edits:
         if edit is Edit.APPLY:
             cluster.apply(item)
@@ -118,3 +122,41 @@ def test_deleting_everything_leaves_nothing(family: str, data: st.DataObject) ->
         cluster.delete(item)
     assert validate(cluster) == []
     assert canonical(cluster) == canonical(Cluster(VolcanoDialect()))
+
+
+# -- KAI's objects: bind requests, claims, slices, and node pools that objects join and leave ---------------------------
+
+every_kai_family = pytest.mark.parametrize("family", kai_pools.FAMILIES)
+DIALECTS = {
+    "by default": KaiDialect(),
+    "to the letter": KaiDialect(strict=True),
+    "in a pool": KaiDialect(pool=NodePool(value="a")),
+}
+every_dialect = pytest.mark.parametrize("dialect", DIALECTS.values(), ids=DIALECTS)
+
+
+@every_dialect
+def test_every_object_of_kai_comes_and_goes_without_a_trace(dialect: KaiDialect) -> None:
+    nothing = canonical(Cluster(dialect))
+    for item in (item for pool in kai_pools.FAMILIES["everything"] for item in pool):
+        cluster = Cluster.from_objects(dialect, [item])
+        assert validate(cluster) == []
+        assert validate(snapshot.take(cluster)) == []
+        cluster.delete(item)
+        assert validate(cluster) == []
+        assert canonical(cluster) == nothing
+
+
+@every_kai_family
+@every_dialect
+@settings(max_examples=40)
+@given(st.data())
+def test_edits_of_kai_objects_one_by_one_give_what_their_result_gives(
+    family: str, dialect: KaiDialect, data: st.DataObject
+) -> None:
+    edits = data.draw(edits_of(family, 20, kai_pools.FAMILIES))
+    objects = data.draw(st.permutations(surviving(edits)))
+    cluster = edited(edits, dialect)
+    assert validate(cluster) == []
+    assert validate(snapshot.take(cluster)) == []
+    assert canonical(cluster) == canonical(Cluster.from_objects(dialect, objects))

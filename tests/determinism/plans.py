@@ -8,6 +8,7 @@ import json
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict
+from datetime import datetime
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -18,23 +19,35 @@ from maniple.planner import Plan
 from tests.determinism import clusters
 
 TESTS = Path(__file__).parent.parent
-CASES = TESTS.parent.parent / "shared" / "conformance" / "volcano"
+CASES = TESTS.parent.parent / "shared" / "conformance"
 
 
 def inputs(random_clusters: int) -> Iterator[tuple[str, list[Any], dict[str, Any]]]:
     """Everything to plan: a name, objects, and the further arguments of `maniple.plan`."""
     extensions = load(TESTS / "conformance_plugins", installed=False)
-    for file in sorted(CASES.glob("*.json")):
+    for file in sorted(CASES.glob("*/*.json")):
         case = json.loads(file.read_text())
         for compat in ("strict", "better"):
             settings = {
                 "conf": {**case["conf"], "compat": compat},
                 "actions": case["actions"],
-                "options": {**(case.get("options") or {}), "extensions": extensions},
+                "options": dict(case.get("options") or {}),
+                "profile": case["profile"],
             }
+            if case["profile"] == "volcano":
+                settings["options"]["extensions"] = extensions
+            if "now" in case:
+                settings["now"] = datetime.fromisoformat(case["now"])
             yield f"{case['id']} {compat}", case["objects"], settings
     for number in range(random_clusters):
-        yield f"random-{number:03}", clusters.objects(number), {"conf": clusters.configuration(number)}
+        yield (
+            f"random-{number:03}",
+            clusters.objects(number),
+            {
+                "conf": clusters.configuration(number),
+                "profile": "volcano",
+            },
+        )
 
 
 def whole(plan: Plan) -> str:
@@ -71,7 +84,7 @@ def main(shuffle: int, random_clusters: int) -> None:
     plans = {}
     for name, objects, settings in inputs(random_clusters):
         ordered = shuffled(objects, Random(f"{shuffle} {name}")) if shuffle else objects
-        plans[name] = whole(maniple.plan(ordered, profile="volcano", **settings))
+        plans[name] = whole(maniple.plan(ordered, **settings))
     json.dump(plans, sys.stdout)
 
 

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from maniple.framework.configuration import Arguments
+from maniple.framework.arguments import Arguments, TextArguments
 
 
 def test_integer_takes_only_integers() -> None:
@@ -94,3 +94,39 @@ def test_warnings_have_an_end() -> None:
     arguments = Arguments({f"key{number}": 1 for number in range(5000)}, "x")
     arguments.unknown([])
     assert len(arguments.warnings) == 100
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("1", 1.0), ("-2.5", -2.5), ("1e3", 1000.0), (".5", 0.5), ("7.", 7.0)]
+)
+def test_numbers_that_are_text_are_read(text: str, expected: float) -> None:
+    arguments = TextArguments({"a": text}, "plugin x")
+    assert arguments.float("a", 0.0) == expected
+    arguments.unknown(())
+    assert arguments.warnings == []
+
+
+@pytest.mark.parametrize("text", ["", "one", " 1", "1_0", "nan", "inf", "1e999", "0x10", "9" * 100])
+def test_text_that_is_no_number_keeps_the_default_and_is_reported(text: str) -> None:
+    arguments = TextArguments({"a": text, "b": text}, "plugin x")
+    assert (arguments.float("a", 0.5), arguments.int("b", 3)) == (0.5, 3)
+    assert len(arguments.warnings) == 2
+
+
+def test_integers_and_booleans_that_are_text_are_read() -> None:
+    arguments = TextArguments({"a": "-12", "b": "true", "c": "1.5", "d": "9223372036854775808"}, "plugin x")
+    assert arguments.int("a", 0) == -12
+    assert arguments.bool("b", False)
+    assert (arguments.int("c", 7), arguments.int("d", 8)) == (7, 8)
+    assert len(arguments.warnings) == 2
+
+
+def test_durations_take_days_and_weeks() -> None:
+    arguments = TextArguments({"a": "1w2d", "b": "90s", "c": "soon"}, "plugin x")
+    assert arguments.duration("a", 0) == 9 * 24 * 3600 * 10**9
+    assert arguments.duration("b", 0) == 90 * 10**9
+    assert arguments.duration("c", 5) == 5
+    assert arguments.duration("d", 6) == 6
+    assert arguments.warnings == [
+        'plugin x: argument "c" must be a duration such as "1h30m", found the text "soon", keeping the number 5'
+    ]

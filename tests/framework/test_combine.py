@@ -152,7 +152,7 @@ def test_answers_of_nobody() -> None:
     assert hooks.preemptable(0, CANDIDATES).tolist() == []
     assert hooks.hyper_node_gradient_for_job(0, 3, Purpose.ALLOCATE) == [[3]]
     assert hooks.job_lack(0) == 0
-    assert hooks.is_job_over_capacity(0) == Capacity()
+    assert hooks.is_job_over_capacity(0, CANDIDATES) == Capacity()
     assert not hooks.can_reclaim_resources(0)
     assert not hooks.filters()
     assert not hooks.scorers()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from maniple.framework.durations import nanoseconds
+from maniple.framework.durations import long_nanoseconds, nanoseconds
 
 SECOND = 10**9
 
@@ -51,3 +51,9 @@ def test_a_duration_is_the_sum_of_its_parts(text: str, expected: int) -> None:
 def test_anything_else_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="duration"):
         nanoseconds(text)
+
+
+def test_days_and_weeks_are_units_only_where_they_are_asked_for() -> None:
+    assert long_nanoseconds("1w1d1h") == (8 * 24 + 1) * 3600 * SECOND
+    with pytest.raises(ValueError, match="1d"):
+        nanoseconds("1d")

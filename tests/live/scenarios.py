@@ -122,11 +122,14 @@ async def a_gang_that_does_not_fit_binds_nothing_says_why_and_runs_when_a_node_c
             await world.create([node(f"small-{number}", 0)])
             await asyncio.sleep(0.3)
         assert conditions(await group_of(world, "train"))["Unschedulable"][0] == "True"
+        reasons: Counter[str] = Counter()
         for each in await pods_of(world, "train"):
             assert not each.spec.node_name
             told = scheduled_condition(each)
             assert told is not None
-            assert told.reason == "Unschedulable"
+            reasons[told.reason] += 1
+        # Whoever adds nodes for pods that have no place adds them for three.
+        assert reasons == {"Schedulable": 5, "Unschedulable": 3}
         warnings = [n for n in await world.notes() if n.type == "Warning"]
         assert [(n.regarding, n.reason) for n in warnings] == [
             (f"PodGroup {NAMESPACE}/train", "Unschedulable")

@@ -317,6 +317,16 @@ _SHARING: list[dict[str, Any]] = [
             "actions": {"consolidation": {"enabled": False, "priority": 1}},
         },
     ),
+    sample_of(
+        "kai.scheduler/v1",
+        "Config",
+        spec={
+            "namespace": "kai",
+            "global": {"schedulerName": "kai", "nodePoolLabelKey": "pool", "queueLabelKey": "queue"},
+            "binder": {"resourceReservation": {"appLabel": "reservation"}},
+            "prometheus": {"enabled": True, "externalPrometheusUrl": "http://prometheus"},
+        },
+    ),
 ]
 
 # The parts above are shared between objects; a test that changes one must not change the others.

@@ -106,7 +106,7 @@ def test_nulls_do_not_hide_what_is_wrong() -> None:
 
 
 def test_fields_that_nobody_reads_may_hold_anything() -> None:
-    raw = {**pod(containers=[{"name": "c", "env": [1, {"x": None}], "stdin": "maybe"}]), "extra": object()}
+    raw = {**pod(containers=[{"name": "c", "args": [1, {"x": None}], "stdin": "maybe"}]), "extra": object()}
     assert isinstance(load(raw), Pod)
 
 

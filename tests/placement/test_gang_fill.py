@@ -178,7 +178,7 @@ def at_once(session: Session, class_: TaskClass, rows: list[int]) -> list[int]:
         proposal = placement.fill(class_, len(rows) - len(placed))
         if proposal is None:
             break
-        assert not proposal.later
+        assert not proposal.waits.any()
         placement.place(transaction, np.array(rows[len(placed) : len(placed) + len(proposal)]), proposal)
         placed += proposal.nodes.tolist()
     return placed

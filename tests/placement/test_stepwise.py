@@ -70,7 +70,8 @@ def placed(session: Session, at_once: int) -> list[tuple[str, bool]]:
             break
         placement.place(Transaction(session), rows[: len(proposal)], proposal)
         session.sub_jobs.advance(proposal.nodes)
-        found += [(session.node_name(node), proposal.later) for node in proposal.nodes.tolist()]
+        waits = bool(proposal.waits.any())
+        found += [(session.node_name(node), waits) for node in proposal.nodes.tolist()]
         rows = rows[len(proposal) :]
     return found
 

@@ -1,7 +1,7 @@
 """backfill: tasks that ask for nothing go wherever the filters let them.
 
 Queues, jobs and tasks in their orders, each queue drained before the next; resources are not checked. A task is bound once its whole job
-is ready, together with whatever else of the job has been placed.
+is ready, together with whatever else of the job has been placed. Where the last place for a pod is still being released, a task waits for it.
 """
 
 from collections.abc import Mapping
@@ -11,12 +11,13 @@ import numpy as np
 
 from maniple.actions.turns import JobTurns
 from maniple.actions.worksheet import by_job
+from maniple.cluster.resources import PODS
 from maniple.cluster.statuses import Status
 from maniple.framework.arguments import Arguments
 from maniple.framework.points import TaskRows
 from maniple.framework.session import Session
 from maniple.framework.transaction import Transaction, bind_allocated, withdraw
-from maniple.placement.engine import Placement
+from maniple.placement.engine import Mask, Placement
 
 
 class Backfill:
@@ -54,12 +55,28 @@ def _admitted(session: Session, job: int) -> bool:
 def _place(session: Session, placement: Placement, job: int, row: int) -> None:
     class_, rows = session.classes[session.tasks.class_of[row]], np.array([row])
     role = int(session.tasks.role[row])
-    reason = session.hooks.pre_predicate(class_)
-    proposal = placement.fill(class_, 1) if reason is None else None
-    if proposal is None:
-        cause = placement.histogram(class_) if reason is None else reason.text
-        session.refusals.of_tasks(job, role, rows, cause)
+    reason, free = session.hooks.pre_predicate(class_), _with_a_place(session)
+    proposal = placement.fill(class_, 1, free) if reason is None else None
+    if proposal is not None:
+        placement.place(Transaction(session), rows, proposal)
+        if session.hooks.job_ready(job):
+            bind_allocated(session, job)
         return
-    placement.place(Transaction(session), rows, proposal)
-    if session.hooks.job_ready(job):
-        bind_allocated(session, job)
+    soon = placement.fill(class_, 1) if reason is None and free is not None else None
+    if soon is not None:
+        Transaction(session).pipeline(rows, soon.nodes)
+        return
+    cause = placement.histogram(class_) if reason is None else reason.text
+    session.refusals.of_tasks(job, role, rows, cause)
+
+
+def _with_a_place(session: Session) -> Mask | None:
+    """Nodes without those whose last place for a pod is still being left; None when nobody is leaving.
+
+    Filters do not count pods that are on their way out, but a node that has them takes no more.
+    """
+    if not session.flowing:
+        return None
+    nodes = session.nodes
+    mask: Mask = (nodes.allocatable[PODS] > nodes.used[PODS]) | (nodes.releasing[PODS] <= 0)
+    return mask

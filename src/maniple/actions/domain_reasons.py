@@ -10,6 +10,7 @@ from maniple.cluster.domain_sums import Domains
 from maniple.cluster.domains import NONE, ROOT
 from maniple.cluster.resources import Amounts
 from maniple.framework.points import TaskRows
+from maniple.framework.reasons import NotWhole
 from maniple.framework.session import Refusals, Session
 from maniple.framework.sub_jobs import JobShape, SubJob
 from maniple.framework.transaction import Transaction
@@ -69,7 +70,7 @@ class DomainReasons:
         self._refusals.take_over(ground.refusals)
         session, job = self._session, ground.job
         ready, minimum = session.ready(job) - found, int(session.jobs.minimum[job])
-        cause = NOT_WHOLE.format(found=found, ready=ready, minimum=minimum)
+        cause = NotWhole(NOT_WHOLE.format(found=found, ready=ready, minimum=minimum))
         for operation in transaction.operations:
             self._refusals.of_tasks(job, -1, operation.event.rows, cause, failed=False)
 

@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -28,7 +28,7 @@ from maniple.cluster.resources import Amounts
 from maniple.eviction.asking import NEVER, demands_of, next_tasks, starving_jobs
 from maniple.eviction.bundles import Bundle, BundlePool, Jobs, Mask, approved
 from maniple.framework.arguments import Arguments
-from maniple.framework.points import Purpose, TaskRows
+from maniple.framework.points import POINTS, Purpose, TaskRows
 from maniple.framework.session import Session
 from maniple.framework.sub_jobs import JobShape, SubJob
 from maniple.framework.transaction import Operation, SavedPlan, Transaction
@@ -266,12 +266,24 @@ class GangEviction:
 
     def _approve(self, asker: int, rows: TaskRows) -> TaskRows:
         """Whom the plugins give up. The original does not ask those that only know of the simpler actions."""
-        session, guard = self._session, self._action.guard
+        session = self._session
         allowed = session.hooks.unified_evictable(asker, rows)
-        if session.strict or guard not in session.hooks.answered or not len(allowed):
+        if session.strict or not self._guarded or not len(allowed):
             return allowed
-        protecting: Callable[[int, TaskRows], TaskRows] = getattr(session.hooks, guard)
+        protecting: Callable[[int, TaskRows], TaskRows] = getattr(session.hooks, self._action.guard)
         return protecting(asker, rows[np.isin(rows, allowed)])
+
+    @cached_property
+    def _guarded(self) -> bool:
+        """Whether anybody protects tasks from the simpler action. Those that only mind gangs (`surplus`) have no say: bundles do that here."""
+        guard, plugins = self._action.guard, self._session.plugins
+        switch = POINTS[guard].switch
+        return any(
+            hasattr(plugin, guard)
+            and not hasattr(plugin, "surplus")
+            and (switch is None or option.enabled(switch))
+            for option, plugin in plugins
+        )
 
     def _victims(self, asking: Asking, bundles: list[Bundle]) -> Iterator[Bundle]:
         """What the plugins leave: as it is in the original; here what is on nodes that could take any of the tasks, safe ones task by task."""

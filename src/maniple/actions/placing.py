@@ -12,7 +12,7 @@ from maniple.actions.worksheet import Run, Worksheet
 from maniple.cluster.domains import ROOT
 from maniple.cluster.statuses import ALLOCATED_LIKE, Status
 from maniple.framework.points import Event
-from maniple.framework.reasons import FITS, Histogram, joined
+from maniple.framework.reasons import FITS, Histogram, NotWhole, joined
 from maniple.framework.session import Refusals, Session
 from maniple.framework.sub_jobs import SubJob
 from maniple.framework.transaction import Transaction
@@ -64,7 +64,7 @@ class TaskPlacer:
         ready, minimum = session.ready(ground.job), int(session.jobs.minimum[ground.job])
         if split and one is not None:
             ready, minimum = one.ready, one.minimum
-        cause = NOT_WHOLE.format(found=found, ready=ready - found, minimum=minimum)
+        cause = NotWhole(NOT_WHOLE.format(found=found, ready=ready - found, minimum=minimum))
         for operation in transaction.operations:
             ground.refusals.of_tasks(ground.job, -1, operation.event.rows, cause, failed=False)
 
@@ -79,18 +79,18 @@ class TaskPlacer:
             sheet.take(len(run))
             self._admit(ground, run)
             return 0, True
-        refused = self._refused_outright(ground, run)
-        if refused is not None:
-            cause, fatal = refused
-            sheet.take(len(run))
-            refusals.of_tasks(job, run.role, run.rows, cause, failed=fatal)
-            return 0, not fatal or self._worth_going_on(ground)
         most = min(len(run), self._shortfall(ground, run.role))
         allowed = session.hooks.allocatable(int(session.jobs.queue[job]), run.class_, most)
         if allowed == 0:
             sheet.take(len(run))
             refusals.of_tasks(job, run.role, run.rows, self._queue_full(job, run), failed=False)
             return 0, True
+        refused = self._refused_outright(ground, run)
+        if refused is not None:
+            cause, fatal = refused
+            sheet.take(len(run))
+            refusals.of_tasks(job, run.role, run.rows, cause, failed=fatal)
+            return 0, not fatal or self._worth_going_on(ground)
         proposal = self._propose(run, allowed, ground, errors)
         if proposal is None:
             sheet.take(len(run))

@@ -5,7 +5,7 @@ room for all that it lacks or evicts nobody; what it takes are tasks that their 
 place of another of its own job. Jobs with a network topology are left to `gangpreempt`.
 
 With `compat: strict` the original's rule: task by task, nodes by score, victims as the plugins give them up there. With
-`enableTopologyAwarePreemption` the nodes are tried out one by one and the one that costs least is taken (`topology_aware.py`).
+`enableTopologyAwarePreemption` the nodes are tried out one by one and the one that costs least is taken (`eviction/least_cost.py`).
 """
 
 from collections.abc import Mapping
@@ -132,7 +132,8 @@ class _TaskByTask:
     def within_job(self, job: int, queue: int) -> None:
         session = self._session
         for task in self._asking.tasks(job).tolist():
-            if not session.hooks.job_starving(job):
+            # The original goes on although other jobs have given what was lacking.
+            if not session.strict and not session.hooks.job_starving(job):
                 break
             rows = _candidates(session)
             transaction = Transaction(session)

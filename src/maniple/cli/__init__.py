@@ -4,8 +4,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import click
+
 # What a command assumes when no --profile is given.
 DEFAULT_PROFILE = "volcano"
+EXIT_WAITING = 1
+EXIT_BAD_INPUT = 2
+
+
+class InputError(click.ClickException):
+    """Bad input that leaves nothing to do."""
+
+    exit_code = EXIT_BAD_INPUT
 
 
 def with_transport(options: Mapping[str, Any] | None, conf: str | None) -> Mapping[str, Any] | None:
@@ -24,3 +34,16 @@ def with_extensions(options: Mapping[str, Any] | None, folder: Path | None) -> M
 
     found = load(folder)
     return options if found == Extensions() else {**(options or {}), "extensions": found}
+
+
+def seconds(ctx: click.Context, param: click.Parameter, value: str) -> float:
+    """A duration such as 1s, 500ms, 1m30s."""
+    from maniple.framework.durations import nanoseconds
+
+    try:
+        given = nanoseconds(value) / 1e9
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+    if given <= 0:
+        raise click.BadParameter("must be more than nothing")
+    return given

@@ -74,12 +74,18 @@ def command(
       b     5,000 nodes, 5,000 gangs of 8
       c     5,000 nodes, one gang of 10,000
       full  1,000 full nodes, 1,000 gangs of 8 that have to wait
-      hypernodes  1,000 nodes in racks of 10, a job of 100 sub-groups of 10, each in one rack
+      d     1,000 nodes full of one queue's jobs, 200 gangs of 8 of another: reclaim (d_gang, d_single, d_quota)
+      e     1,000 full nodes, 100 gangs of 8 that matter more: preempt (e_gang)
+      f     1,000 nodes half used, 100 gangs of 2 that need whole nodes: consolidation (f_scatter)
+      reclaim_large  1,000 nodes full of one-GPU jobs, a gang of 100 whole nodes with a quota
+      hopeless       500 such nodes, a gang of 10 whole nodes that has to be refused
+      hypernodes     1,000 nodes in racks of 10, a job of 100 sub-groups of 10, each in one rack
 
     \b
     Examples:
       maniple bench --shape a
       maniple bench --shape a --scale 1/2 --scale 1 --scale 2 -o json
+      maniple bench --profile kai --shape reclaim_large --scale 0.1 --scale 0.2 --scale 0.5 --scale 1
     """
     figures = [_measure(shape, scale, profile, repeat) for shape in shapes for scale in scales]
     if output == "json":

@@ -14,6 +14,10 @@ from maniple import __version__
 COMMANDS = {
     "run": ("maniple.cli.run", "Schedule on a cluster, or on an embedded one to play with."),
     "plan": ("maniple.cli.plan", "Say what would be bound where, what waits, and why."),
+    "replay": (
+        "maniple.cli.replay",
+        "Plan a recorded cluster, such as KAI's snapshot, and go on from there.",
+    ),
     "bench": ("maniple.cli.bench", "Time one scheduling cycle on a generated cluster."),
     "crds": ("maniple.cli.crds", "Print or install the custom resources that the scheduler reads."),
 }

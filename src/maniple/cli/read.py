@@ -1,13 +1,16 @@
 """Reads Kubernetes objects from files, folders and standard input. Called by the commands that take PATH arguments.
 
 YAML (one document or many) and JSON (one value or several in a row) are accepted, single objects as well as lists, so
-the output of `kubectl get -o json` and `-o yaml` is read as it is. What cannot be read costs only its own file: it
-comes back as a `ReadProblem` that names file and line. Nothing here knows what the objects mean.
+the output of `kubectl get -o json` and `-o yaml` is read as it is; so is KAI's snapshot, in its zip or out of it. What cannot be
+read costs only its own file: it comes back as a `ReadProblem` that names file and line. Nothing here knows what the objects mean.
 """
 
+import io
 import json
 import os
 import re
+import zipfile
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,11 +19,15 @@ from typing import Any, BinaryIO
 import msgspec
 import yaml
 
+from maniple.objects.kai_snapshot import FILE_NAME, KaiSnapshot, is_snapshot, read_snapshot
+
 SUFFIXES = (".yaml", ".yml", ".json")
 STANDARD_INPUT = "-"
 JSON_SPACE = re.compile(r"[ \t\r\n]*")
 # Anchors let a few lines of YAML stand for more values than memory holds.
 LARGEST_DOCUMENT = 50_000_000
+ZIP_BEGIN = b"PK\x03\x04"
+LARGEST_SNAPSHOT = 4 * 2**30
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +49,8 @@ class Reading:
 
     objects: list[dict[str, Any]] = field(default_factory=list)
     problems: list[ReadProblem] = field(default_factory=list)
+    # KAI's snapshots among the files; their objects are in `objects` as well
+    snapshots: list[KaiSnapshot] = field(default_factory=list)
 
 
 class UnreadableError(Exception):
@@ -112,6 +121,12 @@ def _read_bytes(source: str, suffix: str, content: bytes, reading: Reading) -> N
         reading.problems.append(ReadProblem(source, error.line, error.message))
         return
     for number, document in enumerate(documents, start=1):
+        if is_snapshot(document):
+            snapshot = read_snapshot(document)
+            reading.snapshots.append(snapshot)
+            reading.objects += snapshot.objects
+            reading.problems += [ReadProblem(source, None, problem) for problem in snapshot.problems]
+            continue
         for item in _items(document):
             if isinstance(item, dict):
                 reading.objects.append(item)
@@ -121,6 +136,8 @@ def _read_bytes(source: str, suffix: str, content: bytes, reading: Reading) -> N
 
 
 def _documents(content: bytes, suffix: str) -> list[Any]:
+    if content.startswith(ZIP_BEGIN):
+        content, suffix = _unpacked(content), ".json"
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -131,6 +148,19 @@ def _documents(content: bytes, suffix: str) -> list[Any]:
         return _yaml_documents(text)
     except RecursionError:
         raise UnreadableError(None, "nested too deeply") from None
+
+
+def _unpacked(content: bytes) -> bytes:
+    """The snapshot.json of a zip."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            if FILE_NAME not in archive.namelist():
+                raise UnreadableError(None, f"a zip without {FILE_NAME}, so not a snapshot of KAI's")
+            if archive.getinfo(FILE_NAME).file_size > LARGEST_SNAPSHOT:
+                raise UnreadableError(None, f"{FILE_NAME} is larger than {LARGEST_SNAPSHOT // 2**30} GiB")
+            return archive.read(FILE_NAME)
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, zlib.error) as error:
+        raise UnreadableError(None, f"not a readable zip: {error}") from None
 
 
 def _line_at(content: bytes, offset: int) -> int:

@@ -12,23 +12,27 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from http import HTTPStatus
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from maniple.cli import DEFAULT_PROFILE, with_extensions, with_transport
+from maniple.cli import DEFAULT_PROFILE, EXIT_WAITING, InputError, seconds, with_extensions, with_transport
+from maniple.cli.kai_flags import KaiCommand, given_flags, with_kai_flags
+from maniple.cli.planning import check_flags, complain, read_conf, shard_among
 
 if TYPE_CHECKING:
     from maniple.cli.run_view import Lines, Tables, View
+    from maniple.kube.client import Client
     from maniple.kube.configuration import Configuration
     from maniple.live.scheduler import Scheduler
     from maniple.planner import Planner
+    from maniple.profiles.shards import ShardSettings
     from maniple.sim.world import World
 
-EXIT_WAITING = 1
-EXIT_BAD_INPUT = 2
+KAI_CONFIG = "kai-config"  # KAI knows only one
 LOOK_SECONDS = 0.1
 TICK_SECONDS = 0.5
 # Nearly everything that a scheduler keeps lives long and is in no cycle: looking for garbage all the time costs more than deciding.
@@ -52,20 +56,7 @@ class Settings:
         return self.kubeconfig is not None or bool(self.context) or self.in_cluster
 
 
-def _seconds(ctx: click.Context, param: click.Parameter, value: str) -> float:
-    """A duration such as 1s, 500ms, 1m30s."""
-    from maniple.framework.durations import nanoseconds
-
-    try:
-        seconds = nanoseconds(value) / 1e9
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from None
-    if seconds <= 0:
-        raise click.BadParameter("must be more than nothing")
-    return seconds
-
-
-@click.command("run")
+@click.command("run", cls=KaiCommand)
 @click.option(
     "-f",
     "--file",
@@ -86,15 +77,21 @@ def _seconds(ctx: click.Context, param: click.Parameter, value: str) -> float:
 @click.option("--context", default="", help="Schedule on the cluster of this context.")
 @click.option("--in-cluster", is_flag=True, help="Schedule on the cluster that this pod runs in.")
 @click.option(
-    "--conf", metavar="FILE", type=click.Path(exists=True, dir_okay=False), help="Scheduler configuration."
+    "--conf",
+    "--scheduler-conf",
+    "conf",
+    metavar="FILE",
+    type=click.Path(exists=True, dir_okay=False),
+    help="Scheduler configuration.",
 )
-@click.option("--profile", default=DEFAULT_PROFILE, show_default=True, help="Whose objects and rules.")
+@click.option("--profile", help=f"Whose objects and rules.  [default: {DEFAULT_PROFILE}; kai with --shard]")
+@click.option("--shard", metavar="NAME", help="Run as the scheduler of this SchedulingShard of the cluster.")
 @click.option(
     "--schedule-period",
     "period",
     default="1s",
     show_default=True,
-    callback=_seconds,
+    callback=seconds,
     help="The longest pause between cycles whose outcome depends on the time.",
 )
 @click.option(
@@ -102,7 +99,7 @@ def _seconds(ctx: click.Context, param: click.Parameter, value: str) -> float:
     "names",
     multiple=True,
     metavar="NAME",
-    help="Pods with this schedulerName are ours; repeatable.  [default: volcano]",
+    help="Pods with this schedulerName are ours; repeatable.  [default: that of the profile]",
 )
 @click.option("--default-queue", metavar="NAME", help="The queue of jobs that name none.  [default: default]")
 @click.option(
@@ -111,7 +108,10 @@ def _seconds(ctx: click.Context, param: click.Parameter, value: str) -> float:
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="Load plugins and actions of your own from the .py files of this folder.",
 )
+@with_kai_flags(without=("schedule-period", "scheduler-name"))
+@click.pass_context
 def command(
+    ctx: click.Context,
     files: tuple[str, ...],
     until_done: bool,
     virtual_time: bool,
@@ -119,7 +119,8 @@ def command(
     context: str,
     in_cluster: bool,
     conf: str | None,
-    profile: str,
+    profile: str | None,
+    shard: str | None,
     period: float,
     names: tuple[str, ...],
     default_queue: str | None,
@@ -143,40 +144,93 @@ def command(
         raise click.UsageError("-f, --until-done and --virtual-time are for the embedded cluster")
     if in_cluster and (kubeconfig is not None or context):
         raise click.UsageError("--in-cluster takes neither --kubeconfig nor --context")
-    options: dict[str, Any] = {}
+    profile = profile or ("kai" if shard else DEFAULT_PROFILE)
+    options = given_flags(ctx)
+    check_flags(options, shard, profile)
     if names:
         options["schedulerName"] = list(names)
     if default_queue:
         options["defaultQueue"] = default_queue
-    planner = _planner(conf, profile, with_extensions(options, plugins_dir))
+    place: Configuration | list[dict[str, Any]]
+    place = _configuration(settings) if settings.on_cluster else _objects(files)
+    found = _shard(shard, place) if shard else None
+    planner = _planner(conf, profile, with_extensions(options, plugins_dir), found)
     gc.set_threshold(*COLLECT)
-    sys.exit(_on_cluster(planner, settings) if settings.on_cluster else _embedded(planner, settings))
+    sys.exit(
+        _embedded(planner, settings, place)
+        if isinstance(place, list)
+        else _on_cluster(planner, settings, place)
+    )
 
 
-def _planner(conf: str | None, profile: str, options: Mapping[str, Any] | None) -> "Planner":
+def _planner(
+    conf: str | None, profile: str, options: Mapping[str, Any] | None, shard: "ShardSettings | None"
+) -> "Planner":
     from maniple.framework.configuration import ConfigurationError
+    from maniple.live.dialect import dialect_of
     from maniple.planner import Planner
 
+    text = read_conf(conf)
+    given = with_transport({**shard.options, **(options or {})} if shard is not None else options, text)
     try:
-        text = Path(conf).read_text(encoding="utf-8") if conf is not None else None
-        return Planner(conf=text, profile=profile, options=with_transport(options, text))
-    except (ConfigurationError, OSError, UnicodeDecodeError) as error:
+        planner = Planner(
+            conf=shard.conf if text is None and shard is not None else text, profile=profile, options=given
+        )
+        dialect_of(profile, planner.options, ())
+    except (ConfigurationError, ValueError) as error:
         raise InputError(f"{conf}: {error}" if conf else str(error)) from None
+    return planner
 
 
-class InputError(click.ClickException):
-    """Bad input that leaves nothing to run."""
+def _shard(name: str, place: "Configuration | list[dict[str, Any]]") -> "ShardSettings":
+    """The settings of a SchedulingShard, on the cluster or among the objects of the embedded one."""
+    from maniple.framework.configuration import ConfigurationError
 
-    exit_code = EXIT_BAD_INPUT
+    objects = place if isinstance(place, list) else asyncio.run(_fetch_shard(name, place))
+    try:
+        found = shard_among(objects, name)
+    except ConfigurationError as error:
+        raise InputError(str(error)) from None
+    complain("warning", found.remarks)
+    return found
+
+
+async def _fetch_shard(name: str, configuration: "Configuration") -> list[dict[str, Any]]:
+    from maniple.kube.client import Client
+    from maniple.kube.errors import ApiError
+
+    async with Client(configuration) as client:
+        try:
+            return await shard_objects(client, name)
+        except ApiError as error:
+            raise InputError(f"{configuration.server}: {error}") from None
+
+
+async def shard_objects(client: "Client", name: str) -> list[dict[str, Any]]:
+    """A shard and the operator's own configuration, as far as the cluster has them."""
+    from maniple.kube.errors import ApiError
+    from maniple.kube.kinds import KINDS
+    from maniple.objects.kai import KaiConfig, SchedulingShard
+
+    found = []
+    for kind, key in ((SchedulingShard, name), (KaiConfig, KAI_CONFIG)):
+        resource = KINDS[kind].at("v1")
+        try:
+            raw = await client.get(resource, key)
+        except ApiError as error:
+            if error.status != HTTPStatus.NOT_FOUND:
+                raise
+        else:
+            found.append({"apiVersion": resource.api_version, "kind": kind.kind, **raw})
+    return found
 
 
 # -- the embedded cluster ----------------------------------------------------------------------------------------------
 
 
-def _embedded(planner: "Planner", settings: Settings) -> int:
+def _embedded(planner: "Planner", settings: Settings, objects: list[dict[str, Any]]) -> int:
     from maniple.sim.clock import run
 
-    objects = _objects(settings.files)
     return run(_run_embedded(planner, settings, objects), virtual=settings.virtual_time)
 
 
@@ -254,17 +308,19 @@ def _last_words(left: list[str]) -> str:
 # -- a real one --------------------------------------------------------------------------------------------------------
 
 
-def _on_cluster(planner: "Planner", settings: Settings) -> int:
+def _configuration(settings: Settings) -> "Configuration":
     from maniple.kube.configuration import in_cluster, load_configuration
     from maniple.kube.errors import KubeconfigError
 
     try:
         if settings.in_cluster:
-            configuration = in_cluster(os.environ)
-        else:
-            configuration = load_configuration(settings.kubeconfig, settings.context)
+            return in_cluster(os.environ)
+        return load_configuration(settings.kubeconfig, settings.context)
     except KubeconfigError as error:
         raise InputError(str(error)) from None
+
+
+def _on_cluster(planner: "Planner", settings: Settings, configuration: "Configuration") -> int:
     return asyncio.run(_run_on_cluster(planner, settings, configuration))
 
 

@@ -1,27 +1,21 @@
 """The clusters that `maniple bench` generates, each under the name of its benchmark shape.
 
-A shape is written once, as nodes, queues and jobs, and then put into the objects of a dialect. Times and names are
-fixed, so a shape at a given scale is always the same cluster. To add a shape, write its function and name it in SHAPES;
-to add a dialect, write its objects and name them in DIALECTS.
+A shape is written once, as nodes, queues and jobs, and then put into the objects of a dialect (`shape_objects`). Times and names are
+fixed, so a shape at a given scale is always the same cluster. To add a shape, write its function and name it in SHAPES.
 """
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
+from random import Random
 from typing import Any
 
-Object = dict[str, Any]
+from maniple.cli.shape_model import FIRST_CREATED, FIRST_PENDING, UNLIMITED, Job, Object, Shape, Share
+from maniple.cli.shape_objects import kai_objects, volcano_objects
 
-# Running jobs were created from here on, one a second; pending ones after all of them.
-FIRST_CREATED = 1_760_000_000
-FIRST_PENDING = FIRST_CREATED + 100_000
-NAMESPACE = "bench"
-GPU = "nvidia.com/gpu"
 GANG = 8
 WITH_EVICTION = ("enqueue", "allocate", "backfill", "reclaim", "preempt")
 FOUR_QUEUES = ("q0", "q1", "q2", "q3")
-SUB_GROUP_LABEL = "sub-group"
 # Volcano's default, and the plugin that keeps gangs inside HyperNodes.
 WITH_TOPOLOGY: dict[str, Any] = {
     "actions": "enqueue, allocate, backfill",
@@ -35,46 +29,6 @@ WITH_TOPOLOGY: dict[str, Any] = {
         {"plugins": [{"name": "network-topology-aware"}]},
     ],
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """One gang: equal tasks, waiting, or running on the nodes that are named."""
-
-    name: str
-    queue: str
-    tasks: int
-    minimum: int
-    created: int
-    priority: int = 50
-    gpus: int = 1
-    placed: tuple[str, ...] = ()
-    sub_group: int = (
-        0  # tasks that have to be in one HyperNode of tier 1, the job in one of tier 2; 0 for a plain gang
-    )
-
-    @property
-    def requests(self) -> dict[str, int]:
-        """Of one task: cores, MiB and GPUs."""
-        return {"cpu": 4 * self.gpus, "memory": 16384 * self.gpus, GPU: self.gpus}
-
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """A cluster to plan: nodes of 64 cores, 256 GiB and 8 GPUs, queues of equal weight, jobs."""
-
-    nodes: tuple[str, ...]
-    queues: tuple[str, ...]
-    jobs: tuple[Job, ...]
-    actions: tuple[str, ...] | None = field(default=None)
-    racks: tuple[
-        tuple[str, ...], ...
-    ] = ()  # nodes that are close together: HyperNodes of tier 1, below one of tier 2
-    conf: dict[str, Any] | None = None  # another configuration than the profile's default
-
-    @property
-    def tasks(self) -> int:
-        return sum(job.tasks for job in self.jobs)
 
 
 def sized(count: int, scale: Fraction) -> int:
@@ -182,6 +136,61 @@ def shape_hypernodes(scale: Fraction) -> Shape:
     return Shape(nodes, ("q0",), (job,), racks=by_rack, conf=WITH_TOPOLOGY)
 
 
+def shape_d_quota(scale: Fraction) -> Shape:
+    """As d, with half of everything as the quota of each queue."""
+    shape = shape_d(scale)
+    nodes = len(shape.nodes)
+    return replace(shape, shares=dict.fromkeys(shape.queues, Share(4 * nodes, 32 * nodes, 131072 * nodes)))
+
+
+def wide_gangs(scale: Fraction) -> tuple[Job, ...]:
+    return tuple(pending_job(i, "qa", 2, prefix="wide", gpus=8) for i in range(sized(100, scale)))
+
+
+def shape_f(scale: Fraction) -> Shape:
+    """1,000 nodes half used by one job each, 100 gangs of two tasks that need a whole node: consolidation."""
+    nodes = node_names(sized(1000, scale))
+    running = tuple(running_job(index, "qa", (node,) * 4, 4) for index, node in enumerate(nodes))
+    return Shape(nodes, ("qa",), running + wide_gangs(scale), WITH_EVICTION)
+
+
+def shape_f_scatter(scale: Fraction) -> Shape:
+    """As f, but four jobs of one task on each node, which came in no particular order."""
+    nodes = node_names(sized(1000, scale))
+    places = list(nodes) * 4
+    Random(7).shuffle(places)
+    running = tuple(running_job(index, "qa", (node,), 1) for index, node in enumerate(places))
+    return Shape(nodes, ("qa",), running + wide_gangs(scale), WITH_EVICTION)
+
+
+def single_jobs(nodes: tuple[str, ...]) -> tuple[Job, ...]:
+    """Every node full of jobs of one task; those that came one after the other are on different nodes."""
+    count = GANG * len(nodes)
+    return tuple(running_job(i, "queue-0", (nodes[i % len(nodes)],), 1) for i in range(count))
+
+
+def shape_reclaim_large(scale: Fraction) -> Shape:
+    """1,000 nodes full of jobs of one task without any quota, one gang of 100 whole nodes that has one."""
+    nodes = node_names(sized(1000, scale))
+    large = pending_job(0, "queue-1", max(1, len(nodes) // 10), prefix="large", gpus=8)
+    shares = {
+        "queue-0": Share(0, UNLIMITED, UNLIMITED, weight=0),
+        "queue-1": Share(GANG * len(nodes), UNLIMITED, UNLIMITED, weight=0),
+    }
+    return Shape(nodes, tuple(shares), (*single_jobs(nodes), large), WITH_EVICTION, shares=shares)
+
+
+def shape_hopeless(scale: Fraction) -> Shape:
+    """500 nodes full of jobs of one task, a gang of 10 whole nodes, and a quota that leaves it one GPU too few."""
+    nodes = node_names(sized(500, scale))
+    gang = pending_job(0, "queue-1", 10, prefix="hopeless", gpus=8)
+    shares = {
+        "queue-0": Share(max(0, GANG * (len(nodes) - 10) + 1), UNLIMITED, UNLIMITED, weight=0),
+        "queue-1": Share(UNLIMITED, UNLIMITED, UNLIMITED),
+    }
+    return Shape(nodes, tuple(shares), (*single_jobs(nodes), gang), WITH_EVICTION, shares=shares)
+
+
 SHAPES: dict[str, Callable[[Fraction], Shape]] = {
     "a": shape_a,
     "b": shape_b,
@@ -190,145 +199,15 @@ SHAPES: dict[str, Callable[[Fraction], Shape]] = {
     "d": shape_d,
     "d_gang": shape_d_gang,
     "d_single": shape_d_single,
+    "d_quota": shape_d_quota,
     "e": shape_e,
     "e_gang": shape_e_gang,
+    "f": shape_f,
+    "f_scatter": shape_f_scatter,
+    "reclaim_large": shape_reclaim_large,
+    "hopeless": shape_hopeless,
     "hypernodes": shape_hypernodes,
 }
 
-
-def _time(seconds: int) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def _quantities(requests: dict[str, int], times: int = 1) -> dict[str, str]:
-    return {name: f"{amount * times}{'Mi' if name == 'memory' else ''}" for name, amount in requests.items()}
-
-
-def _node(name: str) -> Object:
-    room = {"cpu": "64", "memory": "262144Mi", GPU: "8", "pods": "110"}
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": name, "uid": f"node-{name}", "creationTimestamp": _time(FIRST_CREATED)},
-        "spec": {},
-        "status": {
-            "capacity": room,
-            "allocatable": dict(room),
-            "conditions": [{"type": "Ready", "status": "True"}],
-        },
-    }
-
-
-def _priority_class(value: int) -> Object:
-    return {
-        "apiVersion": "scheduling.k8s.io/v1",
-        "kind": "PriorityClass",
-        "metadata": {"name": f"priority-{value}"},
-        "value": value,
-    }
-
-
-def _pod(job: Job, index: int, group_annotation: str, scheduler: str) -> Object:
-    name = f"{job.name}-task-{index}"
-    spec: Object = {
-        "schedulerName": scheduler,
-        "priority": job.priority,
-        "priorityClassName": f"priority-{job.priority}",
-        "containers": [
-            {"name": "main", "image": "bench", "resources": {"requests": _quantities(job.requests)}},
-        ],
-    }
-    if job.placed:
-        spec["nodeName"] = job.placed[index]
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "name": name,
-            "namespace": NAMESPACE,
-            "uid": f"pod-{name}",
-            "annotations": {group_annotation: job.name, "volcano.sh/task-spec": "task"},
-            "creationTimestamp": _time(job.created),
-            **({"labels": {SUB_GROUP_LABEL: str(index // job.sub_group)}} if job.sub_group else {}),
-        },
-        "spec": spec,
-        "status": {"phase": "Running" if job.placed else "Pending"},
-    }
-
-
-def _volcano_queue(name: str) -> Object:
-    return {
-        "apiVersion": "scheduling.volcano.sh/v1beta1",
-        "kind": "Queue",
-        "metadata": {"name": name, "uid": f"queue-{name}", "creationTimestamp": _time(FIRST_CREATED)},
-        "spec": {"weight": 1, "reclaimable": True},
-        "status": {"state": "Open"},
-    }
-
-
-def _hyper_node(name: str, tier: int, kind: str, members: Iterable[str]) -> Object:
-    return {
-        "apiVersion": "topology.volcano.sh/v1alpha1",
-        "kind": "HyperNode",
-        "metadata": {"name": name, "uid": f"hypernode-{name}"},
-        "spec": {
-            "tier": tier,
-            "members": [{"type": kind, "selector": {"exactMatch": {"name": member}}} for member in members],
-        },
-    }
-
-
-def _hyper_nodes(racks: tuple[tuple[str, ...], ...]) -> list[Object]:
-    names = [f"rack{index:04d}" for index in range(len(racks))]
-    found = [_hyper_node(name, 1, "Node", nodes) for name, nodes in zip(names, racks, strict=True)]
-    return [*found, _hyper_node("spine", 2, "HyperNode", names)] if found else []
-
-
-def _sub_groups(job: Job) -> Object:
-    """Hard limits for the job and for each of its sub-groups."""
-    if not job.sub_group:
-        return {}
-    policy = {
-        "name": "group",
-        "subGroupSize": job.sub_group,
-        "minSubGroups": job.tasks // job.sub_group,
-        "matchLabelKeys": [SUB_GROUP_LABEL],
-        "networkTopology": {"mode": "hard", "highestTierAllowed": 1},
-    }
-    return {"networkTopology": {"mode": "hard", "highestTierAllowed": 2}, "subGroupPolicy": [policy]}
-
-
-def _volcano_pod_group(job: Job) -> Object:
-    return {
-        "apiVersion": "scheduling.volcano.sh/v1beta1",
-        "kind": "PodGroup",
-        "metadata": {
-            "name": job.name,
-            "namespace": NAMESPACE,
-            "uid": f"podgroup-{job.name}",
-            "creationTimestamp": _time(job.created),
-        },
-        "spec": {
-            "minMember": job.minimum,
-            "queue": job.queue,
-            "priorityClassName": f"priority-{job.priority}",
-            "minResources": _quantities(job.requests, job.minimum),
-            **_sub_groups(job),
-        },
-        "status": {"phase": "Running" if job.placed else "Pending"},
-    }
-
-
-def volcano_objects(shape: Shape) -> list[Object]:
-    """The shape as Volcano's objects. Every pod is a dictionary of its own, as it would be when read from a file."""
-    objects = [_node(name) for name in shape.nodes]
-    objects += [_priority_class(value) for value in sorted({job.priority for job in shape.jobs})]
-    objects += [_volcano_queue(name) for name in shape.queues]
-    objects += _hyper_nodes(shape.racks)
-    for job in shape.jobs:
-        objects.append(_volcano_pod_group(job))
-        objects += [_pod(job, index, "scheduling.k8s.io/group-name", "volcano") for index in range(job.tasks)]
-    return objects
-
-
-DIALECTS: dict[str, Callable[[Shape], list[Object]]] = {"volcano": volcano_objects}
+# To add a dialect, write its objects and name them here.
+DIALECTS: dict[str, Callable[[Shape], list[Object]]] = {"volcano": volcano_objects, "kai": kai_objects}

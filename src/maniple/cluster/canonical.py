@@ -85,6 +85,8 @@ def _canonical_tasks(opened: Snapshot) -> dict[str, Any]:
             "job": cluster.jobs.keys[tasks.job[row]] if tasks.job[row] >= 0 else None,
             "role": table.roles[tasks.role[row]] if tasks.role[row] >= 0 else None,
             "nominated": table.nominated.get(row),
+            "gpu": class_.spec.gpu,
+            "gpu groups": table.gpu_groups.get(row),
             "request": _amounts(cluster, class_.request),
             "assumed": (class_.spec.nonzero_cpu, class_.spec.nonzero_memory),
             "own terms": _canonical_own(cluster, class_.spec.own),

@@ -110,9 +110,10 @@ def _node_problems(opened: Opened) -> Iterator[str]:
     booked = (on_node | pipelined) & ~left
     nonzero = tasks.nonzero(where, booked, width)
     resources, names = opened.cluster.resources.names, nodes.facts.names
+    behind, taken, freed = _elsewhere(opened)
     for column, stored, expected in (
-        ("used", nodes.used, tasks.sums(where, on_node, width)),
-        ("releasing", nodes.releasing, tasks.sums(where, releasing, width)),
+        ("used", nodes.used - taken, tasks.sums(where, on_node, width) + behind),
+        ("releasing", nodes.releasing - freed, tasks.sums(where, releasing, width) + behind),
         ("pipelined", nodes.pipelined, tasks.sums(where, pipelined, width)),
         ("requested", nodes.requested, tasks.sums(where, booked, width)),
     ):
@@ -123,6 +124,24 @@ def _node_problems(opened: Opened) -> Iterator[str]:
         ("nonzero memory", nodes.nonzero_memory, nonzero[1]),
     ):
         yield from _differences("node", column, names, ("",), stored, expected)
+
+
+def _elsewhere(opened: Opened) -> tuple[Amounts, Amounts, Amounts]:
+    """What a session has on nodes besides its tasks: places that moved tasks are still releasing, and the whole devices of shared ones.
+
+    The latter twice: those that are taken, and those that are being released.
+    """
+    behind, taken, freed = (np.zeros_like(opened.nodes.used) for _ in range(3))
+    for row, places in getattr(opened, "moved", {}).items():
+        request = opened.classes[opened.tasks.class_of[row]].request
+        for node, _ in places:
+            if node >= 0:
+                behind[: len(request), node] += request
+    books: Any = getattr(opened, "gpus", None)
+    if books is not None and books.dimension is not None:
+        scale = opened.cluster.resources.scale(books.dimension)
+        taken[books.dimension], freed[books.dimension] = (devices * scale for devices in books.booked())
+    return behind, taken, freed
 
 
 def _job_problems(opened: Opened) -> Iterator[str]:
@@ -233,7 +252,7 @@ def overfull(opened: Opened) -> list[str]:
     nodes, tasks = opened.nodes, _tasks_of(opened)
     where, status, width = opened.tasks.node[tasks.rows], tasks.status, len(nodes)
     came = WAITING[opened.cluster.tasks.status[tasks.rows]]
-    pipelined = came & (status == Status.PIPELINED)
+    pipelined = status == Status.PIPELINED  # also those that move
     bound = came & ((status == Status.ALLOCATED) | (status == Status.BINDING))
     short_now = (tasks.sums(where, bound, width) > 0) & (nodes.idle() < 0)
     short_then = (tasks.sums(where, pipelined, width) > 0) & (nodes.future_idle() < 0)

@@ -6,17 +6,19 @@ spec only when it owns terms that refer to them; otherwise labels matter only th
 a class is a spec together with those.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from maniple.cluster.facts import Dialect
+from maniple.cluster.facts import Dialect, GpuAsk
 from maniple.cluster.resources import LARGEST_REQUEST, PODS, Amounts, ResourceSpace
 from maniple.cluster.terms import OwnTerms, TermTable
-from maniple.objects.core import Pod
+from maniple.objects.config_maps import required_config_maps
+from maniple.objects.core import Container, Pod
+from maniple.objects.dra import ResourceClaim
 from maniple.objects.requests import nonzero_requests, pod_requests
 
 _encoder = msgspec.json.Encoder(order="deterministic")
@@ -34,6 +36,7 @@ class Spec:
     nonzero_cpu: int  # milli; kube-scheduler's assumption where a container states nothing
     nonzero_memory: int
     own: OwnTerms
+    gpu: GpuAsk | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -51,6 +54,12 @@ class TaskClass:
     @property
     def best_effort(self) -> bool:
         return self.spec.best_effort
+
+    @property
+    def share(self) -> GpuAsk | None:
+        """The parts of devices that it asks for."""
+        gpu = self.spec.gpu
+        return gpu if gpu is not None and gpu.shares else None
 
 
 class ClassTable:
@@ -91,11 +100,13 @@ class SpecTable:
         resources: ResourceSpace,
         terms: TermTable,
         volume_drivers: Callable[[Pod], Mapping[str, int]],
+        claims_of: Callable[[Pod], tuple[ResourceClaim, ...]],
     ) -> None:
         self._dialect = dialect
         self._resources = resources
         self._terms = terms
         self._volume_drivers = volume_drivers
+        self._claims_of = claims_of
         self.specs: list[Spec] = []
         self._users: list[int] = []
         self._numbers: dict[bytes, int] = {}
@@ -115,11 +126,13 @@ class SpecTable:
 
     def _number(self, pod: Pod) -> int:
         drivers = self._volume_drivers(pod) if pod.spec.volumes else {}
-        key = _encoder.encode((self._key(pod), drivers))
+        claims = self._claims_of(pod) if pod.spec.resource_claims else ()
+        gpu = self._dialect.gpu(pod)
+        key = _encoder.encode((self._key(pod), drivers, [claim.spec for claim in claims], gpu))
         number = self._numbers.get(key)
         if number is None:
             number = self._numbers[key] = len(self.specs)
-            self.specs.append(self._make(number, pod, drivers))
+            self.specs.append(self._make(number, pod, drivers, claims, gpu))
             self._users.append(0)
         return number
 
@@ -127,8 +140,8 @@ class SpecTable:
         spec, meta = pod.spec, pod.metadata
         annotations = meta.annotations
         key: tuple[Any, ...] = (
-            spec.containers,
-            spec.init_containers,
+            _of_containers(spec.containers),
+            _of_containers(spec.init_containers),
             spec.node_selector,
             spec.tolerations,
             spec.overhead,
@@ -142,18 +155,29 @@ class SpecTable:
             key += (status.container_statuses, status.init_container_statuses, status.resize, resizes)
         if spec.affinity or spec.topology_spread_constraints:
             key += (spec.affinity, spec.topology_spread_constraints, meta.namespace, meta.labels)
-        if spec.volumes or spec.resource_claims:
-            key += (spec.volumes, spec.resource_claims, meta.namespace)
-            if any(volume.ephemeral for volume in spec.volumes):
+        volumes = [volume for volume in spec.volumes if volume.ties]
+        if volumes or spec.resource_claims:
+            key += (volumes, spec.resource_claims, meta.namespace)
+            if any(volume.ephemeral for volume in volumes):
                 key += (meta.name,)  # an ephemeral volume's claim is named after its pod
+        if self._dialect.minds_config_maps and (needed := required_config_maps(pod)):
+            key += (needed, meta.namespace)
         return key
 
-    def _make(self, number: int, pod: Pod, drivers: Mapping[str, int]) -> Spec:
-        amounts: dict[str, Any] = dict(pod_requests(pod))
+    def _make(
+        self,
+        number: int,
+        pod: Pod,
+        drivers: Mapping[str, int],
+        claims: tuple[ResourceClaim, ...],
+        gpu: GpuAsk | None,
+    ) -> Spec:
+        amounts: dict[str, Any] = dict(self._dialect.requests(pod, pod_requests(pod), claims))
         for resource, count in self._dialect.volume_requests(drivers).items():
             amounts[resource] = amounts.get(resource, 0) + count
         request = np.minimum(self._resources.vector(amounts), LARGEST_REQUEST)
-        best_effort = not np.delete(request, PODS).any()
+        least = [self._dialect.negligible(name) for name in self._resources.names[: len(request)]]
+        best_effort = gpu is None and not np.delete(request >= np.array(least), PODS).any()
         request[PODS] = 1
         cpu, memory = nonzero_requests(pod)
         return Spec(
@@ -164,4 +188,10 @@ class SpecTable:
             nonzero_cpu=min(cpu, LARGEST_REQUEST),
             nonzero_memory=min(memory, LARGEST_REQUEST),
             own=self._terms.own(pod),
+            gpu=gpu,
         )
+
+
+def _of_containers(containers: Sequence[Container]) -> list[tuple[Any, ...]]:
+    """Of containers, what makes a difference to where they run."""
+    return [(one.name, one.image, one.resources, one.ports, one.restart_policy) for one in containers]

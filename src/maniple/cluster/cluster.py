@@ -21,6 +21,7 @@ from maniple.cluster.tables import JobTable, NodeTable, QueueTable, TaskTable
 from maniple.cluster.terms import DEFAULT_NAMESPACE, TermTable
 from maniple.cluster.workloads import WORKLOAD_KINDS, Workloads
 from maniple.objects.core import CSINode, Namespace, Node, Pod, PriorityClass
+from maniple.objects.dra import ResourceClaim, ResourceSlice
 from maniple.objects.load import Problem
 from maniple.objects.meta import Object
 
@@ -42,15 +43,21 @@ class Cluster:
         self.terms = TermTable()
         self.workloads = Workloads(self.terms)
         self.storage = Storage(frozenset(ignored_provisioners))
-        self.specs = SpecTable(dialect, self.resources, self.terms, self.storage.drivers_of)
+        self.specs = self._spec_table()
         self.classes = ClassTable(self.resources)
         self.domains = DomainSources()
         self.others: dict[type[Object], dict[str, Object]] = {}
         self.problems: list[Problem] = []
         # What plugins remember from cycle to cycle, under a key of their own: "last evicted at", say. Nothing else reads it.
         self.memory: dict[object, object] = {}
-        self._priority_classes: dict[str, PriorityClass] = {}
+        self.priority_classes: dict[str, PriorityClass] = {}
         self._priorities_stale = False
+        # pod -> what says where it is about to be bound, by name; of several the last one holds
+        self._decided: dict[str, dict[str, Object]] = {}
+        self._decisions_stale = False
+        self._tasks_with_claims: set[int] = set()
+        self._claims_stale = self._slices_stale = False
+        self._published: dict[str, int] = {}  # node -> GPUs in the slices of drivers
         self._tasks_with_volumes: set[int] = set()
         self._volumes_stale = False
         self._node_facts: NodeFacts | None = None
@@ -59,6 +66,10 @@ class Cluster:
         self._tasks_came = True
         self._unclassed: set[int] = set()
         self._classed_terms = 0
+
+    def _spec_table(self) -> SpecTable:
+        claims_of = self._claims_of if self.dialect.counts_devices else _no_claims
+        return SpecTable(self.dialect, self.resources, self.terms, self.storage.drivers_of, claims_of)
 
     @classmethod
     def from_objects(
@@ -73,12 +84,14 @@ class Cluster:
 
     def apply(self, item: Object) -> None:
         """Add an object, or replace the one of the same kind and key."""
-        if isinstance(item, Pod):
+        if not self.dialect.covers(item):
+            self.delete(item)
+        elif isinstance(item, Pod):
             self._set_pod(item)
         elif isinstance(item, Node):
             self._set_node(item)
         elif isinstance(item, PriorityClass):
-            self._priority_classes[item.metadata.name] = item
+            self.priority_classes[item.metadata.name] = item
             self._priorities_stale = True
         elif not (self._set_job(item) or self._set_queue(item)):
             self._set_other(item)
@@ -90,7 +103,7 @@ class Cluster:
         elif isinstance(item, Node):
             self._drop_node(item.metadata.name)
         elif isinstance(item, PriorityClass):
-            self._priority_classes.pop(item.metadata.name, None)
+            self.priority_classes.pop(item.metadata.name, None)
             self._priorities_stale = True
         elif self.dialect.job(item) is not None:
             self._drop_job(item.key)
@@ -107,7 +120,7 @@ class Cluster:
 
     def _set_pod(self, pod: Pod) -> None:
         self._drop_pod(pod.key)
-        facts = self.dialect.task(pod)
+        facts = self._facts_of(pod)
         if facts is None:
             return
         tasks = self.tasks
@@ -124,9 +137,22 @@ class Cluster:
         self._set_task_facts(row, facts)
         if pod.spec.volumes:
             self._tasks_with_volumes.add(row)
+        if pod.spec.resource_claims and self.dialect.counts_devices:
+            self._tasks_with_claims.add(row)
         self._tasks_came = True
         self._unclassed.add(row)
         self._account(row, +1)
+
+    def _facts_of(self, pod: Pod) -> TaskFacts | None:
+        decisions = self._decided.get(pod.key)
+        decided = decisions[max(decisions)] if decisions else None
+        facts = self.dialect.task(pod, decided)
+        if decided is None or facts is None or not facts.node or facts.node == pod.spec.node_name:
+            return facts
+        # A decision for a node that is not there is none.
+        node = self.nodes.index_of(facts.node)
+        there = node is not None and bool(self.nodes.defined[node])
+        return facts if there else self.dialect.task(pod)
 
     def _set_task_facts(self, row: int, facts: TaskFacts) -> None:
         tasks = self.tasks
@@ -138,6 +164,8 @@ class Cluster:
         tasks.admissible[row] = facts.admissible
         if facts.nominated:
             tasks.nominated[row] = facts.nominated
+        if facts.gpu_groups:
+            tasks.gpu_groups[row] = facts.gpu_groups
 
     def _drop_pod(self, key: str) -> None:
         tasks = self.tasks
@@ -154,7 +182,9 @@ class Cluster:
         self._unclassed.discard(row)
         del tasks.pods[row]
         tasks.nominated.pop(row, None)
+        tasks.gpu_groups.pop(row, None)
         self._tasks_with_volumes.discard(row)
+        self._tasks_with_claims.discard(row)
         tasks.release(row)
 
     def _account(self, row: int, sign: int) -> None:
@@ -188,6 +218,7 @@ class Cluster:
         row = self.nodes.index_of(name)
         if row is None or not self.nodes.defined[row]:
             row = self.nodes.hold(name)
+            self._decisions_stale = True
         self.nodes.defined[row] = True
         self.nodes.objects[row] = node
         self._set_allocatable(row)
@@ -198,6 +229,7 @@ class Cluster:
         if row is None or not self.nodes.defined[row]:
             return
         self.nodes.defined[row] = False
+        self._decisions_stale = True
         self.nodes.allocatable[:, row] = 0
         del self.nodes.objects[row]
         self.nodes.release(row)
@@ -205,7 +237,7 @@ class Cluster:
 
     def _set_allocatable(self, row: int) -> None:
         node = self.nodes.objects[row]
-        amounts = dict(self.dialect.allocatable(node))
+        amounts = dict(self.dialect.allocatable(node, self._published.get(node.metadata.name, 0)))
         csi_node = self.all(CSINode).get(node.metadata.name)
         if csi_node is not None:
             amounts.update(self.dialect.volume_requests(self.storage.limits(csi_node)))
@@ -285,10 +317,10 @@ class Cluster:
 
     def priority_of(self, class_name: str) -> int:
         """The value of a priority class; the global default for a name that does not exist."""
-        named = self._priority_classes.get(class_name)
+        named = self.priority_classes.get(class_name)
         if named is not None:
             return named.value
-        defaults = [c for c in self._priority_classes.values() if c.global_default]
+        defaults = [c for c in self.priority_classes.values() if c.global_default]
         return (
             max(defaults, key=lambda c: (c.value, c.metadata.name)).value
             if defaults
@@ -298,12 +330,17 @@ class Cluster:
     # -- everything else ------------------------------------------------------------------------------------------
 
     def _set_other(self, item: Object) -> None:
-        self.others.setdefault(type(item), {})[item.key] = item
+        kind = self.others.setdefault(type(item), {})
+        before = kind.get(item.key)
+        kind[item.key] = item
+        if before is not None and self.dialect.decides(before) != self.dialect.decides(item):
+            self._other_changed(before, gone=True)
         self._other_changed(item)
 
     def _drop_other(self, item: Object) -> None:
-        if self.others.get(type(item), {}).pop(item.key, None) is not None:
-            self._other_changed(item, gone=True)
+        there = self.others.get(type(item), {}).pop(item.key, None)
+        if there is not None:
+            self._other_changed(there, gone=True)
 
     def _other_changed(self, item: Object, *, gone: bool = False) -> None:
         if isinstance(item, Namespace):
@@ -313,10 +350,55 @@ class Cluster:
             if row is not None and self.nodes.defined[row]:
                 self._set_allocatable(row)
                 self._node_facts = None
+        elif (key := self.dialect.decides(item)) is not None:
+            self._note_decision(key, item, gone=gone)
+        elif isinstance(item, ResourceClaim):
+            self._claims_stale = self.dialect.counts_devices
+        elif isinstance(item, ResourceSlice):
+            self._slices_stale = self.dialect.counts_devices
         elif self.storage.note(item, gone=gone):
             self._volumes_stale = True
         elif self.workloads.note(item, gone=gone) or self.domains.note(item, gone=gone):
             pass
+
+    def _note_decision(self, pod: str, item: Object, *, gone: bool) -> None:
+        """Where a pod is about to be bound has been decided, or that is over."""
+        decisions = self._decided.setdefault(pod, {})
+        if gone:
+            del decisions[item.key]
+        else:
+            decisions[item.key] = item
+        if not decisions:
+            del self._decided[pod]
+        self._read_again(pod)
+
+    def _read_again(self, pod: str) -> None:
+        row = self.tasks.index_of(pod)
+        if row is not None:
+            self._set_pod(self.tasks.pods[row])
+
+    def _claims_of(self, pod: Pod) -> tuple[ResourceClaim, ...]:
+        """The resource claims of a pod that exist, its own and the ones made for it."""
+        claims, namespace = self.all(ResourceClaim), pod.metadata.namespace or DEFAULT_NAMESPACE
+        made = {one.name: one.resource_claim_name for one in pod.status.resource_claim_statuses}
+        names = [one.resource_claim_name or made.get(one.name) for one in pod.spec.resource_claims]
+        found = [claims.get(f"{namespace}/{name}") for name in dict.fromkeys(names)]
+        return tuple(claim for claim in found if claim is not None)
+
+    def _count_published(self) -> None:
+        """GPUs that drivers publish in slices, by node."""
+        self._published.clear()
+        for one in self.all(ResourceSlice).values():
+            if one.spec.node_name and not one.spec.all_nodes and "gpu" in one.spec.driver.lower():
+                name = one.spec.node_name
+                self._published[name] = self._published.get(name, 0) + len(one.spec.devices)
+        for row in self.nodes.objects:
+            self._set_allocatable(row)
+        self._node_facts = None
+
+    def published(self, node: str) -> int:
+        """How many GPUs drivers publish for a node."""
+        return self._published.get(node, 0)
 
     def _heighten(self) -> None:
         height = len(self.resources)
@@ -332,6 +414,17 @@ class Cluster:
             for row, facts in self.jobs.facts.items():
                 self.jobs.priority[row] = self.priority_of(facts.priority_class)
             self._priorities_stale = False
+        if self._decisions_stale:
+            for pod in sorted(self._decided):
+                self._read_again(pod)
+            self._decisions_stale = False
+        if self._slices_stale:
+            self._count_published()
+            self._slices_stale = False
+        if self._claims_stale:
+            for row in sorted(self._tasks_with_claims):
+                self._set_pod(self.tasks.pods[row])
+            self._claims_stale = False
         if self._volumes_stale:
             for row in sorted(self._tasks_with_volumes):
                 self._set_pod(self.tasks.pods[row])
@@ -363,7 +456,7 @@ class Cluster:
         for kind in WORKLOAD_KINDS:
             for item in self.all(kind).values():
                 self.workloads.note(item, gone=False)
-        self.specs = SpecTable(self.dialect, self.resources, self.terms, self.storage.drivers_of)
+        self.specs = self._spec_table()
         self.classes = ClassTable(self.resources)
         for row, pod in self.tasks.pods.items():
             self.tasks.spec[row] = self.specs.hold(pod)
@@ -398,3 +491,7 @@ class Cluster:
         self._task_ranks = np.zeros(len(self.tasks), dtype=np.int64)
         self._task_ranks[order] = np.arange(len(order))
         self._tasks_came = False
+
+
+def _no_claims(_: Pod) -> tuple[ResourceClaim, ...]:
+    return ()

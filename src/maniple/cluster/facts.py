@@ -4,7 +4,7 @@ Volcano and KAI say the same things in different fields and annotations. A `Dial
 object into facts; everything behind it is one model.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
@@ -12,7 +12,25 @@ from typing import Protocol
 from maniple.cluster.resources import Amount
 from maniple.cluster.statuses import Status
 from maniple.objects.core import Node, Pod
+from maniple.objects.dra import ResourceClaim
 from maniple.objects.meta import LabelSelector, Object
+
+
+@dataclass(frozen=True, slots=True)
+class GpuAsk:
+    """What a pod asks of GPUs beyond whole devices: the same part of each of some devices, by portion or by memory."""
+
+    portion: int = 0  # hundredths of a device, which is how fine quotas count
+    memory: int = 0  # MiB of a device
+    devices: int = 1
+    legacy_mig: bool = False  # holds a slice that was handed out in a way that is no longer used
+    exact: float = 0.0  # the portion as it was written, by which it takes memory; 0: the hundredths
+    slices: tuple[tuple[str, int], ...] = ()  # which slices it holds, if that is so
+    reserves: bool = False  # stands for the parts of a device that others hold
+
+    @property
+    def shares(self) -> bool:
+        return bool(self.portion or self.memory)
 
 
 @dataclass(slots=True)
@@ -29,6 +47,7 @@ class TaskFacts:
     gated: bool = False
     admissible: bool = False  # gated only by the gate that queue admission itself removes
     nominated: str = ""
+    gpu_groups: tuple[str, ...] = ()  # the shared devices that it has parts of
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +71,25 @@ class SubGroupRule:
     topology: TopologyWish | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class LevelWish:
+    """How close together tasks want to be, by the labels of a topology: inside one domain of a level."""
+
+    topology: str
+    required: str = ""
+    preferred: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupFacts:
+    """A sub-group as it was written. One that others name as their parent holds groups, any other holds tasks."""
+
+    name: str
+    minimum: int
+    parent: str = ""
+    wish: LevelWish | None = None
+
+
 @dataclass(slots=True)
 class JobFacts:
     """One gang."""
@@ -65,6 +103,12 @@ class JobFacts:
     preemptable: bool = False
     topology: TopologyWish | None = None
     sub_groups: tuple[SubGroupRule, ...] = ()
+    groups: tuple[GroupFacts, ...] = ()
+    closed: bool = False  # a task whose role is none of the groups is not part of the job
+    level_wish: LevelWish | None = None
+    preemptible: bool | None = None  # None: by its priority
+    started: datetime | None = None
+    stale_since: datetime | None = None
 
     @property
     def shaped(self) -> bool:
@@ -87,14 +131,40 @@ class Dialect(Protocol):
 
     name: str
     default_priority: int
+    # whether idle resources are always preferred to ones being released, or only as far as scores say
+    idle_first: bool
+    # whether resource claims and slices count in requests and on nodes (see `requests`, `allocatable`)
+    counts_devices: bool
+    # whether pods that need different config maps differ for placement
+    minds_config_maps: bool
     # annotations that make two otherwise equal pods differ for placement
     placement_annotations: tuple[str, ...]
+
+    def covers(self, item: Object) -> bool:
+        """Whether an object is there for this scheduler at all."""
 
     def counts(self, resource: str) -> bool:
         """Whether a resource name is accounted for."""
 
-    def task(self, pod: Pod) -> TaskFacts | None:
-        """Facts of a pod, or None when it is none of this scheduler's business and on no node."""
+    def task(self, pod: Pod, decided: Object | None = None) -> TaskFacts | None:
+        """Facts of a pod, or None when it is none of this scheduler's business and on no node.
+
+        `decided` is the object that says where the pod is about to be bound (see `decides`).
+        """
+
+    def decides(self, item: Object) -> str | None:
+        """The key of the pod whose place an object of this dialect decides; None for any other object."""
+
+    def requests(
+        self, pod: Pod, amounts: Mapping[str, Amount], claims: Sequence[ResourceClaim]
+    ) -> Mapping[str, Amount]:
+        """What a pod counts with, given what its containers ask for and its resource claims."""
+
+    def negligible(self, resource: str) -> int:
+        """The amount, in base units, below which asking for a resource is asking for nothing."""
+
+    def gpu(self, pod: Pod) -> GpuAsk | None:
+        """What a pod asks of GPUs beyond whole devices."""
 
     def job(self, group: Object) -> JobFacts | None:
         """Facts of a pod group, or None when the object is no pod group of this dialect."""
@@ -102,8 +172,8 @@ class Dialect(Protocol):
     def queue(self, queue: Object) -> QueueFacts | None:
         """Facts of a queue, or None when the object is no queue of this dialect."""
 
-    def allocatable(self, node: Node) -> Mapping[str, Amount]:
-        """What a node offers, before limits that other objects add to it."""
+    def allocatable(self, node: Node, devices: int = 0) -> Mapping[str, Amount]:
+        """What a node offers, before limits that other objects add to it. `devices`: GPUs that drivers publish for it in slices."""
 
     def volume_requests(self, drivers: Mapping[str, int]) -> Mapping[str, int]:
         """Attachable volumes of a pod, counted by driver, as resources; empty when not accounted for."""

@@ -6,6 +6,7 @@ images) is worked out once and shared between sessions until a node object chang
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,7 @@ from maniple.objects.core import Node, Taint
 
 Codes = NDArray[np.int32]
 MISSING = -1
+_PRESSURES = frozenset({"MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,11 @@ class NodeFacts:
     def __len__(self) -> int:
         return len(self.names)
 
+    @cached_property
+    def ready(self) -> NDArray[np.bool_]:
+        """By node: open for pods, and in no bad condition."""
+        return np.array([_is_ready(node) for node in self.objects], dtype=np.bool_)
+
     def label(self, key: str) -> LabelColumn:
         column = self._labels.get(key)
         if column is None:
@@ -70,3 +77,12 @@ class NodeFacts:
             codes[i] = found.setdefault(tuple(node.spec.taints), len(found))
         self.taint_sets = list(found)
         return codes
+
+
+def _is_ready(node: Node) -> bool:
+    if node.spec.unschedulable:
+        return False
+    return not any(
+        (one.type == "Ready" and one.status != "True") or (one.type in _PRESSURES and one.status != "False")
+        for one in node.status.conditions
+    )

@@ -67,6 +67,7 @@ class TaskState:
     gated: NDArray[np.bool_]
     admissible: NDArray[np.bool_]
     best_effort: NDArray[np.bool_]
+    virtual: NDArray[np.bool_]  # evicted by a transaction that is not committed
 
     def __len__(self) -> int:
         return len(self.status)
@@ -87,6 +88,7 @@ class JobState:
     allocated: Amounts
     pending: Amounts
     total: Amounts
+    version: Amounts  # moves on whenever a task of the job changes its status
 
 
 @dataclass(slots=True, eq=False)
@@ -118,13 +120,16 @@ def take(cluster: Cluster) -> Snapshot:
 def _nodes(cluster: Cluster) -> NodeState:
     table, facts = cluster.nodes, cluster.node_facts()
     rows, used = facts.rows, table.used
-    books = np.concatenate([used, used, table.nonzero_cpu[None], table.nonzero_memory[None]])[:, rows]
+    # `take` leaves one contiguous vector per resource; indexing would lay them out node by node.
+    books = np.concatenate([used, used, table.nonzero_cpu[None], table.nonzero_memory[None]]).take(
+        rows, axis=1
+    )
     requested = books[len(used) : 2 * len(used)]
     return NodeState(
         facts=facts,
-        allocatable=table.allocatable[:, rows],
-        releasing=table.releasing[:, rows],
-        pipelined=table.pipelined[:, rows],
+        allocatable=table.allocatable.take(rows, axis=1),
+        releasing=table.releasing.take(rows, axis=1),
+        pipelined=table.pipelined.take(rows, axis=1),
         books=books,
         used=books[: len(used)],
         requested=requested,
@@ -153,6 +158,7 @@ def _tasks(cluster: Cluster, facts: NodeFacts) -> TaskState:
         gated=table.gated[:size],
         admissible=table.admissible[:size],
         best_effort=table.best_effort[:size],
+        virtual=np.zeros(size, dtype=np.bool_),
     )
 
 
@@ -173,4 +179,5 @@ def _jobs(cluster: Cluster) -> JobState:
         allocated=table.allocated[:, :size].copy(),
         pending=table.pending[:, :size].copy(),
         total=table.total[:, :size],
+        version=np.zeros(size, dtype=np.int64),
     )

@@ -53,6 +53,22 @@ VALID = status_set(
     Status.RUNNING,
     Status.SUCCEEDED,
 )
+# KAI's sets: on a node or claiming one; the same and meant to stay; there or still to come.
+ACTIVE_USED = status_set(
+    Status.ALLOCATED, Status.PIPELINED, Status.BINDING, Status.BOUND, Status.RUNNING, Status.RELEASING
+)
+ACTIVE_ALLOCATED = status_set(
+    Status.ALLOCATED, Status.PIPELINED, Status.BINDING, Status.BOUND, Status.RUNNING
+)
+ALIVE = status_set(
+    Status.ALLOCATED,
+    Status.PIPELINED,
+    Status.BINDING,
+    Status.BOUND,
+    Status.RUNNING,
+    Status.PENDING,
+    Status.GATED,
+)
 PREEMPTABLE = status_set(Status.BOUND, Status.RUNNING)
 SCHEDULED = status_set(Status.RUNNING, Status.BOUND, Status.FAILED, Status.SUCCEEDED)
 COMPLETED = status_set(Status.FAILED, Status.SUCCEEDED)

@@ -81,6 +81,7 @@ class TaskTable(Table):
         super().__init__()
         self.pods: dict[int, Pod] = {}
         self.nominated: dict[int, str] = {}
+        self.gpu_groups: dict[int, tuple[str, ...]] = {}
         self.roles: list[str] = []
         self._role_numbers: dict[str, int] = {}
 

@@ -90,4 +90,6 @@ def demands_of(session: Session, rows: TaskRows) -> list[Demand]:
     """Tasks by class, in the order in which the classes come."""
     classes = session.tasks.class_of[rows]
     numbers = dict.fromkeys(classes.tolist())
+    if len(numbers) == 1:
+        return [Demand(session.classes[classes[0]], rows)]
     return [Demand(session.classes[number], rows[classes == number]) for number in numbers]

@@ -54,8 +54,11 @@ class Scenario:
         self._demands = demands
         self._terms = terms
         self._asker = int(demands[0].rows[0])
+        columns = [placement.column(demand.class_) for demand in demands]
+        # By class, the nodes that nothing lasting speaks against; None where that is all of them.
+        self._open = {column.class_.number: None if column.open.all() else column.open for column in columns}
         # Sums decide where there is one class, and no rule that looks at other nodes.
-        self._simple = len(demands) == 1 and not placement.column(demands[0].class_).criteria.coupled
+        self._simple = len(demands) == 1 and not columns[0].criteria.coupled
         self._surplus, self._thorough = True, False
         self._passed_over = False  # some unit frees something that is asked for, though by itself no room
         self._ratios: dict[tuple[int, int], float] = {}
@@ -103,11 +106,11 @@ class Scenario:
 
     def _missing(self) -> int:
         """At least so many tasks cannot be placed yet."""
-        return max(len(demand.rows) - self._room(demand) for demand in self._demands)
+        return max([len(demand.rows) - self._room(demand) for demand in self._demands])
 
     def _room(self, demand: Demand) -> int:
         """For how many tasks of the class there will be room."""
-        return int(self._placement.column(demand.class_).later.sum())
+        return self._placement.column(demand.class_).room
 
     def _approved(self, pool: UnitPool, missing: float) -> list[Unit]:
         """The next units that could cover what is missing and that no plugin protects."""
@@ -119,9 +122,10 @@ class Scenario:
                 break
             # Those evicted before are off everybody's books: plugins hear of them as they go.
             asked = np.concatenate([unit.rows for unit in units])
-            allowed = set(self._terms.approve(self._asker, asked).tolist())
-            if len(allowed) == len(asked) and not refused:
+            approval = self._terms.approve(self._asker, asked)
+            if len(approval) == len(asked) and not refused:
                 return units
+            allowed = set(approval.tolist())
             for unit in units:
                 free, protected = _split(unit, allowed)
                 # A job of which anything is protected is not lost either.
@@ -147,16 +151,20 @@ class Scenario:
 
     def _worth(self, unit: Unit) -> float:
         """For how many of the tasks the unit makes room at best."""
-        return max(self._worth_for(demand, unit) for demand in self._demands)
+        return max([self._worth_for(demand, unit) for demand in self._demands])
 
     def _worth_for(self, demand: Demand, unit: Unit) -> float:
-        tasks = self._session.tasks
-        reachable = unit.rows[self._placement.column(demand.class_).open[tasks.node[unit.rows]]]
-        numbers = tasks.class_of[reachable].tolist()
+        reachable = self._reachable(demand, unit)
+        numbers = self._session.tasks.class_of[reachable].tolist()
         if not numbers:
             return 0.0
         ratio = self._goes_into(demand, numbers[0]) if len(set(numbers)) == 1 else 0.0
         return len(numbers) * ratio if ratio > 0 else self._gain(demand, reachable)
+
+    def _reachable(self, demand: Demand, unit: Unit) -> TaskRows:
+        """The tasks of a unit that are on nodes where the demand could go."""
+        open_ = self._open[demand.class_.number]
+        return unit.rows if open_ is None else unit.rows[open_[self._session.tasks.node[unit.rows]]]
 
     def _gain(self, demand: Demand, rows: TaskRows) -> float:
         """The same for victims that do not free everything that is asked for: what matters is what their nodes lack."""
@@ -232,22 +240,23 @@ class Scenario:
                     spared.append(one.unit)
                     taken.remove(one)
                     continue
+                checkpoint = transaction.checkpoint()
                 transaction.replay(SavedPlan(tuple(one.operations)))
+                one.operations[:] = transaction.operations[checkpoint:]
             if one.unit.whole:
                 lost.add(one.unit.job)
         return spared
 
     def _all_needed(self, taken: list[_Taken]) -> bool:
         """There is not one place too many, and every unit leaves at least one."""
-        tasks, demand = self._session.tasks, self._demands[0]
+        demand = self._demands[0]
         if not self._simple or self._room(demand) > len(demand.rows):
             return False
-        open_ = self._placement.column(demand.class_).open
-        firsts = [int(one.unit.rows[0]) for one in taken]
-        return all(
-            open_[tasks.node[row]] and self._goes_into(demand, int(tasks.class_of[row])) >= 1
-            for row in firsts
-        )
+        firsts = np.array([one.unit.rows[0] for one in taken])
+        open_, tasks = self._open[demand.class_.number], self._session.tasks
+        if open_ is not None and not open_[tasks.node[firsts]].all():
+            return False
+        return all(self._goes_into(demand, number) >= 1 for number in set(tasks.class_of[firsts].tolist()))
 
     def _would_fit(self, transaction: Transaction) -> bool:
         if self._simple:
@@ -259,10 +268,10 @@ class Scenario:
 
     def _surely_needed(self, unit: Unit) -> bool:
         """Sums show it: without the tasks that fit into what single victims leave there is not enough room."""
-        tasks = self._session.tasks
+        class_of = self._session.tasks.class_of
         for demand in self._demands:
-            rows = unit.rows[self._placement.column(demand.class_).open[tasks.node[unit.rows]]]
-            given = sum(int(self._goes_into(demand, number)) for number in tasks.class_of[rows].tolist())
+            numbers = class_of[self._reachable(demand, unit)].tolist()
+            given = sum(int(self._goes_into(demand, number)) for number in numbers)
             if self._room(demand) - given < len(demand.rows):
                 return True
         return False

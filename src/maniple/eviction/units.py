@@ -2,19 +2,19 @@
 
 A job above its minimum can lose its surplus, the last in task order first. A job at its minimum is lost whole or not at all. `UnitPool`
 hands units out in victim order: surplus before whole jobs, since it costs nobody a gang; queue by queue as the plugins say; inside a
-queue the job that would be served last.
+queue the job that would be served last. Thousands of jobs may be victims of which few are taken: what they have to lose is worked out in
+columns, and a job gets an entry of its own when it is first taken from.
 """
 
 from bisect import bisect_left, insort
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from maniple.cluster.statuses import ON_NODE
-from maniple.framework.points import TaskRows
+from maniple.framework.points import ASK, JobRows, TaskRows
 from maniple.framework.session import Session
 
 _HOLDING = np.flatnonzero(ON_NODE)
@@ -27,18 +27,36 @@ class Unit:
     whole: bool
 
 
-class _Job:
-    """What a victim job has left to lose: tasks that it can do without, and the others, which go together."""
+@dataclass(slots=True, eq=False)
+class _Victim:
+    """What a job has left to lose: tasks that it can do without, and the others, which go together."""
 
-    __slots__ = ("core", "key", "losable", "queue", "spare")
+    job: int
+    place: int  # in job order
+    queue: int
+    spare: TaskRows
+    core: TaskRows
+    losable: bool
 
-    def __init__(self, session: Session, job: int, rows: TaskRows, holding: int) -> None:
-        self.queue = int(session.jobs.queue[job])
-        self.key = session.job_key_order(job)
-        self.spare = session.hooks.surplus(job, rows)
-        self.core = _without(rows, self.spare)
-        # Tasks on nodes that may not be evicted keep the job from being lost whole.
-        self.losable = holding <= len(rows)
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Candidates:
+    """Tasks job by job, inside a job in task order; jobs in job order."""
+
+    jobs: JobRows
+    rows: TaskRows
+    starts: NDArray[np.int64]  # of each job in `rows`
+    sizes: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, session: Session, rows: TaskRows) -> "_Candidates":
+        rows = session.in_task_order(rows)
+        owners = session.tasks.job[rows]
+        starts = np.flatnonzero(np.diff(owners, prepend=-1))
+        found, sizes = owners[starts].astype(np.int64), np.diff(starts, append=len(rows))
+        jobs = session.in_job_order(found)
+        order = np.searchsorted(found, jobs)
+        return cls(jobs, rows, starts[order], sizes[order])
 
 
 class UnitPool:
@@ -46,18 +64,39 @@ class UnitPool:
 
     def __init__(self, session: Session, candidates: TaskRows) -> None:
         self._session = session
-        holding: list[int] = session.jobs.counts[_HOLDING].sum(axis=0).tolist()
-        rows = _by_job(session, candidates)
-        self._jobs = {job: _Job(session, job, own, holding[job]) for job, own in rows}
-        # per queue, sorted so that the best victim is the last
-        self._surplus: dict[int, list[tuple[Any, int]]] = {}
-        self._whole: dict[int, list[tuple[Any, int]]] = {}
-        for job, victim in self._jobs.items():
-            lists = self._lists(victim)
-            if lists is not None:
-                lists.setdefault(victim.queue, []).append((victim.key, job))
-        for listed in (*self._surplus.values(), *self._whole.values()):
-            listed.sort()
+        given = self._candidates = _Candidates.of(session, candidates)
+        self._victims: dict[int, _Victim] = {}  # by job, those that were taken from
+        # Tasks on nodes that may not be evicted keep a job from being lost whole.
+        self._losable = session.jobs.counts[_HOLDING].sum(axis=0)[given.jobs] <= given.sizes
+        spare = session.spare(given.jobs)
+        self._spare = np.minimum(spare, given.sizes)
+        for place in np.flatnonzero(spare == ASK).tolist():
+            self._spare[place] = len(self._at(place).spare)
+        # per queue, in job order, so that the best victim is the last
+        self._surplus = self._by_queue(self._spare > 0)
+        self._whole = self._by_queue((self._spare == 0) & self._losable)
+
+    def _by_queue(self, some: NDArray[np.bool_]) -> dict[int, list[int]]:
+        places = np.flatnonzero(some)
+        queues = self._session.jobs.queue[self._candidates.jobs[places]]
+        return {queue: places[queues == queue].tolist() for queue in np.unique(queues).tolist()}
+
+    def _at(self, place: int) -> _Victim:
+        """The entry of a job."""
+        given = self._candidates
+        job = given.jobs.item(place)
+        victim = self._victims.get(job)
+        if victim is None:
+            start, size, spare = given.starts.item(place), given.sizes.item(place), self._spare.item(place)
+            rows, kept = given.rows[start : start + size], size - spare
+            if spare == ASK:
+                some = self._session.hooks.surplus(job, rows)
+                others = rows[~np.isin(rows, some)]
+            else:
+                some, others = rows[kept:], rows[:kept]
+            queue, losable = self._session.jobs.queue.item(job), self._losable.item(place)
+            victim = self._victims[job] = _Victim(job, place, queue, some, others, losable)
+        return victim
 
     @property
     def has_surplus(self) -> bool:
@@ -68,53 +107,50 @@ class UnitPool:
         queues = tuple(queues)
         queue = self._first(asking, [q for q in queues if most and self._surplus.get(q)])
         if queue is not None:
-            _, job = self._surplus[queue].pop()
-            return self._take_surplus(job, most)
+            return self._take_surplus(self._surplus[queue].pop(), most)
         queue = self._first(asking, [q for q in queues if self._whole.get(q)])
         if queue is None:
             return None
-        _, job = self._whole[queue].pop()
-        victim = self._jobs[job]
-        unit, victim.core = Unit(job, victim.core, whole=True), victim.core[:0]
+        place = self._whole[queue].pop()
+        victim = self._at(place)
+        unit, victim.core = Unit(victim.job, victim.core, whole=True), victim.core[:0]
         return unit
 
-    def _take_surplus(self, job: int, most: int) -> Unit:
-        victim = self._jobs[job]
+    def _take_surplus(self, place: int, most: int) -> Unit:
+        victim = self._at(place)
         left = max(len(victim.spare) - most, 0)
-        unit, victim.spare = Unit(job, victim.spare[left:], whole=False), victim.spare[:left]
-        self._enter(job)
+        unit, victim.spare = Unit(victim.job, victim.spare[left:], whole=False), victim.spare[:left]
+        self._enter(victim)
         return unit
 
     def put_back(self, units: Iterable[Unit]) -> None:
         """Units that are not evicted after all."""
         for unit in units:
-            victim = self._jobs[unit.job]
-            self._leave(unit.job)
+            victim = self._victims[unit.job]
+            self._leave(victim)
             if unit.whole:
                 victim.core = unit.rows
             else:
                 victim.spare = np.concatenate([victim.spare, unit.rows])
-            self._enter(unit.job)
+            self._enter(victim)
 
-    def _lists(self, victim: _Job) -> dict[int, list[tuple[Any, int]]] | None:
+    def _lists(self, victim: _Victim) -> dict[int, list[int]] | None:
         """Where a job stands: with those that have surplus, with those that can only be lost whole, or nowhere."""
         if len(victim.spare):
             return self._surplus
         return self._whole if len(victim.core) and victim.losable else None
 
-    def _enter(self, job: int) -> None:
-        victim = self._jobs[job]
+    def _enter(self, victim: _Victim) -> None:
         lists = self._lists(victim)
         if lists is not None:
-            insort(lists.setdefault(victim.queue, []), (victim.key, job))
+            insort(lists.setdefault(victim.queue, []), victim.place)
 
-    def _leave(self, job: int) -> None:
-        victim = self._jobs[job]
+    def _leave(self, victim: _Victim) -> None:
         for lists in (self._surplus, self._whole):
             listed = lists.get(victim.queue, [])
-            place = bisect_left(listed, (victim.key, job))
-            if place < len(listed) and listed[place][1] == job:
-                del listed[place]
+            position = bisect_left(listed, victim.place)
+            if position < len(listed) and listed[position] == victim.place:
+                del listed[position]
 
     def _first(self, asking: int, queues: list[int]) -> int | None:
         """Of these queues, the one whose tasks go first."""
@@ -123,21 +159,3 @@ class UnitPool:
         session = self._session
         queues.sort(key=session.queue_key_order, reverse=True)  # the last to be served
         return min(queues, key=lambda queue: session.hooks.victim_queue_order(queue, asking))
-
-
-def _without(rows: TaskRows, some: TaskRows) -> TaskRows:
-    """The others. Mostly the last ones are taken out, which needs no search."""
-    if not len(some):
-        return rows
-    kept = len(rows) - len(some)
-    if np.array_equal(rows[kept:], some):
-        return rows[:kept]
-    return rows[~np.isin(rows, some)]
-
-
-def _by_job(session: Session, rows: TaskRows) -> Iterable[tuple[int, TaskRows]]:
-    rows = session.in_task_order(rows)
-    jobs = session.tasks.job[rows]
-    bounds = [*np.flatnonzero(np.diff(jobs, prepend=-1)).tolist(), len(rows)]
-    for start, stop in pairwise(bounds):
-        yield int(jobs[start]), rows[start:stop]

@@ -3,21 +3,26 @@
 Called by plugins and actions when a session opens. A value of the wrong type never fails a session: it is reported
 and the default stays, as in Volcano. The getters accept what Volcano's accept and nothing more, so that a file means
 the same here: an integer is only a YAML integer, a float may be written as an integer, a boolean may be text.
+`TextArguments` reads KAI's, which are text from the start, by the rules of KAI's getters.
 """
 
 # The getters carry the names of the types, hence the spelled-out built-ins in their signatures.
 import builtins
 import math
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 from maniple.framework.document import MAXIMUM_WARNINGS, describe, quoted, suggestion
+from maniple.framework.durations import long_nanoseconds
 from maniple.framework.scalars import parse_bool
 
 Default = TypeVar("Default")
 
 _LEAST = -(2**63)
 _GREATEST = 2**63 - 1
+_WHOLE_NUMBER = re.compile(r"[-+]?[0-9]{1,19}")
+_NUMBER = re.compile(r"[-+]?(?:[0-9]{1,40}(?:\.[0-9]{0,40})?|\.[0-9]{1,40})(?:[eE][-+]?[0-9]{1,4})?")
 
 
 def _is_integer(value: object) -> bool:
@@ -113,3 +118,39 @@ class Arguments:
         # A plugin may read a key more than once; one complaint is enough.
         if message not in self.warnings:
             self.warnings.append(message)
+
+
+class TextArguments(Arguments):
+    """Arguments that are all text, read as KAI reads them; a number that is already one is taken as well."""
+
+    def int(self, key: str, default: Default) -> builtins.int | Default:
+        value = self.values.get(key)
+        if isinstance(value, str) and _WHOLE_NUMBER.fullmatch(value) and _is_integer(builtins.int(value)):
+            self._asked.add(key)
+            return builtins.int(value)
+        return super().int(key, default)
+
+    def float(self, key: str, default: Default) -> builtins.float | Default:
+        value = self.values.get(key)
+        number = _decimal(value) if isinstance(value, str) else None
+        if number is None:
+            return super().float(key, default)
+        self._asked.add(key)
+        return number
+
+    def duration(self, key: str, default: Default) -> builtins.int | Default:
+        """In nanoseconds; days and weeks are units too."""
+        if not self._given(key):
+            return default
+        try:
+            return long_nanoseconds(str(self.values[key]))
+        except ValueError:
+            return self._refuse(key, 'a duration such as "1h30m"', default)
+
+
+def _decimal(text: str) -> builtins.float | None:
+    """A finite number as Go's ParseFloat takes it; blanks and underscores, which Python forgives, are none."""
+    if not _NUMBER.fullmatch(text):
+        return None
+    number = builtins.float(text)
+    return number if math.isfinite(number) else None

@@ -135,6 +135,17 @@ def minimum(tiers: Tiers, _: Any) -> Function:
     return ask
 
 
+def least(tiers: Tiers, default: Any) -> Function:
+    """The smallest answer for each of the rows that are asked about."""
+    functions = _flat(tiers)
+
+    def ask(rows: Any) -> Any:
+        answers = [function(rows) for function in functions]
+        return np.minimum.reduce(answers) if answers else np.full(len(rows), default)
+
+    return ask
+
+
 def narrowed(tiers: Tiers, _: Any) -> Function:
     """Each plugin leaves some of what those before it left; the whole is the last argument."""
     functions = _flat(tiers)
@@ -249,8 +260,12 @@ def agreed(tiers: Tiers, _: Any) -> Function:
         chosen = None
         for function in functions:
             allowed = function(*a)
-            if allowed is not None:
-                chosen = np.asarray(allowed) if chosen is None else _both(chosen, allowed)
+            if allowed is None:
+                continue
+            if chosen is None:
+                chosen = np.asarray(allowed)
+            elif len(allowed) < len(a[-1]):  # otherwise it protects nobody
+                chosen = _both(chosen, allowed)
         return np.zeros(0, np.int64) if chosen is None else chosen
 
     return ask

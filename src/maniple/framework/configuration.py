@@ -308,6 +308,9 @@ def _plugin(place: Place, seen: dict[str, Place], dialect: _Dialect) -> PluginOp
         for key in dialect.switches
         if key in fields and fields[key].value is not None
     }
+    for key in KAI_SWITCHES:
+        if given.get(key):
+            fields[key].warn("has no effect, in KAI as here; a plugin is switched off by leaving it out")
     return PluginOption(name, dialect.filled(given), _arguments(fields.get("arguments"), dialect), place.line)
 
 

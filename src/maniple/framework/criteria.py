@@ -90,12 +90,16 @@ def never(_: TaskClass) -> bool:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Filter:
-    """May a task of this class go there? `check` gives a verdict per cell: 0, or the number of a reason."""
+    """May a task of this class go there? `check` gives a verdict per cell: 0, or the number of a reason.
+
+    A CLUSTER filter may let tasks pass that have to wait there for something that is being released, and say where (`waits`).
+    """
 
     name: str
     depends: Dependence
     check: Callable[[TaskClass, Cells], Verdicts]
     applies: Callable[[TaskClass], bool] = always
+    waits: Callable[[TaskClass, Cells], NDArray[np.bool_]] | None = None
 
 
 class Stepper(Protocol):

@@ -6,6 +6,7 @@ not what could be said about it.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cached_property
 from typing import Any
 
@@ -116,6 +117,16 @@ class Plan:
         return [self.session.task_key(row) for row, _ in self.session.evicted]
 
     @cached_property
+    def started(self) -> dict[str, datetime]:
+        """Jobs that got their first place in this cycle, and when."""
+        return {self.session.job_key(job): since for job, since in self.session.started.items()}
+
+    @cached_property
+    def stale_since(self) -> dict[str, datetime | None]:
+        """Jobs whose gang broke in this cycle, and when; None for those that are whole again."""
+        return {self.session.job_key(job): since for job, since in self.session.stale_since.items()}
+
+    @cached_property
     def pipelined(self) -> dict[str, str]:
         session = self.session
         rows = np.flatnonzero(session.tasks.status == Status.PIPELINED).tolist()
@@ -134,6 +145,7 @@ class Plan:
             outcomes[session.task_key(row)] = TaskOutcome(
                 status=words[status],
                 node=names[node] if node >= 0 else None,
+                gpu_groups=session.gpus.groups_of.get(row, ()),
                 reason=self.why(row, job) if WAITING[status] else "",
                 job=session.job_key(job) if job >= 0 else None,
             )
@@ -166,7 +178,7 @@ class Plan:
         return {
             session.job_key(job): JobOutcome(
                 phase=phases[job],
-                conditions=session.conditions.get(job, []),
+                conditions=[condition.copy() for condition in session.conditions.get(job, ())],
                 reasons=self._reasons(job),
                 queue=session.queue_name(int(session.jobs.queue[job])),
                 ready=session.ready(job),

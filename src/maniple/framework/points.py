@@ -21,15 +21,20 @@ from maniple.cluster.classes import TaskClass
 from maniple.framework import combine
 from maniple.framework.combine import Rule, Vote
 from maniple.framework.criteria import Filter, NodeRows, Scorer, Scores
+from maniple.framework.pod_sets import GroupSet, PodSet
 from maniple.framework.reasons import Reason
 
 Key = tuple[Any, ...]
 TaskRows = NDArray[np.int64]
+JobRows = NDArray[np.int64]
 Column = NDArray[Any]
 
 
 # An answer to `pre_bind`
 CLAIMS_FIRST = "claims"
+# Answers to `spare`
+ALL = int(np.iinfo(np.int64).max)
+ASK = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +83,17 @@ class Hooks:
 
     # order: the smaller key first
     job_order: Annotated[Callable[[int], Key], Point(combine.order, "enableJobOrder")]
+    # the same for many jobs at once, for plugins whose keys are numbers
+    job_orders: Annotated[Callable[[JobRows], tuple[Column, ...]], Point(combine.order, "enableJobOrder")]
     queue_order: Annotated[Callable[[int], Key], Point(combine.order, "enableQueueOrder")]
     sub_job_order: Annotated[Callable[[int], Key], Point(combine.order, "enabledSubJobOrder")]
     task_order: Annotated[Callable[[TaskRows], tuple[Column, ...]], Point(combine.order, "enableTaskOrder")]
     cluster_order: Annotated[Callable[[str], Key], Point(combine.order, "enabledClusterOrder")]
     victim_queue_order: Annotated[Callable[[int, int], Key], Point(combine.order)]
-    pod_set_order: Annotated[Callable[[int], Key], Point(combine.order)]
-    sub_group_order: Annotated[Callable[[int], Key], Point(combine.order)]
+    # queue, its next job (-1: none), jobs of it that are already taken as victims -> the queue with the smaller key has its turn
+    queue_turn: Annotated[Callable[[int, int, Sequence[int]], Key], Point(combine.order)]
+    pod_set_order: Annotated[Callable[[PodSet], Key], Point(combine.order)]
+    sub_group_order: Annotated[Callable[[GroupSet], Key], Point(combine.order)]
 
     # is a job valid, ready, pipelined, starving; may it enter, go on, take
     job_valid: Annotated[Callable[[int], str | None], Point(combine.first)]
@@ -138,7 +147,10 @@ class Hooks:
         Callable[[int, int, Purpose], list[list[int]]],
         Point(combine.first_registered, "enabledHyperNodeGradient", _given),
     ]
-    subset_nodes: Annotated[Callable[..., list[NodeRows]], Point(combine.partitions)]
+    # job, part of it, tasks of that part that are placed together, nodes -> lists of nodes to try one after the other
+    subset_nodes: Annotated[
+        Callable[[int, GroupSet | PodSet, TaskRows, NodeRows], list[NodeRows]], Point(combine.partitions)
+    ]
 
     # victims: who asks, candidates in order -> the allowed ones
     preemptable: Annotated[
@@ -154,6 +166,8 @@ class Hooks:
     ]
     # job, its tasks that may be taken, in task order -> those that it can lose and still be whole
     surplus: Annotated[Callable[[int, TaskRows], TaskRows], Point(combine.narrowed)]
+    # the same for many jobs at once: how many of the last of its tasks `surplus` would give, or ASK where it takes more to tell
+    spare: Annotated[Callable[[JobRows], NDArray[np.int64]], Point(combine.least, default=ALL)]
     victim_tasks: Annotated[Callable[[TaskRows], TaskRows], Point(combine.union_by_tier, "enabledVictim")]
     # of the tasks that `victim_tasks` named, the ones that may go after all
     victims_allowed: Annotated[Callable[[TaskRows], TaskRows], Point(combine.narrowed, "enabledVictim")]
@@ -162,13 +176,14 @@ class Hooks:
     preempt_victim_filter: Annotated[Callable[[int, int], bool], Point(combine.all_of)]
     reclaim_scenario_validator: Annotated[Callable[[Any], bool], Point(combine.all_of)]
     preempt_scenario_validator: Annotated[Callable[[Any], bool], Point(combine.all_of)]
+    consolidation_scenario_validator: Annotated[Callable[[Any], bool], Point(combine.all_of)]
 
     # KAI's capacity questions and queue amounts
-    is_job_over_capacity: Annotated[
-        Callable[[int], Capacity], Point(combine.first_registered, default=Capacity())
+    is_job_over_capacity: Annotated[  # the tasks are those of the job that are to be placed
+        Callable[[int, TaskRows], Capacity], Point(combine.first_registered, default=Capacity())
     ]
     is_non_preemptible_job_over_queue_quota: Annotated[
-        Callable[[int], Capacity], Point(combine.first_registered, default=Capacity())
+        Callable[[int, TaskRows], Capacity], Point(combine.first_registered, default=Capacity())
     ]
     is_task_allocation_on_node_over_capacity: Annotated[
         Callable[[int, int], Capacity], Point(combine.first_registered, default=Capacity())
@@ -213,4 +228,4 @@ def _declared() -> dict[str, Point]:
 
 POINTS: dict[str, Point] = _declared()
 
-__all__ = ["CLAIMS_FIRST", "POINTS", "Capacity", "Event", "Hooks", "Point", "Purpose", "Vote"]
+__all__ = ["ALL", "ASK", "CLAIMS_FIRST", "POINTS", "Capacity", "Event", "Hooks", "Point", "Purpose", "Vote"]

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 Verdicts = NDArray[np.int16]
 FITS = 0
+POD = "<pod>"  # stands, in a reason that holds for pods alike, for the one that is told
 
 
 class Code(Enum):
@@ -52,6 +53,25 @@ class ReasonTable:
         lasting = self.lasting()
         outweighed = lasting[later] & ~lasting[merged]
         return np.where(outweighed, later, merged).astype(np.int16)
+
+
+class NotWhole(str):
+    """The cause of a task for which there was a place, which it does not get because its gang lacks others."""
+
+    __slots__ = ()
+
+
+class MadeRoom(str):
+    """The cause of an eviction: an action made room for a job. POD stands in it for the pod that had to go."""
+
+    __slots__ = ("action", "actor")
+    action: str
+    actor: int  # the job
+
+    def __new__(cls, text: str, action: str, actor: int) -> "MadeRoom":
+        made = super().__new__(cls, text)
+        made.action, made.actor = action, actor
+        return made
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,11 +17,15 @@ from maniple.cluster.resources import Amounts
 from maniple.cluster.snapshot import Snapshot
 from maniple.cluster.statuses import VALID, Status
 from maniple.framework.configuration import Configuration, PluginOption
-from maniple.framework.points import POINTS, Hooks, TaskRows
-from maniple.framework.reasons import Histogram, ReasonTable
+from maniple.framework.gpus import GpuBooks
+from maniple.framework.pod_sets import PodSets
+from maniple.framework.points import ASK, POINTS, Capacity, Hooks, JobRows, TaskRows
+from maniple.framework.queue_tree import QueueTree
+from maniple.framework.reasons import Histogram, NotWhole, ReasonTable
 from maniple.framework.sub_jobs import SubJobs
 
 _VALID = np.flatnonzero(VALID)
+NON_PREEMPTIBLE = 100  # the priority from which on a job that does not say is not preempted
 
 
 class Plugin(Protocol):
@@ -39,6 +43,7 @@ class Refusals:
     def __init__(self) -> None:
         self._tasks: list[tuple[TaskRows, Histogram | str]] = []
         self.jobs: dict[int, list[str]] = {}
+        self.over: dict[int, Capacity] = {}  # job -> the queue that is in its way, and how much it has
         self._before: dict[
             int, int
         ] = {}  # job -> how many causes of tasks had been noted when its own first came
@@ -58,6 +63,11 @@ class Refusals:
         if cause not in causes:
             causes.append(cause)
 
+    def of_capacity(self, job: int, answer: Capacity) -> None:
+        """A queue has no room for the job."""
+        self.of_job(job, answer.message)
+        self.over[job] = answer
+
     def take_over(self, other: "Refusals") -> None:
         """Causes that were noted apart, in a trial, now count. What they say of roles held for the trial only."""
         self._tasks += other._tasks
@@ -71,6 +81,10 @@ class Refusals:
                 if job not in found and place < self._before.get(job, len(self._tasks)):
                     found[job] = (int(rows[0]), cause)
         return found
+
+    def not_whole(self) -> list[TaskRows]:
+        """Tasks that would have had a place, had their gang been whole."""
+        return [rows for rows, cause in self._tasks if isinstance(cause, NotWhole)]
 
     def by_task(self) -> dict[int, Histogram | str]:
         found: dict[int, Histogram | str] = {}
@@ -130,6 +144,14 @@ class Session:
         self.counts_shortfall = False
         self.hooks = Hooks({})
         self.sub_jobs = SubJobs(self)
+        self.idle_first = self.cluster.dialect.idle_first
+        self.queue_tree = QueueTree(self.queues, flat=options.get("fullHierarchyFairness") is False)
+        self.pod_sets = PodSets(self)
+        self.gpus = GpuBooks(self)
+        # task -> the places, with the shared devices there, that it is still releasing although it claims another
+        self.moved: dict[int, list[tuple[int, tuple[str, ...]]]] = {}
+        self.started: dict[int, datetime] = {}  # jobs that got their first place in this session
+        self.stale_since: dict[int, datetime | None] = {}  # jobs whose gang broke, or healed, in this session
 
     def use(self, tiers: Iterable[Iterable[tuple[PluginOption, Plugin]]]) -> None:
         """Register the plugins' answers, tier by tier."""
@@ -145,11 +167,18 @@ class Session:
                         registered[name][-1].append(answer)
         self.hooks = Hooks(registered, strict=self.strict)
         # A gang may be placed at once only if everybody with a say in "ready" can tell how much is missing.
-        self.counts_shortfall = all(
-            hasattr(plugin, "shortfall")
+        self.counts_shortfall = "job_ready" in self.hooks.answered and self._all_tell(
+            "shortfall", of="job_ready"
+        )
+
+    def _all_tell(self, more: str, *, of: str) -> bool:
+        """Everybody who answers one point answers another too."""
+        switch = POINTS[of].switch
+        return all(
+            hasattr(plugin, more)
             for option, plugin in self.plugins
-            if hasattr(plugin, "job_ready") and option.enabled("enableJobReady")
-        ) and any(hasattr(p, "job_ready") and o.enabled("enableJobReady") for o, p in self.plugins)
+            if hasattr(plugin, of) and (switch is None or option.enabled(switch))
+        )
 
     def refine(self, owner: str, rows: TaskRows, marks: NDArray[np.int64]) -> None:
         """Give tasks classes of their own, for this session, wherever their marks differ.
@@ -200,6 +229,23 @@ class Session:
         """Not admitted yet."""
         return self.phase(job) in ("", "Pending")
 
+    def preemptible(self, job: int) -> bool:
+        """May be evicted for others: as its group says, otherwise by its priority."""
+        said = self.job_facts(job).preemptible
+        return said if said is not None else int(self.jobs.priority[job]) < NON_PREEMPTIBLE
+
+    def are_preemptible(self, jobs: JobRows) -> NDArray[np.bool_]:
+        """The same for many jobs."""
+        facts = self.cluster.jobs.facts
+        said = [facts[job].preemptible for job in jobs.tolist()]
+        by_priority = (self.jobs.priority[jobs] < NON_PREEMPTIBLE).tolist()
+        answers = [low if word is None else word for word, low in zip(said, by_priority, strict=True)]
+        return np.array(answers, dtype=np.bool_)
+
+    def pending(self, job: int) -> bool:
+        """Has a task that waits for a place."""
+        return self.pod_sets.pending(job)
+
     def ready(self, job: int) -> int:
         """Tasks that count towards the minimum."""
         return int(self.jobs.ready[job])
@@ -232,11 +278,38 @@ class Session:
 
     def job_key_order(self, job: int) -> tuple[Any, ...]:
         """The order of jobs: plugins first, then the older, then the unique id."""
+        return (*self.hooks.job_order(job), *self._job_tie(job))
+
+    def _job_tie(self, job: int) -> tuple[float, str, str]:
         last = self._job_ties.get(job)
         if last is None:
             uid = self.cluster.jobs.objects[job].metadata.uid
             last = self._job_ties[job] = (float(self.jobs.created[job]), uid, self.job_key(job))
-        return (*self.hooks.job_order(job), *last)
+        return last
+
+    def in_job_order(self, jobs: JobRows) -> JobRows:
+        """Many jobs in that order. Where all plugins can tell it in columns, names are looked at only among equals."""
+        if not self._all_tell("job_orders", of="job_order"):
+            return np.array(sorted(jobs.tolist(), key=self.job_key_order), dtype=np.int64)
+        columns = (*self.hooks.job_orders(jobs), self.jobs.created[jobs])
+        order = np.lexsort(columns[::-1])
+        changes = np.zeros(max(len(jobs) - 1, 0), dtype=np.bool_)
+        for column in columns:
+            placed = column[order]
+            changes |= placed[1:] != placed[:-1]
+        ordered: JobRows = jobs[order].astype(np.int64)
+        bounds = np.concatenate([[0], np.flatnonzero(changes) + 1, [len(jobs)]])
+        for run in np.flatnonzero(np.diff(bounds) > 1).tolist():
+            equal = slice(bounds[run], bounds[run + 1])
+            ordered[equal] = sorted(ordered[equal].tolist(), key=self._job_tie)
+        return ordered
+
+    def spare(self, jobs: JobRows) -> NDArray[np.int64]:
+        """How many of the last of its tasks each job can lose; ASK where `surplus` has to be asked."""
+        if not self._all_tell("spare", of="surplus"):
+            return np.full(len(jobs), ASK)
+        spare: NDArray[np.int64] = self.hooks.spare(jobs)
+        return spare
 
     def queue_key_order(self, queue: int) -> tuple[Any, ...]:
         meta = self.queues.objects[queue].metadata
@@ -256,7 +329,10 @@ class Session:
     def requests(self, rows: TaskRows) -> Amounts:
         """What tasks ask for, a column each."""
         if self._class_requests is None or len(self._class_requests) < len(self.classes):
-            self._class_requests = np.array([one.request for one in self.classes], dtype=np.int64)
+            shape = len(self.classes), len(self.resources)
+            self._class_requests = np.array([one.request for one in self.classes], dtype=np.int64).reshape(
+                shape
+            )
         requests: Amounts = self._class_requests[self.tasks.class_of[rows]].T
         return requests
 

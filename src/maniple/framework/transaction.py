@@ -5,15 +5,18 @@ order and restore every array bit for bit (all sums are integers); `commit` turn
 many tasks of one class and one job, because that is how gangs are placed.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 import numpy as np
 from numpy.typing import NDArray
 
 from maniple.cluster.classes import TaskClass
+from maniple.cluster.resources import Amounts
 from maniple.cluster.statuses import ALLOCATED_LIKE, READY, Status
 from maniple.framework.criteria import NodeRows
+from maniple.framework.gpus import Groups, Saved
 from maniple.framework.points import CLAIMS_FIRST, Event, TaskRows
 from maniple.framework.session import Session
 
@@ -23,9 +26,12 @@ _FEW = 64  # up to here counting in a dictionary beats sorting an array
 
 
 class Kind(Enum):
-    ALLOCATE = Status.ALLOCATED
-    PIPELINE = Status.PIPELINED
-    EVICT = Status.RELEASING
+    ALLOCATE = "allocate"
+    PIPELINE = "pipeline"
+    EVICT = "evict"
+    RESTORE = "restore"  # an eviction that need not be after all
+    MOVE = "move"  # an evicted task claims another place
+    WITHDRAW = "withdraw"  # an allocation is taken back; it is told by its event
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,7 +39,15 @@ class Operation:
     kind: Kind
     event: Event
     before: Status  # what an undo restores
+    after: Status
     reason: str = ""
+    origins: NodeRows | None = None  # of a move: where the tasks were
+    groups: Sequence[Groups] | None = None  # of tasks that share devices: which
+    saved: list[Saved] = field(default_factory=list)  # the books of these devices as they were
+    former: list[Groups | None] = field(default_factory=list)  # which devices the tasks shared before
+    virtual: NDArray[np.bool_] | None = (
+        None  # of claims that are evicted: whether they had been evicted to move
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +69,57 @@ class Transaction:
 
     # -- operations -----------------------------------------------------------------------------------------------
 
-    def allocate(self, rows: TaskRows, nodes: NodeRows) -> None:
+    def allocate(self, rows: TaskRows, nodes: NodeRows, groups: Sequence[Groups] | None = None) -> None:
         """Waiting tasks of one class and job take idle resources on the nodes beside them."""
-        self._do(Operation(Kind.ALLOCATE, _event(self._session, rows, nodes), Status.PENDING))
+        event = _event(self._session, rows, nodes)
+        self._do(Operation(Kind.ALLOCATE, event, Status.PENDING, Status.ALLOCATED, groups=groups))
 
-    def pipeline(self, rows: TaskRows, nodes: NodeRows) -> None:
+    def pipeline(self, rows: TaskRows, nodes: NodeRows, groups: Sequence[Groups] | None = None) -> None:
         """Waiting tasks of one class and job claim resources that are being released."""
-        self._do(Operation(Kind.PIPELINE, _event(self._session, rows, nodes), Status.PENDING))
+        event = _event(self._session, rows, nodes)
+        self._do(Operation(Kind.PIPELINE, event, Status.PENDING, Status.PIPELINED, groups=groups))
+
+    def move(self, rows: TaskRows, nodes: NodeRows, groups: Sequence[Groups] | None = None) -> None:
+        """Tasks of one class and job that this transaction evicted claim other nodes; what they had is still being released."""
+        event, origins = _event(self._session, rows, nodes), self._session.tasks.node[rows].astype(np.intp)
+        self._do(
+            Operation(Kind.MOVE, event, Status.RELEASING, Status.PIPELINED, origins=origins, groups=groups)
+        )
+
+    def restore(self, rows: TaskRows) -> None:
+        """Tasks that this transaction evicted stay where they are."""
+        session = self._session
+        before = {
+            row: operation.before
+            for operation in self.operations
+            if operation.kind is Kind.EVICT
+            for row in operation.event.rows.tolist()
+        }
+        alike: dict[tuple[int, int, Status], list[int]] = {}
+        for row in rows.tolist():
+            key = (int(session.tasks.job[row]), int(session.tasks.class_of[row]), before[row])
+            alike.setdefault(key, []).append(row)
+        for (_, _, status), together in alike.items():
+            event = _event(session, np.array(together))
+            self._do(Operation(Kind.RESTORE, event, Status.RELEASING, status))
+
+    def to_pipelined(self, job: int) -> None:
+        """What this transaction allocated to a job becomes claims on the same nodes."""
+        for operation in self._allocations():
+            if operation.event.job == job:
+                event, groups = operation.event, operation.groups
+                self._do(Operation(Kind.WITHDRAW, event, Status.ALLOCATED, Status.PENDING, groups=groups))
+                self._do(Operation(Kind.PIPELINE, event, Status.PENDING, Status.PIPELINED, groups=groups))
+
+    def _allocations(self) -> list[Operation]:
+        """Those that were not taken back."""
+        standing: dict[int, Operation] = {}
+        for operation in self.operations:
+            if operation.kind is Kind.ALLOCATE:
+                standing[id(operation.event)] = operation
+            elif operation.kind is Kind.WITHDRAW:
+                del standing[id(operation.event)]
+        return list(standing.values())
 
     def evict(self, rows: TaskRows, reason: str) -> list[Operation]:
         """Tasks on nodes begin to release what they have: an operation for those alike in job, class and status."""
@@ -73,7 +131,14 @@ class Transaction:
         for kind, row in zip(kinds, rows.tolist(), strict=True):
             alike.setdefault(kind, []).append(row)
         made = [
-            Operation(Kind.EVICT, _event(session, np.array(together)), Status(status), reason)
+            Operation(
+                Kind.EVICT,
+                _event(session, np.array(together)),
+                Status(status),
+                Status.RELEASING,
+                reason,
+                virtual=tasks.virtual[together] if status == Status.PIPELINED else None,
+            )
             for (_, _, status), together in alike.items()
         ]
         _evict_together(session, made)
@@ -82,8 +147,19 @@ class Transaction:
 
     def retract(self, operation: Operation) -> None:
         """Undo one operation that no later one builds on. Sums commute, so the order does not matter."""
+        session, later = self._session, []
+        if operation.event.class_.share is not None:
+            # Books of shared devices do not commute: those of later operations are closed, and opened again.
+            place = self.operations.index(operation)
+            later = [one for one in self.operations[place + 1 :] if one.event.class_.share is not None]
+        for one in reversed(later):
+            _unshare(session, one)
         self.operations.remove(operation)
-        _undo(self._session, operation)
+        _undo(session, operation)
+        for one in later:
+            one.saved.clear()
+            one.former.clear()
+            _share(session, one)
 
     def _do(self, operation: Operation) -> None:
         _apply(self._session, operation)
@@ -115,21 +191,32 @@ class Transaction:
     def replay(self, plan: SavedPlan) -> None:
         """Carry out a saved plan again, on a session in the state in which the plan was made."""
         for operation in plan.operations:
-            self._do(operation)
+            self._do(replace(operation, saved=[], former=[]))
 
     def commit(self) -> None:
         """Hand the operations over as effects, in order."""
         session = self._session
-        evicts = any(operation.kind is Kind.EVICT for operation in self.operations)
+        evicted: dict[int, str] = {}
         for operation in self.operations:
-            event = operation.event
+            rows = operation.event.rows.tolist()
             if operation.kind is Kind.EVICT:
-                session.evicted += [(row, operation.reason) for row in event.rows.tolist()]
-            elif operation.kind is Kind.ALLOCATE:
-                bind(session, event)
-            elif evicts:
+                evicted.update(dict.fromkeys(rows, operation.reason))
+            elif operation.kind is Kind.RESTORE:
+                for row in rows:
+                    del evicted[row]
+        session.evicted += evicted.items()
+        gone = list(evicted)
+        session.tasks.virtual[gone] = False
+        # They cannot come back any more: what a job asks for next is worked out anew.
+        owners = np.unique(session.tasks.job[gone])
+        session.jobs.version[owners[owners >= 0]] += 1
+        for operation in self._allocations():
+            bind(session, operation.event)
+        for operation in self.operations if evicted else ():
+            if operation.kind in (Kind.PIPELINE, Kind.MOVE):
                 # Somebody made room for these tasks: the nodes are theirs to come back to.
-                session.nominated.update(zip(event.rows.tolist(), event.nodes.tolist(), strict=True))
+                rows, nodes = operation.event.rows.tolist(), operation.event.nodes.tolist()
+                session.nominated.update(zip(rows, nodes, strict=True))
         self.operations = []
 
 
@@ -155,7 +242,8 @@ def bind_allocated(session: Session, job: int) -> None:
 def withdraw(session: Session, rows: TaskRows) -> None:
     """Pipelined tasks wait again."""
     for row in rows.tolist():
-        _undo(session, Operation(Kind.PIPELINE, _event(session, np.array([row])), Status.PENDING))
+        event = _event(session, np.array([row]))
+        _apply(session, Operation(Kind.WITHDRAW, event, Status.PIPELINED, Status.PENDING))
 
 
 def _event(session: Session, rows: TaskRows, nodes: NodeRows | None = None) -> Event:
@@ -166,43 +254,119 @@ def _event(session: Session, rows: TaskRows, nodes: NodeRows | None = None) -> E
 
 
 def _apply(session: Session, operation: Operation) -> None:
-    event, status = operation.event, operation.kind.value
+    if operation.kind is Kind.EVICT:
+        _evict_together(session, [operation])
+        return
+    event, status = operation.event, operation.after
     session.tasks.status[event.rows] = status
     _count(session, event, operation.before, status)
-    if operation.kind is Kind.EVICT:
-        _release(session, event.class_, event.nodes, +1)
-        session.hooks.on_deallocate(event)
+    if operation.kind is Kind.RESTORE:
+        session.tasks.virtual[event.rows] = False
+        _release(session, event.class_, event.nodes, -1)
+        _hold(session, operation, -1)
+    elif operation.kind is Kind.WITHDRAW:
+        session.tasks.node[event.rows] = -1
+        _occupy(session, event, operation.before, -1)
     else:
+        if operation.kind is Kind.MOVE:
+            _leave_behind(session, operation)
         session.tasks.node[event.rows] = event.nodes
         _occupy(session, event, status, +1)
-        session.hooks.on_allocate(event)
+    if event.class_.share is not None:
+        _share(session, operation)
+    (session.hooks.on_deallocate if operation.kind is Kind.WITHDRAW else session.hooks.on_allocate)(event)
 
 
 def _evict_together(session: Session, operations: list[Operation]) -> None:
-    """The same as one by one, but a node's books are opened once for all tasks of a class."""
+    """Evictions. A node's books are opened once for all tasks of a class."""
     nodes: dict[int, list[NodeRows]] = {}
     for operation in operations:
         event = operation.event
         session.tasks.status[event.rows] = Status.RELEASING
+        session.tasks.virtual[event.rows] = True
         _count(session, event, operation.before, Status.RELEASING)
+        _hold(session, operation, +1)
         nodes.setdefault(event.class_.number, []).append(event.nodes)
     for number, where in nodes.items():
         _release(session, session.classes[number], np.concatenate(where), +1)
     for operation in operations:
+        if operation.event.class_.share is not None:
+            _share(session, operation)
         session.hooks.on_deallocate(operation.event)
 
 
 def _undo(session: Session, operation: Operation) -> None:
-    event, status = operation.event, operation.kind.value
+    event, kind = operation.event, operation.kind
     session.tasks.status[event.rows] = operation.before
-    _count(session, event, status, operation.before)
-    if operation.kind is Kind.EVICT:
-        _release(session, event.class_, event.nodes, -1)
-        session.hooks.on_allocate(event)
+    _count(session, event, operation.after, operation.before)
+    if event.class_.share is not None:
+        _unshare(session, operation)
+    if kind is Kind.EVICT or kind is Kind.RESTORE:
+        leaving = kind is Kind.EVICT
+        session.tasks.virtual[event.rows] = not leaving if operation.virtual is None else operation.virtual
+        _release(session, event.class_, event.nodes, -1 if leaving else +1)
+        _hold(session, operation, -1 if leaving else +1)
+    elif kind is Kind.WITHDRAW:
+        session.tasks.node[event.rows] = event.nodes
+        _occupy(session, event, operation.before, +1)
     else:
-        session.tasks.node[event.rows] = -1
-        _occupy(session, event, status, -1)
-        session.hooks.on_deallocate(event)
+        session.tasks.node[event.rows] = -1 if operation.origins is None else operation.origins
+        _occupy(session, event, operation.after, -1)
+        if kind is Kind.MOVE:
+            for row in event.rows.tolist():
+                session.moved[row].pop()
+    back = kind is Kind.EVICT or kind is Kind.WITHDRAW
+    (session.hooks.on_allocate if back else session.hooks.on_deallocate)(event)
+
+
+def _leave_behind(session: Session, operation: Operation) -> None:
+    """Note what tasks that move are still releasing."""
+    assert operation.origins is not None  # that is what makes it a move
+    for row, node in zip(operation.event.rows.tolist(), operation.origins.tolist(), strict=True):
+        session.moved.setdefault(row, []).append((node, session.gpus.groups_of.get(row, ())))
+
+
+def _hold(session: Session, operation: Operation, sign: int) -> None:
+    """A claim that is evicted counts as held until it is released. That is the original's way, and leaves the room to others."""
+    claim = operation.before if operation.kind is Kind.EVICT else operation.after
+    if claim is Status.PIPELINED:
+        nodes, class_ = session.nodes, operation.event.class_
+        where, counts = _spots(operation.event.nodes)
+        amounts = np.multiply.outer(class_.request, counts * sign)
+        nodes.pipelined[:, where] -= amounts
+        nodes.used[:, where] += amounts
+
+
+def _share(session: Session, operation: Operation) -> None:
+    """Book the parts of devices that tasks take, claim, begin to release or give back."""
+    books, event = session.gpus, operation.event
+    stays = operation.kind is Kind.EVICT or operation.kind is Kind.RESTORE
+    leaves = stays or operation.kind is Kind.WITHDRAW
+    operation.saved.extend(books.save(node) for node in dict.fromkeys(event.nodes.tolist()) if node >= 0)
+    for place, (row, node) in enumerate(zip(event.rows.tolist(), event.nodes.tolist(), strict=True)):
+        held = books.groups_of.get(row)
+        operation.former.append(held)
+        if leaves and node >= 0:
+            books.remove(node, event.class_, held or (), operation.before)
+        if operation.kind is Kind.WITHDRAW:
+            del books.groups_of[row]
+            continue
+        groups = (held or ()) if stays else (operation.groups or ())[place]
+        if not stays:
+            books.groups_of[row] = groups
+        if node >= 0:
+            books.add(node, event.class_, groups, operation.after)
+
+
+def _unshare(session: Session, operation: Operation) -> None:
+    books, event = session.gpus, operation.event
+    for row, former in zip(event.rows.tolist(), operation.former, strict=False):
+        if former is None:
+            books.groups_of.pop(row, None)
+        else:
+            books.groups_of[row] = former
+    for saved in reversed(operation.saved):
+        books.restore(saved)
 
 
 def _count(session: Session, event: Event, before: Status, after: Status) -> None:
@@ -210,6 +374,7 @@ def _count(session: Session, event: Event, before: Status, after: Status) -> Non
     jobs, job, count = session.jobs, event.job, len(event.rows)
     if job < 0:
         return
+    jobs.version[job] += 1
     jobs.counts[before, job] -= count
     jobs.counts[after, job] += count
     jobs.ready[job] += count * (_READY[after] - _READY[before])
@@ -235,6 +400,11 @@ def _spots(nodes: NodeRows) -> tuple[NodeRows, NDArray[np.intp]]:
     return np.array(list(named), dtype=np.intp), np.array(list(named.values()), dtype=np.intp)
 
 
+def _add(books: Amounts, where: NodeRows, amounts: Amounts) -> None:
+    """Add to columns, each named once. `take` reads a few of them in half the time of an indexed sum."""
+    books[:, where] = books.take(where, axis=1) + amounts
+
+
 def _occupy(session: Session, event: Event, status: Status, sign: int) -> None:
     """Put tasks onto their nodes' books, or take them off."""
     nodes, class_ = session.nodes, event.class_
@@ -242,11 +412,11 @@ def _occupy(session: Session, event: Event, status: Status, sign: int) -> None:
     amounts = np.multiply.outer(class_.booking, counts * sign)
     if status is Status.PIPELINED:
         height = len(class_.request)
-        nodes.pipelined[:, where] += amounts[:height]
-        nodes.books[height:, where] += amounts[height:]
+        _add(nodes.pipelined, where, amounts[:height])
+        _add(nodes.books[height:], where, amounts[height:])
         session.flowing = True
     else:
-        nodes.books[:, where] += amounts
+        _add(nodes.books, where, amounts)
     session.changes.append(where)
 
 
@@ -255,8 +425,8 @@ def _release(session: Session, class_: TaskClass, named: NodeRows, sign: int) ->
     nodes = session.nodes
     where, counts = _spots(named[named >= 0])
     amounts, height = np.multiply.outer(class_.booking, counts * sign), len(class_.request)
-    nodes.releasing[:, where] += amounts[:height]
-    nodes.books[height:, where] -= amounts[height:]
+    _add(nodes.releasing, where, amounts[:height])
+    _add(nodes.books[height:], where, -amounts[height:])
     session.flowing = True
     session.changes.append(where)
 

@@ -20,6 +20,7 @@ from maniple.kube.kinds import KINDS, PODS, Kind, resource_of
 from maniple.kube.watch import WATCH_SECONDS
 from maniple.objects.core import Pod
 from maniple.objects.meta import Condition, Object
+from maniple.objects.saying import says
 
 # Changes that wait for a reader. Beyond that the watches are not read, the server drops them, and they go on later.
 WAITING_CHANGES = 20_000
@@ -186,15 +187,30 @@ class KubeCluster:
                 raise ApiError(409, "Conflict", f"{pod.key} is another pod by now") from error
             raise
 
-    async def create(self, raw: Mapping[str, Any]) -> None:
-        """Make an object. One of that name that is there already is left as it is."""
-        metadata = raw.get("metadata") or {}
+    async def create(self, raw: Mapping[str, Any], *, same: bool = False) -> None:
+        """Make an object. One of that name that is there already is left as it is; if it has to be the `same` it must say as much."""
+        metadata, resource = raw.get("metadata") or {}, resource_of(raw)
+        namespace = metadata.get("namespace") or "default"
         try:
-            await self._client.create(
-                resource_of(raw), metadata.get("namespace") or "default", dict(raw), idempotent=True
-            )
+            await self._client.create(resource, namespace, dict(raw), idempotent=True)
         except ApiError as error:
             if error.reason != "AlreadyExists":
+                raise
+            if same:
+                key = f"{namespace}/{metadata['name']}" if resource.namespaced else str(metadata["name"])
+                if not says(await self._client.get(resource, key), raw):
+                    raise
+
+    async def delete(self, item: Object) -> None:
+        """Delete this very object. That it is gone already, or another has its name, is as good."""
+        resource = await self._discovery.find(KINDS[type(item)])
+        if resource is None:
+            return
+        options: Body = {"preconditions": {"uid": item.metadata.uid}} if item.metadata.uid else {}
+        try:
+            await self._client.delete(resource, item.key, options)
+        except ApiError as error:
+            if error.status not in (404, 409):
                 raise
 
     async def record_event(

@@ -106,6 +106,7 @@ _TABLE = (
     Kind(kai.BindRequest, "bindrequests", ("v1alpha2",)),
     Kind(kai.Topology, "topologies", ("v1alpha1",)),
     Kind(kai.SchedulingShard, "schedulingshards", ("v1",)),
+    Kind(kai.KaiConfig, "configs", ("v1",)),
 )
 
 KINDS: dict[type[Object], Kind] = {kind.struct: kind for kind in _TABLE}

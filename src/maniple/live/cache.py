@@ -43,6 +43,8 @@ class Assumption:
     # A lasting one ends only when it is shown: nothing but this decision can make it untrue. Others give way to whatever the
     # watch tells once they are written, because somebody else may have written since.
     lasting: bool = False
+    # The decision is that the object shall be: it is believed in before it was ever seen, and in place of another of its name.
+    makes: bool = False
     written: bool = False
 
 
@@ -99,7 +101,7 @@ class Cache:
 
     def assume(self, ref: Ref, aspect: str, assumption: Assumption) -> bool:
         """Count a decision as carried out. A newer one about the same aspect of the object takes the place of the older."""
-        if ref not in self._seen:
+        if ref not in self._seen and not assumption.makes:
             return False
         self._assumed.setdefault(ref, {})[aspect] = assumption
         return self._refresh(ref)
@@ -109,9 +111,26 @@ class Cache:
         if self._assumed.get(ref, {}).get(aspect) is not assumption:
             return False
         assumption.written = True
-        if failed or assumption.shown(self._seen[ref]):
+        seen = self._seen.get(ref)
+        if failed or (seen is not None and assumption.shown(seen)):
             self._drop(ref, aspect)
         return self._refresh(ref)
+
+    def give_up(self, ref: Ref) -> bool:
+        """An object that was to be made is not needed any more."""
+        makes = [aspect for aspect, one in self._assumed.get(ref, {}).items() if one.makes]
+        for aspect in makes:
+            self._drop(ref, aspect)
+        return bool(makes) and self._refresh(ref)
+
+    def listed(self, kind: type[Object]) -> bool:
+        """All objects of a kind have been told: one that was made and is not among them is gone again."""
+        unseen = [
+            ref
+            for ref, aspects in self._assumed.items()
+            if ref[0] is kind and any(one.makes and one.written for one in aspects.values())
+        ]
+        return any(self.give_up(ref) for ref in unseen)
 
     def keep_made(self, group: Object) -> bool:
         """The new state of a group that exists only here."""
@@ -191,8 +210,8 @@ class Cache:
     def _believe(self, ref: Ref) -> Object | None:
         """What was seen, with every assumption on top; a pod that waits alone gets its group on the way."""
         item = self._seen.get(ref)
-        if item is not None:
-            for assumption in self._assumed.get(ref, {}).values():
+        for assumption in self._assumed.get(ref, {}).values():
+            if item is not None or assumption.makes:
                 item = assumption.change(item)
         if ref[0] is not Pod:
             return item
@@ -227,7 +246,9 @@ class Cache:
             self._refresh(ref)
 
     def _forget(self, ref: Ref) -> None:
-        self._assumed.pop(ref, None)
+        for aspect, assumption in [*self._assumed.get(ref, {}).items()]:
+            if not assumption.makes:  # what goes is another object of that name
+                self._drop(ref, aspect)
         if ref[0] is Pod:
             self._held.pop(ref[1], None)
 
@@ -256,3 +277,8 @@ def leaving(pod: Pod, since: datetime) -> Assumption:
         shown=lambda seen: seen.metadata.deletion_timestamp is not None,
         lasting=True,
     )
+
+
+def made(item: Object, shown: Callable[[Any], bool]) -> Assumption:
+    """An object is there from the moment of the decision."""
+    return Assumption(uid="", change=lambda _: item, shown=shown, lasting=True, makes=True)

@@ -8,7 +8,15 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from maniple.objects.core import Node, Pod
-from maniple.objects.meta import Condition, Object
+from maniple.objects.kai import (
+    BindRequest,
+    BindRequestStatus,
+    KaiPodGroup,
+    KaiPodGroupStatus,
+    KaiQueue,
+    KaiQueueStatus,
+)
+from maniple.objects.meta import Condition, Object, ObjectMeta
 from maniple.objects.volcano import VolcanoPodGroup, VolcanoPodGroupStatus, VolcanoQueue
 
 Any = TypeVar("Any", bound=Object)
@@ -37,6 +45,22 @@ def essence(item: Any) -> Any:
         return replace(item, status=VolcanoPodGroupStatus(phase=item.status.phase))
     if isinstance(item, VolcanoQueue):
         return replace(item, status=replace(item.status, allocated={}))
+    return _essence_of_kai(item)
+
+
+def _essence_of_kai(item: Any) -> Any:
+    if isinstance(item, KaiPodGroup):
+        # Only a group that asked to be tried so many times minds what was said of it.
+        minds = item.spec.scheduling_backoff not in (None, -1)
+        told = item.status.scheduling_conditions if minds else ()
+        return replace(item, status=KaiPodGroupStatus(scheduling_conditions=told))
+    if isinstance(item, KaiQueue):
+        return replace(item, status=KaiQueueStatus())
+    if isinstance(item, BindRequest):
+        # Whether it is on its way or done, the pod has its place; and who made it when makes no difference.
+        failed = item.status.phase == "Failed"
+        bare = ObjectMeta(name=item.metadata.name, namespace=item.metadata.namespace)
+        return replace(item, metadata=bare, status=item.status if failed else BindRequestStatus())
     return item
 
 

@@ -69,8 +69,11 @@ class Port(Protocol):
     async def record_event(self, regarding: Object, event_type: EventType, reason: str, note: str) -> object:
         """A note for people."""
 
-    async def create(self, raw: Mapping[str, Any]) -> object:
-        """Make an object; done when there is one already."""
+    async def create(self, raw: Mapping[str, Any], *, same: bool = False) -> object:
+        """Make an object; done when there is one already. `same`: that one must say all that this one says, or it is a conflict."""
+
+    async def delete(self, item: Object) -> object:
+        """Delete this very object; done when it is gone already."""
 
 
 class Clock(Protocol):

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from maniple.cluster.statuses import Status
 from maniple.framework.outcome import Plan
+from maniple.framework.reasons import NotWhole
 from maniple.live.cache import Assumption, Ref
 from maniple.live.essence import POD_SCHEDULED, scheduled_condition
 from maniple.live.pace import NUMBERS_SECONDS, Pace, apart
@@ -19,6 +20,7 @@ from maniple.objects.core import Pod
 from maniple.objects.meta import Condition
 
 UNSCHEDULABLE = "Unschedulable"
+SCHEDULABLE = "Schedulable"  # nothing to add nodes for
 SCHEDULER_ERROR = "SchedulerError"
 BEING_RELEASED = "waits for resources that are being released on {node}"
 POD_NUMBERS_SECONDS = 60.0
@@ -119,7 +121,8 @@ class _Words:
             return self._of_job.get(job) or _Said(UNSCHEDULABLE, self._plan.why(row, job))
         worded = self._worded.get(id(cause))
         if worded is None:
-            worded = self._worded[id(cause)] = _Said(UNSCHEDULABLE, str(cause))
+            reason = SCHEDULABLE if isinstance(cause, NotWhole) else UNSCHEDULABLE
+            worded = self._worded[id(cause)] = _Said(reason, str(cause))
         return worded
 
 

@@ -1,4 +1,4 @@
-"""KAI's custom resources: queues, pod groups, bind requests, topologies, scheduling shards.
+"""KAI's custom resources: queues, pod groups, bind requests, topologies, scheduling shards and the operator's own configuration.
 
 Fields that KAI declares but no scheduler reads are left out. Annotations and labels are read through `metadata`.
 """
@@ -77,8 +77,17 @@ class KaiPodGroupSpec(Record, frozen=True, kw_only=True):
     sub_groups: tuple[SubGroup, ...] = ()
 
 
+class Explanation(Record, frozen=True, kw_only=True):
+    """Why a group waits, for programs. What details there are depends on the reason."""
+
+    reason: str = ""
+    message: str = ""
+    details: dict[str, Any] | None = None
+
+
 class SchedulingCondition(Condition, frozen=True, kw_only=True):
     node_pool: str = ""
+    reasons: tuple[Explanation, ...] = ()
     transition_id: str = msgspec.field(name="transitionID", default="")
 
 
@@ -196,3 +205,41 @@ class SchedulingShard(Object, frozen=True, kw_only=True):
     namespaced: ClassVar[bool] = False
 
     spec: SchedulingShardSpec = SchedulingShardSpec()
+
+
+class GlobalSettings(Record, frozen=True, kw_only=True):
+    """None keeps KAI's default."""
+
+    scheduler_name: str | None = None
+    node_pool_label_key: str | None = None
+    queue_label_key: str | None = None
+
+
+class ReservationSettings(Record, frozen=True, kw_only=True):
+    app_label: str | None = None
+
+
+class BinderSettings(Record, frozen=True, kw_only=True):
+    resource_reservation: ReservationSettings = ReservationSettings()
+
+
+class PrometheusSettings(Record, frozen=True, kw_only=True):
+    enabled: bool = False
+    external_prometheus_url: str | None = None
+
+
+class KaiConfigSpec(Record, frozen=True, kw_only=True):
+    """The parts that decide how the operator starts a scheduler."""
+
+    namespace: str = "kai-scheduler"
+    global_: GlobalSettings = msgspec.field(name="global", default=GlobalSettings())
+    binder: BinderSettings = BinderSettings()
+    prometheus: PrometheusSettings = PrometheusSettings()
+
+
+class KaiConfig(Object, frozen=True, kw_only=True):
+    api_group: ClassVar[str] = "kai.scheduler"
+    kind: ClassVar[str] = "Config"
+    namespaced: ClassVar[bool] = False
+
+    spec: KaiConfigSpec = KaiConfigSpec()

@@ -49,6 +49,7 @@ KINDS: tuple[type[Object], ...] = (
     kai.BindRequest,
     kai.Topology,
     kai.SchedulingShard,
+    kai.KaiConfig,
 )
 
 _BY_NAME = {(kind.api_group, kind.kind): kind for kind in KINDS}

@@ -6,7 +6,7 @@ import msgspec
 
 from maniple.objects.affinity import Affinity, Toleration, TopologySpreadConstraint
 from maniple.objects.meta import Condition, Int32, Object, Record, ResourceList, Time
-from maniple.objects.storage import Volume
+from maniple.objects.storage import ObjectReference, Volume
 
 
 class ContainerClaim(Record, frozen=True, kw_only=True):
@@ -29,6 +29,24 @@ class ContainerPort(Record, frozen=True, kw_only=True):
     protocol: str = "TCP"
 
 
+class VariableSource(Record, frozen=True, kw_only=True):
+    config_map_key_ref: ObjectReference | None = None
+
+
+class Variable(Record, frozen=True, kw_only=True):
+    """Of an environment variable only where its value comes from is read."""
+
+    value_from: VariableSource | None = None
+
+
+class VariablesSource(Record, frozen=True, kw_only=True):
+    config_map_ref: ObjectReference | None = None
+
+
+class VolumeMount(Record, frozen=True, kw_only=True):
+    name: str = ""
+
+
 class Container(Record, frozen=True, kw_only=True):
     name: str = ""
     image: str = ""
@@ -36,6 +54,10 @@ class Container(Record, frozen=True, kw_only=True):
     ports: tuple[ContainerPort, ...] = ()
     # "Always" on an init container makes it a sidecar.
     restart_policy: str | None = None
+    # What it needs to start; none of it is part of what makes pods alike (see `config_maps.py`).
+    env: tuple[Variable, ...] = ()
+    env_from: tuple[VariablesSource, ...] = ()
+    volume_mounts: tuple[VolumeMount, ...] = ()
 
 
 class SchedulingGate(Record, frozen=True, kw_only=True):
@@ -51,6 +73,7 @@ class PodResourceClaim(Record, frozen=True, kw_only=True):
 class PodSpec(Record, frozen=True, kw_only=True):
     containers: tuple[Container, ...] = ()
     init_containers: tuple[Container, ...] = ()
+    ephemeral_containers: tuple[Container, ...] = ()
     node_name: str = ""
     scheduler_name: str = ""
     priority: Int32 | None = None

@@ -105,10 +105,41 @@ class VolumeSource(Record, frozen=True, kw_only=True):
     iscsi: ISCSI | None = None
 
 
+class ObjectReference(Record, frozen=True, kw_only=True):
+    """Another object of the pod's namespace, without which it cannot start unless it is optional."""
+
+    name: str = ""
+    optional: bool | None = None
+
+
+class ProjectedSource(Record, frozen=True, kw_only=True):
+    config_map: ObjectReference | None = None
+
+
+class ProjectedVolumeSource(Record, frozen=True, kw_only=True):
+    sources: tuple[ProjectedSource, ...] = ()
+
+
 class Volume(VolumeSource, frozen=True, kw_only=True):
     name: str = ""
     persistent_volume_claim: PersistentVolumeClaimVolumeSource | None = None
     ephemeral: EphemeralVolumeSource | None = None
+    config_map: ObjectReference | None = None
+    projected: ProjectedVolumeSource | None = None
+
+    @property
+    def ties(self) -> bool:
+        """It can matter to where a pod runs. What a node makes by itself (secrets, config maps, empty directories) does not."""
+        return (
+            self.persistent_volume_claim is not None
+            or self.ephemeral is not None
+            or self.csi is not None
+            or self.gce_persistent_disk is not None
+            or self.aws_elastic_block_store is not None
+            or self.azure_disk is not None
+            or self.rbd is not None
+            or self.iscsi is not None
+        )
 
 
 class ClaimReference(Record, frozen=True, kw_only=True):

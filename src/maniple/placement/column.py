@@ -25,15 +25,23 @@ class ClassColumn:
         self.nodes = session.nodes
         self.class_ = class_
         self.criteria = criteria
-        self._asked = [(d, int(a)) for d, a in enumerate(class_.request.tolist()) if a > 0]
-        self._unasked = [d for d in (CPU, MEMORY) if class_.request[d] <= 0]
+        self._asked = np.flatnonzero(class_.request > 0)
+        self._amounts = class_.request[self._asked][:, None]
+        self._unasked = [d for d in self._owed(class_) if class_.request[d] <= 0]
         self.open = criteria.verdict == FITS  # nothing lasting speaks against the node
         size = len(session.nodes)
         self.slots: Amounts = np.zeros(size, dtype=np.int64)  # on what is idle now
         self.later: Amounts = self.slots  # on what is idle once everything under way is released
+        self._room = -1  # the sum of `later`, once somebody asked
         self._worth: Scores = np.zeros(size)
         self._seen = self._scored = -1
         self._flowing = False
+
+    def _owed(self, class_: TaskClass) -> list[int]:
+        """A node that owes one of these takes nobody, not even a task that asks for none of it."""
+        gpu = self._session.gpus.dimension
+        devices = gpu is not None and not self._session.idle_first and class_.share is None
+        return [CPU, MEMORY, gpu] if devices and gpu is not None else [CPU, MEMORY]
 
     def refresh(self) -> None:
         """Catch up with the nodes that changed, as far as room goes; scores follow when somebody wants them."""
@@ -46,6 +54,13 @@ class ClassColumn:
         elif self._seen < len(session.changes):
             self._look(self._changed_since(self._seen))
         self._seen = len(session.changes)
+
+    @property
+    def room(self) -> int:
+        """For how many tasks there will be room, all nodes together."""
+        if self._room < 0:
+            self._room = int(self.later.sum())
+        return self._room
 
     @property
     def worth(self) -> Scores:
@@ -69,6 +84,10 @@ class ClassColumn:
             fits &= one.check(self.class_, cells) == FITS
         return fits
 
+    def fits_all(self, cells: Cells) -> bool:
+        """The same in one word, for all of the cells."""
+        return all((one.check(self.class_, cells) == FITS).all() for one in self.criteria.node_filters)
+
     def value(self, cells: Cells) -> Scores:
         """What cells are worth, without what is relative to other candidates."""
         value: Scores = self.criteria.fixed[cells.rows]
@@ -78,35 +97,54 @@ class ClassColumn:
 
     def _look(self, rows: NodeRows | slice) -> None:
         cells = Cells(self.nodes, self.class_, rows)
-        if self.class_.best_effort:
+        if self.class_.best_effort and self._session.idle_first:
             slots = later = np.full(len(self.open[rows]), _UNLIMITED, dtype=np.int64)
         else:
             slots, later = self._slots(rows)
+            if self.class_.best_effort:
+                slots = later  # it does not wait for what it hardly asks for
         possible = self.open[rows]
         for one in self.criteria.node_filters:
             possible = possible & (one.check(self.class_, cells) == FITS)
-        self.slots[rows] = np.where(possible, slots, 0)
+        if self.class_.share is not None:
+            slots, later = self._shared(rows, slots, later)
+        self.slots[rows] = slots * possible
         if self._flowing:
-            self.later[rows] = np.where(possible, later, 0)
+            self.later[rows] = later * possible
+        self._room = -1
+
+    def _shared(self, rows: NodeRows | slice, slots: Amounts, later: Amounts) -> tuple[Amounts, Amounts]:
+        """A task that shares devices is placed by itself: it fits once, or not at all."""
+        gpus, nodes = self._session.gpus, self.nodes
+        if gpus.dimension is None:
+            return slots * 0, later * 0
+        some = np.arange(len(nodes))[rows] if isinstance(rows, slice) else rows
+        idle = nodes.allocatable[gpus.dimension, some] - nodes.used[gpus.dimension, some]
+        future = idle + nodes.releasing[gpus.dimension, some] - nodes.pipelined[gpus.dimension, some]
+        fits_later = gpus.fits(self.class_, some, future)
+        fits_now = gpus.fits(self.class_, some, idle) & fits_later
+        return np.minimum(slots, fits_now), np.minimum(later, fits_later)
 
     def _slots(self, rows: NodeRows | slice) -> tuple[Amounts, Amounts]:
         """How many tasks fit on idle resources, and on those that will be idle. Fitting now needs both."""
         nodes = self.nodes
-        idle = nodes.allocatable[:, rows] - nodes.used[:, rows]
-        now = self._whole(idle)
+        idle = _some(nodes.allocatable, rows) - _some(nodes.used, rows)
         if not self._flowing:
+            now = self._whole(idle)
             return now, now
-        later = self._whole(idle + nodes.releasing[:, rows] - nodes.pipelined[:, rows])
+        future = idle + _some(nodes.releasing, rows) - _some(nodes.pipelined, rows)
+        now, later = self._whole(np.concatenate([idle, future], axis=1)).reshape(2, -1)
         return np.minimum(now, later), later
 
     def _whole(self, free: Amounts) -> Amounts:
         """How often the request goes into what is free."""
-        (dimension, amount), *more = self._asked
-        slots: Amounts = free[dimension] // amount
-        for dimension, amount in more:
-            np.minimum(slots, free[dimension] // amount, out=slots)
-        # A node that owes cpu or memory takes nobody, not even a task that asks for none of it.
+        slots: Amounts = (free.take(self._asked, axis=0) // self._amounts).min(axis=0)
         for dimension in self._unasked:
             slots[free[dimension] < 0] = 0
         np.maximum(slots, 0, out=slots)
         return slots
+
+
+def _some(amounts: Amounts, rows: NodeRows | slice) -> Amounts:
+    """Columns of a matrix; for a few, `take` costs a third of indexing."""
+    return amounts[:, rows] if isinstance(rows, slice) else amounts.take(rows, axis=1)

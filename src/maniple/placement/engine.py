@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from maniple.cluster.classes import TaskClass
 from maniple.cluster.resources import Amounts
 from maniple.framework.criteria import Cells, NodeRows, Scorer, Scores
+from maniple.framework.gpus import Groups
 from maniple.framework.points import Event, TaskRows
 from maniple.framework.reasons import FITS, Code, Histogram, Verdicts, histogram
 from maniple.framework.session import Session
@@ -23,6 +24,7 @@ from maniple.objects.volcano import NodeShard
 from maniple.placement.column import NOWHERE, ClassColumn
 from maniple.placement.criteria import criteria_of
 from maniple.placement.fill import fill
+from maniple.placement.shares import WHOLE, devices_in_order
 from maniple.placement.stepwise import fill_stepwise
 
 Mask = NDArray[np.bool_]
@@ -37,7 +39,7 @@ class Lookahead:
 
     column: ClassColumn
     nodes: NodeRows
-    later: bool  # on resources that are being released
+    waits: Mask  # beside each node: on resources that are being released
     stamp: int  # length of the change log when this was true
     taken: int = 0
 
@@ -47,14 +49,11 @@ class Lookahead:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Proposal:
-    """Nodes for the next tasks of a class: on idle resources, or (`later`) on ones that are being released."""
+    """Nodes for the next tasks of a class, and which of them are to wait there for resources that are being released."""
 
     source: Lookahead
     nodes: NodeRows
-
-    @property
-    def later(self) -> bool:
-        return self.source.later
+    waits: Mask
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -103,7 +102,8 @@ class Placement:
             ahead = self._look_ahead(class_, count, within)
             if ahead is None:
                 return None
-        return Proposal(ahead, ahead.nodes[ahead.taken : ahead.taken + count])
+        piece = slice(ahead.taken, ahead.taken + count)
+        return Proposal(ahead, ahead.nodes[piece], ahead.waits[piece])
 
     def _look_ahead(self, class_: TaskClass, count: int, within: Mask | None) -> Lookahead | None:
         """Decide the next tasks. More than asked for, once it shows that gangs of this class follow one another."""
@@ -117,13 +117,18 @@ class Placement:
             mask = shard if within is None else within if shard is None else within & shard
             nodes = self._fill_bucket(column, wanted, slots, mask)
             if len(nodes):
-                ahead = Lookahead(column, nodes, later, len(self._session.changes))
+                waits = _waiting(column, nodes) if later is None else np.full(len(nodes), later)
+                ahead = Lookahead(column, nodes, waits, len(self._session.changes))
                 if within is None:
                     self._ahead[class_.number] = ahead
                 return ahead
         return None
 
-    def _buckets(self, column: ClassColumn) -> Iterator[tuple[bool, Amounts, Mask | None]]:
+    def _buckets(self, column: ClassColumn) -> Iterator[tuple[bool | None, Amounts, Mask | None]]:
+        """Whether tasks wait there (None: some may), how many fit, and on which nodes; in the order in which they are tried."""
+        if not self._session.idle_first:
+            yield None, column.later, None
+            return
         shards: tuple[Mask | None, ...] = (None,) if self._own is None else (self._own, ~self._own)
         for shard in shards:
             yield False, column.slots, shard
@@ -203,13 +208,13 @@ class Placement:
     def last_places(self, class_: TaskClass, count: int) -> NodeRows | None:
         """All places that there will be for a class, if they are exactly as many as asked for: nothing is to be chosen."""
         column = self.column(class_)
-        if int(column.later.sum()) != count or column.criteria.coupled:
+        if column.room != count or column.criteria.cluster_filters:
             return None
-        rows = np.flatnonzero(column.later)
+        rows = column.later.nonzero()[0]
         room = column.later[rows]
-        nodes = np.repeat(rows, room)
-        extra = np.arange(count) - np.repeat(np.cumsum(room) - room, room)
-        return nodes if column.fits(Cells(column.nodes, class_, nodes, extra)).all() else None
+        nodes = rows.repeat(room)
+        extra = np.arange(count) - (room.cumsum() - room).repeat(room)
+        return nodes if column.fits_all(Cells(column.nodes, class_, nodes, extra)) else None
 
     # -- carrying out ---------------------------------------------------------------------------------------------
 
@@ -218,15 +223,40 @@ class Placement:
         if "reserve" in self._session.hooks.answered and self._objected(rows, proposal):
             return
         source, changes = proposal.source, self._session.changes
-        current = source.stamp == len(changes)
-        if proposal.later:
-            transaction.pipeline(rows, proposal.nodes)
-        else:
+        current, waits = source.stamp == len(changes), proposal.waits
+        if not waits.any():
             transaction.allocate(rows, proposal.nodes)
-        if current and len(changes) == source.stamp + 1:
-            # The only change is the one that was foreseen, so what else was foreseen still holds.
-            source.stamp += 1
+            steps = 1
+        elif waits.all():
+            transaction.pipeline(rows, proposal.nodes)
+            steps = 1
+        else:
+            transaction.allocate(rows[~waits], proposal.nodes[~waits])
+            transaction.pipeline(rows[waits], proposal.nodes[waits])
+            steps = 2
+        if current and len(changes) == source.stamp + steps:
+            # The only changes are the ones that were foreseen, so what else was foreseen still holds.
+            source.stamp += steps
             source.taken += len(rows)
+
+    def shares(
+        self, row: int, class_: TaskClass, node: int, *, pipeline_only: bool
+    ) -> tuple[Groups, bool] | None:
+        """Devices of a node for a task that asks for parts of some, and whether it has to wait for them."""
+        gpus, devices = self._session.gpus, devices_in_order(self._session, class_, node)
+        if devices is None:
+            return None
+        column = self.column(class_)
+        idle_now = bool(column.slots[node]) and not pipeline_only
+        chosen, waits = [], False
+        for number, device in enumerate(devices):
+            if device == WHOLE:
+                waits |= not idle_now
+                chosen.append(gpus.new_name(row, number))
+            else:
+                waits |= not (bool(column.slots[node]) and gpus.fits_now(class_, node, device))
+                chosen.append(device)
+        return tuple(chosen), waits
 
     def _objected(self, rows: TaskRows, proposal: Proposal) -> bool:
         session, row = self._session, rows[0]
@@ -285,6 +315,21 @@ class Placement:
                 number = self._session.reasons.number(f"Insufficient {name}")
                 verdict[(verdict == FITS) & (free[dimension] < asked)] = number
         return verdict
+
+
+def _waiting(column: ClassColumn, nodes: NodeRows) -> Mask:
+    """Which tasks come after a node has given away what is idle there, or wait for what a filter knows of."""
+    waits = np.zeros(len(nodes), dtype=np.bool_)
+    for one in column.criteria.cluster_filters:
+        if one.waits is not None:
+            waits |= one.waits(column.class_, Cells(column.nodes, column.class_, nodes))
+    if column.later is column.slots or column.class_.best_effort:
+        return waits
+    order = np.argsort(nodes, kind="stable")
+    placed = nodes[order]
+    first = np.searchsorted(placed, placed)
+    waits[order] |= np.arange(len(nodes)) - first >= column.slots[placed]
+    return waits
 
 
 def _shard(session: Session) -> tuple[Mask | None, Verdicts | None]:

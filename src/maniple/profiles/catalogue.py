@@ -8,11 +8,16 @@ from maniple.actions.backfill import Backfill
 from maniple.actions.enqueue import Enqueue
 from maniple.actions.gangpreempt import GangPreempt
 from maniple.actions.gangreclaim import GangReclaim
+from maniple.actions.kai.allocate import Allocate as KaiAllocate
+from maniple.actions.kai.consolidation import Consolidation as KaiConsolidation
+from maniple.actions.kai.preempt import Preempt as KaiPreempt
+from maniple.actions.kai.reclaim import Reclaim as KaiReclaim
+from maniple.actions.kai.stalegangeviction import StaleGangEviction as KaiStaleGangEviction
 from maniple.actions.preempt import Preempt
 from maniple.actions.reclaim import Reclaim
 from maniple.actions.shuffle import Shuffle
 from maniple.cluster.cluster import Cluster
-from maniple.framework.configuration import Configuration, load_volcano
+from maniple.framework.configuration import Configuration, load_kai, load_volcano
 from maniple.framework.registry import Registry
 from maniple.plugins.devices.deviceshare import DeviceShare, shares_npus
 from maniple.plugins.devices.numa_aware import NumaAware
@@ -27,6 +32,27 @@ from maniple.plugins.feasibility.predicates import Predicates
 from maniple.plugins.feasibility.tdm import Tdm
 from maniple.plugins.gang.conformance import Conformance
 from maniple.plugins.gang.gang import Gang
+from maniple.plugins.kai.dynamicresources import DynamicResources as KaiDynamicResources
+from maniple.plugins.kai.elastic import Elastic as KaiElastic
+from maniple.plugins.kai.gpupack import GpuPack as KaiGpuPack
+from maniple.plugins.kai.gpusharingorder import GpuSharingOrder as KaiGpuSharingOrder
+from maniple.plugins.kai.gpuspread import GpuSpread as KaiGpuSpread
+from maniple.plugins.kai.kubeflow import Kubeflow as KaiKubeflow
+from maniple.plugins.kai.minruntime import MinRuntime as KaiMinRuntime
+from maniple.plugins.kai.nodeavailability import NodeAvailability as KaiNodeAvailability
+from maniple.plugins.kai.nodeplacement import NodePlacement as KaiNodePlacement
+from maniple.plugins.kai.nominatednode import NominatedNode as KaiNominatedNode
+from maniple.plugins.kai.podaffinity import PodAffinity as KaiPodAffinity
+from maniple.plugins.kai.predicates import Predicates as KaiPredicates
+from maniple.plugins.kai.priority import Priority as KaiPriority
+from maniple.plugins.kai.proportion import Proportion as KaiProportion
+from maniple.plugins.kai.ray import Ray as KaiRay
+from maniple.plugins.kai.reflectjoborder import ReflectJobOrder as KaiReflectJobOrder
+from maniple.plugins.kai.resourcetype import ResourceType as KaiResourceType
+from maniple.plugins.kai.snapshot import Snapshot as KaiSnapshot
+from maniple.plugins.kai.subgrouporder import SubGroupOrder as KaiSubGroupOrder
+from maniple.plugins.kai.taskorder import TaskOrder as KaiTaskOrder
+from maniple.plugins.kai.topology import Topology as KaiTopology
 from maniple.plugins.order.priority import Priority
 from maniple.plugins.order.sla import Sla
 from maniple.plugins.score.binpack import Binpack
@@ -38,7 +64,8 @@ from maniple.plugins.topology.task_topology import TaskTopology
 from maniple.plugins.victims.cdp import Cooldown
 from maniple.plugins.victims.pdb import Budgets
 from maniple.plugins.victims.rescheduling import Rescheduling
-from maniple.profiles.options import checked, strings
+from maniple.profiles.kai import KaiDialect, NodePool
+from maniple.profiles.options import checked, checked_kai, strings
 from maniple.profiles.profile import Profile
 from maniple.profiles.volcano import ALWAYS_IGNORED_PROVISIONERS, VolcanoDialect
 
@@ -76,6 +103,35 @@ _VOLCANO_REGISTRY = Registry(
     rivals=(frozenset({"proportion", "capacity"}),),
 )
 
+_KAI_PLUGINS = (
+    KaiDynamicResources,
+    KaiElastic,
+    KaiGpuPack,
+    KaiGpuSharingOrder,
+    KaiGpuSpread,
+    KaiKubeflow,
+    KaiMinRuntime,
+    KaiNodeAvailability,
+    KaiNodePlacement,
+    KaiNominatedNode,
+    KaiPodAffinity,
+    KaiPredicates,
+    KaiPriority,
+    KaiProportion,
+    KaiRay,
+    KaiReflectJobOrder,
+    KaiResourceType,
+    KaiSnapshot,
+    KaiSubGroupOrder,
+    KaiTaskOrder,
+    KaiTopology,
+)
+_KAI_ACTIONS = (KaiAllocate, KaiConsolidation, KaiReclaim, KaiPreempt, KaiStaleGangEviction)
+_KAI_REGISTRY = Registry(
+    plugins={plugin.name: plugin for plugin in _KAI_PLUGINS},
+    actions={action.name: action for action in _KAI_ACTIONS},
+)
+
 
 def _load_volcano(source: str | Mapping[str, Any] | None, known_actions: Collection[str]) -> Configuration:
     return load_volcano(source, known_actions=known_actions)
@@ -100,4 +156,26 @@ VOLCANO = Profile(
     checked_options=checked,
 )
 
-PROFILES: dict[str, Profile] = {VOLCANO.name: VOLCANO}
+
+def _load_kai(source: str | Mapping[str, Any] | None, known_actions: Collection[str]) -> Configuration:
+    return load_kai(source, known_actions=known_actions)
+
+
+def _kai_cluster(configuration: Configuration, options: Mapping[str, Any]) -> Cluster:
+    restricted = options["restrictNodeScheduling"]
+    workers = (options["cpuWorkerNodeLabelKey"], options["gpuWorkerNodeLabelKey"]) if restricted else ()
+    dialect = KaiDialect(
+        scheduler_names=strings(options, "schedulerName"),
+        pool=NodePool(options["nodePoolLabelKey"], options["nodePoolLabelValue"]),
+        worker_labels=workers,
+        reservation_app=options["resourceReservationAppLabel"],
+        strict=configuration.compat == "strict",
+    )
+    return Cluster(dialect)
+
+
+KAI = Profile(
+    name="kai", registry=_KAI_REGISTRY, load=_load_kai, cluster=_kai_cluster, checked_options=checked_kai
+)
+
+PROFILES: dict[str, Profile] = {VOLCANO.name: VOLCANO, KAI.name: KAI}

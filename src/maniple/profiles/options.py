@@ -1,6 +1,7 @@
 """Options: what the two systems take as command-line flags, as a mapping with the flags' names in camelCase.
 
-Checked once, before anything is planned, so that a wrong one is named instead of being met half-way.
+Checked once, before anything is planned, so that a wrong one is named instead of being met half-way. KAI's come out complete, each
+under one name, whatever of its spellings was used: the flag's in camelCase, or that of `schedulerParams` in KAI's snapshots.
 """
 
 import math
@@ -10,6 +11,7 @@ from typing import Any
 
 from maniple.framework.document import ConfigurationError, suggestion
 from maniple.framework.registry import Extensions
+from maniple.profiles.kai_flags import DECIDING, KAI_FLAGS, Flag, duration_text
 
 _SHARD_MODES = ("none", "hard", "soft")
 
@@ -21,14 +23,54 @@ def strings(options: Mapping[str, Any], name: str) -> tuple[str, ...]:
 
 
 def checked(options: Mapping[str, Any] | None) -> Mapping[str, Any]:
-    """The options, or one error that names the first wrong one."""
-    given = dict(options or {})
+    """Volcano's options, or one error that names the first wrong one."""
+    return _checked(options or {}, _CHECKS)
+
+
+def checked_kai(options: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """KAI's options under their own names, those that are not given at KAI's defaults; or one error as above."""
+    found = _checked(kai_names(options or {}), _KAI_CHECKS)
+    for name in _DURATIONS & found.keys():
+        found[name] = duration_text(found[name])
+    return {**{flag.option: flag.default for flag in DECIDING}, **found}
+
+
+def kai_names(options: Mapping[str, Any]) -> dict[str, Any]:
+    """KAI's options, each under the one name that is used here; nothing but names is looked at."""
+    found: dict[str, Any] = {}
+    for name, value in _without_partition(options).items():
+        option = _OPTION_OF.get(name, name)
+        if option in found:
+            raise ConfigurationError("options", None, name, f"says {option} a second time")
+        found[option] = value
+    return found
+
+
+def _checked(given: Mapping[str, Any], checks: Mapping[str, Callable[[Any], str]]) -> dict[str, Any]:
     for name, value in given.items():
-        if name not in _CHECKS:
-            raise ConfigurationError("options", None, name, f"unknown option{suggestion(name, _CHECKS)}")
-        complaint = _CHECKS[name](value)
+        if name not in checks:
+            raise ConfigurationError(
+                "options", None, str(name), f"unknown option{suggestion(str(name), checks)}"
+            )
+        complaint = checks[name](value)
         if complaint:
             raise ConfigurationError("options", None, name, complaint)
+    return dict(given)
+
+
+def _without_partition(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Snapshots have key and value of the node pool together in `partitionParams`, in capitals."""
+    given = dict(options)
+    pool = given.pop("partitionParams", None)
+    if pool is None:
+        return given
+    if not isinstance(pool, Mapping) or not pool.keys() <= _PARTITION.keys():
+        known = " and ".join(_PARTITION)
+        raise ConfigurationError("options", None, "partitionParams", f"must be a mapping with {known}")
+    for name, value in pool.items():
+        if _PARTITION[name] in given:
+            raise ConfigurationError("options", None, f"partitionParams.{name}", "is given a second time")
+        given[_PARTITION[name]] = value
     return given
 
 
@@ -70,6 +112,21 @@ def _is_node_usage(value: Any) -> str:
     return ""
 
 
+def _is_queue_usage(value: Any) -> str:
+    """What queues used in the past, as parts of what the cluster had: {queue: {cpu: 0.25, memory: 0.5, gpu: 0.1}}."""
+    if not isinstance(value, Mapping):
+        return "must be a mapping from queue names to what they used"
+    for queue, used in value.items():
+        if not isinstance(queue, str) or not isinstance(used, Mapping):
+            return f"{queue}: must be a mapping with cpu, memory and gpu"
+        for resource, part in used.items():
+            if resource not in _DIVIDED:
+                return f"{queue}.{resource}: unknown{suggestion(str(resource), _DIVIDED)}"
+            if _is_percentage(part):
+                return f"{queue}.{resource}: must be a part of the capacity, a number from 0 up"
+    return ""
+
+
 def _is_percentage(value: Any) -> str:
     number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     return "" if number and value >= 0 else "must be a percentage, a number from 0 up"
@@ -93,13 +150,32 @@ def _is_extensions(value: Any) -> str:
 
 _MEASURED: dict[str, Callable[[Any], str]] = {"at": _is_time, "cpu": _is_percentage, "memory": _is_percentage}
 
-_CHECKS: dict[str, Callable[[Any], str]] = {
+_DIVIDED = ("cpu", "memory", "gpu")
+_OURS: dict[str, Callable[[Any], str]] = {
     "debug": _is_bool,
-    "defaultQueue": _is_string,
     "extenderTransport": _is_callable,
     "extensions": _is_extensions,
+}
+_CHECKS: dict[str, Callable[[Any], str]] = {
+    **_OURS,
+    "defaultQueue": _is_string,
     "ignoredProvisioners": _is_strings,
     "nodeUsage": _is_node_usage,
     "schedulerName": _is_strings,
     "shard": _is_shard,
+}
+
+
+def _names_of(flag: Flag) -> tuple[str, ...]:
+    return (flag.option, *flag.spellings) if flag.option else flag.spellings
+
+
+_PARTITION = {"NodePoolLabelKey": "nodePoolLabelKey", "NodePoolLabelValue": "nodePoolLabelValue"}
+_OPTION_OF = {name: flag.option or name for flag in KAI_FLAGS for name in _names_of(flag)}
+_DURATIONS = frozenset(flag.option for flag in DECIDING if flag.form == "duration")
+_KAI_CHECKS: dict[str, Callable[[Any], str]] = {
+    **_OURS,
+    **{name: flag.complaint for flag in KAI_FLAGS for name in _names_of(flag)},
+    "schedulerName": _is_strings,
+    "queueUsage": _is_queue_usage,
 }

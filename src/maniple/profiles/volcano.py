@@ -1,13 +1,14 @@
 """The Volcano profile: how Volcano's objects are read, and what the names in its configuration stand for."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
-from maniple.cluster.facts import JobFacts, QueueFacts, SubGroupRule, TaskFacts, TopologyWish
+from maniple.cluster.facts import GpuAsk, JobFacts, QueueFacts, SubGroupRule, TaskFacts, TopologyWish
 from maniple.cluster.resources import Amount
 from maniple.cluster.statuses import Status
 from maniple.framework.scalars import parse_bool
 from maniple.objects.core import Node, Pod
+from maniple.objects.dra import ResourceClaim
 from maniple.objects.meta import Object
 from maniple.objects.quantity import parse
 from maniple.objects.volcano import NetworkTopology, SubGroupPolicy, VolcanoPodGroup, VolcanoQueue
@@ -36,6 +37,9 @@ class VolcanoDialect:
 
     name = "volcano"
     default_priority = 0
+    idle_first = True
+    counts_devices = False
+    minds_config_maps = False
     placement_annotations: tuple[str, ...] = (
         ADMISSION_GATE,
         "volcano.sh/resource-strategy-scoring-type",
@@ -63,6 +67,9 @@ class VolcanoDialect:
         self._scheduler_names = frozenset(scheduler_names)
         self._npus_shared = npus_shared
 
+    def covers(self, item: Object) -> bool:
+        return True
+
     # -- resources ------------------------------------------------------------------------------------------------
 
     def counts(self, resource: str) -> bool:
@@ -76,8 +83,12 @@ class VolcanoDialect:
             return False
         return "/" in resource or resource.startswith(("hugepages-", "attachable-volumes-"))
 
-    def allocatable(self, node: Node) -> Mapping[str, Amount]:
-        amounts: dict[str, Amount] = dict(node.status.allocatable)
+    def allocatable(self, node: Node, devices: int = 0) -> Mapping[str, Amount]:
+        return {**node.status.allocatable, **self.oversubscribed(node)}
+
+    def oversubscribed(self, node: Node) -> dict[str, Amount]:
+        """Resources of which a node offers more than it has, by its annotations."""
+        amounts: dict[str, Amount] = {}
         for resource, (annotation, suffix) in OVERSUBSCRIPTION.items():
             extra = node.metadata.annotations.get(annotation, "")
             if _DIGITS.fullmatch(extra):
@@ -85,12 +96,24 @@ class VolcanoDialect:
                 amounts[resource] = parse(reported) + parse(f"{extra}{suffix}")
         return amounts
 
+    def requests(
+        self, pod: Pod, amounts: Mapping[str, Amount], claims: Sequence[ResourceClaim]
+    ) -> Mapping[str, Amount]:
+        return amounts
+
+    def negligible(self, resource: str) -> int:
+        return 1
+
+    def gpu(self, pod: Pod) -> GpuAsk | None:
+        """Parts of devices are a matter of `deviceshare`."""
+        return None
+
     def volume_requests(self, drivers: Mapping[str, int]) -> Mapping[str, int]:
         return {f"attachable-volumes-csi-{driver}": count for driver, count in drivers.items()}
 
     # -- pods -----------------------------------------------------------------------------------------------------
 
-    def task(self, pod: Pod) -> TaskFacts | None:
+    def task(self, pod: Pod, decided: Object | None = None) -> TaskFacts | None:
         meta, spec = pod.metadata, pod.spec
         status = task_status(pod)
         ours = spec.scheduler_name in self._scheduler_names
@@ -111,6 +134,10 @@ class VolcanoDialect:
             admissible=gates == [ADMISSION_GATE] and annotations.get(ADMISSION_GATE) == "true",
             nominated=pod.status.nominated_node_name,
         )
+
+    def decides(self, item: Object) -> str | None:
+        """A pod is bound without a word in between."""
+        return None
 
     # -- groups and queues ----------------------------------------------------------------------------------------
 

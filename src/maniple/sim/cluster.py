@@ -6,17 +6,18 @@ Events are kept as they were recorded; the same note on the same object is count
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
 from maniple.objects.core import Pod
 from maniple.objects.meta import Condition, Object
+from maniple.objects.saying import says
 from maniple.sim import errors
+from maniple.sim.binder import bind_pod
 from maniple.sim.faults import Faults
 from maniple.sim.reflector import Reflector, SimChange
-from maniple.sim.store import Kind, Raw, Store, moment
+from maniple.sim.store import Kind, Raw, Store, identify, moment
 
 
 class Now(Protocol):
@@ -91,32 +92,11 @@ class SimCluster:
         await self._write("bind", pod.key, lambda: self._bind(pod, node, annotations or {}))
 
     def _bind(self, pod: Pod, node: str, annotations: Mapping[str, str]) -> None:
-        current = self.store.get(Pod, pod.key)
-        metadata, bound = current["metadata"], current.get("spec", {}).get("nodeName")
-        if pod.metadata.uid and metadata["uid"] != pod.metadata.uid:
-            raise errors.conflict("Pod", pod.key, f"the uid is {metadata['uid']}, not {pod.metadata.uid}")
-        if bound == node:
-            return
-        if bound:
-            raise errors.conflict("Pod", pod.key, f"is bound to {bound} already")
-        if metadata.get("deletionTimestamp"):
-            raise errors.conflict("Pod", pod.key, "is being deleted")
-        scheduled = {
-            "type": "PodScheduled",
-            "status": "True",
-            "lastTransitionTime": moment(self._clock.now()),
-        }
-        others = [c for c in current.get("status", {}).get("conditions", []) if c["type"] != "PodScheduled"]
-        self.store.patch(
-            Pod,
-            pod.key,
-            {
-                "metadata": {"annotations": dict(annotations)} if annotations else {},
-                "spec": {"nodeName": node},
-                "status": {"conditions": [*others, scheduled]},
-            },
+        bound = bind_pod(
+            self.store, self._clock, pod.key, node, uid=pod.metadata.uid, annotations=annotations
         )
-        self.binds.append((pod.key, str(metadata["uid"]), node))
+        if bound is not None:
+            self.binds.append((pod.key, str(bound["metadata"]["uid"]), node))
 
     async def evict(self, pod: Pod, grace: int | None = None) -> None:
         """Ask the pod to go. It is done when there is no such pod any more."""
@@ -125,9 +105,9 @@ class SimCluster:
     def _evict(self, pod: Pod, grace: int | None) -> None:
         current = self.store.find(Pod, pod.key)
         if current is not None and current["metadata"]["uid"] == pod.metadata.uid:
-            self.delete(Pod, pod.key, grace)
+            self._remove(Pod, pod.key, grace)
 
-    def delete(self, kind: Kind, key: str, grace: int | None = None) -> None:
+    def _remove(self, kind: Kind, key: str, grace: int | None = None) -> None:
         """Delete as the API does: a pod on a node is marked and goes when its kubelet says so."""
         current = self.store.get(kind, key)
         running = (
@@ -173,14 +153,26 @@ class SimCluster:
             status["nominatedNodeName"] = nominated or None
         self.store.patch(Pod, pod.key, {"metadata": {"uid": pod.metadata.uid}, "status": status})
 
-    async def create(self, raw: Mapping[str, Any]) -> None:
-        """Make an object; one that is there already is left as it is."""
+    async def create(self, raw: Mapping[str, Any], *, same: bool = False) -> None:
+        """Make an object; one that is there already is left as it is, and must say as much if it has to be the `same`."""
 
         def make() -> None:
-            with suppress(errors.ApiError):
+            try:
                 self.store.create(raw)
+            except errors.ApiError:
+                if same and not says(self.store.find(*identify(raw)), raw):
+                    raise
 
         await self._write("create", str(raw.get("kind")), make)
+
+    async def delete(self, item: Object) -> None:
+        """Delete this very object; it is done when there is no such object any more."""
+        await self._write("delete", item.key, lambda: self._delete(item))
+
+    def _delete(self, item: Object) -> None:
+        current = self.store.find(type(item), item.key)
+        if current is not None and current["metadata"]["uid"] == item.metadata.uid:
+            self._remove(type(item), item.key)
 
     async def record_event(self, regarding: Object, event_type: str, reason: str, note: str) -> None:
         title = f"{regarding.kind} {regarding.key}"

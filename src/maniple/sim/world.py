@@ -1,4 +1,4 @@
-"""An embedded cluster, whole: the store, the kubelets, and what comes and goes by the timetable.
+"""An embedded cluster, whole: the store, the kubelets, the binder, and what comes and goes by the timetable.
 
 `maniple run` starts one when there is no cluster to talk to, and tests do. Make it inside the event loop whose time it is to use.
 """
@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from maniple.objects.core import Pod
+from maniple.sim.binder import Binder
 from maniple.sim.clock import Clock
 from maniple.sim.cluster import SimCluster
 from maniple.sim.kubelet import FAIL_AFTER, RUN_FOR, Kubelet, duration, finished
@@ -21,6 +22,7 @@ class World:
         self.clock = Clock()
         self.store = Store(self.clock.now)
         self.kubelet = Kubelet(self.store, self.clock, start_seconds=start_seconds)
+        self.binder = Binder(self.store, self.clock)
         self.timetable = Timetable(self.store)
         self.timetable.add(objects)
 
@@ -30,7 +32,7 @@ class World:
     @property
     def busy(self) -> bool:
         """Something will still happen without anybody deciding anything: an arrival, a start, an end."""
-        return self.timetable.busy or self.kubelet.busy
+        return self.timetable.busy or self.kubelet.busy or self.binder.busy
 
     def unfinished(self) -> list[str]:
         """Pods that wait, or run and will end some day."""

@@ -117,3 +117,8 @@ def test_a_number_of_cards_that_cannot_be_is_believed_only_so_far() -> None:
         World(gpus(number=10**12, memory=10**15), cards("p", 1), GPUNumberEnable=True).place("p")[INDEX]
         == "0"
     )
+
+
+def test_a_node_that_says_it_has_no_cards_has_none() -> None:
+    world = World(gpus(number=0), shares("p", 4), GPUSharingEnable=True)
+    assert set(world.refused("p")) == {"n"}

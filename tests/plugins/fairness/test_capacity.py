@@ -272,6 +272,7 @@ def test_tasks_of_nobody_are_passed_over_and_a_stray_asker_gets_nobody() -> None
     )
     assert victims(session, plugin, "asks-0", "stray", "has-0") == ["has-0"]
     assert victims(session, plugin, "lost", "has-0") == []
+    assert not len(plugin.unified_evictable(task(session, "lost"), tasks(session, "has-0")))
 
 
 def test_gangs_as_askers_mind_guarantee_and_deserved_in_the_given_order() -> None:

@@ -261,6 +261,20 @@ def test_priority_goes_first_and_leaves_before_queues_with_queues_below_them() -
     assert standing(session, "a", "a1", "b1") == ["b1", "a1", "a"]
 
 
+@pytest.mark.parametrize("strict", [False, True])
+def test_priority_goes_before_shares_also_to_the_letter(strict: bool) -> None:
+    session, _ = tree(
+        child("a", deserved={"cpu": "10"}),
+        child("b", deserved={"cpu": "10"}, priority=3),
+        child("c", deserved={"cpu": "10"}),
+        *running("j", 1, CPU, of="a"),
+        *running("k", 9, CPU, of="b"),
+        *running("l", 5, CPU, of="c"),
+        strict=strict,
+    )
+    assert standing(session, "a", "b", "c") == ["b", "a", "c"]
+
+
 def test_the_nearest_relatives_are_evicted_first() -> None:
     session, plugin = tree(
         child("a"),

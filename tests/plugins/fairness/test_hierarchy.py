@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -90,6 +91,25 @@ def test_a_queue_with_the_heavier_branch_comes_first_at_equal_shares() -> None:
     )
     # everything is saturated: all have what they ask for; 0.2/50, 0.2/4, 0.1/1
     assert order(session, plugin, "light", "heavy", "sci") == ["sci", "heavy", "light"]
+
+
+@pytest.mark.parametrize(
+    ("weights", "counts_as"),
+    [("1/0.5", 1), ("1/x", 1), ("1", 1), ("", 1), ("1/3", 3), ("1/3/9", 3), ("1/-2", 1), ("1/inf", 1)],
+)
+def test_a_weight_that_is_missing_or_makes_no_sense_counts_as_one(weights: str, counts_as: int) -> None:
+    """Both queues have two tasks' worth; the branch stands as its share divided by its weight."""
+    objects = [
+        node("n1", {"cpu": "10"}),
+        tree_queue("a", "root/a", weights),
+        tree_queue("b", "root/b", f"1/{counts_as}"),
+        *work("a", 2, 1, 0, on="n1"),
+        *work("b", 2, 1, 0, on="n1"),
+    ]
+    session = session_on(objects, plugins=[TREE])
+    plugin: Any = Drf(session, {})
+    use(session, plugin)
+    assert plugin.queue_order(queue_row(session, "a")) == plugin.queue_order(queue_row(session, "b"))
 
 
 def test_those_that_can_still_grow_come_before_the_saturated() -> None:

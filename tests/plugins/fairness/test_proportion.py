@@ -224,6 +224,23 @@ def test_a_scalar_that_is_guaranteed_away_limits_others_except_to_the_letter(
     assert plugin.deserved(queue_row(session, "safe"))[gpu] == 8000
 
 
+@pytest.mark.parametrize("strict", [False, True])
+def test_cpu_that_is_guaranteed_away_and_scalars_under_a_capability_are_limited_in_both_modes(
+    strict: bool,
+) -> None:
+    session, plugin = opened(
+        queue("safe", guarantee={"resource": {"cpu": "12"}}),
+        queue("q", capability={GPU: "2"}),
+        *work("js", 12, of="safe"),
+        *work("j", 8, of="q"),
+        *gpu_work("k", 8, "q"),
+        strict=strict,
+        **{GPU: "8"},
+    )
+    assert cpu_of(plugin, session, "q") == 0
+    assert plugin.deserved(queue_row(session, "q"))[session.resources.known(GPU)] == 2000
+
+
 @pytest.mark.parametrize(("strict", "tasks_allowed"), [(True, 14), (False, 15)])
 def test_a_hair_lost_in_rounding_costs_no_task_except_to_the_letter(strict: bool, tasks_allowed: int) -> None:
     """3 of 11 parts of 55 cpu come out as 14999.999999999998 milli-cpu."""

@@ -80,3 +80,13 @@ def test_a_quota_that_nobody_has_looked_at_yet_holds_except_to_the_letter() -> N
     assert vote(session, plugin, "big") is Vote.REJECT
     session, plugin = opened(*objects, strict=True)
     assert vote(session, plugin, "big") is Vote.PERMIT
+
+
+def test_scopes_are_not_looked_at() -> None:
+    """A quota for pods that end by themselves counts for every job."""
+    spec = {"hard": {"cpu": "1"}, "scopes": ["Terminating"]}
+    scoped = make(
+        "v1", "ResourceQuota", "s", namespace="team", spec=spec, status={"hard": {"cpu": "1"}, "used": {}}
+    )
+    session, plugin = opened(scoped, waiting("big", {"cpu": "2"}))
+    assert vote(session, plugin, "big") is Vote.REJECT

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from maniple.cluster.cluster import Cluster
 from maniple.framework.outcome import Plan
 from maniple.framework.session import Session
+from maniple.objects.dra import ResourceClaim
 from maniple.objects.load import load
 from maniple.planner import plan
 from maniple.plugins.feasibility.device_search import MOST_STEPS
@@ -530,7 +531,7 @@ def test_what_is_known_of_devices_lasts_until_they_change() -> None:
 
     def session() -> tuple[Session, DeviceStock]:
         opened = session_again(cluster)
-        return opened, DeviceStock(opened)
+        return opened, DeviceStock(opened, opened.cluster.all(ResourceClaim).values())
 
     first, stock = session()
     again, later = session()
@@ -551,7 +552,7 @@ def test_an_undo_restores_what_is_taken_and_a_replay_takes_the_same() -> None:
     slices = resource_slice("s", [device("d0"), shared], nodeName="n0")
     wants = claim("d", exactly("r", capacity={"requests": {"rate": "3"}}))
     open_world = world(claiming("p", "c", "d"), claim("c"), wants, slices)
-    stock = DeviceStock(open_world.session)
+    stock = DeviceStock(open_world.session, open_world.session.cluster.all(ResourceClaim).values())
     resources = open_world.predicates._dynamic_resources
     resources._stock_made = stock
     state = ("_users", "_consumed", "_drawn")

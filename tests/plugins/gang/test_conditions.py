@@ -2,11 +2,12 @@
 
 import numpy as np
 
-from maniple.framework.reasons import Histogram
+from maniple.framework.reasons import Histogram, NotWhole
 from maniple.framework.session import Session
 from maniple.framework.transaction import Transaction
 from maniple.objects.meta import Object
 from maniple.plugins.gang.gang import Gang
+from tests.actions.scenes import cycle
 from tests.plugins.opening import job, session_on, task, tasks
 from tests.support import group, node, pod, queue
 
@@ -90,3 +91,39 @@ def test_conditions_follow_what_the_session_did() -> None:
     session = cluster(group("g", 1, queue="q"), pod("p0", SMALL, group="g"))
     Transaction(session).allocate(np.array([task(session, "p0")]), np.zeros(1, dtype=np.intp))
     assert closed(session)["default/g"]["type"] == "Scheduled"
+
+
+def test_waiting_tasks_that_ask_for_nothing_count_as_there() -> None:
+    session = cluster(
+        group("g", 2, queue="q"),
+        pod("p0", SMALL, group="g", on="n1"),
+        pod("p1", group="g"),
+        group("h", 2, queue="q"),
+    )
+    assert closed(session)["default/g"]["type"] == "Scheduled"
+
+
+def test_tasks_that_would_fit_are_told_apart_from_those_that_lack_a_place() -> None:
+    """Two of three find a place and give it back: one is what the gang lacks, and only that one needs a node."""
+    session = cluster(group("g", 3, queue="q"), *(pod(f"p{i}", SMALL, group="g") for i in range(3)))
+    row = job(session, "g")
+    session.refusals.of_tasks(row, -1, tasks(session, "p2"), "no room")
+    session.refusals.of_tasks(row, -1, tasks(session, "p0", "p1"), NotWhole("not whole"), failed=False)
+    assert closed(session)["default/g"]["message"] == (
+        "1/3 tasks in gang unschedulable: pod group is not ready, 3 Pending, 3 minAvailable; "
+        "Pending: 2 Schedulable, 1 Unschedulable. Origin reason is p2: no room"
+    )
+
+
+def test_in_a_plan_those_that_had_a_place_count_as_schedulable() -> None:
+    plan = cycle(
+        node("n1", {"cpu": "2"}),
+        queue("default"),
+        group("g", 3),
+        *(pod(f"p{i}", SMALL, group="g", uid=f"{i}") for i in range(4)),
+        plugins=({"name": "gang"},),
+    )
+    assert plan.binds == {}
+    (condition,) = plan.jobs["default/g"].conditions
+    assert condition["message"].startswith("1/4 tasks in gang unschedulable")
+    assert "Pending: 2 Schedulable, 2 Unschedulable." in condition["message"]

@@ -10,10 +10,12 @@ from hypothesis import strategies as st
 
 from maniple.cluster.statuses import READY
 from maniple.framework.combine import Vote
+from maniple.framework.configuration import PluginOption
 from maniple.framework.points import TaskRows
 from maniple.framework.session import Session
 from maniple.framework.transaction import Transaction
 from maniple.objects.meta import Object
+from maniple.plugins.gang.conformance import Conformance
 from maniple.plugins.gang.gang import Gang
 from tests.plugins.opening import job, names, session_on, task, tasks, use
 from tests.support import group, node, pod, queue
@@ -108,6 +110,11 @@ def test_a_role_with_too_few_tasks_makes_the_job_invalid() -> None:
     assert plugin.job_valid(row) == "NotEnoughPodsOfTask: role 'chief' has 1 usable tasks and needs 2"
     _, plugin, row = gang_of(3, *ROLES, minTaskMember={"nobody": 1})
     assert plugin.job_valid(row) == "NotEnoughPodsOfTask: role 'nobody' has 0 usable tasks and needs 1"
+
+
+def test_a_role_with_exactly_its_minimum_of_tasks_is_enough() -> None:
+    _, plugin, row = gang_of(4, *ROLES, minTaskMember={"chief": 1, "worker": 3})
+    assert plugin.job_valid(row) is None
 
 
 def test_tasks_without_a_role_may_be_named_in_a_minimum() -> None:
@@ -227,10 +234,22 @@ def test_unless_strict_gangs_are_spared_by_the_search_and_not_by_a_vote() -> Non
     session, plugin, row = gang_of(
         3, *(pod(f"p{i}", SMALL, group="g", on="n1", uid=f"{i}") for i in range(5))
     )
+    use(session, Conformance(session, {}))
     rows = tasks(session, "p0", "p1", "p2", "p3", "p4")
     assert plugin.preemptable(0, rows) is None
     assert plugin.reclaimable(0, rows) is None
     assert names(session, plugin.surplus(row, rows)) == ["p3", "p4"]
+
+
+def test_where_nobody_else_has_a_say_gang_gives_up_what_jobs_have_beyond_their_minimum() -> None:
+    session, plugin, _ = gang_of(3, *(pod(f"p{i}", SMALL, group="g", on="n1", uid=f"{i}") for i in range(5)))
+    rows = tasks(session, "p4", "p3", "p2")
+    for point in ("preemptable", "reclaimable"):
+        assert names(session, given_up(getattr(plugin, point), rows)) == ["p4", "p3"]
+    silent = PluginOption("conformance", {"enablePreemptable": False})
+    session.use([[(PluginOption("gang"), plugin), (silent, Conformance(session, {}))]])
+    assert names(session, given_up(plugin.preemptable, rows)) == ["p4", "p3"]
+    assert plugin.reclaimable(0, rows) is None
 
 
 def test_surplus_leaves_every_role_its_minimum() -> None:

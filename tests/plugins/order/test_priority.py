@@ -32,6 +32,25 @@ def test_higher_numbers_come_first() -> None:
     assert np.argsort(order).tolist() == [1, 0, 2]
 
 
+def test_the_sub_job_with_the_more_important_task_comes_first() -> None:
+    policy = {"name": "part", "subGroupSize": 1, "matchLabelKeys": ["part"]}
+    members = {"x": 3, "y": 8, "z": 5}
+    session = session_on(
+        [
+            queue("q"),
+            group("g", 1, queue="q", subGroupPolicy=[policy]),
+            *(
+                pod(name, {"cpu": "1"}, group="g", priority=number, labels={"part": name})
+                for name, number in members.items()
+            ),
+        ]
+    )
+    plugin = Priority(session, {})
+    shape = session.sub_jobs.of(job(session, "g"))
+    ordered = sorted(shape.sub_jobs, key=lambda one: plugin.sub_job_order(one.row))
+    assert [names(session, one.tasks) for one in ordered] == [["y"], ["z"], ["x"]]
+
+
 def test_victims_are_lower_jobs_and_lower_tasks_of_the_same_job() -> None:
     session = session_on(OBJECTS)
     candidates = tasks(session, "orphan", "far-0", "rich-1", "poor-0", "rich-2")

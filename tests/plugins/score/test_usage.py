@@ -13,7 +13,8 @@ from maniple.framework.reasons import Code
 from maniple.framework.session import Session
 from maniple.framework.transaction import Transaction
 from maniple.objects.meta import Object
-from maniple.plugins.score.usage import TOO_MUCH_CPU, TOO_MUCH_MEMORY, Usage
+from maniple.plugins.score.shadow_load import Estimator
+from maniple.plugins.score.usage import TOO_MUCH_CPU, TOO_MUCH_MEMORY, Usage, UsageSettings
 from tests.plugins.opening import session_again, session_on, tasks, use
 from tests.plugins.planning import planned
 from tests.plugins.score.cells import class_of, scores, verdicts
@@ -40,6 +41,12 @@ def opened(
 
 def waiting(cpu: str = "1", memory: str = "10Gi", name: str = "p", **more: Any) -> Object:
     return pod(name, {"cpu": cpu, "memory": memory}, group="g", **more)
+
+
+def test_defaults() -> None:
+    estimator = Estimator(0.7, 0.0, 0.6, 1.2, idle_cpu=250, idle_memory=200 * 2**20)
+    expected = UsageSettings(5, 1, 1, 80, 80, estimator)
+    assert UsageSettings.read(session_on([]), {}) == UsageSettings() == expected
 
 
 # -- thresholds ----------------------------------------------------------------------------------------------------

@@ -88,6 +88,29 @@ def test_without_anything_that_draws_or_pushes_the_lightest_bucket_takes_a_task(
     assert found == [["chief0"], ["ps0", "ps1", "ps2"]]
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "lighter"),
+    [
+        ({"memory": "900Mi"}, {"cpu": "1"}, "ps0"),
+        ({"memory": "1100Mi"}, {"cpu": "1"}, "ps1"),
+        ({"nvidia.com/gpu": "1"}, {"cpu": "1100m"}, "ps0"),
+        ({"nvidia.com/gpu": "1"}, {"cpu": "900m"}, "ps1"),
+        ({"cpu": "500m", "memory": "600Mi"}, {"cpu": "1"}, "ps1"),
+    ],
+)
+def test_a_milli_cpu_weighs_as_much_as_a_mebibyte_and_as_a_thousandth_of_anything_else(
+    first: dict[str, str], second: dict[str, str], lighter: str
+) -> None:
+    """A worker goes to the server that asks for less; servers keep apart."""
+    servers = [
+        pod(f"ps{i}", asked, group="g", role="ps", uid=f"ps{i}") for i, asked in enumerate((first, second))
+    ]
+    (joined,) = [
+        one for one in buckets(notes("ps,worker", "ps"), *servers, member("worker0")) if len(one) > 1
+    ]
+    assert joined == [lighter, "worker0"]
+
+
 def test_tasks_that_have_a_node_make_a_bucket_per_node() -> None:
     found = buckets(
         notes("ps,worker"),

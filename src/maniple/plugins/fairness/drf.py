@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from maniple.framework.points import Event, TaskRows
+from maniple.framework.points import Event, JobRows, TaskRows
 from maniple.framework.session import Session
 from maniple.plugins.candidates import served_jobs, sums_before
 from maniple.plugins.fairness.hierarchy import QueueHierarchy
@@ -46,6 +46,10 @@ class Drf:
     def job_order(self, job: int) -> float:
         """The job's dominant share."""
         return self._shares[job]
+
+    def job_orders(self, jobs: JobRows) -> NDArray[np.float64]:
+        shares = self._shares
+        return np.array([shares[job] for job in jobs.tolist()], dtype=np.float64)
 
     def preemptable(self, task: int, candidates: TaskRows) -> TaskRows:
         """Victims are taken off their jobs one after the other, whether allowed or not."""

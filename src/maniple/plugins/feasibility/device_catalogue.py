@@ -1,7 +1,7 @@
 """The devices that drivers publish: which ones a node can reach, and which of them suit a request.
 
 Drivers publish devices in slices, slices form pools. Of a pool only the newest generation counts, and only when all its slices are
-there; one whose device names repeat or whose devices draw on counters that are not there gives nothing. Pools are in the order of their
+there, unless who asks takes what is there (`partial`); one whose device names repeat or whose devices draw on counters that are not there gives nothing. Pools are in the order of their
 driver and name, slices in that of their name, devices as they are listed, so that drivers can say what is to be used first.
 Nothing here depends on what is taken: a catalogue serves one session after the other until slices, device classes or nodes change.
 """
@@ -119,8 +119,11 @@ class DeviceCatalogue:
         facts: NodeFacts,
         slices: Mapping[str, dra.ResourceSlice],
         classes: Mapping[str, dra.DeviceClass],
+        *,
+        partial: bool = False,
     ) -> None:
         self._facts = facts
+        self._partial = partial
         self._made_of = (*slices.values(), *classes.values())
         self._masks = NodeMasks(facts)
         self.classes = dict(classes)
@@ -136,13 +139,13 @@ class DeviceCatalogue:
         self._suits: dict[tuple[bytes, DeviceId], bool | Flaw] = {}
 
     @classmethod
-    def of(cls, session: Session) -> "DeviceCatalogue":
+    def of(cls, session: Session, *, partial: bool = False) -> "DeviceCatalogue":
         """The one of an earlier session, if it still holds."""
         facts = session.nodes.facts
         slices, classes = session.cluster.all(dra.ResourceSlice), session.cluster.all(dra.DeviceClass)
         known = facts.memory.get(cls)
         if not isinstance(known, cls) or not known._holds((*slices.values(), *classes.values())):
-            known = facts.memory[cls] = cls(facts, slices, classes)
+            known = facts.memory[cls] = cls(facts, slices, classes, partial=partial)
         return known
 
     def _holds(self, objects: tuple[object, ...]) -> bool:
@@ -163,9 +166,11 @@ class DeviceCatalogue:
             offers = list(self._of_slice(one, node))
             if offers or self._reaches(one, node):
                 found.setdefault(pool.id, []).extend(offers)
-        usable = {id_: offers for id_, offers in sorted(found.items()) if _is_usable(self.pools[id_], offers)}
+        right = {id_: offers for id_, offers in sorted(found.items()) if _is_right(self.pools[id_], offers)}
+        complete = {id_: offers for id_, offers in right.items() if self.pools[id_].complete}
+        usable = right if self._partial else complete
         devices = tuple(offer for offers in usable.values() for offer in offers)
-        return NodeOffers(devices, len(usable) == len(found))
+        return NodeOffers(devices, len(complete) == len(found))
 
     def _of_slice(self, spec: dra.ResourceSliceSpec, node: int) -> Iterator[Offer]:
         each = bool(spec.per_device_node_selection)
@@ -265,9 +270,9 @@ def _pools(slices: Iterable[dra.ResourceSlice]) -> Iterator[Pool]:
         yield Pool(id_, [one.spec for one in members], counters, complete)
 
 
-def _is_usable(pool: Pool, offers: list[Offer]) -> bool:
+def _is_right(pool: Pool, offers: list[Offer]) -> bool:
     unique = len({offer.id for offer in offers}) == len(offers)
-    return pool.complete and unique and all(name in pool.counters for offer in offers for name in offer.draws)
+    return unique and all(name in pool.counters for offer in offers for name in offer.draws)
 
 
 def _draws(body: dra.DeviceBody) -> Counters:

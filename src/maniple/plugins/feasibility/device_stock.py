@@ -28,11 +28,13 @@ Key = TypeVar("Key")
 
 
 class DeviceStock:
-    """The devices of one session."""
+    """The devices of one session, of which the given claims have some."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(
+        self, session: Session, claims: Iterable[dra.ResourceClaim], *, partial: bool = False
+    ) -> None:
         self._session = session
-        self.catalogue = DeviceCatalogue.of(session)
+        self.catalogue = DeviceCatalogue.of(session, partial=partial)
         self._masks = NodeMasks(session.nodes.facts)
         self._keys: dict[
             int, tuple[dra.DeviceDemand, bytes]
@@ -40,7 +42,7 @@ class DeviceStock:
         self._users: dict[DeviceId, Amount] = {}
         self._consumed: dict[DeviceId, Amounts] = {}
         self._drawn: dict[PoolId, dict[tuple[str, str], Amount]] = {}
-        for claim in session.cluster.all(dra.ResourceClaim).values():
+        for claim in claims:
             if claim.status.allocation is not None:
                 self.take(claim.status.allocation.devices.results)
 

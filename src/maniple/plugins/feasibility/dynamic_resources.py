@@ -6,7 +6,7 @@ that reach its devices. What was found for a node is remembered until devices th
 Score: of requests with alternatives, 8 points for the first, 7 for the second, and so on; then in proportion to the best node.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,6 +54,7 @@ class Decision:
     """The devices that a claim gets, and how many placed tasks rely on that."""
 
     allocation: dra.AllocationResult
+    node: int  # where its first user went
     nodes: NodeRows | None  # for which its devices change hands; None: all
     users: int = 0
 
@@ -68,12 +69,22 @@ class _Column:
 
 
 class DynamicResources:
-    """The filter, the score and the promises, for one session."""
+    """The filter, the score and the promises, for one session. `claims`, by key, if they are not as the cluster has them."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(
+        self,
+        session: Session,
+        claims: Mapping[str, dra.ResourceClaim] | None = None,
+        *,
+        evictable: bool = False,
+        partial: bool = False,
+    ) -> None:
+        """`evictable`: see `ResourceClaims`; `partial`: see `DeviceCatalogue`."""
         self._session = session
         self._facts = session.nodes.facts
-        self._claims = ResourceClaims(session)
+        self._every = session.cluster.all(dra.ResourceClaim) if claims is None else claims
+        self._claims = ResourceClaims(session, self._every, evictable=evictable)
+        self._partial = partial
         self._stock_made: DeviceStock | None = None
         self._columns: dict[bytes, _Column] = {}
         self._log: list[NodeRows | None] = []  # nodes for which devices changed hands; None: all
@@ -87,7 +98,7 @@ class DynamicResources:
     @property
     def _stock(self) -> DeviceStock:
         if self._stock_made is None:
-            self._stock_made = DeviceStock(self._session)
+            self._stock_made = DeviceStock(self._session, self._every.values(), partial=self._partial)
         return self._stock_made
 
     def filter(self) -> Filter:
@@ -96,9 +107,12 @@ class DynamicResources:
     def scorer(self) -> Scorer:
         return Scorer(NAME, 1, Dependence.CLUSTER, self._points, by_maximum, self._has_alternatives)
 
+    def problem(self, class_: TaskClass) -> str:
+        """Why a pod is not considered at all; empty if it is."""
+        return self._claims.of_class(class_).refusal if claims_anything(class_) else ""
+
     def refusal(self, class_: TaskClass) -> Reason | None:
-        """Why a pod is not considered at all."""
-        message = self._claims.of_class(class_).refusal if claims_anything(class_) else ""
+        message = self.problem(class_)
         return refused(NAME, message) if message else None
 
     def has_claims(self, class_: TaskClass) -> bool:
@@ -137,13 +151,20 @@ class DynamicResources:
 
     def _known(self, claim: dra.ResourceClaim, asked: Asked) -> dra.AllocationResult | None:
         """The allocation that a claim has or has been promised."""
-        if claim.status.allocation is not None:
-            return claim.status.allocation
-        decision = None if claim.key in asked.own else self._decisions.get(claim.key)
+        if claim.key in asked.own:
+            return None
+        standing = self._standing(claim)
+        if standing is not None:
+            return standing
+        decision = self._decisions.get(claim.key)
         return None if decision is None else decision.allocation
 
+    def _standing(self, claim: dra.ResourceClaim) -> dra.AllocationResult | None:
+        """The allocation that a claim had before this session."""
+        return claim.status.allocation
+
     def _undecided(self, asked: Asked) -> list[dra.ResourceClaim]:
-        return [claim for claim in asked.open if self._known(claim, asked) is None]
+        return [claim for claim in asked.claims if self._known(claim, asked) is None]
 
     def _within(self, asked: Asked) -> Mask:
         """Nodes that reach the devices of all claims that have any."""
@@ -196,22 +217,26 @@ class DynamicResources:
 
     def on_deallocate(self, event: Event) -> None:
         for task in event.rows.tolist():
-            for key in self._promises.pop(task, ()):
-                decision = self._decisions[key]
-                decision.users -= 1
-                if not decision.users:
-                    del self._decisions[key]
-                    self._stock.give_back(decision.allocation.devices.results)
-                    self._log.append(decision.nodes)
+            self._withdraw(task)
+
+    def _withdraw(self, task: int) -> None:
+        for key in self._promises.pop(task, ()):
+            decision = self._decisions[key]
+            decision.users -= 1
+            if not decision.users:
+                del self._decisions[key]
+                self._stock.give_back(decision.allocation.devices.results)
+                self._log.append(decision.nodes)
 
     def _promise(self, task: int, node: int) -> None:
         asked = self._claims.of_pod(self._pod(task))
-        undecided = [claim for claim in asked.open if claim.key not in self._decisions]
+        wanting = [claim for claim in asked.claims if self._standing(claim) is None]
+        undecided = [claim for claim in wanting if claim.key not in self._decisions]
         if asked.refusal or not self._decide(undecided, node):
             return  # placed against the filter's word: there is nothing to promise
-        for claim in asked.open:
+        for claim in wanting:
             self._decisions[claim.key].users += 1
-        self._promises[task] = tuple(claim.key for claim in asked.open)
+        self._promises[task] = tuple(claim.key for claim in wanting)
 
     def _decide(self, claims: Sequence[dra.ResourceClaim], node: int) -> bool:
         try:
@@ -223,7 +248,7 @@ class DynamicResources:
         for claim, choices in zip(claims, found, strict=True):
             decided = allocation(self._stock.catalogue, claim, choices, self._facts.names[node])
             nodes = self._stock.catalogue.neighbours(choice.offer for choice in choices)
-            self._decisions[claim.key] = Decision(decided, nodes)
+            self._decisions[claim.key] = Decision(decided, node, nodes)
             self._stock.take(decided.devices.results)
             self._log.append(nodes)
         return True

@@ -7,7 +7,7 @@ Filter, in this order:
 3. no pod in the node's domain has a required anti-affinity term that selects this pod.
 Score: over all placed pods, the weights of the preferred terms that hold in the node's domain, the pod's own and those of the
 placed pods that select it, anti-affinity negative; required affinity of placed pods counts with `hard_weight`. The candidates are
-then stretched onto 0..100.
+then stretched onto 0..100, unless who asks wants the sums as they are.
 """
 
 from collections.abc import Callable, Iterable
@@ -112,6 +112,15 @@ class InterPodFilter(InterPod):
         return near
 
 
+def stretched(raw: Scores) -> Scores:
+    """The lowest candidate gets 0, the highest 100; all 0 when they are equal."""
+    if not len(raw):
+        return raw
+    least = raw.min()
+    width = raw.max() - least
+    return np.trunc(HIGHEST * ((raw - least) / width)) if width > 0 else np.zeros(len(raw))
+
+
 class InterPodScore(InterPod):
     """The score, for one session."""
 
@@ -119,8 +128,8 @@ class InterPodScore(InterPod):
         super().__init__(session, placements)
         self._hard_weight = hard_weight
 
-    def scorer(self, weight: int) -> Scorer:
-        return Scorer("InterPodAffinity", weight, Dependence.CLUSTER, self._raw, stretched, self._applies)
+    def scorer(self, weight: float, normalise: Callable[[Scores], Scores] | None = stretched) -> Scorer:
+        return Scorer("InterPodAffinity", weight, Dependence.CLUSTER, self._raw, normalise, self._applies)
 
     @cached_property
     def _admirers(self) -> Owners:
@@ -158,15 +167,6 @@ class InterPodScore(InterPod):
         sums = column.by_domain(bins)
         sums[:1] = 0
         return sums[bins]
-
-
-def stretched(raw: Scores) -> Scores:
-    """The lowest candidate gets 0, the highest 100; all 0 when they are equal."""
-    if not len(raw):
-        return raw
-    least = raw.min()
-    width = raw.max() - least
-    return np.trunc(HIGHEST * ((raw - least) / width)) if width > 0 else np.zeros(len(raw))
 
 
 def _owners(session: Session, owned: Callable[[TaskClass], Iterable[tuple[int, int]]]) -> Owners:

@@ -18,6 +18,7 @@ from maniple.cluster.classes import TaskClass
 from maniple.cluster.nodes import NodeFacts
 from maniple.cluster.resources import Amounts
 from maniple.cluster.statuses import ON_NODE, Status
+from maniple.framework.criteria import NodeRows
 from maniple.framework.points import Event, TaskRows
 from maniple.framework.session import Session
 
@@ -47,6 +48,14 @@ class Placements:
         self._columns: dict[Hashable, Column] = {}
         self._followed: dict[int, list[tuple[Column, int]]] = {}
         self._selected_by: dict[int, list[int]] | None = None
+        self.homes: NodeRows | None = None  # by task, the node that it counts on until it is gone; -1: none
+
+    def keep_evicted(self) -> None:
+        """Pods go on counting where they are when the session opens, also once it evicts them."""
+        if self.homes is None:
+            self.homes = np.full(len(self._session.tasks), -1, dtype=np.intp)
+            rows = present_rows(self._session)
+            self.homes[rows] = self._session.tasks.node[rows]
 
     @classmethod
     def shared(cls, session: Session, keeper: object) -> "Placements":
@@ -98,9 +107,19 @@ class Placements:
             return counts
         of_class = np.zeros(len(session.classes), dtype=np.int64)
         of_class[list(weights)] = list(weights.values())
-        rows = present_rows(session, living=living)
-        np.add.at(counts, session.tasks.node[rows], of_class[session.tasks.class_of[rows]])
+        rows, nodes = self._present(living)
+        np.add.at(counts, nodes, of_class[session.tasks.class_of[rows]])
         return counts
+
+    def _present(self, living: bool) -> tuple[TaskRows, NodeRows]:
+        """Tasks and the nodes that they count on."""
+        rows = present_rows(self._session, living=living)
+        nodes = self._session.tasks.node[rows].astype(np.intp)
+        if self.homes is None:
+            return rows, nodes
+        away = nodes != self.homes[rows]
+        at_home = np.flatnonzero(self.homes >= 0)
+        return np.concatenate([rows[away], at_home]), np.concatenate([nodes[away], self.homes[at_home]])
 
 
 def present_rows(session: Session, *, living: bool = False) -> TaskRows:

@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 
 from maniple.cluster.classes import TaskClass
-from maniple.cluster.statuses import Status
+from maniple.cluster.statuses import ON_NODE, Status
 from maniple.framework.session import Session
 from maniple.objects import dra
 from maniple.objects.core import Pod
@@ -47,11 +47,14 @@ def claims_anything(class_: TaskClass) -> bool:
 
 
 class ResourceClaims:
-    """For one session."""
+    """For one session. `evictable`: evicted pods give their own claims' devices up, and may be placed anew."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(
+        self, session: Session, claims: Mapping[str, dra.ResourceClaim], *, evictable: bool = False
+    ) -> None:
         self._session = session
-        self._claims = session.cluster.all(dra.ResourceClaim)
+        self._claims = claims
+        self._evictable = evictable
         self._device_classes = session.cluster.all(dra.DeviceClass)
         self._by_spec: dict[int, Asked] = {}
         self._by_mark: list[Asked] = []
@@ -87,11 +90,16 @@ class ResourceClaims:
         tasks = self._session.tasks
         if not numbers:
             return
-        rows = np.flatnonzero(np.isin(tasks.class_of, numbers) & (tasks.status == Status.PENDING))
+        concerned = ON_NODE[tasks.status] if self._evictable else np.zeros(len(tasks), dtype=np.bool_)
+        concerned |= tasks.status == Status.PENDING
+        rows = np.flatnonzero(np.isin(tasks.class_of, numbers) & concerned)
         marks: dict[bytes, int] = {}
         given = []
         for row in rows.tolist():
-            asked = self.of_pod(self._session.cluster.tasks.pods[row])
+            pod = self._session.cluster.tasks.pods[row]
+            asked = self.of_pod(pod)
+            if tasks.status[row] != Status.PENDING:
+                asked = _once_evicted(asked, pod)
             number = marks.setdefault(_likeness(asked), len(marks))
             if number == len(self._by_mark):
                 self._by_mark.append(asked)
@@ -139,9 +147,12 @@ class ResourceClaims:
             return f'resourceclaim "{name}" not found'
         message = self._unusable(pod, claim, own=own)
         if not message:
-            (asked.open if claim.status.allocation is None else asked.allocated).append(claim)
-            if own and key not in self._named:
-                asked.own.add(key)
+            if claim.status.allocation is not None:
+                asked.allocated.append(claim)
+            else:
+                asked.open.append(claim)
+                if own and key not in self._named:
+                    asked.own.add(key)
         return message
 
     def _unusable(self, pod: Pod, claim: dra.ResourceClaim, *, own: bool) -> str:
@@ -187,6 +198,17 @@ def _is_owned(claim: dra.ResourceClaim, pod: Pod) -> bool:
 
 def _key(pod: Pod, name: str) -> str:
     return f"{pod.metadata.namespace or 'default'}/{name}"
+
+
+def _once_evicted(asked: Asked, pod: Pod) -> Asked:
+    """What a running pod's claims would come to: those that only it uses are open again."""
+    freed = [
+        claim
+        for claim in asked.allocated
+        if all(one.uid == pod.metadata.uid for one in claim.status.reserved_for)
+    ]
+    kept = [claim for claim in asked.allocated if claim not in freed]
+    return Asked(kept, [*asked.open, *freed], asked.refusal, asked.own.union(claim.key for claim in freed))
 
 
 def _likeness(asked: Asked) -> bytes:

@@ -53,10 +53,11 @@ class Promises:
 
 
 class VolumeBinding:
-    """The filter and its promises, for one session."""
+    """The filter and its promises, for one session. `minds_room`: whether drivers' room for volumes counts."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, *, minds_room: bool = True) -> None:
         self._session = session
+        self._minds_room = minds_room
         self._storage = session.cluster.storage
         self._facts: NodeFacts = session.nodes.facts
         self._classes: dict[int, Claims] = {}
@@ -81,11 +82,12 @@ class VolumeBinding:
             ),
         ]
 
+    def problem(self, class_: TaskClass) -> str:
+        """Why a pod is not considered at all; empty if it is."""
+        return self._claims(class_).refusal if uses_claims(class_) else ""
+
     def refusal(self, class_: TaskClass) -> Reason | None:
-        """Why a pod is not considered at all."""
-        if not uses_claims(class_):
-            return None
-        message = self._claims(class_).refusal
+        message = self.problem(class_)
         return refused("VolumeBinding", message) if message else None
 
     def _claims(self, class_: TaskClass) -> Claims:
@@ -195,7 +197,7 @@ class VolumeBinding:
         """Nodes that reach enough capacity, if the driver wants it looked at."""
         driver = self._session.cluster.all(CSIDriver).get(storage_class.provisioner)
         asked = claim.spec.resources.requests.get("storage")
-        if asked is None or driver is None or not driver.spec.storage_capacity:
+        if not self._minds_room or asked is None or driver is None or not driver.spec.storage_capacity:
             return np.ones(len(self._facts), dtype=np.bool_)
         room = np.zeros(len(self._facts), dtype=np.bool_)
         for capacity in self._session.cluster.all(CSIStorageCapacity).values():

@@ -28,8 +28,10 @@ def write_conditions(session: Session) -> None:
     counts = jobs.counts[:, rows]
     complete = jobs.ready[rows] + jobs.pending_best_effort[rows] >= jobs.minimum[rows]
     exists = counts.any(axis=0)
+    # One list for all of them: nobody changes it, and there may be thousands.
+    scheduled = [SCHEDULED_CONDITION]
     for job in rows[complete & exists].tolist():
-        session.conditions[job] = [SCHEDULED_CONDITION.copy()]
+        session.conditions[job] = scheduled
     lacking = rows[exists & ~complete & ~_leaving(session, counts)]
     if lacking.size:
         _write_lacking(session, lacking)
@@ -38,10 +40,13 @@ def write_conditions(session: Session) -> None:
 def _write_lacking(session: Session, lacking: NDArray[np.int64]) -> None:
     origins, jobs = _origins(session), session.jobs
     messages: dict[tuple[int, ...], str] = {}  # gangs of one make stand alike
-    columns = np.vstack([jobs.minimum[lacking], jobs.ready[lacking], jobs.counts[:, lacking]]).T.tolist()
+    fitting = _fitting(session)[lacking]
+    columns = np.vstack(
+        [jobs.minimum[lacking], jobs.ready[lacking], fitting, jobs.counts[:, lacking]]
+    ).T.tolist()
     for job, column in zip(lacking.tolist(), columns, strict=True):
-        key = tuple(column)
-        message = messages.get(key) or messages.setdefault(key, _message(column[0], column[1], column[2:]))
+        key, (minimum, ready, places, *counts) = tuple(column), column
+        message = messages.get(key) or messages.setdefault(key, _message(minimum, ready, places, counts))
         if job in origins:
             message = f"{message}. {origins[job]}"
         session.conditions[job] = [
@@ -60,17 +65,26 @@ def _leaving(session: Session, counts: Amounts) -> NDArray[np.bool_]:
     return np.asarray((leaving > 0) & ~waits & enough)
 
 
-def _message(minimum: int, ready: int, counts: list[int]) -> str:
+def _fitting(session: Session) -> Amounts:
+    """By job: waiting tasks for which there was a place, had the gang been whole."""
+    tasks = session.tasks
+    rows = np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *session.refusals.not_whole()]))
+    rows = rows[tasks.status[rows] == Status.PENDING]
+    return np.bincount(tasks.job[rows], minlength=len(session.jobs.queue))
+
+
+def _message(minimum: int, ready: int, fitting: int, counts: list[int]) -> str:
     """How a gang stands: what it lacks, and its tasks by status. One that is gated waits like any other."""
     total = sum(counts)
     counts[Status.PENDING] += counts[Status.GATED]
     parts = [f"{counts[status]} {status.word}" for status in _SHOWN if counts[status]]
     message = (
-        f"{minimum - ready}/{total} tasks in gang unschedulable: pod group is not ready, "
+        f"{max(minimum - ready - fitting, 0)}/{total} tasks in gang unschedulable: pod group is not ready, "
         f"{', '.join(sorted([*parts, f'{minimum} minAvailable']))}"
     )
-    pending = counts[Status.PENDING]
-    return f"{message}; Pending: {pending} Unschedulable" if pending else message
+    waiting = ((fitting, "Schedulable"), (counts[Status.PENDING] - fitting, "Unschedulable"))
+    told = ", ".join(f"{count} {word}" for count, word in waiting if count)
+    return f"{message}; Pending: {told}" if told else message
 
 
 def _origins(session: Session) -> dict[int, str]:

@@ -14,10 +14,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from maniple.cluster.statuses import Status
 from maniple.framework.combine import Vote
-from maniple.framework.points import TaskRows
+from maniple.framework.points import ASK, POINTS, JobRows, TaskRows
 from maniple.framework.session import Session
 from maniple.plugins.candidates import place_in_group, served_jobs
 from maniple.plugins.gang.conditions import write_conditions
@@ -66,6 +67,12 @@ class Gang:
             return 1
         broken = not self._session.strict and self._session.jobs.ready[job] > 0
         return -1 if broken else 0
+
+    def job_orders(self, jobs: JobRows) -> NDArray[np.int64]:
+        columns = self._session.jobs
+        complete = columns.minimum[jobs] <= columns.ready[jobs] + columns.pending_best_effort[jobs]
+        broken = (columns.ready[jobs] > 0) & (not self._session.strict)
+        return np.where(complete, 1, np.where(broken, -1, 0))
 
     def job_ready(self, job: int) -> bool:
         return self._missing(job) <= 0 and not self._roles.missing(job) and self._sub_groups.enough(job)
@@ -129,13 +136,35 @@ class Gang:
         losable = self._sub_groups.losable(job, self._roles.losable(job, rows))
         return losable[max(len(losable) - spare, 0) :]
 
+    def spare(self, jobs: JobRows) -> NDArray[np.int64]:
+        """The same as a number, where neither roles nor sub-groups have a say."""
+        columns = self._session.jobs
+        spare: NDArray[np.int64] = np.maximum(columns.ready[jobs] - columns.minimum[jobs], 0).astype(np.int64)
+        for place in np.flatnonzero(spare).tolist():
+            job = int(jobs[place])
+            if self._roles.matter_to(job) or self._sub_groups.matter_to(job):
+                spare[place] = ASK
+        return spare
+
     def preemptable(self, _task: int, candidates: TaskRows) -> TaskRows | None:
         """What each job has beyond its minimum, counted anew for every list of candidates.
 
-        The search for victims spares gangs by itself (`surplus`); only the original's way of asking node by node needs a vote.
+        The search for victims spares gangs by itself (`surplus`). A vote is needed only by the original's way of asking node by node, and where
+        nobody else has a say, so that somebody gives anybody up.
         """
-        if not self._session.strict:
-            return None
+        return self._beyond_minimums(candidates) if self._votes("preemptable") else None
+
+    def reclaimable(self, _task: int, candidates: TaskRows) -> TaskRows | None:
+        return self._beyond_minimums(candidates) if self._votes("reclaimable") else None
+
+    def _votes(self, point: str) -> bool:
+        if self._session.strict:
+            return True
+        switch = POINTS[point].switch
+        others = [(o, p) for o, p in self._session.plugins if p is not self and hasattr(p, point)]
+        return not any(switch is None or option.enabled(switch) for option, _ in others)
+
+    def _beyond_minimums(self, candidates: TaskRows) -> TaskRows:
         job_of = self._session.tasks.job
         candidates = candidates[self._served[job_of[candidates]]]
         jobs = job_of[candidates].tolist()
@@ -143,9 +172,6 @@ class Gang:
         places = place_in_group(job_of[candidates]).tolist()
         allowed = [place < spare[job] for job, place in zip(jobs, places, strict=True)]
         return candidates[np.array(allowed, dtype=np.bool_)]
-
-    def reclaimable(self, task: int, candidates: TaskRows) -> TaskRows | None:
-        return self.preemptable(task, candidates)
 
     def unified_evictable(self, _task: int, candidates: TaskRows) -> TaskRows:
         """Gang-aware eviction splits jobs into what is safe to take and whole gangs by itself."""

@@ -35,6 +35,10 @@ class RoleMinimums:
         self._session = session
         self._needs: dict[int, _Needs | None] = {}
 
+    def matter_to(self, job: int) -> bool:
+        """Whether the job names any."""
+        return bool(self._session.job_facts(job).role_minimums)
+
     def missing(self, job: int, *, pipelined: bool = False) -> dict[int, int]:
         """Roles that have fewer tasks placed than they need, with how many; best-effort tasks count while they wait."""
         needs = self._of(job)

@@ -18,6 +18,9 @@ class SubGroupMinimums:
         self._session = session
         self._sub_jobs = session.sub_jobs
 
+    def matter_to(self, job: int) -> bool:
+        return job in self._sub_jobs.split
+
     def lacking_for_good(self, job: int) -> str | None:
         """A policy that has too few sub-jobs however they are placed, in words."""
         shape = self._shape(job)
@@ -62,7 +65,7 @@ class SubGroupMinimums:
         return np.array(kept[::-1], dtype=np.int64)
 
     def _shape(self, job: int) -> JobShape | None:
-        return self._sub_jobs.of(job) if job in self._sub_jobs.split else None
+        return self._sub_jobs.of(job) if self.matter_to(job) else None
 
     def _counts(self, shape: JobShape, test: Callable[[SubJob], bool]) -> list[tuple[str, int, int]]:
         """Policies with a minimum: the minimum, and how many of their sub-jobs pass the test."""

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maniple.cluster.resources import Amounts
-from maniple.framework.points import TaskRows
+from maniple.framework.points import JobRows, TaskRows
 from maniple.framework.session import Session
 from maniple.plugins.candidates import served_jobs
 from maniple.plugins.settings import takes_none
@@ -32,6 +32,9 @@ class Priority:
 
     def job_order(self, job: int) -> int:
         return -int(self._session.jobs.priority[job])
+
+    def job_orders(self, jobs: JobRows) -> Amounts:
+        return -self._session.jobs.priority[jobs].astype(np.int64)
 
     def sub_job_order(self, sub_job: int) -> int:
         """A sub-job is as important as its most important task, and never less than 0."""

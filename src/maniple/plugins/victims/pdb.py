@@ -33,6 +33,42 @@ class _Budget:
     disrupted: frozenset[str]
 
 
+class Allowances:
+    """The budgets of a session, numbered: how many evictions each allows, and which ones a task is in."""
+
+    def __init__(self, session: Session) -> None:
+        self._pods = session.cluster.tasks.pods
+        self._by_namespace: dict[str, list[_Budget]] = {}
+        self._of_task: dict[int, tuple[int, ...]] = {}
+        self.left: list[int] = []
+        for budget in session.cluster.all(PodDisruptionBudget).values():
+            self._add(budget)
+
+    def __len__(self) -> int:
+        return len(self.left)
+
+    def _add(self, budget: PodDisruptionBudget) -> None:
+        selector = budget.spec.selector
+        if selector is None or not (selector.match_labels or selector.match_expressions):
+            return
+        entry = _Budget(len(self.left), selector, frozenset(budget.status.disrupted_pods))
+        self.left.append(budget.status.disruptions_allowed)
+        self._by_namespace.setdefault(_namespace(budget), []).append(entry)
+
+    def of_task(self, row: int) -> tuple[int, ...]:
+        known = self._of_task.get(row)
+        if known is None:
+            pod = self._pods[row]
+            known = self._of_task[row] = tuple(
+                budget.number
+                for budget in self._by_namespace.get(_namespace(pod), ())
+                if pod.metadata.labels
+                and pod.metadata.name not in budget.disrupted
+                and matches(budget.selector, pod.metadata.labels)
+            )
+        return known
+
+
 class Budgets:
     """No arguments."""
 
@@ -42,12 +78,9 @@ class Budgets:
         takes_none(session, arguments, self.name)
         self._session = session
         self._pods = session.cluster.tasks.pods
-        self._left: list[int] = []
+        self._allowances = Allowances(session)
+        self._left = self._allowances.left
         self._gone: set[int] = set()  # evicted by this session
-        self._by_namespace: dict[str, list[_Budget]] = {}
-        self._of_task: dict[int, tuple[int, ...]] = {}
-        for budget in session.cluster.all(PodDisruptionBudget).values():
-            self._add(budget)
         if session.strict:
             self.victim_tasks = self._within
         else:
@@ -70,7 +103,7 @@ class Budgets:
                 continue  # it is off the budgets already
             if self._session.strict and not self._pods[row].metadata.labels:
                 allowed[place] = False
-            for number in self._budgets_of(row):
+            for number in self._allowances.of_task(row):
                 left[number] -= 1
                 if left[number] < 0:
                     allowed[place] = False
@@ -83,38 +116,15 @@ class Budgets:
         for row in event.rows.tolist():
             if held_before[row] >= 0:  # a pod that was given a node in this session is in no budget yet
                 self._gone.add(row)
-                for number in self._budgets_of(row):
+                for number in self._allowances.of_task(row):
                     self._left[number] -= 1
 
     def _kept_after_all(self, event: Event) -> None:
         for row in event.rows.tolist():
             if row in self._gone:
                 self._gone.discard(row)
-                for number in self._budgets_of(row):
+                for number in self._allowances.of_task(row):
                     self._left[number] += 1
-
-    # -- who is in which budget -----------------------------------------------------------------------------------
-
-    def _add(self, budget: PodDisruptionBudget) -> None:
-        selector = budget.spec.selector
-        if selector is None or not (selector.match_labels or selector.match_expressions):
-            return
-        entry = _Budget(len(self._left), selector, frozenset(budget.status.disrupted_pods))
-        self._left.append(budget.status.disruptions_allowed)
-        self._by_namespace.setdefault(_namespace(budget), []).append(entry)
-
-    def _budgets_of(self, row: int) -> tuple[int, ...]:
-        known = self._of_task.get(row)
-        if known is None:
-            pod = self._pods[row]
-            known = self._of_task[row] = tuple(
-                budget.number
-                for budget in self._by_namespace.get(_namespace(pod), ())
-                if pod.metadata.labels
-                and pod.metadata.name not in budget.disrupted
-                and matches(budget.selector, pod.metadata.labels)
-            )
-        return known
 
 
 def _namespace(item: Pod | PodDisruptionBudget) -> str:

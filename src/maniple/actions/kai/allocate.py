@@ -1,0 +1,63 @@
+"""allocate: jobs get what is free, each as a whole.
+
+Jobs come in the order of the queue tree. One that is not whole yet gets all that it lacks, any other one task more; a job that can still grow goes back in
+line, so that queues take turns. A job that finds only part of its tasks a place on idle resources, and the rest on what is being released, claims all its places instead of
+binding half of itself. A job that cannot be placed leaves no trace and is not tried again in this cycle.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from maniple.actions.kai.allocate_job import JobPlacer
+from maniple.actions.kai.order import JobsByQueue
+from maniple.cluster.statuses import ALLOCATED_LIKE, Status
+from maniple.framework.arguments import Arguments
+from maniple.framework.session import Session
+from maniple.framework.transaction import Transaction
+from maniple.placement.engine import Placement
+
+_ALLOCATED = np.flatnonzero(ALLOCATED_LIKE)
+
+
+class Allocate:
+    name = "allocate"
+
+    def __init__(self, arguments: Mapping[str, Any]) -> None:
+        self.arguments = Arguments(arguments, "action allocate")
+        self.arguments.unknown(())
+
+    def run(self, session: Session, placement: Placement) -> None:
+        placer = JobPlacer(session, placement)
+        depth = session.configuration.queue_depth.get(self.name)
+        line = JobsByQueue(session, waiting(session), depth=depth, steady=True)
+        while (job := line.pop()) is not None:
+            if _serve(session, placer, job) and session.pending(job):
+                line.push(job)
+
+
+def waiting(session: Session) -> list[int]:
+    """Jobs that have something to place, and enough tasks to be whole."""
+    rows = session.jobs.rows
+    rows = rows[session.jobs.counts[Status.PENDING, rows] > 0]
+    return [job for job in rows.tolist() if session.pending(job) and session.pod_sets.ready(job)]
+
+
+def _serve(session: Session, placer: JobPlacer, job: int) -> bool:
+    """One turn of a job. True when something was placed."""
+    transaction = Transaction(session)
+    begun = bool(session.jobs.counts[_ALLOCATED, job].any())
+    if not placer.allocate(transaction, job, None, pipeline_only=False, real=True):
+        return False
+    claims = session.pod_sets.should_pipeline(job)
+    if claims:
+        transaction.to_pipelined(job)
+    placed = len(transaction) > 0
+    transaction.commit()
+    if not claims and not begun and session.now is not None:
+        session.started[job] = session.now
+    return placed
+
+
+__all__ = ["Allocate", "waiting"]

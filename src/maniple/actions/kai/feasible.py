@@ -1,0 +1,52 @@
+"""Where a job that needs room could be placed at all, and whether there is enough of it: the cheap questions before a search.
+
+Called by the solvers and by consolidation. They look at GPUs only, as KAI does: nodes without any idle or leaving part of a GPU cannot take a task that asks
+for one, whoever is evicted elsewhere.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maniple.framework.points import TaskRows
+from maniple.framework.session import Session
+
+Mask = NDArray[np.bool_]
+
+
+def asks_for_gpus(session: Session, row: int) -> bool:
+    """Whole devices, slices, or a part of one."""
+    class_ = session.classes[session.tasks.class_of[row]]
+    return class_.share is not None or session.gpus.asked(class_)[2] > 0
+
+
+def feasible_nodes(session: Session, job: int) -> Mask:
+    """Nodes that have a GPU, or a part, idle or leaving; all of them for a job with a task that asks for none."""
+    rows = np.concatenate([one.rows for one in session.pod_sets.of(job)])
+    classes = np.unique(session.tasks.class_of[rows])
+    firsts = [int(rows[session.tasks.class_of[rows] == number][0]) for number in classes.tolist()]
+    if not all(asks_for_gpus(session, row) for row in firsts):
+        return np.ones(len(session.nodes), dtype=np.bool_)
+    books = session.gpus
+    free: Mask = (books.idle_sum() > 0) | (books.releasing_sum() > 0)
+    return free
+
+
+def enough_gpus(session: Session, rows: TaskRows) -> bool:
+    """Whether as many GPUs are idle or leaving on nodes that are ready as tasks ask for, wherever they are."""
+    books, ready = session.gpus, session.nodes.facts.ready
+    classes, counts = np.unique(session.tasks.class_of[rows], return_counts=True)
+    devices, memory = 0.0, 0
+    for number, count in zip(classes.tolist(), counts.tolist(), strict=True):
+        class_ = session.classes[number]
+        share = class_.share
+        if share is not None and share.memory:
+            memory += share.memory * count
+        else:
+            devices += float(books.asked(class_)[2]) * count
+    free = (books.idle_sum() + books.releasing_sum())[ready]
+    if memory and float((free * books.memory[ready]).sum()) < memory:
+        return False
+    return float(free.sum()) >= devices
+
+
+__all__ = ["enough_gpus", "feasible_nodes"]

@@ -1,0 +1,61 @@
+"""One job after the other, at the expense of others: the loop that reclaim, preempt and consolidation share.
+
+Jobs come in the order of the queue tree, each once. What a solver finds is carried out at once; a job that cannot be served leaves no trace and is remembered, so that those
+that ask for the same, or more, are passed over (`signatures.py`).
+"""
+
+from collections.abc import Callable, Iterable
+
+from maniple.actions.kai.order import JobsByQueue
+from maniple.actions.kai.signatures import Failures, failures
+from maniple.actions.kai.solver import Solver
+from maniple.actions.kai.stepwise import StepwiseSolver
+from maniple.actions.kai.terms import Terms
+from maniple.framework.session import Session
+from maniple.placement.engine import Placement
+
+
+class RoomMaking:
+    """One action in one session. `by_queue`: a failure says nothing about jobs of other queues."""
+
+    def __init__(self, session: Session, placement: Placement, *, by_queue: bool) -> None:
+        self._session = session
+        self._by_queue = by_queue
+        self._failures: dict[int, Failures] = {}
+        self._remembers = bool(session.options.get("useSchedulingSignatures", True))
+        self._solver = (StepwiseSolver if session.strict else Solver)(session, placement)
+
+    def serve(
+        self,
+        action: str,
+        jobs: Iterable[int],
+        admits: Callable[[int], bool],
+        terms: Callable[[int], Terms | None],
+    ) -> None:
+        """`admits`: whether a job is considered at all. `terms`: None when it is already clear that nothing can be done."""
+        session = self._session
+        line = JobsByQueue(session, jobs, depth=session.configuration.queue_depth.get(action))
+        while (job := line.pop()) is not None:
+            if not admits(job):
+                continue
+            known = self._known(job)
+            if self._remembers and known.rules_out(job):
+                continue
+            agreed = terms(job)
+            transaction = self._solver.solve(job, agreed) if agreed is not None else None
+            if transaction is None:
+                known.remember(job)
+            else:
+                transaction.commit()
+                for failed in self._failures.values():
+                    failed.changed()
+
+    def _known(self, job: int) -> Failures:
+        queue = int(self._session.jobs.queue[job]) if self._by_queue else -1
+        known = self._failures.get(queue)
+        if known is None:
+            known = self._failures[queue] = failures(self._session)
+        return known
+
+
+__all__ = ["RoomMaking"]

@@ -1,0 +1,321 @@
+"""Whose turn it is: jobs in the order of the queue tree.
+
+A tree of heaps mirrors the queues. A leaf holds jobs in job order; every queue above holds the queues below it in the order of `queue_turn`, which
+looks at a queue together with the job that it would send. Whatever a job gets changes its queues' place, but only a queue that has come to the top is
+put right again: the others keep the place that they had. So the way of sifting decides too, and it is that of Go's heap.
+
+Called by every action of the profile. Victims come in the opposite order; `queue_turn` is then told whom a queue has given up so far. What it said of a
+queue is remembered until a node changes; or, where only jobs that have been handed out change (`steady`), until the queue has had its turn.
+"""
+
+from bisect import insort
+from collections.abc import Callable, Iterable
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from maniple.framework.points import Key
+from maniple.framework.session import Session
+
+Item = TypeVar("Item")
+JobPlace = Callable[[int], Key]  # a job's place in the order of jobs
+
+
+class Heap(Generic[Item]):
+    """A heap that sifts as Go's does: with an order that changes meanwhile, or is none, the same things come out."""
+
+    def __init__(self, before: Callable[[Item, Item], bool]) -> None:
+        self._before = before
+        self._items: list[Item] = []
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def top(self) -> Item:
+        return self._items[0]
+
+    def push(self, item: Item) -> None:
+        self._items.append(item)
+        self._up(len(self._items) - 1)
+
+    def pop(self) -> Item:
+        items, last = self._items, len(self._items) - 1
+        items[0], items[last] = items[last], items[0]
+        self._down(0, last)
+        return items.pop()
+
+    def remove(self, place: int) -> Item:
+        items, last = self._items, len(self._items) - 1
+        if place != last:
+            items[place], items[last] = items[last], items[place]
+            if not self._down(place, last):
+                self._up(place)
+        return items.pop()
+
+    def fix_top(self) -> None:
+        """The top's place in the order may have changed."""
+        self._down(0, len(self._items))
+
+    def _up(self, place: int) -> None:
+        items, before = self._items, self._before
+        while place > 0:
+            above = (place - 1) // 2
+            if not before(items[place], items[above]):
+                break
+            items[place], items[above] = items[above], items[place]
+            place = above
+
+    def _down(self, place: int, size: int) -> bool:
+        """Whether the item had to go down."""
+        items, before, start = self._items, self._before, place
+        while (below := 2 * place + 1) < size:
+            if below + 1 < size and before(items[below + 1], items[below]):
+                below += 1
+            if not before(items[below], items[place]):
+                break
+            items[place], items[below] = items[below], items[place]
+            place = below
+        return place > start
+
+
+class _Jobs:
+    """A leaf's jobs in job order. Nobody's place changes while it waits here; those of the lowest rank, beyond the depth, are left out."""
+
+    def __init__(self, ordered: list[int], place: JobPlace, depth: int | None, *, victims: bool) -> None:
+        self._jobs = ordered
+        self._place = place
+        self._places: dict[
+            int, Key
+        ] = {}  # of those that wait, as far as somebody has come to stand among them
+        self._depth = depth
+        self._victims = victims
+        self._first = 0
+        self._trim()
+
+    def __len__(self) -> int:
+        return len(self._jobs) - self._first
+
+    def push(self, job: int) -> None:
+        self._places.pop(job, None)
+        insort(self._jobs, job, lo=self._first, key=self._known_place)
+        self._trim()
+
+    def _known_place(self, job: int) -> Key:
+        place = self._places.get(job)
+        if place is None:
+            place = self._places[job] = self._place(job)
+        return place
+
+    def top(self) -> int:
+        return self._jobs[-1 if self._victims else self._first]
+
+    def pop(self) -> int:
+        if self._victims:
+            return self._jobs.pop()
+        self._first += 1
+        return self._jobs[self._first - 1]
+
+    def _trim(self) -> None:
+        if self._depth is not None and len(self) > self._depth:
+            if self._victims:
+                del self._jobs[: len(self) - self._depth]
+            else:
+                del self._jobs[self._first + self._depth :]
+
+
+class _JobsAsInKai:
+    """The same with KAI's depth: whoever stands last in the heap when it is too long is dropped, whatever its rank."""
+
+    def __init__(self, jobs: list[int], place: JobPlace, depth: int, *, victims: bool) -> None:
+        self._depth = depth
+        self._heap = Heap[int](
+            (lambda a, b: not place(a) < place(b)) if victims else (lambda a, b: place(a) < place(b))
+        )
+        for job in jobs:
+            self.push(job)
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+    def push(self, job: int) -> None:
+        self._heap.push(job)
+        if len(self._heap) > self._depth:
+            self._heap.remove(self._depth)
+
+    def top(self) -> int:
+        return self._heap.top()
+
+    def pop(self) -> int:
+        return self._heap.pop()
+
+
+class _Turn:
+    """A queue in the tree: a leaf has jobs, any other has queues."""
+
+    __slots__ = ("below", "jobs", "key", "moved", "parent", "queue", "stamp", "taken")
+
+    def __init__(self, queue: int) -> None:
+        self.queue = queue
+        self.parent: _Turn | None = None
+        self.below: Heap[_Turn] | None = None
+        self.jobs: _Jobs | _JobsAsInKai | None = None
+        self.taken: list[int] = []  # jobs handed out, where these are victims
+        self.moved = False  # its place among its siblings may not be right any more
+        self.key: Key | None = None  # what `queue_turn` said last, if it may still hold
+        self.stamp = -1  # length of the change log when it said so
+
+    def __len__(self) -> int:
+        return len(self.below if self.jobs is None else self.jobs)  # type: ignore[arg-type]  # one of the two is there
+
+
+class JobsByQueue:
+    """Jobs, handed out one by one. Jobs of queues that are not served are left out."""
+
+    def __init__(
+        self,
+        session: Session,
+        jobs: Iterable[int],
+        *,
+        victims: bool = False,
+        depth: int | None = None,
+        steady: bool = False,
+    ) -> None:
+        self._session = session
+        self._steady = steady
+        self._victims = victims
+        self._depth = None if depth is None or depth < 0 else depth
+        self._roots = self._heap()
+        self._turns: dict[int, _Turn] = {}
+        self._taken: dict[int, list[int]] = {}
+        # Of queues that nothing tells apart, KAI leaves the one on top there.
+        self._ties = not (session.strict and "queue_turn" in session.hooks.answered)
+        self._start(jobs)
+
+    def __len__(self) -> int:
+        return sum(len(turn) for turn in self._turns.values() if turn.jobs is not None)
+
+    def push(self, job: int) -> None:
+        """Put a job in line, or back in line."""
+        queue = int(self._session.jobs.queue[job])
+        if not self._session.queue_tree.serves(queue):
+            return
+        turn = self._turns.get(queue)
+        if turn is None:
+            self._grow(queue, [job])
+            return
+        assert turn.jobs is not None  # the tree serves leaves only
+        turn.jobs.push(job)
+        _mark(turn)
+
+    def pop(self) -> int | None:
+        """The next job; None when there is none left."""
+        if not len(self._roots):
+            return None
+        turn = _first(self._roots)
+        while turn.below is not None:
+            turn = _first(turn.below)
+        assert turn.jobs is not None  # what has no queues below it has jobs
+        job = turn.jobs.pop()
+        if self._victims:
+            turn.taken.append(job)
+        self._shrink(turn)
+        return job
+
+    # -- the tree -------------------------------------------------------------------------------------------------
+
+    def _start(self, jobs: Iterable[int]) -> None:
+        session, tree = self._session, self._session.queue_tree
+        rows = np.fromiter(jobs, dtype=np.int64)
+        leaves: dict[int, list[int]] = {}
+        if len(rows):
+            rows = session.in_job_order(rows)
+        for job, queue in zip(rows.tolist(), session.jobs.queue[rows].tolist(), strict=True):
+            leaves.setdefault(queue, []).append(job)
+        for queue in sorted(filter(tree.serves, leaves), key=self._last_resort):
+            self._grow(queue, leaves[queue])
+
+    def _grow(self, queue: int, ordered: list[int]) -> None:
+        """A leaf joins the tree, and the queues above it where they are missing."""
+        place = self._session.job_key_order
+        if self._depth is not None and self._session.strict:
+            by_uid = sorted(ordered, key=lambda job: place(job)[-2:])
+            jobs: _Jobs | _JobsAsInKai = _JobsAsInKai(by_uid, place, self._depth, victims=self._victims)
+        else:
+            jobs = _Jobs(ordered, place, self._depth, victims=self._victims)
+        if not len(jobs):
+            return
+        turn = self._turns[queue] = _Turn(queue)
+        turn.jobs, turn.taken = jobs, self._taken.setdefault(queue, [])
+        while (above := self._session.queue_tree.parent(turn.queue)) >= 0:
+            parent = self._turns.get(above)
+            known = parent is not None
+            if parent is None:
+                parent = self._turns[above] = _Turn(above)
+                parent.below = self._heap()
+            turn.parent = parent
+            assert parent.below is not None  # a queue with queues below it is no leaf
+            parent.below.push(turn)
+            if known:
+                break
+            turn = parent
+        else:
+            self._roots.push(turn)
+        _mark(self._turns[queue])
+
+    def _shrink(self, turn: _Turn) -> None:
+        """A job has left. Queues that are empty now leave too; they are at the top of their heaps."""
+        while not len(turn):
+            del self._turns[turn.queue]
+            if turn.parent is None:
+                self._roots.pop()
+                return
+            assert turn.parent.below is not None
+            turn.parent.below.pop()
+            turn = turn.parent
+        _mark(turn)
+
+    # -- the order of queues --------------------------------------------------------------------------------------
+
+    def _heap(self) -> Heap[_Turn]:
+        if self._victims:
+            return Heap(lambda a, b: not self._key(a) < self._key(b))
+        return Heap(lambda a, b: self._key(a) < self._key(b))
+
+    def _key(self, turn: _Turn) -> Key:
+        now = 0 if self._steady else len(self._session.changes)
+        if turn.key is None or turn.stamp != now:
+            turn.stamp, leaf = now, turn
+            while leaf.below is not None:
+                leaf = leaf.below.top()
+            assert leaf.jobs is not None
+            job = leaf.jobs.top()
+            hooks, queue = self._session.hooks, turn.queue
+            asked = (
+                hooks.queue_turn(queue, -1, [*leaf.taken, job])
+                if self._victims
+                else hooks.queue_turn(queue, job, ())
+            )
+            turn.key = (*asked, *self._last_resort(queue)) if self._ties else asked
+        return turn.key
+
+    def _last_resort(self, queue: int) -> tuple[Any, ...]:
+        meta = self._session.queues.objects[queue].metadata
+        return (self._session.queues.created[queue], meta.uid, meta.name)
+
+
+def _first(heap: Heap[_Turn]) -> _Turn:
+    """The queue at the top, once one is there whose place is right."""
+    while (turn := heap.top()).moved:
+        heap.fix_top()
+        turn.moved = False
+    return turn
+
+
+def _mark(turn: _Turn | None) -> None:
+    """Something changed in a queue, and so for all those above it."""
+    while turn is not None:
+        turn.moved, turn.key = True, None
+        turn = turn.parent
+
+
+__all__ = ["Heap", "JobsByQueue"]

@@ -1,0 +1,57 @@
+"""preempt: inside a queue, jobs of higher priority get room from preemptible jobs of lower priority."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maniple.actions.kai.allocate import waiting
+from maniple.actions.kai.making_room import RoomMaking
+from maniple.actions.kai.terms import Losers, Terms
+from maniple.framework.arguments import Arguments
+from maniple.framework.points import JobRows
+from maniple.framework.reasons import POD, MadeRoom
+from maniple.framework.session import Session
+from maniple.placement.engine import Placement
+
+
+class Preempt:
+    name = "preempt"
+
+    def __init__(self, arguments: Mapping[str, Any]) -> None:
+        self.arguments = Arguments(arguments, "action preempt")
+        self.arguments.unknown(())
+
+    def run(self, session: Session, placement: Placement) -> None:
+        hooks, losers = session.hooks, Losers(session)
+
+        def terms(job: int) -> Terms | None:
+            rows = session.pod_sets.to_allocate(job)
+            if not hooks.is_non_preemptible_job_over_queue_quota(job, rows).schedulable:
+                return None
+            queue, priority = session.jobs.queue[job], session.jobs.priority[job]
+
+            def lower(jobs: JobRows) -> NDArray[np.bool_]:
+                below = session.jobs.priority[jobs] < priority
+                found: NDArray[np.bool_] = below & (session.jobs.queue[jobs] == queue)
+                return found
+
+            return Terms(
+                reason=MadeRoom(
+                    f"Pod {POD} was preempted by higher priority workload {session.job_key(job)}",
+                    self.name,
+                    job,
+                ),
+                losers=losers,
+                allowed=lower,
+                lets_go=lambda victim: hooks.preempt_victim_filter(job, victim),
+                accept=hooks.preempt_scenario_validator,
+            )
+
+        RoomMaking(session, placement, by_queue=True).serve(
+            self.name, waiting(session), lambda _: True, terms
+        )
+
+
+__all__ = ["Preempt"]

@@ -1,0 +1,56 @@
+"""reclaim: a queue that has less than its fair share takes back from queues that have more.
+
+Jobs whose queue stays within its share with them; victims are preemptible jobs of all other queues, as far as plugins let go of them. What they lose has to be right by the
+shares as they were before (`reclaim_scenario_validator`).
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maniple.actions.kai.allocate import waiting
+from maniple.actions.kai.making_room import RoomMaking
+from maniple.actions.kai.terms import Losers, Terms
+from maniple.framework.arguments import Arguments
+from maniple.framework.points import JobRows
+from maniple.framework.reasons import POD, MadeRoom
+from maniple.framework.session import Session
+from maniple.placement.engine import Placement
+
+
+class Reclaim:
+    name = "reclaim"
+
+    def __init__(self, arguments: Mapping[str, Any]) -> None:
+        self.arguments = Arguments(arguments, "action reclaim")
+        self.arguments.unknown(())
+
+    def run(self, session: Session, placement: Placement) -> None:
+        hooks, losers = session.hooks, Losers(session)
+
+        def terms(job: int) -> Terms:
+            hooks.on_job_solution_start()
+            own = session.jobs.queue[job]
+
+            def others(jobs: JobRows) -> NDArray[np.bool_]:
+                foreign: NDArray[np.bool_] = session.jobs.queue[jobs] != own
+                return foreign
+
+            return Terms(
+                reason=MadeRoom(
+                    f"Pod {POD} was preempted by workload {session.job_key(job)}.", self.name, job
+                ),
+                losers=losers,
+                allowed=others,
+                lets_go=lambda victim: hooks.reclaim_victim_filter(job, victim),
+                accept=hooks.reclaim_scenario_validator,
+            )
+
+        RoomMaking(session, placement, by_queue=True).serve(
+            self.name, waiting(session), hooks.can_reclaim_resources, terms
+        )
+
+
+__all__ = ["Reclaim"]

@@ -1,0 +1,54 @@
+"""On what terms room is made for a job: at whose expense, and who has the last word. Actions hand these to a solver."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maniple.cluster.statuses import ACTIVE_ALLOCATED
+from maniple.eviction.kai_scenario import Outcome
+from maniple.framework.points import JobRows
+from maniple.framework.session import Session
+
+
+class Losers:
+    """Jobs that may have to give way in an action: preemptible, with something to lose, of queues that are served."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        tree, queues = session.queue_tree, session.jobs.queue
+        served = {queue for queue in np.unique(queues[session.jobs.rows]).tolist() if tree.serves(queue)}
+        self._jobs = np.array(
+            [
+                job
+                for job in session.jobs.rows.tolist()
+                if int(queues[job]) in served and session.preemptible(job)
+            ],
+            dtype=np.int64,
+        )
+
+    def jobs(self) -> JobRows:
+        """As of now, in no order."""
+        active = ACTIVE_ALLOCATED @ self._session.jobs.counts[:, self._jobs] > 0
+        return self._jobs[active]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Terms:
+    reason: str
+    losers: Losers
+    allowed: Callable[[JobRows], NDArray[np.bool_]]  # of them, those that come into question for this job
+    lets_go: Callable[[int], bool] | None  # and that plugins do not protect
+    accept: Callable[[Outcome], bool]
+    all_return: bool = False  # nobody is evicted who does not find another place
+    most: int | None = None  # so many jobs may be touched
+
+    def victims(self) -> list[int]:
+        """All jobs that may have to give way."""
+        jobs = self.losers.jobs()
+        jobs = jobs[self.allowed(jobs)]
+        return [job for job in jobs.tolist() if self.lets_go is None or self.lets_go(job)]
+
+
+__all__ = ["Losers", "Terms"]

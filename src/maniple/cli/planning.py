@@ -1,0 +1,284 @@
+"""What `plan` and `replay` have in common: their options, and how files, snapshots, shards and flags become one question to the planner.
+
+Later words win: what a KAI snapshot was taken with, then what a SchedulingShard says, then `--option`, then a flag. A configuration
+file replaces the configuration of snapshot and shard.
+"""
+
+import functools
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+import maniple
+from maniple.cli import DEFAULT_PROFILE, InputError, with_extensions, with_transport
+from maniple.cli.kai_flags import given_flags, with_kai_flags
+from maniple.cli.read import STANDARD_INPUT, Reading, read_paths
+from maniple.framework.configuration import ConfigurationError
+
+if TYPE_CHECKING:
+    from maniple.planner import Plan
+    from maniple.profiles.shards import ShardSettings
+
+PROFILES = ("volcano", "kai", "maniple")
+MESSAGES_SHOWN = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the command line said."""
+
+    paths: tuple[str, ...]
+    conf: str | None
+    profile: str | None
+    actions: str | None
+    now: datetime | None
+    options: dict[str, Any] | None
+    plugins_dir: Path | None
+    shard: str | None
+    flags: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Everything that the planner is to be given. `source` is the file that `conf` comes from, if it is one."""
+
+    reading: Reading
+    conf: str | Mapping[str, Any] | None
+    source: str | None
+    profile: str
+    actions: list[str] | None
+    now: datetime
+    options: Mapping[str, Any] | None
+    remarks: tuple[str, ...] = ()
+
+    def answer(self, objects: list[dict[str, Any]] | None = None, now: datetime | None = None) -> "Plan":
+        """The plan, for these objects or for other ones and at another time."""
+        try:
+            return maniple.plan(
+                self.reading.objects if objects is None else objects,
+                conf=self.conf,
+                profile=self.profile,
+                actions=self.actions,
+                now=now or self.now,
+                options=self.options,
+            )
+        except ConfigurationError as error:
+            raise InputError(configuration_message(self.source, error)) from None
+
+
+# -- the command line --------------------------------------------------------------------------------------------------
+
+
+def _moment(ctx: click.Context, param: click.Parameter, value: str | None) -> datetime | None:
+    """A time as RFC 3339 writes it, with its zone."""
+    if value is None:
+        return None
+    try:
+        moment = datetime.fromisoformat(value)
+    except ValueError:
+        raise click.BadParameter(f"{value!r} is not a time like 2026-01-31T12:00:00Z") from None
+    if moment.tzinfo is None:
+        raise click.BadParameter(f"{value!r} has no time zone; add Z or an offset such as +02:00")
+    return moment.astimezone(UTC)
+
+
+def _options(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, Any] | None:
+    """key=value, where the value is JSON; a plain word is a string."""
+    options = {}
+    for value in values:
+        key, equals, text = value.partition("=")
+        if not key or not equals:
+            raise click.BadParameter(f"{value!r} is not of the form key=value")
+        try:
+            options[key] = msgspec.json.decode(text)
+        except msgspec.DecodeError as error:
+            if text[:1] in ("{", "[", '"'):
+                raise click.BadParameter(f"the value of {key} is not JSON: {error}") from None
+            options[key] = text
+    return options or None
+
+
+_OPTIONS = (
+    click.argument("paths", metavar="[PATH]...", nargs=-1, type=click.Path(exists=True, allow_dash=True)),
+    click.option(
+        "--conf",
+        "--scheduler-conf",
+        "conf",
+        metavar="FILE",
+        type=click.Path(exists=True, dir_okay=False),
+        help="Scheduler configuration.",
+    ),
+    click.option(
+        "--profile",
+        type=click.Choice(PROFILES),
+        help=f"Whose objects and rules.  [default: {DEFAULT_PROFILE}; kai with --shard and for KAI's snapshots]",
+    ),
+    click.option(
+        "--shard", metavar="NAME", help="Plan as the scheduler of this SchedulingShard of the input."
+    ),
+    click.option(
+        "--actions",
+        metavar="LIST",
+        help='Actions to run instead of the configured ones, "enqueue, allocate".',
+    ),
+    click.option("--now", metavar="RFC3339", callback=_moment, help="The time of the cycle.  [default: now]"),
+    click.option(
+        "--option",
+        "options",
+        metavar="KEY=JSON",
+        callback=_options,
+        multiple=True,
+        help="A setting that the scheduler takes as a flag; repeatable.",
+    ),
+    click.option(
+        "--plugins-dir",
+        metavar="FOLDER",
+        type=click.Path(exists=True, file_okay=False, path_type=Path),
+        help="Load plugins and actions of your own from the .py files of this folder.",
+    ),
+    with_kai_flags(),
+)
+
+
+def planning_options(function: Callable[..., None]) -> Callable[..., None]:
+    """Gives a command the options above, as one `Asked`."""
+
+    @functools.wraps(function)
+    @click.pass_context
+    def asking(ctx: click.Context, /, **given: Any) -> None:
+        names = [name for name in Asked.__slots__ if name != "flags"]
+        asked = Asked(**{name: given.pop(name) for name in names}, flags=given_flags(ctx))
+        function(asked, **given)
+
+    decorated: Callable[..., None] = asking
+    for decorate in reversed(_OPTIONS):
+        decorated = decorate(decorated)
+    return decorated
+
+
+# -- the question ------------------------------------------------------------------------------------------------------
+
+
+def question(asked: Asked) -> Question:
+    """Read everything and put it together. Unreadable files are told about and left to the caller to mind."""
+    reading = _read(asked.paths)
+    complain("unreadable", reading.problems)
+    if not reading.objects:
+        raise InputError("no Kubernetes objects in the input")
+    if len(reading.snapshots) > 1:
+        raise InputError("several KAI snapshots in the input; give one")
+    snapshot = reading.snapshots[0] if reading.snapshots else None
+    profile = asked.profile or ("kai" if snapshot or asked.shard else DEFAULT_PROFILE)
+    check_flags(asked.flags, asked.shard, profile)
+    try:
+        shard = shard_among(reading.objects, asked.shard) if asked.shard else None
+        taken = snapshot if profile == "kai" else None
+        options = _merged(taken.parameters if taken else None, shard, asked, profile)
+    except ConfigurationError as error:
+        raise InputError(str(error)) from None
+    text = read_conf(asked.conf)
+    conf: str | Mapping[str, Any] | None = text
+    if text is None:
+        conf = shard.conf if shard is not None else taken.configuration if taken is not None else None
+    return Question(
+        reading=reading,
+        conf=conf,
+        source=asked.conf,
+        profile=profile,
+        actions=None
+        if asked.actions is None
+        else [name.strip() for name in asked.actions.split(",") if name.strip()],
+        now=asked.now or datetime.now(UTC),
+        options=with_transport(with_extensions(options, asked.plugins_dir), text),
+        remarks=shard.remarks if shard is not None else (),
+    )
+
+
+def _read(paths: tuple[str, ...]) -> Reading:
+    if not paths and sys.stdin.isatty():
+        raise click.UsageError("give files or folders to plan, or - to read standard input")
+    return read_paths(paths or (STANDARD_INPUT,), sys.stdin.buffer)
+
+
+def read_conf(path: str | None) -> str | None:
+    """The text of a configuration file."""
+    try:
+        return Path(path).read_text(encoding="utf-8") if path is not None else None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def check_flags(flags: Mapping[str, Any], shard: str | None, profile: str) -> None:
+    """KAI's flags and shards mean nothing to Volcano, except that both have a name."""
+    from maniple.profiles.kai_flags import DECIDING
+
+    if profile != "volcano":
+        return
+    if shard is not None:
+        raise click.UsageError("--shard is for the profile kai")
+    for flag in DECIDING:
+        if flag.option in flags and flag.option != "schedulerName":
+            raise click.UsageError(f"--{flag.name} is for the profile kai")
+
+
+def _merged(
+    parameters: Mapping[str, Any] | None, shard: "ShardSettings | None", asked: Asked, profile: str
+) -> dict[str, Any] | None:
+    if profile != "kai":
+        return {**(asked.options or {}), **asked.flags} or None
+    from maniple.profiles.options import kai_names
+
+    merged = kai_names(parameters or {})
+    merged |= shard.options if shard is not None else {}
+    return merged | kai_names(asked.options or {}) | asked.flags or None
+
+
+def shard_among(objects: Iterable[Mapping[str, Any]], name: str) -> "ShardSettings":
+    """The settings of a SchedulingShard, with what the operator's Config among the objects adds."""
+    from maniple.objects.kai import KaiConfig, SchedulingShard
+    from maniple.objects.load import ObjectError, load
+    from maniple.profiles.shards import settings_of
+
+    shards, config = {}, None
+    for raw in objects:
+        if not str(raw.get("apiVersion")).startswith(f"{SchedulingShard.api_group}/"):
+            continue
+        if raw.get("kind") not in (SchedulingShard.kind, KaiConfig.kind):
+            continue
+        try:
+            item = load(raw)
+        except ObjectError as error:
+            raise InputError(str(error)) from None
+        if isinstance(item, SchedulingShard):
+            shards[item.metadata.name] = item
+        elif isinstance(item, KaiConfig):
+            config = item
+    if name not in shards:
+        known = f"there is: {', '.join(sorted(shards))}" if shards else "there is none"
+        raise InputError(f"no SchedulingShard {name!r}; {known}")
+    return settings_of(shards[name], config)
+
+
+# -- what is wrong -----------------------------------------------------------------------------------------------------
+
+
+def configuration_message(source: str | None, error: ConfigurationError) -> str:
+    if source is None or error.source != "configuration":
+        return str(error)
+    place = source if error.line is None else f"{source}:{error.line}"
+    return ": ".join(part for part in (place, error.path, error.message) if part)
+
+
+def complain(word: str, messages: Iterable[object]) -> None:
+    """Each message on its line of standard error; a long list is cut, and says so."""
+    lines = [f"{word}: {message}" for message in messages]
+    for line in lines[:MESSAGES_SHOWN]:
+        click.echo(line, err=True)
+    if len(lines) > MESSAGES_SHOWN:
+        click.echo(f"{word}: and {len(lines) - MESSAGES_SHOWN:,} more", err=True)

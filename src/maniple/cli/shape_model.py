@@ -1,0 +1,68 @@
+"""What a benchmark cluster consists of, before it is put into anybody's objects: nodes, queues, jobs.
+
+Shared by `shapes`, which says what is in each cluster, and `shape_objects`, which writes it as the objects of a dialect.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+Object = dict[str, Any]
+
+# Running jobs were created from here on, one a second; pending ones after all of them.
+FIRST_CREATED = 1_760_000_000
+FIRST_PENDING = FIRST_CREATED + 100_000
+GPU = "nvidia.com/gpu"
+UNLIMITED = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One gang: equal tasks, waiting, or running on the nodes that are named."""
+
+    name: str
+    queue: str
+    tasks: int
+    minimum: int
+    created: int
+    priority: int = 50
+    gpus: int = 1
+    placed: tuple[str, ...] = ()
+    # tasks that have to be in one rack (HyperNode of tier 1), the job below one spine; 0 for a plain gang
+    sub_group: int = 0
+
+    @property
+    def requests(self) -> dict[str, int]:
+        """Of one task: cores, MiB and GPUs."""
+        return {"cpu": 4 * self.gpus, "memory": 16384 * self.gpus, GPU: self.gpus}
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What a KAI queue may count on, in devices, cores and MiB, and its weight for the rest."""
+
+    gpus: int = 0
+    cores: int = 0
+    memory: int = 0
+    weight: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A cluster to plan: nodes of 64 cores, 256 GiB and 8 GPUs, queues of equal weight, jobs."""
+
+    nodes: tuple[str, ...]
+    queues: tuple[str, ...]
+    jobs: tuple[Job, ...]
+    # Volcano's actions and configuration, where its default is not meant; KAI's default does everything
+    actions: tuple[str, ...] | None = None
+    conf: dict[str, Any] | None = None
+    # nodes that are close together: HyperNodes of tier 1 below one of tier 2, or levels of a topology
+    racks: tuple[tuple[str, ...], ...] = ()
+    # of queues that are no equals; only KAI has quotas
+    shares: Mapping[str, Share] = field(default_factory=lambda: MappingProxyType({}))
+
+    @property
+    def tasks(self) -> int:
+        return sum(job.tasks for job in self.jobs)

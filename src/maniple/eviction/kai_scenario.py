@@ -1,0 +1,78 @@
+"""Scenarios of the `kai` profile: whom a job would be served at the expense of, and in what pieces jobs give way.
+
+A job gives way in *chunks*: one task that it can spare after the other, then all the rest together. `Pieces` cuts jobs by the rule of this profile's
+default; the stepwise solver cuts as KAI does (`PodSets.to_evict`). Whoever accepts or refuses a scenario is shown an `Outcome`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from maniple.cluster.statuses import ACTIVE_ALLOCATED
+from maniple.framework.points import JobRows, TaskRows
+from maniple.framework.session import Session
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outcome:
+    """What validators are asked about, while the session is as the scenario would leave it."""
+
+    actor: int  # the job that is served
+    tasks: TaskRows  # of the actor: those that were placed
+    victims: Mapping[int, TaskRows]  # job -> its tasks that had to go; some may have found another place
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Chunk:
+    """Tasks of one job that go together."""
+
+    job: int
+    rows: TaskRows
+    core: bool  # without them the job is none any more: whoever takes them takes all that is left of it
+
+
+class Pieces:
+    """In what pieces jobs give way: for each, the tasks that it can spare, the first to go first, and the others.
+
+    Most jobs are one pod set. For them it is worked out in columns, as of when this is made.
+    """
+
+    def __init__(self, session: Session, jobs: JobRows) -> None:
+        self._session = session
+        tasks, simple = session.tasks, np.zeros(len(session.jobs.queue) + 1, dtype=np.bool_)
+        simple[jobs[session.pod_sets.undivided[jobs]]] = True
+        there = np.flatnonzero((tasks.status >= 0) & simple[tasks.job] & ACTIVE_ALLOCATED[tasks.status])
+        self._rows = session.in_task_order(there)[::-1]
+        owners = tasks.job[self._rows]
+        starts = np.flatnonzero(np.diff(owners, prepend=-1))
+        stops = np.append(starts[1:], len(owners))[: len(starts)]  # nobody is there: no piece either
+        found = owners[starts]
+        spare = np.maximum(stops - starts - session.jobs.minimum[found], 0)
+        self._simple = dict(
+            zip(
+                found.tolist(), zip(starts.tolist(), spare.tolist(), stops.tolist(), strict=True), strict=True
+            )
+        )
+
+    def of(self, job: int) -> tuple[TaskRows, TaskRows]:
+        known = self._simple.get(job)
+        if known is None:
+            return self._of_groups(job)
+        start, spare, stop = known
+        return self._rows[start : start + spare], self._rows[start + spare : stop]
+
+    def _of_groups(self, job: int) -> tuple[TaskRows, TaskRows]:
+        session, pod_sets = self._session, self._session.pod_sets
+        spare: list[TaskRows] = []
+        core: list[TaskRows] = []
+        for one in reversed(pod_sets.in_order(pod_sets.of(job))):
+            rows = one.rows[ACTIVE_ALLOCATED[session.tasks.status[one.rows]]]
+            rows = session.in_task_order(rows)[::-1]
+            surplus = max(len(rows) - one.minimum, 0)
+            spare.append(rows[:surplus])
+            core.append(rows[surplus:])
+        return np.concatenate(spare), np.concatenate(core)
+
+
+__all__ = ["Chunk", "Outcome", "Pieces"]

@@ -1,0 +1,228 @@
+"""Chunks of victims in the order in which they go, for the default solver of the `kai` profile.
+
+`VictimPool` belongs to an action: for each leaf queue the jobs that may give way, the one that would be served last first, cut into chunks as they are reached. A job's surplus goes before
+its core, and once the surplus is gone the job stands where jobs without surplus stand. `VictimSequence` belongs to one search: the chunks of all queues that come into question, merged as the
+order of queues has it with what each has given up so far, without those that the search has ruled out. It is worked out only as far as somebody asks.
+"""
+
+from bisect import bisect_left, insort
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from maniple.cluster.statuses import Status
+from maniple.eviction.kai_scenario import Chunk, Pieces
+from maniple.framework.points import JobRows, Key, TaskRows
+from maniple.framework.session import Session
+
+
+class _Leaf:
+    """The chunks of one queue."""
+
+    def __init__(self, session: Session, pieces: Pieces, jobs: list[int]) -> None:
+        self._session = session
+        self._pieces = pieces
+        self._waiting = jobs  # in job order, so that the next victim is the last; a core that is left is ~job
+        self._cores: dict[int, tuple[Key, TaskRows]] = {}
+        self._chunks: list[Chunk] = []
+
+    def at(self, place: int) -> Chunk | None:
+        while place >= len(self._chunks):
+            if not self._waiting:
+                return None
+            self._cut(self._waiting.pop())
+        return self._chunks[place]
+
+    def _cut(self, entry: int) -> None:
+        session = self._session
+        if entry < 0:
+            self._chunks.append(Chunk(~entry, self._cores.pop(~entry)[1], core=True))
+            return
+        spare, core = self._pieces.of(entry)
+        if not len(spare):
+            if len(core):
+                self._chunks.append(Chunk(entry, core, core=True))
+            return
+        self._chunks += [Chunk(entry, spare[place : place + 1], core=False) for place in range(len(spare))]
+        if len(core):
+            with session.pod_sets.narrowed(entry, core):
+                key = session.job_key_order(entry)
+            self._cores[entry] = (key, core)
+            self._waiting.insert(bisect_left(self._waiting, key, key=self._key), ~entry)
+
+    def _key(self, entry: int) -> Key:
+        return self._cores[~entry][0] if entry < 0 else self._session.job_key_order(entry)
+
+    def drop(self, gone: set[Chunk], jobs: set[int]) -> None:
+        """Chunks that have left, and jobs that are no victims any more."""
+        self._chunks = [one for one in self._chunks if one not in gone and one.job not in jobs]
+        if jobs:
+            self._waiting = [entry for entry in self._waiting if (~entry if entry < 0 else entry) not in jobs]
+
+
+class VictimPool:
+    """The chunks of all jobs that may have to give way in an action. Jobs that only claim a place are no victims."""
+
+    def __init__(self, session: Session, jobs: JobRows) -> None:
+        self._session = session
+        settled = session.jobs.counts[Status.PIPELINED, jobs] == 0
+        ordered = session.in_job_order(jobs[settled])
+        queues, pieces = session.jobs.queue[ordered], Pieces(session, ordered)
+        self.jobs = ordered
+        self._members = set(ordered.tolist())
+        self.leaves = {
+            queue: _Leaf(session, pieces, ordered[queues == queue].tolist())
+            for queue in np.unique(queues).tolist()
+        }
+
+    def drop(self, chunks: Iterable[Chunk], moved: Iterable[int], served: int) -> None:
+        """Victims that have left, and jobs that have been moved or served: their turn is over."""
+        gone, over = set(chunks), self._members.intersection((*moved, served))
+        owners = {one.job for one in gone} | over
+        for queue in {int(self._session.jobs.queue[job]) for job in owners}:
+            if queue in self.leaves:
+                self.leaves[queue].drop(gone, over)
+        if over:
+            self._members -= over
+            self.jobs = self.jobs[~np.isin(self.jobs, list(over))]
+
+
+class VictimSequence:
+    """The chunks that come into question for one job, in order."""
+
+    def __init__(
+        self, session: Session, pool: VictimPool, jobs: JobRows, lets_go: Callable[[int], bool] | None
+    ) -> None:
+        self._session = session
+        self.allowed = np.zeros(len(session.jobs.queue), dtype=np.bool_)
+        self.allowed[jobs] = True
+        self._lets_go = lets_go
+        self._answers: dict[int, bool] = {}
+        queues = np.flatnonzero(np.bincount(session.jobs.queue[jobs])) if len(jobs) else jobs
+        self._leaves = {queue: pool.leaves[queue] for queue in queues.tolist()}
+        self._barred: set[Chunk] = set()
+        self._uncut: set[int] = (
+            set()
+        )  # jobs that must not lose their core, since something else of them stays
+        self._closed: dict[int, int] = {}  # queue -> how many of its chunks may be taken
+        self._start()
+
+    @property
+    def queues(self) -> int:
+        return len(self._leaves)
+
+    def bar(self, chunk: Chunk) -> None:
+        """Not this one, nor what cannot go without it."""
+        self._barred.add(chunk)
+        self._uncut.add(chunk.job)
+        self._start()
+
+    def close(self, chunk: Chunk) -> None:
+        """Of the chunk's queue, nothing from this chunk on."""
+        queue, place = int(self._session.jobs.queue[chunk.job]), 0
+        leaf = self._leaves[queue]
+        while leaf.at(place) is not chunk:
+            place += 1
+        self._closed[queue] = place
+        self._start()
+
+    def first(self, count: int) -> list[Chunk]:
+        """The first chunks, as many as there are up to a count."""
+        if len(self._leaves) == 1:
+            self._take_from_one(count)
+        while len(self._chunks) < count and self._take():
+            pass
+        return self._chunks[:count]
+
+    def _take_from_one(self, count: int) -> None:
+        """The same where there is no choice of queues."""
+        (queue,) = self._leaves
+        chunks, places = self._chunks, self._places
+        while len(chunks) < count and (chunk := self._head(queue)) is not None:
+            chunks.append(chunk)
+            places[queue] += 1
+
+    # -- merging --------------------------------------------------------------------------------------------------
+
+    def _start(self) -> None:
+        self._chunks: list[Chunk] = []
+        self._places = dict.fromkeys(self._leaves, 0)
+        self._given_up: dict[int, dict[int, None]] = {queue: {} for queue in self._leaves}
+        # By queue, the root being -1: those below it that have something to give up, the first to do so last.
+        self._lines: dict[int, list[tuple[Key, int]]] = {}
+        if len(self._leaves) == 1:
+            return
+        tree = self._session.queue_tree
+        paths = [tree.path(queue) for queue in self._leaves]
+        parents = {queue: tree.parent(queue) for path in paths for queue in path}
+        self._siblings = Counter(parents.values())
+        for queue in sorted(parents, key=lambda queue: -len(tree.path(queue))):
+            self._enter(queue)
+
+    def _enter(self, queue: int) -> None:
+        """Put a queue in line under its parent, if it has something to give up."""
+        live = self._head(queue) is not None if queue in self._leaves else self._lines.get(queue)
+        if live:
+            above = self._session.queue_tree.parent(queue)
+            key = self._turn(queue) if self._siblings[above] > 1 else ()
+            insort(self._lines.setdefault(above, []), (key, queue))
+
+    def _turn(self, queue: int) -> Key:
+        leaf = self._next_leaf(queue)
+        head = self._head(leaf)
+        assert head is not None
+        victims = list(self._given_up[leaf] | {head.job: None})
+        return (*self._session.hooks.queue_turn(queue, -1, victims), *self._last_resort(queue))
+
+    def _next_leaf(self, queue: int) -> int:
+        """Below a queue that has something to give up: the leaf whose turn it is."""
+        while queue not in self._leaves:
+            queue = self._lines[queue][-1][1]
+        return queue
+
+    def _take(self) -> bool:
+        """One chunk more; False when there is none."""
+        if len(self._leaves) == 1 or not self._lines.get(-1):
+            return False
+        queue = self._next_leaf(-1)
+        chunk = self._head(queue)
+        assert chunk is not None
+        self._chunks.append(chunk)
+        self._places[queue] += 1
+        self._given_up[queue][chunk.job] = None
+        path = self._session.queue_tree.path(queue)
+        for one in path:
+            self._lines[self._session.queue_tree.parent(one)].pop()
+        for one in path:
+            self._enter(one)
+        return True
+
+    def _head(self, queue: int) -> Chunk | None:
+        """The next chunk of a leaf that may be taken."""
+        leaf, last = self._leaves[queue], self._closed.get(queue)
+        while (place := self._places[queue]) != last:
+            chunk = leaf.at(place)
+            if chunk is None or self._may_go(chunk):
+                return chunk
+            self._places[queue] += 1
+        return None
+
+    def _may_go(self, chunk: Chunk) -> bool:
+        job = chunk.job
+        if not self.allowed[job] or chunk in self._barred or (chunk.core and job in self._uncut):
+            return False
+        if self._lets_go is None:
+            return True
+        known = self._answers.get(job)
+        if known is None:
+            known = self._answers[job] = self._lets_go(job)
+        return known
+
+    def _last_resort(self, queue: int) -> tuple[Any, ...]:
+        meta = self._session.queues.objects[queue].metadata
+        return (self._session.queues.created[queue], meta.uid, meta.name)
+
+
+__all__ = ["VictimPool", "VictimSequence"]

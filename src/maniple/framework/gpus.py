@@ -1,0 +1,427 @@
+"""GPUs: what nodes have of them, how queues count them, and who holds parts of which device.
+
+Tasks that ask for a part of a device share one: the device is a *group*, named by whoever opened it. A node's books hold the memory that a group's
+users take, those that stay and those that leave, and from that follows how many whole devices the node has idle or about to be. The rules are
+KAI's, case by case (`add`, `remove`). The transaction is the only writer; it takes a copy of what it touches, so that an undo is exact.
+"""
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maniple.cluster.classes import TaskClass
+from maniple.cluster.resources import CPU, MEMORY, Amounts
+from maniple.cluster.statuses import ON_NODE, Status
+from maniple.objects.core import Node
+
+if TYPE_CHECKING:
+    from maniple.framework.session import Session
+
+Quota = NDArray[np.float64]  # cpu in milli, memory in bytes, GPUs
+NodeRows = NDArray[np.intp]
+TaskRows = NDArray[np.int64]
+Groups = tuple[str, ...]
+GPU = "nvidia.com/gpu"
+MIG_PREFIX = "nvidia.com/mig-"
+_SLICE = re.compile(re.escape(MIG_PREFIX) + r"([0-9]{1,9})g\.[0-9]+gb")
+UNIT = 1000  # base units in a device
+NONE, SINGLE, MIXED = 0, 1, 2
+_STRATEGIES = {"single": SINGLE, "mixed": MIXED}
+_UNKNOWN_MEMORY = 100  # MiB that a device counts with whose memory nobody told
+_LARGEST_MIB = 2**20  # a label that says more is taken to speak of bytes
+_DIGITS = 18  # of the largest number that a label may say
+_TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
+
+
+@dataclass(slots=True)
+class Group:
+    """One shared device. Memory in MiB."""
+
+    used: int = 0
+    allocated: int = 0  # without those who only claim it
+    releasing: int = 0
+    marked: bool = False  # counts as a whole device that is being released
+    known: bool = False  # somebody was allocated on it, not only promised it
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """A node's books of devices as they were."""
+
+    node: int
+    groups: dict[str, Group]
+    taken: int
+    freed: int
+
+
+def mig_units(resource: str) -> int:
+    """The g of a slice `nvidia.com/mig-<g>g.<memory>gb`; 0 for any other resource."""
+    found = _SLICE.fullmatch(resource)
+    return int(found[1]) if found else 0
+
+
+class GpuBooks:
+    """The GPUs of one session, nodes by name."""
+
+    def __init__(self, session: "Session") -> None:
+        self._session = session
+        self._state = session.nodes
+        self.dimension = session.resources.known(GPU)
+        self.groups_of: dict[int, Groups] = {}
+        self._nodes: dict[int, dict[str, Group]] = {}
+        self._taken: dict[int, int] = {}  # node -> devices that groups took from what is idle
+        self._freed: dict[
+            int, int
+        ] = {}  # node -> devices that groups are releasing, less those that they claim
+        self._asked: dict[int, Quota] = {}
+        self._load()
+
+    def _load(self) -> None:
+        session = self._session
+        held = session.cluster.tasks.gpu_groups if self.dimension is not None else {}
+        for row in sorted(held, key=session.task_key):
+            self.groups_of[row] = held[row]
+            node, status = int(session.tasks.node[row]), Status(session.tasks.status[row])
+            class_ = session.classes[session.tasks.class_of[row]]
+            if node >= 0 and ON_NODE[status] and class_.share is not None:
+                self.add(node, class_, held[row], status)
+
+    # -- what nodes have ------------------------------------------------------------------------------------------
+
+    def _of_nodes(self, read: "Iterable[int]") -> Amounts:
+        return np.fromiter(read, dtype=np.int64, count=len(self._state))
+
+    @cached_property
+    def _objects(self) -> Sequence[Node]:
+        return self._state.facts.objects
+
+    @cached_property
+    def whole(self) -> Amounts:
+        """Devices that a node offers as a whole, drivers' slices included."""
+        if self.dimension is None:
+            return np.zeros(len(self._state), dtype=np.int64)
+        whole: Amounts = self._state.allocatable[self.dimension] // UNIT
+        return whole
+
+    @cached_property
+    def dra(self) -> Amounts:
+        """Devices that drivers publish in slices."""
+        published = self._session.cluster.published
+        return self._of_nodes(published(name) for name in self._state.facts.names)
+
+    @cached_property
+    def dra_only(self) -> NDArray[np.bool_]:
+        """Nodes that hand out their GPUs by claims. One that has both kinds does not tell them apart, and counts as such."""
+        only: NDArray[np.bool_] = self.dra > 0
+        return only
+
+    @cached_property
+    def count(self) -> Amounts:
+        """Devices in a node, as its label says, otherwise those that it offers."""
+        offered = self.whole.tolist()
+        return self._of_nodes(
+            _number(node.metadata.labels.get("nvidia.com/gpu.count", ""), whole)
+            for node, whole in zip(self._objects, offered, strict=True)
+        )
+
+    @cached_property
+    def _labelled_memory(self) -> Amounts:
+        return self._of_nodes(_label_of_memory(node) for node in self._objects)
+
+    @cached_property
+    def memory(self) -> Amounts:
+        """MiB of each device of a node."""
+        told = self._labelled_memory
+        memory: Amounts = np.where(told > 0, told, _UNKNOWN_MEMORY)
+        return memory
+
+    @cached_property
+    def synced(self) -> NDArray[np.bool_]:
+        """The memory of a node's devices is known."""
+        known: NDArray[np.bool_] = self._labelled_memory > 0
+        return known
+
+    @cached_property
+    def least_memory(self) -> int:
+        """MiB that a device has at least. The original's minimum starts at 100 and never finds anything smaller."""
+        known = self.memory[self.synced & (self.whole > 0)]
+        return _UNKNOWN_MEMORY if self._session.strict or not len(known) else int(known.min())
+
+    @cached_property
+    def mig_enabled(self) -> NDArray[np.bool_]:
+        key = self._session.options.get("migWorkerNodeLabelKey", "node-role.kubernetes.io/mig-enabled")
+        return np.array([_mig_enabled(node, key) for node in self._objects], dtype=np.bool_)
+
+    @cached_property
+    def mig(self) -> Amounts:
+        """How a node hands out slices of devices: NONE, SINGLE (as if they were devices) or MIXED (by their own names)."""
+        told = [
+            _STRATEGIES.get(node.metadata.labels.get("nvidia.com/mig.strategy", ""), NONE)
+            for node in self._objects
+        ]
+        strategies: Amounts = np.array(told, dtype=np.int64) * self.mig_enabled
+        return strategies
+
+    @cached_property
+    def cpu_only(self) -> NDArray[np.bool_]:
+        only: NDArray[np.bool_] = ~self.mig_enabled & (self.whole <= 0) & (self.dra <= 0)
+        return only
+
+    @cached_property
+    def units(self) -> Quota:
+        """By resource: how many GPUs a base unit of it counts as in quotas."""
+        names = self._session.resources.names
+        units = np.array([mig_units(name) for name in names], dtype=np.float64)
+        if self.dimension is not None:
+            units[self.dimension] = 1.0
+        return units / UNIT
+
+    # -- what tasks ask for ---------------------------------------------------------------------------------------
+
+    def asked(self, class_: TaskClass) -> Quota:
+        """What a task counts with in queues before its node is known."""
+        known = self._asked.get(class_.number)
+        if known is None:
+            share = class_.share
+            devices = self._whole_devices(class_)
+            if share is not None and share.portion:
+                devices += share.portion * share.devices / 100
+            elif share is not None:
+                devices += share.memory / self.least_memory * share.devices
+            known = self._asked[class_.number] = _quota(class_, devices)
+        return known
+
+    def accepted(self, class_: TaskClass, node: int) -> Quota:
+        """What a task counts with on a node."""
+        share = class_.share
+        if share is None or not share.memory:
+            return self.asked(class_)
+        hundredths = round(self.portion_on(class_, node) * 100)
+        return _quota(class_, self._whole_devices(class_) + hundredths * share.devices / 100)
+
+    def _whole_devices(self, class_: TaskClass) -> float:
+        units = self.units
+        return float(class_.request[: len(units)] @ units)
+
+    def portion_on(self, class_: TaskClass, node: int) -> float:
+        """The part of each device that a task takes on a node."""
+        share = class_.share
+        assert share is not None
+        return share.portion / 100 if share.portion else self._portion(share.memory, node)
+
+    def _portion(self, memory: int, node: int) -> float:
+        return math.ceil(memory / int(self.memory[node]) * 100) / 100
+
+    def of_tasks(self, rows: TaskRows) -> Quota:
+        """A column a task: accepted where it is on a node, asked otherwise."""
+        session, units = self._session, self.units
+        requests = session.requests(rows)
+        amounts = np.empty((3, len(rows)), dtype=np.float64)
+        amounts[:2] = requests[[CPU, MEMORY]]
+        amounts[2] = units @ requests[: len(units)]
+        class_of = session.tasks.class_of[rows]
+        for number in np.unique(class_of).tolist():
+            class_ = session.classes[number]
+            if class_.share is not None:
+                for place in np.flatnonzero(class_of == number).tolist():
+                    node = int(session.tasks.node[rows[place]])
+                    amounts[:, place] = self.accepted(class_, node) if node >= 0 else self.asked(class_)
+        return amounts
+
+    def need(self, class_: TaskClass, node: int) -> int:
+        """MiB of a device that a task takes on a node."""
+        share = class_.share
+        assert share is not None
+        return share.memory or int((share.exact or share.portion / 100) * int(self.memory[node]))
+
+    # -- groups ---------------------------------------------------------------------------------------------------
+
+    def groups(self, node: int) -> dict[str, Group]:
+        return self._nodes.get(node, {})
+
+    def portion_used(self, node: int, group: str) -> float:
+        found = self.groups(node).get(group)
+        return found.used / int(self.memory[node]) if found is not None else 0.0
+
+    def fits_group(self, class_: TaskClass, node: int, group: Group) -> bool:
+        """A device that is in use, and not only by those who leave, has the part, now or once somebody has left."""
+        free = int(self.memory[node]) - group.allocated + group.releasing
+        return group.used != 0 and free >= self.need(class_, node) and group.allocated != group.releasing
+
+    def fits_now(self, class_: TaskClass, node: int, group: str) -> bool:
+        found = self.groups(node).get(group)
+        if found is None or not found.known:
+            return False
+        return int(self.memory[node]) - found.allocated >= self.need(class_, node)
+
+    def fitting_groups(self, class_: TaskClass, node: int) -> list[str]:
+        return sorted(name for name, one in self.groups(node).items() if self.fits_group(class_, node, one))
+
+    def fits(self, class_: TaskClass, rows: NodeRows, free: Amounts) -> NDArray[np.bool_]:
+        """Whether nodes that have so many base units of whole devices free can give a task its parts."""
+        share = class_.share
+        assert share is not None
+        devices = free // UNIT
+        for place, node in enumerate(rows.tolist()):
+            if node in self._nodes:
+                devices[place] += len(self.fitting_groups(class_, node))
+        parts = np.ceil(share.memory / self.memory[rows] * 100) / 100
+        # The original takes so many whole devices' memory for a part of one.
+        possible = (parts <= 1) | (self._session.strict & (parts == np.floor(parts)))
+        fitting: NDArray[np.bool_] = (devices >= share.devices) & possible
+        return fitting
+
+    def idle_sum(self) -> Quota:
+        """By node, GPUs that are idle: whole ones, slices, and what is left of shared ones."""
+        return self._sum(self._state.idle(), idle=True)
+
+    def releasing_sum(self) -> Quota:
+        """By node, GPUs that are being released and not claimed yet."""
+        return self._sum(self._state.releasing - self._state.pipelined, idle=False)
+
+    def _sum(self, amounts: Amounts, *, idle: bool) -> Quota:
+        units = self.units
+        total: Quota = units @ amounts[: len(units)]
+        for node, groups in self._nodes.items():
+            for group in groups.values():
+                if idle and group.allocated > 0:
+                    total[node] += 1 - self._portion(group.allocated, node)
+                elif not idle and group.releasing > 0 and group.releasing != group.used:
+                    total[node] += self._portion(group.releasing, node)
+        return total
+
+    def new_name(self, row: int, number: int) -> str:
+        """A device that a task opens is named after the task: nobody else's has that name, anywhere."""
+        uid = self._session.cluster.tasks.pods[row].metadata.uid
+        return f"{uid or self._session.task_key(row).replace('/', '.')}-{number}"
+
+    # -- books ----------------------------------------------------------------------------------------------------
+
+    def booked(self) -> tuple[Amounts, Amounts]:
+        """By node: devices that groups took from what is idle, and those that they are releasing less those that they claim."""
+        nodes = range(len(self._state))
+        taken = self._of_nodes(self._taken.get(node, 0) for node in nodes)
+        return taken, self._of_nodes(self._freed.get(node, 0) for node in nodes)
+
+    def save(self, node: int) -> Saved:
+        groups = {name: replace(one) for name, one in self.groups(node).items()}
+        return Saved(node, groups, self._taken.get(node, 0), self._freed.get(node, 0))
+
+    def restore(self, saved: Saved) -> None:
+        node = saved.node
+        self._nodes[node] = saved.groups
+        self._take(node, saved.taken - self._taken.get(node, 0))
+        self._release(node, saved.freed - self._freed.get(node, 0))
+
+    def add(self, node: int, class_: TaskClass, groups: Iterable[str], status: Status) -> None:
+        memory = self.need(class_, node)
+        for name in groups:
+            group = self._nodes.setdefault(node, {}).setdefault(name, Group())
+            group.used += memory
+            if status is Status.RELEASING:
+                self._add_leaving(node, group, memory)
+            elif status is Status.PIPELINED:
+                group.releasing -= memory
+                if group.used - memory == group.releasing + memory:
+                    self._release(node, -1)
+            else:
+                self._add_staying(node, group, memory)
+
+    def _add_leaving(self, node: int, group: Group, memory: int) -> None:
+        group.releasing += memory
+        group.allocated += memory
+        group.known = True
+        if group.used == group.releasing:
+            if not group.marked:
+                self._release(node, +1)
+                group.marked = True
+            if self._overbooked(node):
+                self._take(node, +1)
+
+    def _add_staying(self, node: int, group: Group, memory: int) -> None:
+        group.allocated += memory
+        group.known = True
+        if group.used <= memory and self._overbooked(node):
+            self._take(node, +1)
+        if group.marked:
+            self._release(node, -1)
+            group.marked = False
+
+    def remove(self, node: int, class_: TaskClass, groups: Iterable[str], status: Status) -> None:
+        memory = self.need(class_, node)
+        for name in groups:
+            group = self._nodes[node][name]
+            group.used -= memory
+            if status is Status.RELEASING:
+                self._remove_leaving(node, group, memory)
+            elif status is Status.PIPELINED:
+                group.releasing += memory
+                was_claimed = group.used + memory == group.releasing - memory
+                if was_claimed or (group.used == 0 and group.releasing == 0):
+                    self._release(node, +1)
+            else:
+                self._remove_staying(node, group, memory)
+
+    def _remove_leaving(self, node: int, group: Group, memory: int) -> None:
+        group.releasing -= memory
+        group.allocated -= memory
+        if group.used <= 0:
+            if not self._overbooked(node):
+                self._take(node, -1)
+            if group.marked:
+                self._release(node, -1)
+                group.marked = False
+
+    def _remove_staying(self, node: int, group: Group, memory: int) -> None:
+        group.allocated -= memory
+        if group.used <= 0 and not self._overbooked(node):
+            self._take(node, -1)
+        if group.used != 0 and group.releasing == group.used and not group.marked:
+            self._release(node, +1)
+            group.marked = True
+
+    def _overbooked(self, node: int) -> bool:
+        """More devices are idle or in use than the node has: the device of a group has not been taken yet."""
+        state, dimension = self._state, self.dimension
+        used, claimed = int(state.used[dimension, node]), int(state.pipelined[dimension, node])
+        idle = (int(state.allocatable[dimension, node]) - used) // UNIT
+        whole = (used + claimed) // UNIT - self._taken.get(node, 0)
+        shared = sum(group.used > 0 for group in self._nodes[node].values())
+        return int(self.count[node]) < idle + whole + shared
+
+    def _take(self, node: int, devices: int) -> None:
+        self._taken[node] = self._taken.get(node, 0) + devices
+        self._state.used[self.dimension, node] += devices * UNIT
+
+    def _release(self, node: int, devices: int) -> None:
+        self._freed[node] = self._freed.get(node, 0) + devices
+        self._state.releasing[self.dimension, node] += devices * UNIT
+
+
+def _quota(class_: TaskClass, gpus: float) -> Quota:
+    return np.array([class_.request[CPU], class_.request[MEMORY], gpus], dtype=np.float64)
+
+
+def _number(label: str, otherwise: int) -> int:
+    return int(label) if label.isascii() and label.isdigit() and len(label) <= _DIGITS else otherwise
+
+
+def _label_of_memory(node: Node) -> int:
+    """MiB of a device by the node's label, in whole hundreds; 0 when it does not say."""
+    memory = _number(node.metadata.labels.get("nvidia.com/gpu.memory", ""), 0)
+    if memory >= _LARGEST_MIB:
+        memory //= 2**20
+    return memory - memory % 100
+
+
+def _mig_enabled(node: Node, key: str) -> bool:
+    label = node.metadata.labels.get(key)
+    if label is not None:
+        return label in _TRUE
+    return any(name.startswith(MIG_PREFIX) for name in node.status.allocatable)

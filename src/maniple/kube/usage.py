@@ -1,0 +1,151 @@
+"""Past usage of queues, fetched from a Prometheus server at the edge, for the option `queueUsage` of a cycle.
+
+`UsageFeed.run` asks every so often; `latest` is what is known, at any time, without waiting. A fetch that fails leaves the data that was there; data that
+is out of date is still used, and said to be so. What is asked and how it is read is in `usage_query`.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import aiohttp
+import msgspec
+
+from maniple.kube.usage_query import (
+    RESOURCES,
+    Usage,
+    UsageSettings,
+    capacity_of,
+    parts,
+    query,
+    used_by_queue,
+)
+
+_LONGEST = 50 * 2**20  # bytes of an answer
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+class UsageError(Exception):
+    """The server could not be asked, or did not answer as it should."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    usage: Usage
+    at: datetime
+
+
+class UsageFeed:
+    """Fetches usage while `run` runs. `report` is told of what goes wrong."""
+
+    def __init__(
+        self,
+        settings: UsageSettings,
+        *,
+        clock: Callable[[], datetime] = _now,
+        report: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._report = report
+        self._fetched: Fetched | None = None
+        self._arrived = asyncio.Event()
+
+    def latest(self) -> Usage | None:
+        """What is known; None before the first answer. Data that is out of date is reported."""
+        if self._fetched is None:
+            return None
+        age = self._clock() - self._fetched.at
+        if age > self._settings.staleness:
+            self._report(
+                f"queue usage is {age.total_seconds():.0f}s old: the last fetch that worked was at {self._fetched.at}"
+            )
+        return self._fetched.usage
+
+    async def arrived(self) -> bool:
+        """Wait for the first data, as long as is configured; whether it has come."""
+        try:
+            async with asyncio.timeout(self._settings.wait.total_seconds()):
+                await self._arrived.wait()
+        except TimeoutError:
+            self._report(f"no queue usage after {self._settings.wait.total_seconds():.0f}s; going on without")
+            return False
+        return True
+
+    async def run(self) -> None:
+        """Fetch now and then, until cancelled."""
+        async with aiohttp.ClientSession(trust_env=True) as http:
+            while True:
+                await self._try(http)
+                await asyncio.sleep(self._settings.fetch_interval.total_seconds())
+
+    async def _try(self, http: aiohttp.ClientSession) -> None:
+        now = self._clock()
+        try:
+            usage = await fetch(http, self._settings, now)
+        except UsageError as error:
+            self._report(f"queue usage cannot be fetched: {error}")
+            return
+        self._fetched = Fetched(usage, now)
+        self._arrived.set()
+
+
+async def fetch(http: aiohttp.ClientSession, settings: UsageSettings, now: datetime) -> Usage:
+    """Usage of all queues over the window that `now` is in. Raises UsageError."""
+    seconds = settings.query_timeout.total_seconds()
+    try:
+        async with asyncio.timeout(seconds):
+            asked = [settings.capacity[one] for one in RESOURCES] + [
+                settings.allocation[one] for one in RESOURCES
+            ]
+            asking = (_ask(http, settings, expression, now) for expression in asked)
+            answers = await asyncio.gather(*asking, return_exceptions=True)
+    except TimeoutError:
+        raise UsageError(f"no answer from {settings.address} within {seconds:g}s") from None
+    for answer in answers:
+        if isinstance(answer, BaseException):
+            raise answer
+    count = len(RESOURCES)
+    if None in answers:
+        return {}
+    try:
+        capacity = {one: capacity_of(answer) for one, answer in zip(RESOURCES, answers[:count], strict=True)}
+        used = {one: used_by_queue(answer) for one, answer in zip(RESOURCES, answers[count:], strict=True)}
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    return parts(used, capacity)
+
+
+async def _ask(
+    http: aiohttp.ClientSession, settings: UsageSettings, expression: str, now: datetime
+) -> object:
+    """The server's answer, decoded; None when there is nothing to ask yet."""
+    text = query(expression, settings, now)
+    if text is None:
+        return None
+    form = {"query": text, "time": f"{now.timestamp():.3f}"}
+    try:
+        async with http.post(f"{settings.address}/api/v1/query", data=form) as response:
+            body, status = await _read(response), response.status
+    except (aiohttp.ClientError, OSError) as error:
+        raise UsageError(f"{settings.address}: {error}") from None
+    try:
+        return msgspec.json.decode(body)
+    except msgspec.DecodeError:
+        raise UsageError(f"{settings.address}: status {status}, no JSON") from None
+
+
+async def _read(response: aiohttp.ClientResponse) -> bytes:
+    body = bytearray()
+    async for chunk in response.content.iter_any():
+        body += chunk
+        if len(body) > _LONGEST:
+            raise UsageError("the answer is too long")
+    return bytes(body)
+
+
+__all__ = ["UsageError", "UsageFeed", "fetch"]

@@ -1,0 +1,32 @@
+"""What a class asks of GPUs, in the kinds that KAI's rules speak of."""
+
+from maniple.cluster.classes import TaskClass
+from maniple.framework.session import Session
+from maniple.objects.requests import pod_requests
+
+MIG_PREFIX = "nvidia.com/mig-"
+_DEVICE_PLUGINS = ("nvidia.com/gpu", "amd.com/gpu")
+
+
+def asks_mig(session: Session, class_: TaskClass) -> bool:
+    """A slice of a GPU that the node has cut."""
+    return any(
+        name.startswith(MIG_PREFIX) and class_.request[dimension] > 0
+        for dimension, name in enumerate(session.resources.names)
+    )
+
+
+def asks_gpu(session: Session, class_: TaskClass) -> bool:
+    """Any kind of GPU: whole, in part, a slice, or through a resource claim."""
+    whole = session.gpus.dimension
+    if class_.share is not None or (whole is not None and class_.request[whole] > 0):
+        return True
+    return asks_mig(session, class_)
+
+
+def asks_device_plugin(class_: TaskClass) -> bool:
+    """Whole GPUs or a portion of one, not through a resource claim. How much an amount of memory is, is not known without a node."""
+    if class_.share is not None:
+        return class_.share.portion > 0
+    amounts = pod_requests(class_.spec.pod)
+    return any(amounts.get(name, 0) > 0 for name in _DEVICE_PLUGINS)

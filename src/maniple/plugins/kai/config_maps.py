@@ -1,0 +1,20 @@
+"""Whether the config maps that a pod cannot start without are there, for KAI's `predicates`."""
+
+from maniple.cluster.classes import TaskClass
+from maniple.framework.session import Session
+from maniple.objects.config_maps import required_config_maps
+from maniple.objects.core import ConfigMap
+
+
+class ConfigMaps:
+    """For one session."""
+
+    def __init__(self, session: Session) -> None:
+        self._known = session.cluster.all(ConfigMap)
+
+    def problem(self, class_: TaskClass) -> str:
+        """The config maps that a pod lacks; empty if there is none."""
+        pod = class_.spec.pod
+        namespace = pod.metadata.namespace or "default"
+        missing = [name for name in required_config_maps(pod) if f"{namespace}/{name}" not in self._known]
+        return f"Missing required configmaps: [{' '.join(missing)}]" if missing else ""

@@ -1,0 +1,64 @@
+"""How tasks count with queues: of which resources, and in what units.
+
+Used by whoever divides a cluster among queues. The first three resources are always thousandths of a CPU, bytes of memory and GPUs as quotas count them
+(parts of devices, slices by the number in their names); behind them come as many others as are asked for. Shares are worked out of whole GPUs and whole units of
+the others; accounts are kept in the smallest parts that can be asked for, `units` of which make one, so that sums are exact and an undo restores them.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maniple.cluster.classes import TaskClass
+from maniple.framework.gpus import GPU as GPU_NAME
+from maniple.framework.points import TaskRows
+from maniple.framework.session import Session
+
+Amount = list[float]
+Floats = NDArray[np.float64]
+GPU = 2  # behind CPU and MEMORY
+HUNDREDTHS = 100.0
+UNITS: Floats = np.array([[1.0], [1.0], [HUNDREDTHS]])  # per thousandth of a CPU, byte, GPU
+
+
+def in_units(amounts: Floats) -> Floats:
+    """Thousandths of a CPU, bytes and GPUs (3 x n) in units. A part of a GPU is a whole number of hundredths unless it is a guess."""
+    units: Floats = amounts * UNITS
+    # Only here are fractions multiplied; rounding bytes would take from their exactness.
+    units[GPU] = np.round(units[GPU], 6)
+    return units
+
+
+class Counting:
+    """The resources of one session that queues divide. `others`: dimensions beyond cpu, memory and GPUs."""
+
+    def __init__(self, session: Session, others: Sequence[int] = ()) -> None:
+        self._session = session
+        self.others = np.array(others, dtype=np.intp)
+        self.names = ("cpu", "memory", GPU_NAME, *(session.resources.names[one] for one in others))
+        scales = [float(session.resources.scale(one)) for one in others]
+        self.units: Floats = np.concatenate([UNITS[:, 0], scales])[:, None]
+        self.nothing: Amount = [0.0] * len(self.names)
+
+    def asked(self, class_: TaskClass) -> Amount:
+        """What a task counts with before its node is known."""
+        return self._with_others(class_, self._session.gpus.asked(class_))
+
+    def accepted(self, class_: TaskClass, node: int) -> Amount:
+        """What a task counts with on a node."""
+        return self._with_others(class_, self._session.gpus.accepted(class_, node))
+
+    def _with_others(self, class_: TaskClass, amounts: Floats) -> Amount:
+        first: Amount = in_units(amounts[:, None])[:, 0].tolist()
+        return first + class_.request[self.others].astype(np.float64).tolist() if len(self.others) else first
+
+    def of_tasks(self, rows: TaskRows) -> Floats:
+        """A column a task: as accepted where it is on a node, as asked otherwise."""
+        first = in_units(self._session.gpus.of_tasks(rows))
+        if not len(self.others):
+            return first
+        return np.concatenate([first, self._session.requests(rows)[self.others]])
+
+
+__all__ = ["GPU", "UNITS", "Amount", "Counting", "Floats", "in_units"]

@@ -1,0 +1,136 @@
+"""dynamicresources: claims get and lose devices as their pods are placed and evicted.
+
+A pod is not considered if a claim of its is not there, if a claim has as many consumers as it can have, or if it names a GPU claim
+that several pods may share and that does not carry the label of its job's queue: queues would otherwise use each other's GPUs uncounted.
+The argument `maxCelCacheEntries` is accepted and changes nothing: compiled selectors are kept as long as slices and classes stay the same.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from maniple.cluster.classes import TaskClass
+from maniple.cluster.statuses import Status
+from maniple.framework.arguments import TextArguments
+from maniple.framework.criteria import Cells, Dependence, Filter
+from maniple.framework.points import CLAIMS_FIRST, Event
+from maniple.framework.reasons import FITS, Code, Reason, Verdicts
+from maniple.framework.session import Session
+from maniple.objects import dra
+from maniple.plugins.feasibility.resource_claims import MOST_CONSUMERS, claims_anything
+from maniple.plugins.kai.holdings import Holdings
+from maniple.plugins.settings import report
+
+QUEUE_LABEL = "kai.scheduler/queue"
+
+
+class DynamicResources:
+    name = "dynamicresources"
+
+    def __init__(self, session: Session, arguments: Mapping[str, Any]) -> None:
+        given = TextArguments(arguments, self.name)
+        given.int("maxCelCacheEntries", 10)
+        report(session, given)
+        self._session = session
+        self._holdings = Holdings.shared(session)
+        self._label = str(session.options.get("queueLabelKey", QUEUE_LABEL))
+        self._full = session.reasons.number("a resource claim has as many consumers as it can have")
+        self._refusals: list[str] = []
+        self._mark()
+
+    def _mark(self) -> None:
+        """Pods of one class may differ in their own claims and in their queues."""
+        session = self._session
+        users = [one.number for one in session.classes if claims_anything(one)]
+        if not users:
+            return
+        waiting = session.tasks.status == Status.PENDING
+        rows = np.flatnonzero(waiting & np.isin(session.tasks.class_of, users))
+        refused: dict[int, str] = {}
+        for row in rows.tolist():
+            text = self._refusal(row)
+            if text:
+                refused[row] = text
+        numbers = {text: number for number, text in enumerate(dict.fromkeys(refused.values()))}
+        self._refusals = list(numbers)
+        session.refine(
+            self.name,
+            np.array(list(refused), dtype=np.int64),
+            np.array([numbers[text] for text in refused.values()], dtype=np.int64),
+        )
+
+    def _refusal(self, row: int) -> str:
+        session = self._session
+        pod = session.cluster.tasks.pods[row]
+        namespace = pod.metadata.namespace or "default"
+        for own, name, claim in self._holdings.claims_of(pod):
+            if not name:
+                return "no resource claim has been made yet"
+            if claim is None:
+                return f"failed to get resource claim {namespace}/{name}: it does not exist"
+            if not own and _asks_gpu(claim):
+                wrong = self._wrong_label(claim, int(session.tasks.job[row]))
+                if wrong:
+                    return wrong
+        return ""
+
+    def _wrong_label(self, claim: dra.ResourceClaim, job: int) -> str:
+        queue, label = self._session.job_facts(job).queue, claim.metadata.labels.get(self._label, "")
+        if not label:
+            return f"DRA claim {claim.metadata.name} is a shared GPU claim but does not have a queue label ({self._label})"
+        if label != queue:
+            return (
+                f"DRA claim {claim.metadata.name} is a shared GPU claim with wrong queue label "
+                f"(expected queue: {queue}, claim queue label: {label})"
+            )
+        return ""
+
+    # -- answers --------------------------------------------------------------------------------------------------
+
+    def pre_predicate(self, class_: TaskClass) -> Reason | None:
+        mark = class_.marks.get(self.name)
+        if mark is not None:
+            return Reason(self._refusals[mark], Code.UNRESOLVABLE)
+        for claim in self._shared_claims(class_):
+            if self._holdings.is_full(claim):
+                text = f"resource claim {claim.key} has reached its maximum number of consumers ({MOST_CONSUMERS})"
+                return Reason(text)
+        return None
+
+    def filters(self) -> list[Filter]:
+        return [Filter("claim consumers", Dependence.CLUSTER, self._check_full, claims_anything)]
+
+    def _check_full(self, class_: TaskClass, cells: Cells) -> Verdicts:
+        """Tasks that are placed together fill up a claim one after the other."""
+        full = any(self._holdings.is_full(claim) for claim in self._shared_claims(class_))
+        return np.full(cells.node_rows().shape, self._full if full else FITS, dtype=np.int16)
+
+    def _shared_claims(self, class_: TaskClass) -> list[dra.ResourceClaim]:
+        """Claims that all pods of a class name."""
+        if not claims_anything(class_):
+            return []
+        found = self._holdings.claims_of(class_.spec.pod)
+        return [claim for own, _, claim in found if not own and claim is not None]
+
+    def pre_bind(self, class_: TaskClass) -> str | None:
+        return CLAIMS_FIRST if self._holdings.has_claims(class_) else None
+
+    def claims_to_write(self, rows: Iterable[int]) -> dict[str, dict[str, Any]]:
+        """What these tasks need written into the status of resource claims, by claim."""
+        return self._holdings.to_write(rows)
+
+    def on_allocate(self, event: Event) -> None:
+        if claims_anything(event.class_):
+            self._holdings.on_allocate(event)
+
+    def on_deallocate(self, event: Event) -> None:
+        if claims_anything(event.class_):
+            self._holdings.on_deallocate(event)
+
+
+def _asks_gpu(claim: dra.ResourceClaim) -> bool:
+    return any(
+        exact is not None and "gpu" in exact.device_class_name.lower()
+        for exact in (request.exact for request in claim.spec.devices.requests)
+    )

@@ -1,0 +1,50 @@
+"""gpusharingorder: a thousand points for a node where a shared GPU has enough left for the task.
+
+To the letter also for tasks that ask for no part of a GPU: they need nothing of it, so any shared GPU has enough, and CPU tasks are drawn
+to nodes with shared GPUs.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from maniple.cluster.classes import TaskClass
+from maniple.framework.criteria import Cells, Dependence, Scorer, Scores
+from maniple.framework.session import Session
+from maniple.plugins.kai.asks import asks_device_plugin
+from maniple.plugins.kai.bands import GPU_SHARING
+from maniple.plugins.settings import takes_none
+
+
+class GpuSharingOrder:
+    """No arguments."""
+
+    name = "gpusharingorder"
+
+    def __init__(self, session: Session, arguments: Mapping[str, Any]) -> None:
+        takes_none(session, arguments, self.name)
+        self._session = session
+        self._gpus = session.gpus
+
+    def scorers(self) -> list[Scorer]:
+        return [Scorer(self.name, GPU_SHARING, Dependence.NODE, self._raw, applies=self._applies)]
+
+    def _applies(self, class_: TaskClass) -> bool:
+        # A whole GPU is never left of a shared one.
+        return class_.share is not None or (self._session.strict and not asks_device_plugin(class_))
+
+    def _raw(self, class_: TaskClass, cells: Cells) -> Scores:
+        rows = cells.node_rows()
+        found = [self._has_group(class_, node) for node in rows.ravel().tolist()]
+        return np.array(found, dtype=np.float64).reshape(rows.shape)
+
+    def _has_group(self, class_: TaskClass, node: int) -> bool:
+        if class_.share is not None:
+            return bool(self._gpus.fitting_groups(class_, node))
+        return any(
+            group.used != 0
+            and group.allocated != group.releasing
+            and group.allocated - group.releasing <= self._gpus.memory[node]
+            for group in self._gpus.groups(node).values()
+        )

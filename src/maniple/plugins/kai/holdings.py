@@ -1,0 +1,201 @@
+"""Resource claims as KAI sees them: a claim holds its devices as long as some pod that has not been evicted uses it.
+
+Called by `predicates`, which filters nodes by what is free, and by `dynamicresources`, which tells it what happens. Claims of pods that are
+about to be bound count as allocated, as their bind requests say. A claim whose last user is evicted gives its devices up, and its user
+finds others if it is moved. If it stays after all it has its own devices back; whoever took them meanwhile gets others. To the letter, a claim
+whose users all wait for a node has given its devices up already.
+
+Devices of a pool that is not completely published can be had, as from the allocator that KAI embeds, unless somebody wants all there are.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+import msgspec
+import numpy as np
+
+from maniple.cluster.statuses import WAITING, Status
+from maniple.framework.criteria import NodeRows
+from maniple.framework.points import Event
+from maniple.framework.session import Session
+from maniple.objects import dra
+from maniple.objects.core import Pod
+from maniple.objects.kai import BindRequest
+from maniple.plugins.feasibility.dynamic_resources import Decision, DynamicResources
+from maniple.plugins.feasibility.resource_claims import MOST_CONSUMERS
+
+DeviceIds = set[tuple[str, str, str]]
+
+
+class Holdings(DynamicResources):
+    """For one session."""
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session, _claims(session), evictable=True, partial=True)
+        self._freed: set[str] = set()
+        self._users: dict[str, set[str]] = {}
+        self._homes: NodeRows = session.tasks.node.astype(np.intp)
+
+    @classmethod
+    def shared(cls, session: Session) -> "Holdings":
+        """One for both plugins."""
+        if cls not in session.shared:
+            session.shared[cls] = cls(session)
+        known: Holdings = session.shared[cls]
+        return known
+
+    def claims_of(self, pod: Pod) -> Iterator[tuple[bool, str, dra.ResourceClaim | None]]:
+        """A pod's claims: whether it is made for this pod alone, its name (empty: not known yet), and the claim if it is there."""
+        for made, name in _claim_names(pod).values():
+            yield made, name, self._every.get(f"{pod.metadata.namespace or 'default'}/{name}")
+
+    def is_full(self, claim: dra.ResourceClaim) -> bool:
+        """Nobody more can use it, counting those that were placed in this session."""
+        return len(self._users_of(claim)) >= MOST_CONSUMERS
+
+    def _users_of(self, claim: dra.ResourceClaim) -> set[str]:
+        users = self._users.get(claim.key)
+        if users is None:
+            users = self._users[claim.key] = {consumer.uid for consumer in claim.status.reserved_for}
+        return users
+
+    def _standing(self, claim: dra.ResourceClaim) -> dra.AllocationResult | None:
+        return None if claim.key in self._freed else claim.status.allocation
+
+    # -- what happens ---------------------------------------------------------------------------------------------
+
+    def on_allocate(self, event: Event) -> None:
+        for task, node in zip(event.rows.tolist(), event.nodes.tolist(), strict=True):
+            pod = self._pod(task)
+            claims = self._claims.of_pod(pod).claims
+            for claim in claims:
+                if (
+                    claim.key in self._freed
+                    and claim.key not in self._decisions
+                    and node == self._homes[task]
+                ):
+                    self._take_back(claim)
+            self._promise(task, node)
+            for claim in claims:
+                self._users_of(claim).add(pod.metadata.uid)
+
+    def on_deallocate(self, event: Event) -> None:
+        waited = WAITING[self._session.cluster.tasks.status[event.rows]]
+        for task, was_waiting in zip(event.rows.tolist(), waited.tolist(), strict=True):
+            pod = self._pod(task)
+            self._withdraw(task)
+            for claim in self._claims.of_pod(pod).claims:
+                # Somebody who was there before, and has not run yet, keeps its reservation.
+                if not (was_waiting and _reserves(claim, pod)):
+                    self._users_of(claim).discard(pod.metadata.uid)
+                if not was_waiting and not self._users_of(claim):
+                    self._give_up(claim)
+
+    def _give_up(self, claim: dra.ResourceClaim) -> None:
+        standing = self._standing(claim)
+        if standing is not None:
+            self._freed.add(claim.key)
+            self._stock.give_back(standing.devices.results)
+            self._log.append(None)
+
+    def _take_back(self, claim: dra.ResourceClaim) -> None:
+        """The devices that a claim gave up are its own again. Who has been promised one of them gets another, if there is any."""
+        assert claim.status.allocation is not None
+        results = claim.status.allocation.devices.results
+        own = _ids(results)
+        takers = {
+            key: one
+            for key, one in self._decisions.items()
+            if not own.isdisjoint(_ids(one.allocation.devices.results))
+        }
+        for key, taker in takers.items():
+            self._stock.give_back(taker.allocation.devices.results)
+            del self._decisions[key]
+        self._stock.take(results)
+        self._freed.discard(claim.key)
+        self._log.append(None)
+        if not self._serve_again(takers):
+            self._freed.add(claim.key)
+            self._stock.give_back(results)
+            for key, taker in takers.items():
+                self._decisions[key] = taker
+                self._stock.take(taker.allocation.devices.results)
+
+    def _serve_again(self, takers: Mapping[str, Decision]) -> bool:
+        """Find other devices for claims where they are; if one cannot be served, none has anything."""
+        served: list[str] = []
+        for key, taker in takers.items():
+            if not self._decide([self._every[key]], taker.node):
+                for other in served:
+                    self._stock.give_back(self._decisions.pop(other).allocation.devices.results)
+                return False
+            self._decisions[key].users = taker.users
+            served.append(key)
+        return True
+
+
+def _claims(session: Session) -> Mapping[str, dra.ResourceClaim]:
+    """The cluster's claims as they are seen in this session."""
+    claims = session.cluster.all(dra.ResourceClaim)
+    seen = _decided(session, claims)
+    if session.strict:
+        for key, claim in claims.items():
+            if key not in seen and _is_left_over(session, claim):
+                status = msgspec.structs.replace(claim.status, allocation=None)
+                seen[key] = msgspec.structs.replace(claim, status=status)
+    return {**claims, **seen} if seen else claims
+
+
+def _is_left_over(session: Session, claim: dra.ResourceClaim) -> bool:
+    """It has devices, and all its users wait for a node: they were evicted, and nobody has cleared the claim yet."""
+    users = claim.status.reserved_for
+    if claim.status.allocation is None or not users:
+        return False
+    namespace, tasks = claim.metadata.namespace or "default", session.cluster.tasks
+    rows = [tasks.index_of(f"{namespace}/{one.name}") for one in users]
+    return all(row is not None and session.tasks.status[row] == Status.PENDING for row in rows)
+
+
+def _decided(session: Session, claims: Mapping[str, dra.ResourceClaim]) -> dict[str, dra.ResourceClaim]:
+    """Claims that get what bind requests have decided and nobody has written yet."""
+    decided: dict[str, dra.ResourceClaim] = {}
+    for request in session.cluster.all(BindRequest).values():
+        if not request.spec.resource_claim_allocations:
+            continue
+        namespace = request.metadata.namespace or "default"
+        row = session.cluster.tasks.index_of(f"{namespace}/{request.spec.pod_name}")
+        if row is None or session.tasks.status[row] != Status.BINDING:
+            continue
+        pod = session.cluster.tasks.pods[row]
+        names = _claim_names(pod)
+        for one in request.spec.resource_claim_allocations:
+            key = f"{namespace}/{names[one.name][1]}" if one.name in names else ""
+            claim = decided.get(key) or claims.get(key)
+            if claim is not None and (claim.status.allocation is None or key in decided):
+                decided[key] = _allocated(claim, one.allocation, pod)
+    return decided
+
+
+def _claim_names(pod: Pod) -> dict[str, tuple[bool, str]]:
+    """By the name inside the pod: whether the claim is made for it alone, and the claim's own name."""
+    made = {one.name: one.resource_claim_name or "" for one in pod.status.resource_claim_statuses}
+    return {
+        one.name: (one.resource_claim_name is None, one.resource_claim_name or made.get(one.name, ""))
+        for one in pod.spec.resource_claims
+    }
+
+
+def _allocated(
+    claim: dra.ResourceClaim, allocation: dra.AllocationResult | None, pod: Pod
+) -> dra.ResourceClaim:
+    consumer = dra.Consumer(resource="pods", name=pod.metadata.name, uid=pod.metadata.uid)
+    others = tuple(one for one in claim.status.reserved_for if one.uid != consumer.uid)
+    status = dra.ResourceClaimStatus(allocation=allocation, reserved_for=(*others, consumer))
+    return msgspec.structs.replace(claim, status=status)
+
+
+def _reserves(claim: dra.ResourceClaim, pod: Pod) -> bool:
+    return any(one.uid == pod.metadata.uid for one in claim.status.reserved_for)
+
+
+def _ids(results: Iterable[dra.DeviceResult]) -> DeviceIds:
+    return {(one.driver, one.pool, one.device) for one in results if not one.admin_access}

@@ -1,0 +1,152 @@
+"""Which nodes KAI's `predicates` rules out by what they are: their GPUs, their conditions, what they are there for.
+
+All of it but one holds as long as node objects stay as they are: a node with a pod that holds a slice in the way of long ago takes no new
+slices.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maniple.cluster.classes import TaskClass
+from maniple.cluster.nodes import MISSING
+from maniple.cluster.statuses import ON_NODE
+from maniple.framework.criteria import Cells, Dependence, Filter
+from maniple.framework.gpus import MIXED, SINGLE
+from maniple.framework.reasons import FITS, Code, Verdicts, joined
+from maniple.framework.session import Session
+from maniple.objects.core import Node
+from maniple.plugins.kai.asks import asks_device_plugin, asks_gpu, asks_mig
+
+Mask = NDArray[np.bool_]
+
+LEGACY_MIG = "legacy MIG jobs cannot be scheduled"
+DRA_ONLY = "device-plugin GPU requests cannot be scheduled on DRA-only nodes"
+NO_MIG = "MIG job cannot be scheduled on non-MIG node"
+AMONG_LEGACY_MIG = "MIG job cannot be scheduled on node with legacy MIG jobs"
+ONLY_WHOLE = "only whole gpu jobs can run on a node with MigStrategy='single'"
+ONLY_MIG = "non MIG jobs cant run on a node with MigStrategy='mixed'"
+NOT_SYNCED = "node is not a gpu node or the gpu memory count on the node was not synced yet"
+CORDONED = "node is unschedulable"
+NOT_READY = "node has NotReady condition"
+NO_GPU_WORKER = "gpu task can't run on non gpu nodes"
+NO_CPU_WORKER = "cpu task can't run on non cpu nodes"
+
+_PRESSURES = frozenset({"MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable"})
+_ROLES = ("node-role.kubernetes.io/gpu-worker", "node-role.kubernetes.io/cpu-worker")
+
+
+class NodeRules:
+    """The filters, for one session."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._facts = session.nodes.facts
+        self._legacy = self._nodes_with_legacy_slices()
+
+    def _number(self, text: str) -> int:
+        return self._session.reasons.number(text, Code.UNRESOLVABLE)
+
+    def _nodes_with_legacy_slices(self) -> Mask:
+        session = self._session
+        holders = [one.number for one in session.classes if _is_legacy(one)]
+        nodes = np.zeros(len(self._facts), dtype=np.bool_)
+        if holders:
+            tasks = session.tasks
+            there = (tasks.node >= 0) & ON_NODE[tasks.status] & np.isin(tasks.class_of, holders)
+            nodes[tasks.node[there]] = True
+        return nodes
+
+    def by_gpus(self) -> list[Filter]:
+        """Legacy slices, devices that drivers hand out, slices and the nodes that have any."""
+        any_legacy = bool(self._legacy.any())
+        return [
+            Filter(
+                "GpuKind",
+                Dependence.STATIC,
+                self._check_kind,
+                lambda class_: asks_anything(self._session, class_),
+            ),
+            Filter(
+                "LegacyMig",
+                Dependence.NODE,
+                self._check_neighbours,
+                lambda class_: any_legacy and asks_mig(self._session, class_),
+            ),
+            Filter("GpuMemorySynced", Dependence.STATIC, self._check_synced, _asks_memory),
+        ]
+
+    def _check_kind(self, class_: TaskClass, cells: Cells) -> Verdicts:
+        gpus = self._session.gpus
+        verdict = np.zeros(len(self._facts), dtype=np.int16)
+        if _is_legacy(class_):
+            verdict[:] = self._number(LEGACY_MIG)
+            return verdict[cells.rows]
+        mig = asks_mig(self._session, class_)
+        if mig:
+            verdict[~gpus.mig_enabled] = self._number(NO_MIG)
+        else:
+            verdict[gpus.mig == MIXED] = self._number(ONLY_MIG)
+        if mig or class_.share is not None:
+            verdict[gpus.mig == SINGLE] = self._number(ONLY_WHOLE)
+        if asks_device_plugin(class_):
+            verdict[gpus.dra > 0] = self._number(DRA_ONLY)
+        return verdict[cells.rows]
+
+    def _check_neighbours(self, _: TaskClass, cells: Cells) -> Verdicts:
+        refused = self._session.reasons.number(AMONG_LEGACY_MIG)
+        return np.where(self._legacy, refused, FITS).astype(np.int16)[cells.rows]
+
+    def _check_synced(self, _: TaskClass, cells: Cells) -> Verdicts:
+        synced = self._session.gpus.synced
+        return np.where(synced, FITS, self._number(NOT_SYNCED)).astype(np.int16)[cells.rows]
+
+    def by_conditions(self) -> list[Filter]:
+        """Cordoned, not ready, short of memory, disk, process ids or network. No toleration helps."""
+        texts = [_ailments(node) for node in self._facts.objects]
+        if not any(texts):
+            return []
+        numbers = [self._number(text) if text else FITS for text in texts]
+        verdict = np.array(numbers, dtype=np.int16)
+        return [Filter("NodeConditions", Dependence.STATIC, lambda _, cells: verdict[cells.rows])]
+
+    def by_role(self) -> list[Filter]:
+        """With restricted node scheduling: GPU tasks on GPU workers, the others on CPU workers."""
+        options = self._session.options
+        if not options.get("restrictNodeScheduling", False):
+            return []
+        return [Filter("WorkerRole", Dependence.STATIC, self._check_role)]
+
+    def _check_role(self, class_: TaskClass, cells: Cells) -> Verdicts:
+        options, gpu = self._session.options, asks_gpu(self._session, class_)
+        for_gpu, for_cpu = _ROLES
+        key = (
+            options.get("gpuWorkerNodeLabelKey", for_gpu)
+            if gpu
+            else options.get("cpuWorkerNodeLabelKey", for_cpu)
+        )
+        right = self._facts.label(str(key)).codes != MISSING
+        number = self._number(NO_GPU_WORKER if gpu else NO_CPU_WORKER)
+        return np.where(right, FITS, number).astype(np.int16)[cells.rows]
+
+
+def asks_anything(session: Session, class_: TaskClass) -> bool:
+    return _is_legacy(class_) or asks_gpu(session, class_)
+
+
+def _is_legacy(class_: TaskClass) -> bool:
+    return class_.spec.gpu is not None and class_.spec.gpu.legacy_mig
+
+
+def _asks_memory(class_: TaskClass) -> bool:
+    return class_.share is not None and class_.share.memory > 0
+
+
+def _ailments(node: Node) -> str:
+    """Everything that keeps a node from taking pods."""
+    found = [CORDONED] if node.spec.unschedulable else []
+    for condition in node.status.conditions:
+        if condition.type == "Ready" and condition.status != "True":
+            found.append(NOT_READY)
+        elif condition.type in _PRESSURES and condition.status != "False":
+            found.append(f"node has {condition.type} condition")
+    return joined(found)

@@ -1,0 +1,75 @@
+"""nodeplacement: fill nodes one after the other (`binpack`, the default), or use them evenly (`spread`); arguments `gpu` and `cpu`.
+
+What counts is the resource of which a task is short: GPUs for tasks that ask for any, otherwise CPU. binpack: nine points at most, the
+less of it is left the more; none where a node has nothing of it. spread: the part of it that is left. Left is what is idle or
+being released and not claimed; a GPU of which somebody has a part is not left.
+
+KAI puts what is left in proportion to the candidates at hand, here it is in proportion to the largest node: the order of nodes
+is the same, and a node's points do not depend on the others.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from maniple.cluster.classes import TaskClass
+from maniple.cluster.resources import CPU, Amounts
+from maniple.framework.arguments import Arguments
+from maniple.framework.criteria import Cells, Dependence, Scorer, Scores
+from maniple.framework.session import Session
+from maniple.plugins.kai.asks import asks_gpu
+from maniple.plugins.kai.bands import DENSITY
+from maniple.plugins.settings import report
+
+_BINPACK, _SPREAD = "binpack", "spread"
+
+
+class NodePlacement:
+    name = "nodeplacement"
+
+    def __init__(self, session: Session, arguments: Mapping[str, Any]) -> None:
+        given = Arguments(arguments, self.name)
+        self._spreads_gpu = self._spreads(session, given, "gpu")
+        self._spreads_cpu = self._spreads(session, given, "cpu")
+        report(session, given)
+        self._session = session
+        self._largest = np.maximum(session.nodes.allocatable.max(axis=1, initial=0), 1)
+        self._for_gpu: dict[int, bool] = {}  # by class
+
+    def _spreads(self, session: Session, given: Arguments, resource: str) -> bool:
+        strategy = given.string(resource, _BINPACK)
+        if strategy not in (_BINPACK, _SPREAD):
+            session.report(
+                f"{self.name}: argument {resource!r} is {strategy!r}; there is: {_BINPACK}, {_SPREAD}; "
+                f"{_BINPACK} is used"
+            )
+        return strategy == _SPREAD
+
+    def scorers(self) -> list[Scorer]:
+        return [Scorer(self.name, 1.0, Dependence.NODE, self._raw)]
+
+    def _raw(self, class_: TaskClass, cells: Cells) -> Scores:
+        for_gpu = self._for_gpu.get(class_.number)
+        if for_gpu is None:
+            for_gpu = self._for_gpu[class_.number] = asks_gpu(self._session, class_)
+        dimension = self._session.gpus.dimension if for_gpu else CPU
+        if dimension is None:
+            return np.array(0.0)
+        if self._spreads_gpu if for_gpu else self._spreads_cpu:
+            return self._part_left(cells, dimension)
+        density: Scores = DENSITY * (1 - _left(cells, dimension) / self._largest[dimension])
+        return density * (cells.allocatable(dimension) > 0)
+
+    def _part_left(self, cells: Cells, dimension: int) -> Scores:
+        whole = cells.allocatable(dimension)
+        if dimension != CPU:
+            whole = self._session.gpus.count[cells.rows] * self._session.resources.scale(dimension)
+        left = _left(cells, dimension)
+        return np.divide(left, whole, out=np.zeros(left.shape), where=whole > 0)
+
+
+def _left(cells: Cells, dimension: int) -> Amounts:
+    nodes, rows = cells.nodes, cells.rows
+    waiting: Amounts = nodes.releasing[dimension][rows] - nodes.pipelined[dimension][rows]
+    return cells.allocatable(dimension) - cells.used(dimension) + waiting

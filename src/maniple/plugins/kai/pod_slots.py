@@ -1,0 +1,64 @@
+"""Whether a node has a place for one more pod, and for the reservation that goes with a shared GPU, for KAI's `predicates`.
+
+Whoever opens a GPU for sharing brings another pod with it, the reservation that holds the device: such a task needs two places. One
+that joins a shared GPU needs its own only. To the letter it needs two as well, unless the GPU's name is a number: the original
+takes every other name for that of a GPU yet to be opened.
+"""
+
+import re
+
+import numpy as np
+
+from maniple.cluster.classes import TaskClass
+from maniple.cluster.resources import PODS, Amounts
+from maniple.framework.criteria import Cells, Dependence, Filter
+from maniple.framework.reasons import FITS, Verdicts
+from maniple.framework.session import Session
+from maniple.placement.shares import WHOLE, devices_in_order
+from maniple.plugins.feasibility.pod_count import FULL
+
+_NUMBER = re.compile(r"[+-]?[0-9]+", re.ASCII)
+
+
+class PodSlots:
+    """The filter, for one session. Tasks that share no GPU and ask for something have their place counted as a resource."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._full = session.reasons.number(FULL)
+
+    def filter(self) -> Filter:
+        return Filter(
+            "PodSlots",
+            Dependence.NODE,
+            self._check,
+            lambda class_: class_.best_effort or class_.share is not None,
+        )
+
+    def _check(self, class_: TaskClass, cells: Cells) -> Verdicts:
+        free = _free(cells)
+        short = free < 1
+        if class_.share is not None:
+            short = self._lack_reservation(class_, cells, free)
+        return np.where(short, self._full, FITS).astype(np.int16)
+
+    def _lack_reservation(
+        self, class_: TaskClass, cells: Cells, free: Amounts
+    ) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+        short = free < 2
+        rows = np.broadcast_to(cells.node_rows(), short.shape)
+        for place in zip(*np.nonzero(short & (free >= 1)), strict=True):
+            short[place] = self._opens_a_device(class_, int(rows[place]))
+        return short
+
+    def _opens_a_device(self, class_: TaskClass, node: int) -> bool:
+        devices = devices_in_order(self._session, class_, node)
+        if devices is None or WHOLE in devices:
+            return True
+        return self._session.strict and not all(_NUMBER.fullmatch(device) for device in devices)
+
+
+def _free(cells: Cells) -> Amounts:
+    nodes, rows = cells.nodes, cells.rows
+    waiting: Amounts = nodes.releasing[PODS][rows] - nodes.pipelined[PODS][rows]
+    return cells.allocatable(PODS) - cells.used(PODS) + waiting

@@ -1,0 +1,115 @@
+"""predicates: on which nodes a pod can run at all.
+
+Beforehand, all that is wrong is told together: a pod that every affinity term sends to two nodes at once, claims of volumes or
+devices that cannot be used, more of a resource than any node has, config maps that are not there. Then by node, in this order: the queue's
+capacity with what the pod would count there; GPUs of the right kind; a place for the pod; the node's conditions; host ports,
+taints, node affinity, inter-pod affinity, volumes, devices; and, if nodes are kept for GPU or CPU tasks, the node's role.
+
+Topology spread, volume limits and zones, preferred node affinity and PreferNoSchedule are not KAI's business. With
+`scheduleCSIStorage` the room for volumes that storage drivers report is kept books of; otherwise each claim is held against it by itself.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from maniple.cluster.classes import TaskClass
+from maniple.framework.criteria import Filter
+from maniple.framework.points import Event
+from maniple.framework.reasons import POD, Code, Reason
+from maniple.framework.session import Session
+from maniple.plugins.feasibility.inter_pod import InterPodFilter
+from maniple.plugins.feasibility.node_affinity import NodeAffinity
+from maniple.plugins.feasibility.ports import Ports
+from maniple.plugins.feasibility.taints import Taints
+from maniple.plugins.feasibility.volume_binding import VolumeBinding
+from maniple.plugins.kai.config_maps import ConfigMaps
+from maniple.plugins.kai.holdings import Holdings
+from maniple.plugins.kai.max_node_resources import MaxNodeResources
+from maniple.plugins.kai.node_quota import NodeQuota
+from maniple.plugins.kai.node_rules import NodeRules
+from maniple.plugins.kai.pod_slots import PodSlots
+from maniple.plugins.kai.presence import Presence
+from maniple.plugins.kai.storage_room import StorageRoom
+from maniple.plugins.settings import takes_none
+
+_CONFLICT = "pod affinity terms conflict"
+
+
+class Predicates:
+    """No arguments."""
+
+    name = "predicates"
+
+    def __init__(self, session: Session, arguments: Mapping[str, Any]) -> None:
+        takes_none(session, arguments, self.name)
+        self._session = session
+        self._presence = Presence(session, self)
+        self._quota = NodeQuota(session)
+        self._devices = Holdings.shared(session)
+        self._node_affinity = NodeAffinity(session)
+        self._room = StorageRoom(session) if session.options.get("scheduleCSIStorage", False) else None
+        if self._room is not None:
+            session.shared[StorageRoom] = self._room
+        self._volumes = VolumeBinding(session, minds_room=self._room is None)
+        self._most = MaxNodeResources(session)
+        self._config_maps = ConfigMaps(session)
+        self._known: dict[int, Reason | None] = {}
+
+    def filters(self) -> list[Filter]:
+        session, placements = self._session, self._presence.placements
+        rules = NodeRules(session)
+        return [
+            self._quota.filter(),
+            *rules.by_gpus(),
+            PodSlots(session).filter(),
+            *rules.by_conditions(),
+            Ports(session, placements).filter(),
+            Taints(session).filter(),
+            self._node_affinity.filter(),
+            InterPodFilter(session, placements).filter(),
+            *self._volumes.filters(),
+            *([self._room.filter()] if self._room is not None else []),
+            self._devices.filter(),
+            *rules.by_role(),
+        ]
+
+    def pre_predicate(self, class_: TaskClass) -> Reason | None:
+        """Why a pod of this class is not considered on any node."""
+        if class_.number not in self._known:
+            self._known[class_.number] = self._refusal(class_)
+        return self._known[class_.number]
+
+    def _refusal(self, class_: TaskClass) -> Reason | None:
+        spec = class_.spec.pod.spec
+        conflict = spec.affinity is not None and self._node_affinity.conflict(class_) is not None
+        problems = {
+            "NodeAffinity": _CONFLICT if conflict else "",
+            "VolumeBinding": self._volumes.problem(class_) if spec.volumes else "",
+            "DynamicResources": self._devices.problem(class_) if spec.resource_claims else "",
+            "MaxNodePoolResources": self._most.problem(class_),
+            "ConfigMap": self._config_maps.problem(class_),
+        }
+        told = "".join(f"{name}: {problem}.\n" for name, problem in problems.items() if problem)
+        if not told:
+            return None
+        return Reason(f"Scheduling conditions were not met for pod {POD}:\n{told}", Code.UNRESOLVABLE)
+
+    def pre_bind(self, class_: TaskClass) -> str | None:
+        """Claims that wait for a node have to get their volumes before the pod is bound."""
+        return "volumes" if self._volumes.has_delayed(class_) else None
+
+    def on_allocate(self, event: Event) -> None:
+        self._presence.on_allocate(event)
+        if event.class_.spec.pod.spec.volumes:
+            self._volumes.on_allocate(event)
+            self._note_room(event)
+
+    def on_deallocate(self, event: Event) -> None:
+        self._presence.on_deallocate(event)
+        if event.class_.spec.pod.spec.volumes:
+            self._volumes.on_deallocate(event)
+            self._note_room(event)
+
+    def _note_room(self, event: Event) -> None:
+        if self._room is not None:
+            self._room.on_change(event)

@@ -1,0 +1,35 @@
+"""Which pods count as being on a node for host ports and inter-pod affinity, in KAI's eyes.
+
+As everywhere a pod counts once it is placed or pipelined. To the letter it also goes on counting after an eviction, until it is gone: a port
+that an evicted pod holds is not free for the one that waits for its place, and a pod that is moved counts at both ends. Otherwise
+an evicted pod no longer stands in the way.
+"""
+
+from dataclasses import replace
+
+from maniple.framework.points import Event
+from maniple.framework.session import Session
+from maniple.plugins.feasibility.placed import Placements
+
+
+class Presence:
+    """Passes a session's notices on to the counts that several plugins share."""
+
+    def __init__(self, session: Session, keeper: object) -> None:
+        self.placements = Placements.shared(session, keeper)
+        self._keeper = keeper
+        if session.strict:
+            self.placements.keep_evicted()
+
+    def on_allocate(self, event: Event) -> None:
+        self.placements.follow(self._keeper, self._that_count(event), +1)
+
+    def on_deallocate(self, event: Event) -> None:
+        self.placements.follow(self._keeper, self._that_count(event), -1)
+
+    def _that_count(self, event: Event) -> Event:
+        homes = self.placements.homes
+        if homes is None:
+            return event
+        moves = homes[event.rows] != event.nodes
+        return event if moves.all() else replace(event, rows=event.rows[moves], nodes=event.nodes[moves])

@@ -1,0 +1,309 @@
+"""proportion: KAI's queues and what they may have.
+
+Fair shares of what there is (`cluster_total`, `fair_share`) stand as of the session's opening; what queues have follows every placement and eviction,
+on the whole way up the tree. Everything else is a rule in a file of its own: whose turn it is (`proportion_order`), whether a job is within limits and quota
+(`proportion_capacity`), whether a queue may take back from others (`proportion_reclaim`).
+
+Where KAI is not to be followed to the letter: an amount of GPU memory counts as the least part of a device that it can be when a job is held to
+limits (KAI counts nothing), the parts that tasks really hold count when victims are measured, and nobody's fair share exceeds its request.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maniple.cluster.classes import TaskClass
+from maniple.cluster.resources import CPU, MEMORY
+from maniple.cluster.statuses import ALLOCATED_LIKE
+from maniple.framework.arguments import TextArguments
+from maniple.framework.points import Capacity, Event, Key, TaskRows
+from maniple.framework.session import Session
+from maniple.plugins.kai.cluster_total import cluster_total
+from maniple.plugins.kai.counting import GPU, Amount, Counting
+from maniple.plugins.kai.proportion_capacity import SCHEDULABLE, over_capacity, over_quota
+from maniple.plugins.kai.proportion_order import turn
+from maniple.plugins.kai.proportion_reclaim import Loss, Path, Reclaimer, Victims, can_reclaim, may_take
+from maniple.plugins.kai.queue_accounts import Account, open_accounts, quantities, stated_by_kai
+from maniple.plugins.settings import report
+
+# KAI's own spelling, the one that was meant, and that of its documentation.
+_MULTIPLIERS = (
+    "relcaimerSaturationMultiplier",
+    "reclaimerSaturationMultiplier",
+    "reclaimerUtilizationMultiplier",
+)
+
+
+class Proportion:
+    """Arguments: `kValue`, how much past usage counts; `reclaimerSaturationMultiplier`, at least 1."""
+
+    name = "proportion"
+
+    def __init__(self, session: Session, arguments: Mapping[str, Any]) -> None:
+        self._session = session
+        k, self._multiplier = _arguments(session, arguments, self.name)
+        self._counting = self._resources()
+        self._accounts: Mapping[int, Account] = self._open(k)
+        paths = session.queue_tree.path
+        self._paths = {queue: [self._accounts[one] for one in paths(queue)] for queue in self._accounts}
+        self._victims = Victims(session, self._counting)
+        self._units: dict[int, Amount] = {}  # class -> what a task of it asks for
+        self._by_memory: set[int] = set()  # those of them that ask for an amount of GPU memory
+        self._requests: dict[
+            int, tuple[TaskRows, Amount]
+        ] = {}  # job -> its next tasks, and what they ask for
+        self._jobs: dict[int, tuple[int, Amount]] = {}  # job -> its version, and what it has
+        self._given_up: dict[int, tuple[int, list[int], Amount]] = {}  # queue -> victims, and what they have
+        self._firm: dict[int, bool] = {}
+        self._moves = 0  # placements and evictions so far
+        self._before: dict[int, tuple[Amount, Amount]] | None = None  # since a trial began
+
+    def _resources(self) -> Counting:
+        """What is divided."""
+        return Counting(self._session)
+
+    def _open(self, k: float) -> Mapping[int, Account]:
+        session, counting = self._session, self._counting
+        return open_accounts(session, counting, cluster_total(session, counting), k, stated_by_kai, Account)
+
+    # -- amounts --------------------------------------------------------------------------------------------------
+
+    def _asked(self, number: int) -> Amount:
+        """What a task of a class counts with before its node is known."""
+        known = self._units.get(number)
+        if known is None:
+            class_ = self._session.classes[number]
+            known = self._units[number] = self._counting.asked(class_)
+            if class_.share is not None and class_.share.memory:
+                self._by_memory.add(number)
+        return known
+
+    def _sum(self, rows: TaskRows) -> Amount:
+        """What tasks ask for, wherever they are."""
+        numbers: list[int] = self._session.tasks.class_of[rows].tolist()
+        if not numbers:
+            return self._counting.nothing
+        first, count = numbers[0], len(numbers)
+        if numbers.count(first) == count:
+            return [one * count for one in self._asked(first)]
+        return _added([self._asked(number) for number in numbers])
+
+    def _next(self, job: int) -> Amount:
+        """What a job's next tasks ask for."""
+        rows = self._session.pod_sets.to_allocate(job, simulated=True)
+        known = self._requests.get(job)
+        if known is None or known[0] is not rows:
+            known = self._requests[job] = (rows, self._sum(rows))
+        return known[1]
+
+    def _is_firm(self, job: int) -> bool:
+        known = self._firm.get(job)
+        if known is None:
+            known = self._firm[job] = not self._session.preemptible(job)
+        return known
+
+    def _path(self, job: int) -> Sequence[Account]:
+        return self._paths.get(int(self._session.jobs.queue[job]), ())
+
+    def _has(self, job: int) -> Amount:
+        """What a job has, without what it waits for."""
+        session, version = self._session, int(self._session.jobs.version[job])
+        known = self._jobs.get(job)
+        if known is None or known[0] != version:
+            rows = session.tasks_of(job)
+            rows = rows[ALLOCATED_LIKE[session.tasks.status[rows]]]
+            if session.strict:
+                amount = self._without_memory(rows)
+            else:
+                amount = self._counting.of_tasks(rows).sum(axis=1).tolist()
+            known = self._jobs[job] = (version, amount)
+        return known[1]
+
+    def _without_memory(self, rows: TaskRows) -> Amount:
+        """What tasks ask for, where amounts of GPU memory count as nothing."""
+        total = list(self._counting.nothing)
+        for number in self._session.tasks.class_of[rows].tolist():
+            for resource, amount in enumerate(self._asked(number)):
+                if resource != GPU or number not in self._by_memory:
+                    total[resource] += amount
+        return total
+
+    # -- order ----------------------------------------------------------------------------------------------------
+
+    def queue_turn(self, queue: int, job: int, victims: Sequence[int]) -> Key:
+        request = None if job < 0 else self._next(job)
+        given_up = self._sum_of_victims(queue, victims) if victims else None
+        return turn(self._accounts[queue], request, given_up, strict=self._session.strict)
+
+    def _sum_of_victims(self, queue: int, victims: Sequence[int]) -> Amount:
+        """Victims are asked for one more at a time: only those behind the last answer are added, if nothing has moved since."""
+        nothing = self._counting.nothing
+        moves, known, total = self._given_up.get(queue, (-1, [], nothing))
+        if moves != self._moves or victims[: len(known)] != known:
+            known, total = [], nothing
+        total = list(total)
+        for job in victims[len(known) :]:
+            for resource, amount in enumerate(self._has(job)):
+                total[resource] += amount
+        self._given_up[queue] = (self._moves, list(victims), total)
+        return total
+
+    # -- capacity -------------------------------------------------------------------------------------------------
+
+    def is_job_over_capacity(self, job: int, rows: TaskRows) -> Capacity:
+        return over_capacity(self._path(job), self._counted(rows), firm=self._is_firm(job))
+
+    def is_non_preemptible_job_over_queue_quota(self, job: int, rows: TaskRows) -> Capacity:
+        return over_quota(self._path(job), self._counted(rows)) if self._is_firm(job) else SCHEDULABLE
+
+    def is_task_allocation_on_node_over_capacity(self, task: int, node: int) -> Capacity:
+        session = self._session
+        job = int(session.tasks.job[task])
+        path = self._path(job) if job >= 0 else ()
+        if not path:
+            return SCHEDULABLE
+        class_ = session.classes[session.tasks.class_of[task]]
+        amount = self._on_one_device(class_, node) if session.strict else self._accepted(class_, node)
+        return over_capacity(path, amount, firm=self._is_firm(job))
+
+    def _counted(self, rows: TaskRows) -> Amount:
+        """What tasks count with when their job is held to limits."""
+        session, total = self._session, self._sum(rows)
+        if not self._by_memory:
+            return total
+        numbers: list[int] = session.tasks.class_of[rows].tolist()
+        if self._by_memory.isdisjoint(numbers):
+            return total
+        if session.strict or not len(session.nodes):
+            return self._without_memory(rows)
+        roomiest = int(np.argmax(session.gpus.memory))
+        return _added([self._accepted(session.classes[number], roomiest) for number in numbers])
+
+    def _accepted(self, class_: TaskClass, node: int) -> Amount:
+        """What a task counts with on a node."""
+        asked = self._asked(class_.number)
+        return self._counting.accepted(class_, node) if class_.number in self._by_memory else asked
+
+    def _on_one_device(self, class_: TaskClass, node: int) -> Amount:
+        """The same where a task that asks for several devices, whole or in part, counts with one of them."""
+        cpu, memory, gpu = self._asked(class_.number)
+        share, dimension = class_.share, self._session.gpus.dimension
+        if share is not None:
+            gpu = round(100 * self._session.gpus.portion_on(class_, node), 6)
+        elif dimension is not None and class_.request[dimension] > 0:
+            gpu = 100.0
+        return [cpu, memory, gpu]
+
+    # -- taking back ----------------------------------------------------------------------------------------------
+
+    def can_reclaim_resources(self, job: int) -> bool:
+        path = self._path(job)
+        return bool(path) and can_reclaim(path, self._next(job), firm=self._is_firm(job))
+
+    def on_job_solution_start(self) -> None:
+        """From here on amounts are remembered as they are now: what a trial evicts must not speak for it."""
+        self._before = {}
+
+    def reclaim_scenario_validator(self, outcome: Any) -> bool:
+        path = self._path(outcome.actor)
+        if not path:
+            return False
+        return may_take(
+            self._reclaimer(path, outcome), self._losses(outcome), self._before or {}, self._multiplier
+        )
+
+    def _reclaimer(self, path: Path, outcome: Any) -> Reclaimer:
+        asked = [self._asked(number) for number in self._session.tasks.class_of[outcome.tasks].tolist()]
+        amounts = np.array(asked, dtype=np.float64).reshape(-1, len(self._counting.names)).T
+        involved = self._victims.involved(outcome.tasks, amounts)
+        return Reclaimer(path, amounts.sum(axis=1).tolist(), involved, self._is_firm(outcome.actor))
+
+    def _losses(self, outcome: Any) -> list[tuple[Path, Loss]]:
+        losses = self._victims.losses(outcome.victims)
+        return [(self._paths[queue], loss) for queue, loss in losses.items() if queue in self._paths]
+
+    # -- notices --------------------------------------------------------------------------------------------------
+
+    def on_allocate(self, event: Event) -> None:
+        self._change(event, +1)
+
+    def on_deallocate(self, event: Event) -> None:
+        self._change(event, -1)
+
+    def _change(self, event: Event, sign: int) -> None:
+        path = self._path(event.job) if event.job >= 0 else ()
+        if not path:
+            return
+        self._moves += 1
+        taken = [(resource, more) for resource, more in enumerate(self._taken(event, sign)) if more]
+        firm = self._is_firm(event.job)
+        for account in path:
+            if self._before is not None and account.queue not in self._before:
+                self._before[account.queue] = (list(account.allocated), list(account.firm))
+            for amount in (account.allocated, account.firm) if firm else (account.allocated,):
+                for resource, more in taken:
+                    amount[resource] += more
+
+    def _taken(self, event: Event, sign: int) -> Amount:
+        class_, count = event.class_, sign * len(event.rows)
+        asked = self._asked(class_.number)
+        if class_.number not in self._by_memory:
+            return [one * count for one in asked]
+        return [sign * one for one in _added([self._accepted(class_, node) for node in event.nodes.tolist()])]
+
+    # -- for people -----------------------------------------------------------------------------------------------
+
+    def queue_allocated(self, queue: int) -> Any:
+        return quantities(self._accounts[queue].allocated)
+
+    def queue_deserved(self, queue: int) -> Any:
+        """The quota."""
+        return quantities(self._accounts[queue].quota)
+
+    def queue_fair_share(self, queue: int) -> Any:
+        return quantities(self._accounts[queue].fair)
+
+    def queue_report(self, queue: int) -> Mapping[str, NDArray[Any] | float]:
+        """Amounts of a queue as of now; empty for one that is not in the tree. `deserved` is its fair share, `capability` its limit."""
+        account = self._accounts.get(queue)
+        if account is None:
+            return {}
+        return {
+            "deserved": self._vector(account.fair),
+            "allocated": self._vector(account.allocated),
+            "capability": self._vector(account.limit),
+            "share": account.share(account.allocated),
+        }
+
+    def _vector(self, amount: Sequence[float]) -> NDArray[np.float64]:
+        """An amount in the session's dimensions."""
+        vector = np.zeros(len(self._session.total), dtype=np.float64)
+        vector[CPU], vector[MEMORY] = amount[CPU], amount[MEMORY]
+        dimension = self._session.gpus.dimension
+        if dimension is not None:
+            vector[dimension] = amount[GPU] * 10
+        vector[self._counting.others] = amount[GPU + 1 :]
+        return vector
+
+
+def _added(amounts: Sequence[Amount]) -> Amount:
+    return [sum(column) for column in zip(*amounts, strict=True)]
+
+
+def _arguments(session: Session, arguments: Mapping[str, Any], name: str) -> tuple[float, float]:
+    """kValue and the saturation multiplier."""
+    given = TextArguments(arguments, name)
+    k = given.float("kValue", 1.0)
+    told = [given.float(name, None) for name in _MULTIPLIERS]
+    multiplier = next((one for one in told if one is not None), 1.0)
+    report(session, given)
+    if multiplier < 1.0:
+        session.report(
+            f"{name}: the saturation multiplier must be at least 1, found {multiplier:g}; 1 is used"
+        )
+    return max(k, 0.0), max(multiplier, 1.0)
+
+
+__all__ = ["Proportion"]

@@ -1,0 +1,54 @@
+"""Whose turn it is among queues, for KAI's proportion.
+
+The first difference decides; the smaller goes first:
+1. a queue that has more than its fair share of everything is last; 2. one that stays within its quota with its next job is first;
+3. the higher priority; 4. one that would have something of which it may have nothing is last; 5. the smaller dominant share, with its next job and
+without the victims that it has given up; 6. the same as things are; 7. the one that may have less, if it may have no more of anything;
+8. to the letter, the older. Without that the session's own order follows, which tells all queues apart.
+"""
+
+from collections.abc import Sequence
+
+from maniple.framework.points import Key
+from maniple.plugins.kai.counting import Amount
+from maniple.plugins.kai.queue_accounts import Account, fits, minus, plus
+
+
+class Room:
+    """What a queue may have, as a place in an order in which many are not comparable and count as equal."""
+
+    __slots__ = ("amount",)
+
+    def __init__(self, amount: Amount) -> None:
+        self.amount = amount
+
+    def __lt__(self, other: "Room") -> bool:
+        return self.amount != other.amount and fits(self.amount, other.amount)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Room) and not self < other and not other < self
+
+    __hash__ = None  # type: ignore[assignment]  # equality is not transitive
+
+
+def turn(
+    account: Account, request: Sequence[float] | None, given_up: Sequence[float] | None, *, strict: bool
+) -> Key:
+    """A queue's place. `request` is what its next job asks for, `given_up` what its victims have."""
+    allocated = account.allocated
+    with_job = plus(allocated, request) if request is not None else allocated
+    out_of_bounds = any(with_job[resource] > 0 for resource in account.closed) if account.closed else False
+    after = minus(with_job, given_up) if given_up is not None else with_job
+    key = (
+        account.is_above_share(),
+        not fits(with_job, account.quota),
+        -account.priority,
+        out_of_bounds,
+        account.share(after),
+        account.share(allocated),
+        Room(account.allocatable),
+    )
+    return (*key, account.created) if strict else key
+
+
+__all__ = ["Room", "turn"]

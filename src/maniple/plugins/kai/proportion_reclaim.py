@@ -1,0 +1,245 @@
+"""Whether a queue may take back from others, for KAI's proportion.
+
+A job may try if its queue stays within its fair share with it. A scenario is allowed if
+- every victim is taken from a queue that, at that moment, has more than it may have, or more than its quota while the reclaimer stays within its own.
+  The queues compared are those where the ways down to the two leaves part. Victims go in chunks, tasks beyond a gang's minimum one by one and the
+  rest of the gang at once, so that the last chunk may leave a queue with less than its share;
+- afterwards no queue on the reclaimer's side has both more than its fair share and a larger part of it than a sibling that gave something;
+- a reclaimer that is not preemptible stays within the quotas all the way up.
+
+Amounts are those from before the trial in which the victims were evicted. Since a queue's chunks only ever make it smaller, it is enough to look at it before the
+last one: thousands of victims cost a few sums.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import inf
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maniple.cluster.statuses import ACTIVE_ALLOCATED
+from maniple.framework.gpus import MIG_PREFIX
+from maniple.framework.points import TaskRows
+from maniple.framework.session import Session
+from maniple.plugins.kai.counting import GPU, Amount, Counting, Floats
+from maniple.plugins.kai.queue_accounts import Account, fits, minus, plus
+
+Books = Mapping[int, tuple[Amount, Amount]]  # queue -> what it had allocated, and firmly, before the trial
+Path = Sequence[Account]  # from a leaf up
+
+
+@dataclass(slots=True, eq=False)
+class Reclaimer:
+    """The job that takes: its queue and those above, what it asks for, and whether it is not preemptible."""
+
+    path: Path
+    request: Amount
+    involved: tuple[bool, ...]  # the resources that it asks for
+    firm: bool
+    of: Sequence[int] | None = None  # the resources by which queues are compared; None: all
+
+
+@dataclass(slots=True, eq=False)
+class Loss:
+    """What a leaf loses in a scenario."""
+
+    total: Amount
+    last: Amount  # of that, the chunk that goes last
+    involved: tuple[bool, ...]
+
+
+def can_reclaim(path: Path, request: Sequence[float], *, firm: bool, of: Sequence[int] | None = None) -> bool:
+    """`of`: the resources that count; None for all."""
+    leaf = path[0]
+    if not fits(plus(leaf.allocated, request), leaf.fair, of):
+        return False
+    return not firm or fits(plus(leaf.firm, request), leaf.firm_quota, of)
+
+
+def may_take(
+    reclaimer: Reclaimer, losses: Sequence[tuple[Path, Loss]], before: Books, multiplier: float
+) -> bool:
+    """The rules above. `multiplier` makes the reclaimer's part count for more."""
+    taken: dict[int, _Taken] = {}
+    for path, loss in losses:
+        mine, theirs = _level(reclaimer.path, path)
+        has = _had(theirs, before)[0]
+        if theirs.queue in taken:
+            has = minus(has, taken[theirs.queue].amount)
+        has = minus(has, minus(loss.total, loss.last))
+        if fits(has, theirs.allocatable, reclaimer.of) and not _guaranteed(
+            mine, reclaimer, theirs, has, before
+        ):
+            return False
+        for account in path:
+            if account.queue in taken:
+                taken[account.queue].add(loss)
+            else:
+                taken[account.queue] = _Taken(account, loss.total, loss.involved)
+    return _within_bounds(reclaimer, taken, before, multiplier)
+
+
+@dataclass(slots=True, eq=False)
+class _Taken:
+    account: Account
+    amount: Amount
+    involved: tuple[bool, ...]
+
+    def add(self, loss: Loss) -> None:
+        self.amount = plus(self.amount, loss.total)
+        self.involved = _either(self.involved, loss.involved)
+
+
+def _either(one: tuple[bool, ...], other: tuple[bool, ...]) -> tuple[bool, ...]:
+    return tuple(a or b for a, b in zip(one, other, strict=True))
+
+
+def _had(account: Account, before: Books) -> tuple[Amount, Amount]:
+    return before.get(account.queue, (account.allocated, account.firm))
+
+
+def _level(mine: Path, theirs: Path) -> tuple[Account, Account]:
+    """The first pair that differs on the ways down; where one way ends on the other, its end."""
+    pair = mine[-1], theirs[-1]
+    for pair in zip(reversed(mine), reversed(theirs), strict=False):
+        if pair[0] is not pair[1]:
+            break
+    return pair
+
+
+def _guaranteed(
+    mine: Account, reclaimer: Reclaimer, theirs: Account, has: Sequence[float], before: Books
+) -> bool:
+    """The reclaimer stays within its quota, and the other has more than its own."""
+    of = reclaimer.of
+    asked = plus(_had(mine, before)[0], reclaimer.request)
+    return fits(asked, mine.quota, of) and not fits(has, theirs.quota, of)
+
+
+def _within_bounds(
+    reclaimer: Reclaimer, taken: Mapping[int, _Taken], before: Books, multiplier: float
+) -> bool:
+    for account in reclaimer.path:
+        allocated, firm = _had(account, before)
+        if account.queue in taken:
+            allocated = minus(allocated, taken[account.queue].amount)
+        allocated = plus(allocated, reclaimer.request)
+        for queue, other in taken.items():
+            if queue == account.queue or other.account.parent != account.parent:
+                continue
+            has = minus(_had(other.account, before)[0], other.amount)
+            involved = _either(other.involved, reclaimer.involved)
+            if _more_saturated(account, allocated, other.account, has, involved, multiplier):
+                return False
+        if reclaimer.firm and not fits(plus(firm, reclaimer.request), account.firm_quota):
+            return False
+    return True
+
+
+def _more_saturated(
+    account: Account,
+    allocated: Sequence[float],
+    sibling: Account,
+    has: Sequence[float],
+    involved: Sequence[bool],
+    multiplier: float,
+) -> bool:
+    """In some resource that is involved the queue would have too much, and more of its share than the sibling has of its own."""
+    for resource in np.flatnonzero(involved).tolist():
+        part = _saturation(allocated[resource], account.fair[resource])
+        due = sibling.fair[resource]
+        if part > 1 and due > 0 and part * multiplier >= _saturation(has[resource], due):
+            return True
+    return False
+
+
+def _saturation(allocated: float, fair: float) -> float:
+    if fair:
+        return allocated / fair
+    return inf if allocated > 0 else 0.0
+
+
+# -- reading a scenario ---------------------------------------------------------------------------------------------
+
+
+def _by_leaf(amounts: Floats, place: NDArray[np.intp], leaves: int) -> list[Amount]:
+    """Amounts (resources x tasks) added up by leaf."""
+    sums = [np.bincount(place, weights=amount, minlength=leaves) for amount in amounts]
+    added: list[Amount] = np.array(sums).T.tolist()
+    return added
+
+
+class Victims:
+    """Turns the tasks that a scenario evicts into what their queues lose."""
+
+    def __init__(self, session: Session, counting: Counting) -> None:
+        self._session = session
+        self._counting = counting
+        self._ignore_moved = bool(session.options.get("allowConsolidatingReclaim", True))
+        # To the letter, slices of devices do not make GPUs a resource that a scenario is about.
+        names = session.resources.names if session.strict else []
+        self._slices = [number for number, name in enumerate(names) if name.startswith(MIG_PREFIX)]
+
+    def losses(self, victims: Mapping[int, TaskRows]) -> dict[int, Loss]:
+        """By leaf queue, in the order in which queues first have a victim. Victims that found another place lose nothing."""
+        session = self._session
+        if not victims:
+            return {}
+        jobs = list(victims)
+        sizes = np.fromiter((len(rows) for rows in victims.values()), dtype=np.int64, count=len(jobs))
+        rows = np.concatenate(list(victims.values()))
+        owner = np.repeat(np.arange(len(jobs)), sizes)
+        if self._ignore_moved:
+            gone = ~ACTIVE_ALLOCATED[session.tasks.status[rows]]
+            rows, owner = rows[gone], owner[gone]
+        if not len(rows):
+            return {}
+        amounts = self._counting.of_tasks(rows)
+        leaf_of = session.jobs.queue[np.array(jobs)][owner]
+        leaves, first, place = np.unique(leaf_of, return_index=True, return_inverse=True)
+        totals = _by_leaf(amounts, place, len(leaves))
+        counting = _by_leaf(self._that_counts(rows, amounts), place, len(leaves))
+        # Behind the last task of a leaf there is none, so it is one of the chunk that goes last.
+        ends = np.zeros(len(leaves), dtype=np.intp)
+        ends[place] = np.arange(len(rows))
+        alone = np.bincount(owner)[owner[ends]] == 1
+        last: list[Amount] = amounts[:, ends].T.tolist()
+        found: dict[int, Loss] = {}
+        for number in np.argsort(first).tolist():
+            if not alone[number]:
+                own = np.flatnonzero(owner == owner[ends[number]])
+                last[number] = self._last_chunk(victims[jobs[owner[own[0]]]], rows[own], amounts[:, own])
+            involved = tuple(amount > 0 for amount in counting[number])
+            found[int(leaves[number])] = Loss(totals[number], last[number], involved)
+        return found
+
+    def involved(self, rows: TaskRows, amounts: Floats) -> tuple[bool, ...]:
+        """Which resources the tasks have something of."""
+        counting = self._that_counts(rows, amounts)
+        return tuple(bool(one) for one in np.any(counting > 0, axis=1))
+
+    def _that_counts(self, rows: TaskRows, amounts: Floats) -> Floats:
+        """Amounts without what does not make a resource one that the scenario is about."""
+        if not self._slices:
+            return amounts
+        counting = amounts.copy()
+        counting[GPU, self._session.requests(rows)[self._slices].any(axis=0)] = 0.0
+        return counting
+
+    def _last_chunk(self, rows: TaskRows, gone: TaskRows, amounts: Floats) -> Amount:
+        """Of a job's victims that are gone: those of its core, or else the last of the others."""
+        core = np.isin(gone, self._core(rows)) if len(gone) > 1 else np.ones(1, dtype=np.bool_)
+        chosen = amounts[:, core] if core.any() else amounts[:, -1:]
+        last: Amount = chosen.sum(axis=1).tolist()
+        return last
+
+    def _core(self, rows: TaskRows) -> TaskRows:
+        """The first tasks of each pod set, as many as it needs."""
+        pod_sets = self._session.pod_sets.of(int(self._session.tasks.job[rows[0]]))
+        if len(pod_sets) == 1:
+            return rows[: pod_sets[0].minimum]
+        return np.concatenate([rows[np.isin(rows, one.rows)][: one.minimum] for one in pod_sets])
+
+
+__all__ = ["Books", "Loss", "Reclaimer", "Victims", "can_reclaim", "may_take"]

@@ -1,0 +1,279 @@
+"""What KAI's proportion keeps of every queue: what it may have, what it has, what it asks for.
+
+Made by `proportion` when a session opens, read by its rules. An amount is a list of numbers, one a resource, in the units of `counting.py`: thousandths of a CPU,
+bytes of memory, hundredths of a GPU, and whatever else is counted. Infinite means unlimited.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import inf, isinf
+from operator import add, le, sub
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maniple.cluster.resources import CPU, MEMORY
+from maniple.cluster.statuses import ALLOCATED_LIKE, Status
+from maniple.framework.points import TaskRows
+from maniple.framework.session import Session
+from maniple.objects.kai import KaiQueue, QueueResource
+from maniple.plugins.kai.counting import GPU, Amount, Counting, Floats
+from maniple.plugins.kai.fair_share import Terms, fair_shares
+
+RESOURCES = ("cpu", "memory", "gpu")
+_THREE = len(RESOURCES)  # most often there are no others, and then a loop would cost more than it adds up
+_MEGABYTE = 1_000_000
+_UNLIMITED = -1
+_NOTHING = QueueResource()
+
+
+class Quantities(NamedTuple):
+    """An amount for people: thousandths of a CPU, bytes, GPUs. Written as KAI writes it."""
+
+    cpu: float
+    memory: float
+    gpu: float
+
+    def __str__(self) -> str:
+        cores, gigabytes = readable(self.cpu, 1000), readable(self.memory, 10**9)
+        return f"GPU: {readable(self.gpu)}, CPU: {cores} (cores), memory: {gigabytes} (GB)"
+
+
+def quantities(amount: Sequence[float]) -> Quantities:
+    return Quantities(amount[CPU], amount[MEMORY], amount[GPU] / 100)
+
+
+def readable(value: float, unit: float = 1) -> str:
+    """At most three decimals, the rest cut off."""
+    if isinf(value):
+        return "Unlimited"
+    whole, _, decimals = f"{value / unit:.6f}".partition(".")
+    decimals = decimals[:3].rstrip("0")
+    return f"{whole}.{decimals}" if decimals else whole
+
+
+@dataclass(slots=True, eq=False)
+class Account:
+    """One queue. `allocated` and `firm` follow the session, the rest stands as of its opening."""
+
+    queue: int
+    parent: int  # -1 for none
+    key: str
+    name: str  # as it wants to be called
+    priority: int
+    created: float
+    quota: Amount
+    limit: Amount
+    request: Amount
+    fair: Amount
+    allocatable: Amount  # what it may have before others can take it back
+    against: Amount  # what `allocated` is measured against
+    allocated: Amount
+    firm: Amount  # of that, what jobs have that are not preemptible
+    closed: list[int] = field(init=False)  # the resources of which it may have nothing
+    firm_quota: Amount = field(init=False)  # what `firm` is held to
+
+    def __post_init__(self) -> None:
+        self.closed = [resource for resource, amount in enumerate(self.allocatable) if amount == 0]
+        self.firm_quota = self.quota
+
+    def is_above_share(self) -> bool:
+        """It has more than its fair share of everything."""
+        fair, has = self.fair, self.allocated
+        return fair[0] < has[0] and fair[1] < has[1] and fair[2] < has[2]
+
+    def share(self, amount: Sequence[float]) -> float:
+        """The largest part of what the queue may have that an amount is, over all resources."""
+        against = self.against
+        if len(against) > _THREE:
+            parts = zip(amount, against, strict=True)
+            return max(0.0, *[has / most if most else has * 1000 for has, most in parts])
+        cpu, memory, gpu = against
+        # Of what a queue may not have, every unit counts as a thousand.
+        return max(
+            0.0,
+            amount[CPU] / cpu if cpu else amount[CPU] * 1000,
+            amount[MEMORY] / memory if memory else amount[MEMORY] * 1000,
+            amount[GPU] / gpu if gpu else amount[GPU] * 10,
+        )
+
+
+AnyAccount = TypeVar("AnyAccount", bound=Account)
+
+
+def fits(amount: Sequence[float], bound: Sequence[float], of: Sequence[int] | None = None) -> bool:
+    """Nothing of the amount is above the bound, or nothing `of` some resources."""
+    if of is not None:
+        return all(amount[resource] <= bound[resource] for resource in of)
+    if len(amount) == _THREE:
+        return amount[0] <= bound[0] and amount[1] <= bound[1] and amount[2] <= bound[2]
+    return all(map(le, amount, bound))
+
+
+def plus(one: Sequence[float], other: Sequence[float]) -> Amount:
+    if len(one) == _THREE:
+        return [one[0] + other[0], one[1] + other[1], one[2] + other[2]]
+    return list(map(add, one, other))
+
+
+def minus(one: Sequence[float], other: Sequence[float]) -> Amount:
+    if len(one) == _THREE:
+        return [one[0] - other[0], one[1] - other[1], one[2] - other[2]]
+    return list(map(sub, one, other))
+
+
+# -- opening --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stated:
+    """What queues' objects say (resources x queues), as shares are worked out of it: GPUs and others whole."""
+
+    quota: Floats
+    limit: Floats
+    weight: Floats
+    least: Floats | None = None  # divided as if at least so much were asked for
+
+
+def open_accounts(
+    session: Session,
+    counting: Counting,
+    total: Floats,
+    k: float,
+    read: Callable[[Session, list[int]], Stated],
+    make: Callable[..., AnyAccount],
+) -> dict[int, AnyAccount]:
+    """An account for every queue of the tree; `total` is what they divide, in thousandths of a CPU, bytes, GPUs and so on."""
+    queues = _in_order(session)
+    if not queues:
+        return {}
+    place = {queue: number for number, queue in enumerate(queues)}
+    tree, units = session.queue_tree, counting.units
+    parent = np.array([place.get(tree.parent(queue), -1) for queue in queues], dtype=np.int64)
+    stated = read(session, queues)
+    allocated, firm, pending = _held(session, counting, queues)
+    for amounts in (allocated, firm, pending):
+        _pass_up(amounts, parent, [len(tree.path(queue)) for queue in queues])
+    request = (allocated + pending) / units
+    terms = Terms(
+        parent=parent,
+        priority=np.array([session.queues.facts[queue].priority for queue in queues], dtype=np.int64),
+        quota=stated.quota,
+        limit=stated.limit,
+        weight=stated.weight,
+        request=request if stated.least is None else np.maximum(request, stated.least),
+        usage=_usage(session, counting, queues),
+    )
+    fair = _exact(fair_shares(total, terms, k=k, whole_leftovers=session.strict) * units)
+    quota, limit = _exact(stated.quota * units), _exact(stated.limit * units)
+    allocatable = np.where(np.isinf(quota), limit, np.minimum(limit, np.maximum(quota, fair)))
+    against = np.where(np.isinf(allocatable), total[:, None] * units, allocatable)
+    columns = (quota, limit, allocated + pending, fair, allocatable, against, allocated, firm)
+    return _accounts(session, queues, terms.priority, columns, make)
+
+
+def _exact(units: Floats) -> Floats:
+    """Hundredths of GPUs without what multiplying fractions adds."""
+    units[GPU] = np.round(units[GPU], 6)
+    return units
+
+
+def _accounts(
+    session: Session,
+    queues: list[int],
+    priority: NDArray[np.int64],
+    columns: tuple[Floats, ...],
+    make: Callable[..., AnyAccount],
+) -> dict[int, AnyAccount]:
+    found = {}
+    by_queue = zip(*(column.T.tolist() for column in columns), strict=True)
+    for queue, rank, amounts in zip(queues, priority.tolist(), by_queue, strict=True):
+        item = session.queues.objects[queue]
+        key = item.metadata.name
+        name = item.spec.display_name if isinstance(item, KaiQueue) else ""
+        created = float(session.queues.created[queue])
+        parent = session.queue_tree.parent(queue)
+        found[queue] = make(queue, parent, key, name or key, rank, created, *amounts)
+    return found
+
+
+def _in_order(session: Session) -> list[int]:
+    """The older first; among equals by name, which is what KAI knows a queue by."""
+    created, keys = session.queues.created, session.queues.keys
+    return sorted(session.queue_tree, key=lambda queue: (created[queue], keys[queue]))
+
+
+def stated_by_kai(session: Session, queues: list[int]) -> Stated:
+    """Cpu, memory and GPUs as KAI's objects state them."""
+    rows: list[tuple[float, ...]] = []
+    for queue in queues:
+        item = session.queues.objects[queue]
+        stated = item.spec.resources if isinstance(item, KaiQueue) else None
+        cpu, memory, gpu = (stated.cpu, stated.memory, stated.gpu) if stated else (_NOTHING,) * 3
+        rows.append(
+            (
+                *(cpu.quota, memory.quota, gpu.quota),
+                *(cpu.limit, memory.limit, gpu.limit),
+                *(cpu.over_quota_weight, memory.over_quota_weight, gpu.over_quota_weight),
+            )
+        )
+    matrix = np.array(rows, dtype=np.float64).T
+    bounds = matrix[:6].reshape(2, 3, -1)
+    bounds[:, MEMORY] = np.maximum(bounds[:, MEMORY] * _MEGABYTE, _UNLIMITED)
+    bounds[bounds == _UNLIMITED] = inf
+    return Stated(bounds[0], bounds[1], matrix[6:])
+
+
+def _usage(session: Session, counting: Counting, queues: list[int]) -> Floats:
+    """What queues used in the past, as parts of the capacity. Nobody measures but the first three."""
+    told: Mapping[str, Mapping[str, Any]] = session.options.get("queueUsage") or {}
+    usage = np.zeros((len(counting.names), len(queues)), dtype=np.float64)
+    if told:
+        for number, queue in enumerate(queues):
+            used = told.get(session.queues.keys[queue], {})
+            usage[:_THREE, number] = [float(used.get(resource, 0.0)) for resource in RESOURCES]
+    return usage
+
+
+def _held(session: Session, counting: Counting, queues: list[int]) -> tuple[Floats, Floats, Floats]:
+    """What the tasks of each queue have, what of that is firm, and what those ask for that wait, without queues below."""
+    tasks, jobs = session.tasks, session.jobs
+    place = np.full(len(session.queues.keys) + 1, -1, dtype=np.int64)  # queue -1 reads the last entry
+    place[queues] = np.arange(len(queues))
+    home = np.where(tasks.job >= 0, place[jobs.queue[tasks.job]], -1)
+    holding = (home >= 0) & (tasks.status >= 0) & ALLOCATED_LIKE[tasks.status]
+    waiting = (home >= 0) & (tasks.status == Status.PENDING)
+
+    def sums(rows: TaskRows, amounts: Floats) -> Floats:
+        return np.array([np.bincount(home[rows], weights=one, minlength=len(queues)) for one in amounts])
+
+    held, wait = np.flatnonzero(holding), np.flatnonzero(waiting)
+    amounts = counting.of_tasks(held)
+    owners, owner = np.unique(tasks.job[held], return_inverse=True)
+    lasting = ~session.are_preemptible(owners.astype(np.int64))[owner]
+    firm = sums(held[lasting], amounts[:, lasting])
+    return sums(held, amounts), firm, sums(wait, counting.of_tasks(wait))
+
+
+def _pass_up(amounts: Floats, parent: NDArray[np.int64], depth: list[int]) -> None:
+    """Queues have what the queues below them have."""
+    depths = np.array(depth)
+    for level in range(int(depths.max()), 1, -1):
+        below = np.flatnonzero(depths == level)
+        for amount in amounts:
+            np.add.at(amount, parent[below], amount[below])
+
+
+__all__ = [
+    "Account",
+    "Quantities",
+    "Stated",
+    "fits",
+    "minus",
+    "open_accounts",
+    "plus",
+    "quantities",
+    "readable",
+    "stated_by_kai",
+]

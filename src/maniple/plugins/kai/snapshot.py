@@ -1,0 +1,116 @@
+"""snapshot: `/get-snapshot` gives the cluster, the configuration and the parameters as a file that can be planned again elsewhere.
+
+It is KAI's own format (`objects/kai_snapshot.py`): a zip with `snapshot.json`. Objects carry what is read of them here; what nobody
+reads was never kept.
+"""
+
+import io
+import zipfile
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from maniple.framework.configuration import Configuration
+from maniple.framework.durations import long_nanoseconds
+from maniple.framework.pages import Page
+from maniple.framework.session import Session
+from maniple.objects.kai_snapshot import FILE_NAME, LISTS
+from maniple.objects.meta import Object
+from maniple.plugins.settings import takes_none
+
+PATH = "/get-snapshot"
+# Zips carry a time; a fixed one makes equal snapshots equal files.
+_NO_TIME = (1980, 1, 1, 0, 0, 0)
+# options by their names in a snapshot
+_PARAMETERS = {
+    "schedulerName": "schedulerName",
+    "restrictSchedulingNodes": "restrictNodeScheduling",
+    "maxNumberConsolidationPreemptees": "maxConsolidationPreemptees",
+    "scheduleCSIStorage": "scheduleCSIStorage",
+    "useSchedulingSignatures": "useSchedulingSignatures",
+    "fullHierarchyFairness": "fullHierarchyFairness",
+    "allowConsolidatingReclaim": "allowConsolidatingReclaim",
+    "detailedFitErrors": "detailedFitErrors",
+    "updatePodEvictionCondition": "updatePodEvictionCondition",
+    "queueLabelKey": "queueLabelKey",
+}
+
+
+class Snapshot:
+    """No arguments."""
+
+    name = "snapshot"
+
+    def __init__(self, session: Session, arguments: Mapping[str, Any]) -> None:
+        takes_none(session, arguments, self.name)
+        self._session = session
+
+    def http_handlers(self) -> dict[str, Callable[[], Page]]:
+        return {PATH: self._page}
+
+    def _page(self) -> Page:
+        file = io.BytesIO()
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+            content = msgspec.json.encode(self.document())
+            archive.writestr(zipfile.ZipInfo(FILE_NAME, _NO_TIME), content, zipfile.ZIP_DEFLATED)
+        return Page("application/zip", file.getvalue(), "snapshot.zip")
+
+    def document(self) -> dict[str, Any]:
+        """The content of snapshot.json."""
+        return {
+            "config": _configuration(self._session.configuration),
+            "schedulerParams": _parameters(self._session.options),
+            "rawObjects": _raw(_objects(self._session)),
+        }
+
+
+def _objects(session: Session) -> Iterable[Object]:
+    """Everything that the session was opened on."""
+    cluster = session.cluster
+    yield from cluster.tasks.pods.values()
+    for table in (cluster.nodes, cluster.jobs, cluster.queues):
+        yield from table.objects.values()
+    for kept in cluster.others.values():
+        yield from kept.values()
+    yield from cluster.priority_classes.values()
+
+
+def _raw(objects: Iterable[Object]) -> dict[str, list[Any]]:
+    names = {(version.rpartition("/")[0], kind): name for name, (version, kind) in LISTS.items()}
+    raw: dict[str, list[Any]] = {name: [] for name in LISTS}
+    for one in sorted(objects, key=lambda one: one.key):
+        name = names.get((one.api_group, one.kind))
+        if name is not None:
+            raw[name].append(msgspec.to_builtins(one))
+    return raw
+
+
+def _configuration(configuration: Configuration) -> dict[str, Any]:
+    tiers = [
+        {"plugins": [_without_nothing({"name": one.name, "arguments": dict(one.arguments)}) for one in tier]}
+        for tier in configuration.tiers
+    ]
+    written = {
+        "actions": ", ".join(configuration.actions),
+        "tiers": tiers,
+        "queueDepthPerAction": dict(configuration.queue_depth),
+        "usageDBConfig": dict(configuration.usage),
+    }
+    return _without_nothing(written)
+
+
+def _parameters(options: Mapping[str, Any]) -> dict[str, Any]:
+    written = {name: options[option] for name, option in _PARAMETERS.items() if option in options}
+    written["partitionParams"] = {
+        "NodePoolLabelKey": options.get("nodePoolLabelKey", ""),
+        "NodePoolLabelValue": options.get("nodePoolLabelValue", ""),
+    }
+    if "stalenessGracePeriod" in options:
+        grace = long_nanoseconds(str(options["stalenessGracePeriod"]))
+        written["globalDefaultStalenessGracePeriod"] = grace
+    return written
+
+
+def _without_nothing(mapping: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in mapping.items() if value not in ({}, [])}

@@ -1,0 +1,251 @@
+"""topology: keeps a group of pods together in the domains of a topology, as its constraint says.
+
+A required level: all of the group go into one domain of that level, the one that they fill best. A preferred level: narrower domains are tried first, and where
+nothing narrow will do, the nodes of the roomiest domains come first. `subset_nodes` gives the node sets to be tried, the narrowest domains first, inside a level the
+fullest; the scorer puts nodes in the order of their domains at the preferred level. Nodes that lack a label of the topology are out of the question.
+
+With `compat: strict` a group whose nodes all lie in a domain deeper than it asks for finds nothing, and tasks with different parts of devices are refused, as in the
+original; by default neither is held against them.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from maniple.cluster.classes import TaskClass
+from maniple.cluster.facts import LevelWish
+from maniple.cluster.statuses import ACTIVE_ALLOCATED
+from maniple.framework.criteria import Cells, Dependence, NodeRows, Scorer, Scores, Stepper
+from maniple.framework.pod_sets import DEFAULT, GroupSet, PodSet
+from maniple.framework.points import TaskRows
+from maniple.framework.session import Session
+from maniple.plugins.kai.bands import TOPOLOGY
+from maniple.plugins.kai.level_demand import Measure, Measures
+from maniple.plugins.kai.level_tree import ROOT_LEVEL, Chosen, Domains, LevelTree
+from maniple.plugins.settings import takes_none
+
+UNKNOWN = "Requested topology {topology} does not exist"
+NO_LEVEL = "topology {topology}: {whose} has a constraint that names no level"
+UNKNOWN_LEVEL = "topology {topology} has no level {level!r}, which {whose} asks for as its {kind} level"
+UNSATISFIED = "topology {topology}, requirement {level} couldn't be satisfied for {whose}"
+TOO_LITTLE = "not enough resources in {domain} to allocate the job"
+TOO_FEW = "node-group {domain} can allocate only {places} of {count} required pods"
+MIXED_PARTS = "tasks that ask for different parts of GPUs cannot be counted together"
+_OUT = -np.inf
+_TOLD = 10  # domains that a job is told about, those with the most room
+
+
+class _Group:
+    """Who is to be kept together, and where."""
+
+    def __init__(
+        self, session: Session, job: int, group: GroupSet | PodSet, tree: LevelTree, wish: LevelWish
+    ) -> None:
+        self.job = job
+        self.tree = tree
+        self.wish = wish
+        self.pod_sets = [group] if isinstance(group, PodSet) else group.all_pod_sets()
+        self.whose = f"job <{session.job_key(job)}>"
+        if group.name not in ("", DEFAULT):
+            self.whose += f", subgroup {group.name}"
+
+    def level(self, label: str) -> int | None:
+        """The number of a level; None where nothing is asked for or nothing is known of it."""
+        return self.tree.levels.index(label) if label in self.tree.levels else None
+
+
+class _Constant:
+    """What nodes are worth does not change as tasks are placed."""
+
+    def __init__(self, scores: Scores) -> None:
+        self._scores = scores
+
+    def shift(self, _candidates: Chosen) -> Scores:
+        return self._scores
+
+    def take(self, _place: int) -> None:
+        """Nothing changes."""
+
+
+class Topology:
+    """No arguments."""
+
+    name = "topology"
+
+    def __init__(self, session: Session, arguments: Mapping[str, Any]) -> None:
+        takes_none(session, arguments, self.name)
+        self._session = session
+        self._trees: dict[str, LevelTree] = {}
+        self._measures = Measures(session)
+        self._scores: dict[str, Scores] = {}  # by name of group, for the job at hand
+        self._now: Scores | None = None  # those of the pod set at hand
+
+    # -- points ---------------------------------------------------------------------------------------------------
+
+    def pre_job_allocation(self, _job: int) -> None:
+        if self._scores:
+            self._scores = {}
+        self._now = None
+
+    def subset_nodes(
+        self, job: int, group: GroupSet | PodSet, rows: TaskRows, nodes: NodeRows
+    ) -> list[NodeRows]:
+        sets = [nodes]
+        if group.wish is not None and group.wish.topology:
+            sets = self._sets(job, group, group.wish, rows, nodes)
+        if isinstance(group, PodSet) and self._scores:
+            self._now = self._outspoken(group, nodes)
+        return sets
+
+    def scorers(self) -> list[Scorer]:
+        return [
+            Scorer(
+                self.name,
+                TOPOLOGY,
+                Dependence.CLUSTER,
+                self._raw,
+                silent=self._is_silent,
+                steps=self._steps,
+                by_domain=True,
+            )
+        ]
+
+    # -- scores ---------------------------------------------------------------------------------------------------
+
+    def _outspoken(self, pod_set: PodSet, nodes: NodeRows) -> Scores | None:
+        """The scores of a pod set, or of the nearest group around it; None when they are the same for all these nodes."""
+        scores, group = self._scores.get(pod_set.name), pod_set.parent
+        while scores is None:
+            scores = self._scores.get(group.name)
+            if group.parent is None:
+                break
+            group = group.parent
+        if scores is None or not len(nodes):
+            return None
+        some = scores[nodes]
+        return None if some[0] != _OUT and (some == some[0]).all() else scores
+
+    def _is_silent(self, _class: TaskClass) -> bool:
+        return self._now is None
+
+    def _raw(self, _class: TaskClass, cells: Cells) -> Scores:
+        if self._now is None:
+            return np.zeros(np.shape(cells.node_rows()))
+        return self._now[cells.node_rows()]
+
+    def _steps(self, _class: TaskClass, nodes: NodeRows) -> Stepper:
+        return _Constant(np.zeros(len(nodes)) if self._now is None else self._now[nodes])
+
+    # -- node sets ------------------------------------------------------------------------------------------------
+
+    def _sets(
+        self, job: int, group: GroupSet | PodSet, wish: LevelWish, rows: TaskRows, nodes: NodeRows
+    ) -> list[NodeRows]:
+        session = self._session
+        tree = self._tree(wish.topology)
+        if tree is None:
+            session.refusals.of_job(job, UNKNOWN.format(topology=wish.topology))
+            return []
+        if not len(rows):
+            return [nodes]
+        asking, measure = _Group(session, job, group, tree, wish), self._measures.of(tree, rows)
+        if measure.demand.alike and not measure.demand.countable and session.strict:
+            self._refuse(asking, MIXED_PARTS)
+            return []
+        inside = tree.inside(nodes)
+        domain = tree.common(inside, self._deepest(asking))
+        if not measure.fits[domain]:
+            where = "the cluster" if domain == tree.root else tree.ids[domain]
+            self._refuse(asking, TOO_LITTLE.format(domain=where))
+            return []
+        below = tree.below([domain])
+        self._score(asking, group.name, below, measure.order)
+        levels = self._levels(asking)
+        if not levels:
+            return []
+        below &= self._around_placed(asking)
+        fitting = below & measure.fits
+        chosen = [one for level in levels for one in _in_order(tree.at(level), fitting, measure.order)]
+        if not chosen:
+            self._explain(asking, measure, _in_order(tree.at(levels[-1]), below, measure.order))
+        return [tree.nodes(one, inside) for one in chosen]
+
+    def _tree(self, name: str) -> LevelTree | None:
+        if name not in self._trees and name in self._session.domains.kai:
+            self._trees[name] = LevelTree(self._session.domains.kai[name])
+        return self._trees.get(name)
+
+    def _deepest(self, asking: _Group) -> int:
+        """The level below which a narrower common domain is of no interest."""
+        preferred, required = asking.level(asking.wish.preferred), asking.level(asking.wish.required)
+        if preferred is not None:
+            return preferred
+        return required if required is not None and not self._session.strict else len(asking.tree.levels) - 1
+
+    def _score(self, asking: _Group, name: str, below: Chosen, order: Domains) -> None:
+        """Nodes by their domains at the preferred level, if there is one: of ten steps, the roomiest get the highest."""
+        tree, level = asking.tree, asking.level(asking.wish.preferred)
+        if level is not None:
+            ordered = _in_order(tree.at(level), below, order)
+            values = np.full(tree.root + 1, _OUT)
+            values[ordered] = np.floor(np.arange(1, len(ordered) + 1) / max(len(ordered), 1) * 10)
+            self._scores[name] = tree.by_node(values, level, len(self._session.nodes), _OUT)
+
+    def _levels(self, asking: _Group) -> list[int]:
+        """The levels whose domains are tried: the narrowest that is asked for, and from there up to the required one."""
+        wish, tree = asking.wish, asking.tree
+        for kind, label in (("required", wish.required), ("preferred", wish.preferred)):
+            if label and asking.level(label) is None:
+                self._session.refusals.of_job(
+                    asking.job,
+                    UNKNOWN_LEVEL.format(topology=tree.name, level=label, whose=asking.whose, kind=kind),
+                )
+                return []
+        required, preferred = asking.level(wish.required), asking.level(wish.preferred)
+        if required is None and preferred is None:
+            self._session.refusals.of_job(asking.job, NO_LEVEL.format(topology=tree.name, whose=asking.whose))
+            return []
+        widest = ROOT_LEVEL if required is None else required
+        narrowest = widest if preferred is None else max(preferred, widest)
+        return list(range(narrowest, widest - 1, -1))
+
+    def _around_placed(self, asking: _Group) -> Chosen:
+        """By domain: it is inside a domain of the required level that already holds a task of the group, if any does."""
+        session, tree = self._session, asking.tree
+        required = asking.level(asking.wish.required)
+        everywhere = np.ones(tree.root + 1, dtype=np.bool_)
+        if required is None:
+            return everywhere
+        rows = np.concatenate([one.rows for one in asking.pod_sets])
+        placed = rows[ACTIVE_ALLOCATED[session.tasks.status[rows]]]
+        if not len(placed):
+            return everywhere
+        nodes = session.tasks.node[placed].astype(np.intp)
+        return tree.below(tree.domains(tree.inside(nodes[nodes >= 0]), required))
+
+    # -- refusing -------------------------------------------------------------------------------------------------
+
+    def _refuse(self, asking: _Group, cause: str = "") -> None:
+        text = UNSATISFIED.format(topology=asking.tree.name, level=asking.wish.required, whose=asking.whose)
+        self._session.refusals.of_job(asking.job, f"{text}: {cause}" if cause else text)
+
+    def _explain(self, asking: _Group, measure: Measure, tried: list[int]) -> None:
+        """Why no domain of the widest level that was tried will do."""
+        tree, refusals, demand = asking.tree, self._session.refusals, measure.demand
+        places = measure.places
+        if demand.countable:
+            for one in sorted(tried, key=lambda domain: (-places[domain], tree.ids[domain]))[:_TOLD]:
+                refusals.of_job(
+                    asking.job, TOO_FEW.format(domain=tree.ids[one], places=places[one], count=demand.count)
+                )
+        else:
+            for one in tried[-_TOLD:]:
+                refusals.of_job(asking.job, ", ".join(demand.lacking(measure.free[:, one])))
+        self._refuse(asking)
+
+
+def _in_order(domains: Domains, chosen: Chosen, order: Domains) -> list[int]:
+    some = domains[chosen[domains]]
+    ordered: list[int] = some[np.argsort(order[some])].tolist()
+    return ordered

@@ -1,0 +1,129 @@
+"""What queues of both systems state, as one: quota, limit, weight and guarantee of every resource.
+
+Read by `fairness` when a session opens. A KAI queue states quota, limit and over-quota weight of cpu, memory and GPUs; of everything else it has no quota, no
+limit, and the weight that it has for GPUs. A Volcano queue's `deserved` is its quota, its `capability` a limit, and its weight counts for every resource; its
+`guarantee` is part of the quota, and a queue above is guaranteed at least what the queues below it are together.
+
+Others never get at a guarantee, so it is taken off the limit of every queue beside the one that has it (`limit`). Amounts are those that shares are worked out of: GPUs and other
+resources whole, cpu in thousandths, bytes.
+"""
+
+from dataclasses import dataclass
+from math import inf
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maniple.cluster.resources import CPU, MEMORY, PODS
+from maniple.framework.session import Session
+from maniple.objects.kai import KaiQueue
+from maniple.plugins.fairness.queue_terms import terms_of
+from maniple.plugins.kai.counting import GPU, Counting, Floats
+from maniple.plugins.kai.queue_accounts import stated_by_kai
+
+Mask = NDArray[np.bool_]
+_DEVICE = 1000.0  # base units of a whole device
+_VOLUMES = "attachable-volumes-"
+
+
+def divided(session: Session) -> Counting:
+    """Every resource that nodes offer. Places for pods and volumes belong to a node and are not divided."""
+    names, gpu = session.resources.names, session.gpus.dimension
+    others = [
+        dimension
+        for dimension, amount in enumerate(session.total.tolist())
+        if amount > 0
+        and dimension not in (CPU, MEMORY, PODS, gpu)
+        and not names[dimension].startswith(_VOLUMES)
+    ]
+    return Counting(session, others)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class QueueTerms:
+    """Resources x queues."""
+
+    quota: Floats  # 0 where nothing is said
+    states: Mask  # something is said about a quota
+    limit: Floats
+    weight: Floats
+    guarantee: Floats
+    bound: Floats  # the most that a queue and those beside it may have together
+
+
+def read_terms(session: Session, counting: Counting, queues: list[int], total: Floats) -> QueueTerms:
+    """Of queues in an order in which those above may stand behind those below."""
+    shape = (len(counting.names), len(queues))
+    quota, guarantee, weight = np.zeros(shape), np.zeros(shape), np.ones(shape)
+    limit, states = np.full(shape, inf), np.zeros(shape, dtype=np.bool_)
+    of_kai = stated_by_kai(session, queues)
+    for place, queue in enumerate(queues):
+        if isinstance(session.queues.objects[queue], KaiQueue):
+            states[: GPU + 1, place] = True
+            quota[: GPU + 1, place], limit[: GPU + 1, place] = of_kai.quota[:, place], of_kai.limit[:, place]
+            weight[:, place] = of_kai.weight[GPU, place]
+            weight[: GPU + 1, place] = of_kai.weight[:, place]
+            continue
+        stated = terms_of(session, queue)
+        guarantee[:, place] = _picked(session, counting, stated.guarantee)
+        deserved = _picked(session, counting, stated.deserved)
+        quota[:, place] = np.maximum(deserved, guarantee[:, place])
+        states[:, place] = _picked(session, counting, stated.deserves | stated.guarantees) > 0
+        limits = _picked(session, counting, stated.limits) > 0
+        limit[limits, place] = _picked(session, counting, stated.capability)[limits]
+        # A weight of 0 is one that nobody has filled in.
+        weight[:, place] = session.queues.facts[queue].weight or 1
+    _add_up(session, queues, guarantee, quota)
+    limit, bound = _below_guarantees(session, queues, limit, guarantee, total)
+    return QueueTerms(quota, states, limit, weight, guarantee, bound)
+
+
+def _picked(session: Session, counting: Counting, vector: NDArray[np.generic]) -> Floats:
+    """Of a vector over the session's dimensions, what is counted."""
+    gpu = session.gpus.dimension
+    found = np.zeros(len(counting.names))
+    values = vector.astype(np.float64)
+    found[[CPU, MEMORY]] = values[[CPU, MEMORY]]
+    found[GPU] = values[gpu] / _DEVICE if gpu is not None else 0.0
+    found[GPU + 1 :] = values[counting.others] / counting.units[GPU + 1 :, 0]
+    return found
+
+
+def _by_depth(session: Session, queues: list[int]) -> list[tuple[int, int]]:
+    """Places of queues with the place of the queue above (-1: none), those at the top first."""
+    tree, place = session.queue_tree, {queue: number for number, queue in enumerate(queues)}
+    ordered = sorted(queues, key=lambda queue: len(tree.path(queue)))
+    return [(place[queue], place.get(tree.parent(queue), -1)) for queue in ordered]
+
+
+def _add_up(session: Session, queues: list[int], guarantee: Floats, quota: Floats) -> None:
+    """A queue is guaranteed what those below it are, and a quota is never less than a guarantee."""
+    below = np.zeros_like(guarantee)
+    for place, parent in reversed(_by_depth(session, queues)):
+        guarantee[:, place] = np.maximum(guarantee[:, place], below[:, place])
+        quota[:, place] = np.maximum(quota[:, place], guarantee[:, place])
+        if parent >= 0:
+            below[:, parent] += guarantee[:, place]
+
+
+def _below_guarantees(
+    session: Session, queues: list[int], limit: Floats, guarantee: Floats, total: Floats
+) -> tuple[Floats, Floats]:
+    """Limits without what is guaranteed to others, and what each level may have together."""
+    pairs = _by_depth(session, queues)
+    promised = np.zeros((len(total), len(queues) + 1))  # by the queue above; the last column is the top's
+    for place, parent in pairs:
+        promised[:, parent] += guarantee[:, place]
+    limit, bound = limit.copy(), np.zeros_like(limit)
+    reach = np.zeros_like(promised)
+    reach[:, -1] = total
+    for place, parent in pairs:
+        bound[:, place] = reach[:, parent]
+        others = promised[:, parent] - guarantee[:, place]
+        left = np.maximum(bound[:, place] - others, guarantee[:, place])
+        limit[:, place] = np.where(others > 0, np.minimum(limit[:, place], left), limit[:, place])
+        reach[:, place] = np.minimum(limit[:, place], bound[:, place])
+    return limit, bound
+
+
+__all__ = ["QueueTerms", "divided", "read_terms"]

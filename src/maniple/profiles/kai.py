@@ -1,0 +1,335 @@
+"""The KAI dialect: how KAI's objects are read.
+
+Queues, pod groups and nodes belong to one node pool by a label; those of another pool are not there for us. A pod is a task of the group that
+its annotation names. Where it is about to be bound, its BindRequest says.
+"""
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from fractions import Fraction
+
+from maniple.cluster.facts import GpuAsk, GroupFacts, JobFacts, LevelWish, QueueFacts, TaskFacts
+from maniple.cluster.resources import Amount
+from maniple.cluster.statuses import Status
+from maniple.objects.core import Node, Pod
+from maniple.objects.dra import ResourceClaim
+from maniple.objects.kai import (
+    BindRequest,
+    KaiPodGroup,
+    KaiQueue,
+    SchedulingCondition,
+    SubGroup,
+    TopologyConstraint,
+)
+from maniple.objects.meta import Object
+from maniple.objects.quantity import parse
+
+GROUP_NAME = "pod-group-name"
+SUB_GROUP = "kai.scheduler/subgroup-name"
+FRACTION, MEMORY, DEVICES = "gpu-fraction", "gpu-memory", "gpu-fraction-num-devices"
+GPU_GROUP = "runai-gpu-group"
+LAST_START = "kai.scheduler/last-start-timestamp"
+STALE_SINCE = "kai.scheduler/stale-podgroup-timestamp"
+GPU = "nvidia.com/gpu"
+MIG_PREFIX = "nvidia.com/mig-"
+DEFAULT_QUEUE_PRIORITY = 100
+_FOREVER = -1  # of a group's back-off: it is tried again and again
+
+_OTHER_GPUS = ("amd.com/gpu",)
+_WHOLE_NUMBER = re.compile(r"\+?[0-9]{1,9}")
+_DECIMAL = re.compile(r"\+?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
+_NATIVE = frozenset({"cpu", "memory", "pods", "ephemeral-storage"})
+_NEGLIGIBLE = {"memory": 10 * 2**20}
+_FINISHED = {"Succeeded": Status.SUCCEEDED, "Failed": Status.FAILED}
+
+
+@dataclass(frozen=True, slots=True)
+class NodePool:
+    """Which objects are ours: those that carry the label with the value, or without a value those that do not carry it."""
+
+    key: str = "kai.scheduler/node-pool"
+    value: str = ""
+
+    def holds(self, item: Object) -> bool:
+        labels = item.metadata.labels
+        return labels.get(self.key) == self.value if self.value else self.key not in labels
+
+
+class KaiDialect:
+    """KAI's fields, annotations, labels and defaults."""
+
+    name = "kai"
+    default_priority = 50
+    idle_first = False
+    counts_devices = True
+    minds_config_maps = True
+    placement_annotations: tuple[str, ...] = ()
+
+    def __init__(
+        self,
+        *,
+        scheduler_names: Iterable[str] = ("kai-scheduler",),
+        pool: NodePool | None = None,
+        worker_labels: tuple[str, ...] = (),
+        reservation_app: str = "kai-resource-reservation",
+        strict: bool = False,
+    ) -> None:
+        """`worker_labels`: only nodes that carry one of these labels are ours; none means all."""
+        self._scheduler_names = frozenset(scheduler_names)
+        self._pool = pool or NodePool()
+        self._worker_labels = worker_labels
+        self._reservation_app = reservation_app
+        self._strict = strict
+
+    # -- which objects --------------------------------------------------------------------------------------------
+
+    def covers(self, item: Object) -> bool:
+        """Whether an object is there for us at all."""
+        if isinstance(item, Node):
+            labels = item.metadata.labels
+            worker = not self._worker_labels or any(key in labels for key in self._worker_labels)
+            return worker and self._pool.holds(item)
+        if isinstance(item, KaiPodGroup):
+            return self._pool.holds(item) and not self._backs_off(item)
+        return not isinstance(item, KaiQueue) or self._pool.holds(item)
+
+    def _backs_off(self, group: KaiPodGroup) -> bool:
+        """A group that asked to be tried once has been, and the last that was said of it is that it did not fit here."""
+        told = group.status.scheduling_conditions
+        if group.spec.scheduling_backoff in (None, _FOREVER) or not told:
+            return False
+        return max(told, key=_transition).node_pool == (self._pool.value or "default")
+
+    def decides(self, item: Object) -> str | None:
+        if not isinstance(item, BindRequest):
+            return None
+        return f"{item.metadata.namespace or 'default'}/{item.spec.pod_name or item.metadata.name}"
+
+    # -- resources ------------------------------------------------------------------------------------------------
+
+    def counts(self, resource: str) -> bool:
+        if resource in _NATIVE:
+            return True
+        return resource not in _OTHER_GPUS and (
+            "/" in resource or resource.startswith(("hugepages-", "attachable-volumes-"))
+        )
+
+    def allocatable(self, node: Node, devices: int = 0) -> Mapping[str, Amount]:
+        amounts = _with_one_kind_of_gpu(node.status.allocatable)
+        if devices:
+            amounts[GPU] = _exact(amounts.get(GPU, 0)) + devices
+        return amounts
+
+    def requests(
+        self, pod: Pod, amounts: Mapping[str, Amount], claims: Sequence[ResourceClaim]
+    ) -> Mapping[str, Amount]:
+        counted, ask = _with_one_kind_of_gpu(amounts), self.gpu(pod)
+        if ask is not None and ask.reserves:
+            counted[GPU] = 0  # those who hold the parts count, not the reservation
+        elif ask is not None:
+            # What the annotations say replaces what the containers ask of GPUs.
+            counted = {name: amount for name, amount in counted.items() if not name.startswith(MIG_PREFIX)}
+            counted |= {GPU: 0} | dict(ask.slices)
+        devices = sum(map(_claimed_gpus, claims))
+        if devices:
+            counted[GPU] = _exact(counted.get(GPU, 0)) + devices
+        return counted
+
+    def negligible(self, resource: str) -> int:
+        return _NEGLIGIBLE.get(resource, 10)
+
+    def gpu(self, pod: Pod) -> GpuAsk | None:
+        annotations = pod.metadata.annotations
+        if pod.metadata.labels.get("app") == self._reservation_app:
+            return GpuAsk(reserves=True)
+        if not annotations:
+            return None
+        slices = _legacy_slices(pod)
+        if slices:
+            return GpuAsk(legacy_mig=True, slices=tuple(sorted(slices.items())))
+        exact = _portion(annotations.get(FRACTION, ""))
+        memory = 0 if exact else _count(annotations.get(MEMORY, ""))
+        if not (exact or memory):
+            return None
+        # Halves are rounded up; a part too small for hundredths is still a part.
+        hundredths = max(math.floor(exact * 100 + 0.5), 1) if exact else 0
+        return GpuAsk(hundredths, memory, _count(annotations.get(DEVICES, "")) or 1, exact=exact)
+
+    def volume_requests(self, drivers: Mapping[str, int]) -> Mapping[str, int]:
+        """Volumes are not counted."""
+        return {}
+
+    # -- pods -----------------------------------------------------------------------------------------------------
+
+    def task(self, pod: Pod, decided: Object | None = None) -> TaskFacts | None:
+        meta, spec = pod.metadata, pod.spec
+        request = decided if isinstance(decided, BindRequest) and _under_way(decided) else None
+        status = task_status(pod, about_to_bind=request is not None)
+        ours = spec.scheduler_name in self._scheduler_names
+        if not ours and (not spec.node_name or status in (Status.SUCCEEDED, Status.FAILED)):
+            return None
+        group = meta.annotations.get(GROUP_NAME) if ours else None
+        chosen = request.spec if request is not None else None
+        groups = chosen.selected_gpu_groups if chosen is not None else ()
+        node = spec.node_name or (chosen.selected_node if chosen is not None else "")
+        # A pod of which nobody knows how it is may still be there; the original takes its room as free.
+        forgotten = self._strict and status is Status.UNKNOWN
+        return TaskFacts(
+            status=status,
+            job=f"{meta.namespace or 'default'}/{group}" if group else None,
+            node="" if forgotten else node,
+            role=meta.labels.get(SUB_GROUP, ""),
+            nominated=pod.status.nominated_node_name,
+            gated=status is Status.GATED,
+            gpu_groups=groups or self._groups_on(meta.labels),
+        )
+
+    def _groups_on(self, labels: Mapping[str, str]) -> tuple[str, ...]:
+        """The shared devices that the binder noted. The original overlooks them where there are several."""
+        one = labels.get(GPU_GROUP)
+        if not one and self._strict:
+            return ()
+        several = [labels[key] for key in sorted(labels) if key.startswith(f"{GPU_GROUP}/")]
+        return tuple(dict.fromkeys(name for name in (one, *several) if name))
+
+    # -- groups and queues ----------------------------------------------------------------------------------------
+
+    def job(self, group: Object) -> JobFacts | None:
+        if not isinstance(group, KaiPodGroup):
+            return None
+        spec, annotations = group.spec, group.metadata.annotations
+        groups = tuple(
+            GroupFacts(
+                name=one.name,
+                minimum=max(one.min_member, 1),
+                parent=self._parent(one, spec.sub_groups),
+                wish=_wish(one.topology_constraint),
+            )
+            for one in spec.sub_groups
+        )
+        parents = {one.parent for one in groups}
+        leaves = [one.minimum for one in groups if one.name not in parents]
+        return JobFacts(
+            queue=spec.queue,
+            minimum=sum(leaves) if leaves else max(spec.min_member, 1),
+            phase=group.status.phase,
+            priority_class=spec.priority_class_name,
+            groups=groups,
+            closed=True,
+            level_wish=_wish(spec.topology_constraint),
+            preemptible=_PREEMPTIBILITY.get(spec.preemptibility),
+            started=_moment(annotations.get(LAST_START, "")),
+            stale_since=_moment(annotations.get(STALE_SINCE, "")),
+        )
+
+    def _parent(self, group: SubGroup, groups: Sequence[SubGroup]) -> str:
+        """Names of parents are written small. In the original always, so that a parent with capitals is never found."""
+        parent = group.parent or ""
+        known = not self._strict and any(one.name == parent for one in groups)
+        return parent if known else parent.lower()
+
+    def queue(self, queue: Object) -> QueueFacts | None:
+        if not isinstance(queue, KaiQueue):
+            return None
+        priority = queue.spec.priority
+        return QueueFacts(
+            parent=queue.spec.parent_queue,
+            priority=DEFAULT_QUEUE_PRIORITY if priority is None else priority,
+        )
+
+
+_PREEMPTIBILITY = {"preemptible": True, "non-preemptible": False}
+
+
+def task_status(pod: Pod, *, about_to_bind: bool) -> Status:
+    """The state of a task as its pod tells it."""
+    leaving = pod.metadata.deletion_timestamp is not None
+    match pod.status.phase:
+        case "Running":
+            return Status.RELEASING if leaving else Status.RUNNING
+        case "Pending" | "":
+            if leaving:
+                return Status.RELEASING
+            if pod.spec.node_name:
+                return Status.BOUND
+            if about_to_bind:
+                return Status.BINDING
+            return Status.GATED if pod.spec.scheduling_gates else Status.PENDING
+    return _FINISHED.get(pod.status.phase, Status.UNKNOWN)
+
+
+def _under_way(request: BindRequest) -> bool:
+    """Not given up: a failed one is, once it has been tried as often as it asked for."""
+    limit = request.spec.backoff_limit
+    failed = request.status.phase == "Failed"
+    return not failed or (limit is not None and request.status.failed_attempts < limit)
+
+
+def _transition(condition: SchedulingCondition) -> int:
+    number = condition.transition_id
+    return int(number) if _WHOLE_NUMBER.fullmatch(number) else -1
+
+
+def _wish(constraint: TopologyConstraint | None) -> LevelWish | None:
+    if constraint is None or not constraint.topology:
+        return None
+    return LevelWish(
+        constraint.topology, constraint.required_topology_level, constraint.preferred_topology_level
+    )
+
+
+def _with_one_kind_of_gpu(amounts: Mapping[str, Amount]) -> dict[str, Amount]:
+    """GPUs of every maker under one name."""
+    merged = dict(amounts)
+    for name in _OTHER_GPUS:
+        if name in merged:
+            more = _exact(merged.pop(name))
+            merged[GPU] = _exact(merged.get(GPU, 0)) + more
+    return merged
+
+
+def _exact(amount: Amount) -> Fraction:
+    return amount if isinstance(amount, Fraction) else Fraction(parse(amount))
+
+
+def _legacy_slices(pod: Pod) -> dict[str, int]:
+    """Slices of GPUs that only annotations tell of, as was done before containers asked for them."""
+    annotations = pod.metadata.annotations
+    return {
+        key: _count(annotations[key])
+        for key in annotations
+        if key.startswith(MIG_PREFIX)
+        and _count(annotations[key])
+        and not any(key in container.resources.requests for container in pod.spec.containers)
+    }
+
+
+def _claimed_gpus(claim: ResourceClaim) -> int:
+    """Devices of GPU classes that a claim wants; "all of them" counts as one."""
+    wanted = 0
+    for request in claim.spec.devices.requests:
+        exact = request.exact
+        if exact is not None and "gpu" in exact.device_class_name.lower():
+            wanted += 1 if exact.allocation_mode == "All" else max(exact.count, 1)
+    return wanted
+
+
+def _portion(text: str) -> float:
+    """A part of a device; 0 for anything that is none."""
+    portion = float(text) if _DECIMAL.fullmatch(text) else 0.0
+    return portion if 0 < portion <= 1 else 0.0
+
+
+def _count(text: str) -> int:
+    return int(text) if _WHOLE_NUMBER.fullmatch(text) else 0
+
+
+def _moment(text: str) -> datetime | None:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return moment if moment.tzinfo is not None else None

@@ -1,0 +1,102 @@
+"""Maniple's own dialect: both systems' objects in one cluster.
+
+A pod belongs to a job of whichever system its annotation speaks of; jobs and queues of both stand side by side, in one queue tree. What the systems
+say in different words is said once here: a Volcano queue's `deserved` is a quota, its `capability` a limit, its weight counts for every
+resource; a Volcano job may be preempted unless it says otherwise, a KAI job as its priority tells.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from maniple.cluster.facts import GpuAsk, JobFacts, QueueFacts, TaskFacts
+from maniple.cluster.resources import Amount
+from maniple.cluster.statuses import Status
+from maniple.objects.core import Node, Pod
+from maniple.objects.dra import ResourceClaim
+from maniple.objects.kai import KaiPodGroup, KaiQueue
+from maniple.objects.meta import Object
+from maniple.objects.volcano import VolcanoPodGroup
+from maniple.profiles import kai, volcano
+
+SCHEDULER_NAME = "maniple"
+
+
+class ManipleDialect:
+    """Volcano's and KAI's fields, annotations and labels."""
+
+    name = "maniple"
+    default_priority = 50
+    idle_first = True
+    counts_devices = True
+    placement_annotations = volcano.VolcanoDialect.placement_annotations
+
+    def __init__(
+        self,
+        *,
+        scheduler_names: Iterable[str] = (SCHEDULER_NAME,),
+        default_queue: str = "default",
+        pool: kai.NodePool | None = None,
+    ) -> None:
+        names = tuple(scheduler_names)
+        self._volcano = volcano.VolcanoDialect(default_queue=default_queue, scheduler_names=names)
+        self._kai = kai.KaiDialect(scheduler_names=names, pool=pool)
+
+    def covers(self, item: Object) -> bool:
+        return self._kai.covers(item)
+
+    def decides(self, item: Object) -> str | None:
+        return self._kai.decides(item)
+
+    # -- resources ------------------------------------------------------------------------------------------------
+
+    def counts(self, resource: str) -> bool:
+        return self._volcano.counts(resource) and self._kai.counts(resource)
+
+    def allocatable(self, node: Node, devices: int = 0) -> Mapping[str, Amount]:
+        offered = self._kai.allocatable(node, devices)
+        return {**offered, **self._volcano.oversubscribed(node)}
+
+    def requests(
+        self, pod: Pod, amounts: Mapping[str, Amount], claims: Sequence[ResourceClaim]
+    ) -> Mapping[str, Amount]:
+        return self._kai.requests(pod, amounts, claims)
+
+    def negligible(self, resource: str) -> int:
+        return 1
+
+    def gpu(self, pod: Pod) -> GpuAsk | None:
+        return self._kai.gpu(pod)
+
+    def volume_requests(self, drivers: Mapping[str, int]) -> Mapping[str, int]:
+        return self._volcano.volume_requests(drivers)
+
+    # -- pods -----------------------------------------------------------------------------------------------------
+
+    def task(self, pod: Pod, decided: Object | None = None) -> TaskFacts | None:
+        if volcano.GROUP_NAME not in pod.metadata.annotations:
+            return self._kai.task(pod, decided)
+        facts = self._volcano.task(pod)
+        # A gate is a status here, whichever system's job waits behind it.
+        return replace(facts, status=Status.GATED) if facts is not None and facts.gated else facts
+
+    # -- groups and queues ----------------------------------------------------------------------------------------
+
+    def job(self, group: Object) -> JobFacts | None:
+        if isinstance(group, KaiPodGroup):
+            return self._kai.job(group)
+        facts = self._volcano.job(group)
+        if facts is None or not isinstance(group, VolcanoPodGroup):
+            return None
+        said = group.metadata.annotations.get(
+            volcano.PREEMPTABLE, group.metadata.labels.get(volcano.PREEMPTABLE)
+        )
+        return replace(
+            facts, minimum=max(facts.minimum, 1), preemptible=facts.preemptable if said is not None else True
+        )
+
+    def queue(self, queue: Object) -> QueueFacts | None:
+        if isinstance(queue, KaiQueue):
+            return self._kai.queue(queue)
+        facts = self._volcano.queue(queue)
+        # Volcano's root is where every path ends; here paths end above the queues.
+        return replace(facts, parent="") if facts is not None and facts.parent == "root" else facts

@@ -1,0 +1,139 @@
+"""backfill, rule by rule: which tasks, in which order, and what is not looked at."""
+
+from typing import Any
+
+import pytest
+
+from maniple.framework.reasons import Reason
+from maniple.objects.meta import Object
+from tests.actions.answers import planned
+from tests.actions.scenes import GANG, bound, cycle
+from tests.support import group, node, pod, priority_class, queue
+
+FILTERS = (GANG, {"name": "predicates"})
+OLD, NEW = "2026-01-01T00:00:00Z", "2026-02-01T00:00:00Z"
+
+
+def idle(job: str, count: int = 1, **fields: Any) -> list[Object]:
+    """Tasks that ask for nothing."""
+    return [pod(f"{job}-{i}", group=job, uid=f"{job}-{i}", **fields) for i in range(count)]
+
+
+def test_only_tasks_that_ask_for_nothing_are_placed() -> None:
+    objects = [node("n1"), queue("default"), group("a"), *idle("a"), pod("a-9", {"cpu": "1"}, group="a")]
+    assert bound(cycle(*objects, actions="backfill", plugins=FILTERS)) == {"a-0"}
+    assert bound(cycle(*objects, actions="allocate", plugins=FILTERS)) == {"a-9"}
+
+
+def test_jobs_that_wait_for_admission_or_are_not_valid_and_gated_tasks_are_left_alone() -> None:
+    plan = cycle(
+        node("n1"),
+        queue("default"),
+        group("waits", phase="Pending"),
+        *idle("waits"),
+        group("invalid", 2),
+        *idle("invalid"),
+        group("gated"),
+        *idle("gated", schedulingGates=[{"name": "example.com/wait"}]),
+        actions="backfill",
+        plugins=FILTERS,
+    )
+    assert plan.binds == {}
+
+
+def test_a_node_that_owes_resources_takes_tasks_that_ask_for_none() -> None:
+    plan = cycle(
+        node("n1", {"cpu": "1"}),
+        queue("default"),
+        pod("big", {"cpu": "4"}, on="n1"),
+        group("a"),
+        *idle("a"),
+        actions="backfill",
+        plugins=FILTERS,
+    )
+    assert plan.binds == {"default/a-0": "n1"}
+
+
+def test_neither_what_a_queue_has_used_up_nor_what_it_may_take_is_looked_at() -> None:
+    objects = [node("n1"), queue("default", state="Closed"), group("a"), *idle("a")]
+    plan = planned(
+        objects,
+        "gang",
+        "proportion",
+        actions="backfill",
+        overused=lambda *_: True,
+        allocatable=lambda *_: 0,
+    )
+    assert plan.binds == {"default/a-0": "n1"}
+
+
+def test_a_queue_is_served_to_the_end_before_the_next() -> None:
+    """There are two places; the older queue's jobs get both although queues would take turns elsewhere."""
+    plan = cycle(
+        node("n1", {"pods": "2"}),
+        queue("q1", created=OLD),
+        queue("q2", created=NEW),
+        *(group(name, queue="q1") for name in ("a", "b")),
+        group("c", queue="q2"),
+        *(one for name in ("a", "b", "c") for one in idle(name)),
+        actions="backfill",
+        plugins=FILTERS,
+    )
+    assert bound(plan) == {"a-0", "b-0"}
+
+
+def test_jobs_go_by_job_order_and_tasks_by_task_order() -> None:
+    objects = [
+        node("n1", {"pods": "2"}),
+        queue("default"),
+        priority_class("high", 10),
+        group("a", created=OLD),
+        *idle("a"),
+        group("b", created=NEW, priorityClassName="high"),
+        *idle("b", 2),
+        pod("b-2", group="b", priority=5),
+    ]
+    plan = cycle(*objects, actions="backfill", plugins=({"name": "priority"}, *FILTERS))
+    assert list(plan.binds) == ["default/b-2", "default/b-0"]
+
+
+def test_what_keeps_a_task_from_being_considered_is_told() -> None:
+    objects = [node("n1"), queue("default"), group("a"), *idle("a")]
+    plan = planned(objects, "gang", actions="backfill", pre_predicate=lambda *_: Reason("no such volume"))
+    assert plan.binds == {}
+    assert plan.tasks["default/a-0"].reason == "no such volume"
+
+
+def crowded(*more: Object) -> list[Object]:
+    return [
+        node("n1", {"pods": "1"}),
+        queue("default"),
+        priority_class("high", 10),
+        group("old", 0, phase="Running"),
+        *idle("old", on="n1"),
+        group("new", priorityClassName="high"),
+        *idle("new"),
+        *more,
+    ]
+
+
+@pytest.mark.parametrize("compat", ["better", "strict"])
+def test_tasks_that_wait_for_a_place_are_placed_anew(compat: str) -> None:
+    """preempt has the task wait for the place of another; since then a place has come up elsewhere."""
+    plugins = ({"name": "priority"}, *FILTERS)
+    alone = cycle(*crowded(), actions="preempt", plugins=plugins, compat=compat)
+    assert alone.pipelined == {"default/new-0": "n1"}
+    plan = cycle(*crowded(node("n2")), actions="preempt, backfill", plugins=plugins, compat=compat)
+    assert plan.pipelined == {}
+    assert plan.binds == {"default/new-0": "n2"}
+
+
+@pytest.mark.parametrize("compat", ["better", "strict"])
+def test_a_place_that_is_still_being_left_is_waited_for(compat: str) -> None:
+    """A node takes no more pods than it has places, and one that is on its way out has its place until it is gone."""
+    plugins = ({"name": "priority"}, *FILTERS)
+    plan = cycle(*crowded(), actions="preempt, backfill", plugins=plugins, compat=compat)
+    assert plan.evictions == ["default/old-0"]
+    assert plan.binds == {}
+    assert plan.pipelined == {"default/new-0": "n1"}
+    assert plan.tasks["default/new-0"].status == "Pipelined"

@@ -1,0 +1,39 @@
+"""nodeorder in a whole cycle: scores follow what the cycle itself places, whoever else is configured."""
+
+import pytest
+
+from tests.plugins.planning import planned
+from tests.support import group, node, pod, queue
+
+ONE = {"cpu": "1", "memory": "1Gi"}
+
+
+@pytest.mark.parametrize("plugins", [("nodeorder",), ("predicates", "nodeorder")])
+def test_tasks_spread_over_equal_nodes_with_and_without_predicates(plugins: tuple[str, ...]) -> None:
+    plan = planned(
+        [
+            node("n1"),
+            node("n2"),
+            queue("default"),
+            group("a", 4),
+            *(pod(f"a-{i}", ONE, group="a") for i in range(4)),
+        ],
+        *plugins,
+    )
+    assert sorted(plan.binds.values()) == ["n1", "n1", "n2", "n2"]
+
+
+def test_requests_that_nobody_states_are_assumed() -> None:
+    """kube-scheduler counts a pod that states nothing as something, so that such pods spread too."""
+    plan = planned(
+        [
+            node("n1"),
+            node("n2"),
+            queue("default"),
+            pod("silent", on="n1"),
+            group("a"),
+            pod("a-0", ONE, group="a"),
+        ],
+        "nodeorder",
+    )
+    assert plan.binds == {"default/a-0": "n2"}
