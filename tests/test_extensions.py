@@ -104,7 +104,14 @@ def test_the_examples_of_the_documentation_do_what_it_says(tmp_path: Path) -> No
         *job("old", on="c", tasks=3),
     ]
     (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": objects}))
-    arguments = ["plan", str(tmp_path / "cluster.json"), "--conf", str(tmp_path / "scheduler.conf")]
+    arguments = [
+        "plan",
+        "--profile",
+        "volcano",
+        str(tmp_path / "cluster.json"),
+        "--conf",
+        str(tmp_path / "scheduler.conf"),
+    ]
     result = CliRunner().invoke(main, [*arguments, "--plugins-dir", str(folder), "-o", "json"])
     assert result.stderr == ""
     plan = json.loads(result.stdout)
@@ -126,8 +133,8 @@ def test_a_plugin_of_a_folder_has_a_say(tmp_path: Path) -> None:
     conf = {"actions": "enqueue, allocate", "tiers": [{"plugins": [{"name": "mine"}]}]}
     objects = [queue(), node("n"), *job("j")]
     found = extensions.load(tmp_path)
-    assert maniple.plan(objects, conf=conf).binds == {"ml/j-0": "n"}
-    plan = maniple.plan(objects, conf=conf, options={"extensions": found})
+    assert maniple.plan(objects, conf=conf, profile="volcano").binds == {"ml/j-0": "n"}
+    plan = maniple.plan(objects, conf=conf, profile="volcano", options={"extensions": found})
     assert plan.binds == {}
     assert plan.warnings == []
 
@@ -153,6 +160,7 @@ def test_entry_points_are_found_by_their_names(monkeypatch: pytest.MonkeyPatch) 
     assert (set(found.plugins), set(found.actions), found.problems) == ({"together"}, {"admit"}, ())
     plan = maniple.plan(
         [queue(), node("n"), *job("j")],
+        profile="volcano",
         conf={"actions": "admit, allocate", "tiers": [{"plugins": [{"name": "together"}]}]},
         options={"extensions": found},
     )
@@ -169,7 +177,15 @@ def test_the_running_scheduler_takes_them_from_a_folder_too(tmp_path: Path) -> N
     )
     (tmp_path / "conf").write_text('actions: "enqueue, allocate, rest"\ntiers: [{plugins: [{name: gang}]}]\n')
     (tmp_path / "cluster.json").write_text(json.dumps([queue(), node("n"), *job("j")]))
-    arguments = ["run", "-f", str(tmp_path / "cluster.json"), "--conf", str(tmp_path / "conf")]
+    arguments = [
+        "run",
+        "--profile",
+        "volcano",
+        "-f",
+        str(tmp_path / "cluster.json"),
+        "--conf",
+        str(tmp_path / "conf"),
+    ]
     arguments += ["--virtual-time", "--until-done"]
     assert CliRunner().invoke(main, arguments).exit_code == 2
     result = CliRunner().invoke(main, [*arguments, "--plugins-dir", str(folder)])
@@ -199,7 +215,7 @@ def test_a_broken_file_is_named_and_the_others_are_loaded(tmp_path: Path, text: 
     (problem,) = found.problems
     assert problem.startswith(f"{tmp_path / 'broken.py'}: ")
     assert complaint in problem
-    plan = maniple.plan([queue(), node("n"), *job("j")], options={"extensions": found})
+    plan = maniple.plan([queue(), node("n"), *job("j")], profile="volcano", options={"extensions": found})
     assert problem in plan.warnings
     assert plan.binds
 
@@ -239,7 +255,9 @@ def test_of_two_with_one_name_the_first_stays(tmp_path: Path) -> None:
 
 def test_a_name_of_our_own_keeps_its_meaning(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(PLUGIN.replace("'mine'", "'gang'"))
-    plan = maniple.plan([queue(), node("n"), *job("j")], options={"extensions": extensions.load(tmp_path)})
+    plan = maniple.plan(
+        [queue(), node("n"), *job("j")], profile="volcano", options={"extensions": extensions.load(tmp_path)}
+    )
     assert plan.binds == {"ml/j-0": "n"}
     assert plan.warnings == ["plugin 'gang' was left out: there is one of that name already"]
 

@@ -23,15 +23,25 @@ from maniple.profiles.catalogue import PROFILES
 
 Conf = str | Mapping[str, Any] | None
 Clock = Callable[[], float]
+DEFAULT_PROFILE = "maniple"
 _UNREAD = Arguments({}, "")  # of an action that does not keep its arguments
 
-__all__ = ["JobOutcome", "NodeOutcome", "Plan", "Planner", "QueueOutcome", "TaskOutcome", "plan"]
+__all__ = [
+    "DEFAULT_PROFILE",
+    "JobOutcome",
+    "NodeOutcome",
+    "Plan",
+    "Planner",
+    "QueueOutcome",
+    "TaskOutcome",
+    "plan",
+]
 
 
 def plan(
     objects: Iterable[Any],
     conf: Conf = None,
-    profile: str = "volcano",
+    profile: str = DEFAULT_PROFILE,
     actions: Sequence[str] | None = None,
     now: datetime | None = None,
     options: Mapping[str, Any] | None = None,
@@ -47,7 +57,7 @@ class Planner:
     def __init__(
         self,
         conf: Conf = None,
-        profile: str = "volcano",
+        profile: str = DEFAULT_PROFILE,
         actions: Sequence[str] | None = None,
         options: Mapping[str, Any] | None = None,
         clock: Clock | None = None,
@@ -78,11 +88,18 @@ class Planner:
         watch.lap("build")
         return cluster
 
-    def cycle(self, cluster: Cluster, now: datetime | None = None) -> Plan:
-        """One cycle: open a session, run the actions, close it."""
+    def with_options(self, more: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The planner's options with others on top, for a cycle, checked like them. Raises ConfigurationError."""
+        return self.profile.checked_options({**self.options, **more})
+
+    def cycle(
+        self, cluster: Cluster, now: datetime | None = None, options: Mapping[str, Any] | None = None
+    ) -> Plan:
+        """One cycle: open a session, run the actions, close it. `options`: what `with_options` gave, if anything."""
         watch = _Stopwatch(self._clock, self.timings)
+        options = self.options if options is None else options
         session = Session(
-            snapshot.take(cluster), self.configuration, actions=self.actions, now=now, options=self.options
+            snapshot.take(cluster), self.configuration, actions=self.actions, now=now, options=options
         )
         self.registry.open_plugins(session, self.configuration)
         placement = Placement(session)
@@ -96,7 +113,7 @@ class Planner:
             watch.lap(name)
         session.hooks.on_close()
         watch.lap("close")
-        if self.options.get("debug"):
+        if options.get("debug"):
             _check(session)
         problems = [*self.problems, *session.domains.problems]
         warnings = [*self._remarks, *self.configuration.warnings, *session.warnings]

@@ -43,7 +43,7 @@ def planned(
         "compat": compat,
     }
     made = Extensions(plugins={"said": plugin("said", **answers)})
-    planner = Planner(conf=conf, options={"debug": True, "extensions": made})
+    planner = Planner(profile="volcano", conf=conf, options={"debug": True, "extensions": made})
     return planner.cycle(cluster_of(*objects))
 
 

@@ -26,7 +26,7 @@ def cycle(
     **configuration: Any,
 ) -> Plan:
     conf = {"actions": actions, "tiers": [{"plugins": list(plugins)}], **configuration}
-    planner = Planner(conf=conf, options={"debug": True, **(options or {})})
+    planner = Planner(profile="volcano", conf=conf, options={"debug": True, **(options or {})})
     return planner.cycle(cluster_of(*objects))
 
 

@@ -382,7 +382,7 @@ def conf(plugins: tuple[dict[str, Any], ...] = TOPOLOGY, **more: Any) -> dict[st
 
 
 def test_what_a_cycle_decided_binds_the_next_one() -> None:
-    planner = Planner(conf=conf(), options={"debug": True})
+    planner = Planner(profile="volcano", conf=conf(), options={"debug": True})
     cluster = cluster_of(
         queue("default"),
         *four_racks(),
@@ -400,7 +400,7 @@ def test_what_a_cycle_decided_binds_the_next_one() -> None:
 
 
 def test_a_decision_that_was_never_carried_out_binds_nobody() -> None:
-    planner = Planner(conf=conf(), options={"debug": True})
+    planner = Planner(profile="volcano", conf=conf(), options={"debug": True})
     cluster = cluster_of(
         queue("default"), *two_racks(), group("g", 2, networkTopology=hard(1)), *gang("g", 2)
     )
@@ -435,7 +435,7 @@ def cleared(on: str) -> dict[str, Any]:
 def test_what_was_cleared_for_a_job_is_taken_as_it_stands(topology: dict[str, Any]) -> None:
     """Left to itself the job would go to rack a."""
     session, plan = nominated(
-        Planner(conf=conf(), options={"debug": True}),
+        Planner(profile="volcano", conf=conf(), options={"debug": True}),
         *two_racks(),
         group("g", 2, **topology),
         pod("g-0", TWO, group="g", uid="0", **cleared("b2")),
@@ -459,7 +459,7 @@ def test_what_was_cleared_for_a_job_is_taken_as_it_stands(topology: dict[str, An
 def test_a_nomination_that_misses_is_forgotten_for_all_tasks(second: dict[str, Any]) -> None:
     selector = "nodeSelector" in second
     session, plan = nominated(
-        Planner(conf=conf(), options={"debug": True}),
+        Planner(profile="volcano", conf=conf(), options={"debug": True}),
         *two_racks(),
         group("g", 2 if not selector else 1, networkTopology=hard(1)),
         pod("g-0", TWO, group="g", uid="0", **cleared("b1")),
@@ -472,7 +472,7 @@ def test_a_nomination_that_misses_is_forgotten_for_all_tasks(second: dict[str, A
 
 def test_a_nomination_holds_beyond_the_minimum() -> None:
     _, plan = nominated(
-        Planner(conf=conf(), options={"debug": True}),
+        Planner(profile="volcano", conf=conf(), options={"debug": True}),
         *two_racks(),
         group("g", 1, networkTopology=hard(1)),
         pod("g-0", TWO, group="g", uid="0", **cleared("b1")),
@@ -483,7 +483,7 @@ def test_a_nomination_holds_beyond_the_minimum() -> None:
 
 
 def test_a_domain_that_is_gone_was_never_cleared() -> None:
-    planner = Planner(conf=conf(), options={"debug": True})
+    planner = Planner(profile="volcano", conf=conf(), options={"debug": True})
     cluster = cluster_of(
         queue("default"), *two_racks(), group("g", 1), pod("g-0", TWO, group="g", **cleared("b1"))
     )

@@ -128,7 +128,7 @@ def test_all_sub_jobs_or_none() -> None:
 
 def planned(cluster: Cluster, actions: str, compat: str = "better") -> Plan:
     conf = {"actions": actions, "tiers": [{"plugins": [*PREEMPTING, TOPOLOGY]}], "compat": compat}
-    return Planner(conf=conf, options={"debug": True}).cycle(cluster)
+    return Planner(profile="volcano", conf=conf, options={"debug": True}).cycle(cluster)
 
 
 def after_clearing(compat: str, topology: dict[str, Any], *others: Object) -> tuple[Plan, Plan]:

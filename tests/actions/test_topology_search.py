@@ -60,7 +60,9 @@ class LongSearch(TopologyAllocation):
 
 def run(objects: list[Object], **conf: Any) -> Plan:
     tiers = [{"plugins": list(PLUGINS)}]
-    planner = Planner(conf={"actions": "allocate", "tiers": tiers, **conf}, options={"debug": True})
+    planner = Planner(
+        profile="volcano", conf={"actions": "allocate", "tiers": tiers, **conf}, options={"debug": True}
+    )
     return planner.cycle(cluster_of(*objects))
 
 

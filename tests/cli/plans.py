@@ -31,6 +31,9 @@ class Queue:
     weight: int = 1
     share: float = 0.0
     jobs: int = 1
+    quota: dict[str, float] | None = None
+    parent: str = ""
+    usage: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass

@@ -70,7 +70,9 @@ WAITING = [*FITTING, *gang("huge", ["100"])]
 
 def run(*arguments: str, objects: list[dict[str, Any]] | None = None, text: str | None = None) -> Result:
     given = text if objects is None else json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
-    return CliRunner(env={"COLUMNS": "160"}).invoke(main, ["plan", *arguments], input=given)
+    return CliRunner(env={"COLUMNS": "160"}).invoke(
+        main, ["plan", "--profile", "volcano", *arguments], input=given
+    )
 
 
 def test_objects_from_kubectl_are_planned() -> None:

@@ -109,7 +109,9 @@ def test_a_line_a_round_and_how_it_ended() -> None:
 def test_volcano_s_objects_are_replayed_too() -> None:
     from tests.cli.test_plan_command import FITTING
 
-    found = values(run("replay", "--rounds", "5", "-o", "json", given=as_list(FITTING)))
+    found = values(
+        run("replay", "--profile", "volcano", "--rounds", "5", "-o", "json", given=as_list(FITTING))
+    )
     assert set(found["rounds"][0]["binds"]) == {"ml/fits-0", "ml/fits-1"}
     assert found["settled"]
     assert found["plan"]["jobs"]["ml/fits"]["phase"] == "Running"
@@ -159,7 +161,10 @@ def test_a_shard_sees_its_own_nodes(words: list[str], nodes: set[str]) -> None:
     [
         (["--shard", "c"], "no SchedulingShard 'c'; there is: default, pool-a"),
         (["--shard", "default", "--profile", "volcano"], "--shard is for the profile kai"),
-        (["--max-consolidation-preemptees", "3"], "--max-consolidation-preemptees is for the profile kai"),
+        (
+            ["--profile", "volcano", "--max-consolidation-preemptees", "3"],
+            "--max-consolidation-preemptees is for the profile kai",
+        ),
         (["--profile", "kai", "--max-consolidation-preemptees", "many"], "whole number"),
         (["--profile", "kai", "--default-staleness-grace-period", "soon"], "duration"),
         (["--profile", "kai", "--use-scheduling-signatures=maybe"], "use-scheduling-signatures"),

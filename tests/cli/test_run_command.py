@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -14,10 +15,13 @@ from maniple.cli.planning import shard_among
 from maniple.cli.run import shard_objects
 from maniple.kube.errors import ApiError
 from maniple.objects.kai import KaiConfig, SchedulingShard
+from tests.cli import kai_cluster
 from tests.kube.fake_server import Answer, FakeServer, status
 from tests.live.objects import gang, node, pod
 
 FAST = ["--virtual-time", "--until-done"]
+
+VOLCANO = ("--profile", "volcano")
 
 
 def run(*arguments: str) -> Result:
@@ -61,7 +65,7 @@ def test_the_example_runs_from_any_folder_and_twice_the_same(tmp_path: Path) -> 
 def test_own_objects_are_run_instead_of_the_example(tmp_path: Path) -> None:
     ending = [pod(f"train-{n}", "train", **{"maniple.dev/run-for": "1h"}) for n in range(2)]
     path = written(tmp_path / "mine.json", node("n1"), gang("train", 2)[0], *ending)
-    result = run("-f", path, *FAST)
+    result = run(*VOLCANO, "-f", path, *FAST)
     assert result.exit_code == 0, result.output
     assert "team/train" in result.output
     assert " 3600." in result.output
@@ -69,14 +73,14 @@ def test_own_objects_are_run_instead_of_the_example(tmp_path: Path) -> None:
 
 
 def test_when_something_waits_for_ever_it_ends_with_one_and_says_what(tmp_path: Path) -> None:
-    result = run("-f", written(tmp_path / "mine.json", node("n1", 4), *gang("train", 8)), *FAST)
+    result = run(*VOLCANO, "-f", written(tmp_path / "mine.json", node("n1", 4), *gang("train", 8)), *FAST)
     assert result.exit_code == 1
     assert "8 pods are left: team/train-0" in result.output
     assert "Insufficient cpu" in result.output
 
 
 def test_work_that_runs_for_ever_is_done_when_it_runs(tmp_path: Path) -> None:
-    result = run("-f", written(tmp_path / "mine.json", node("n1"), *gang("train", 8)), *FAST)
+    result = run(*VOLCANO, "-f", written(tmp_path / "mine.json", node("n1"), *gang("train", 8)), *FAST)
     assert result.exit_code == 0
     assert "8 of 8 running" in result.output
 
@@ -85,7 +89,9 @@ def test_bad_objects_are_named_and_the_rest_runs(tmp_path: Path) -> None:
     bad = node("broken")
     bad["status"]["allocatable"]["cpu"] = "many"
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}}
-    result = run("-f", written(tmp_path / "mine.json", bad, secret, node("n1"), *gang("train", 2)), *FAST)
+    result = run(
+        *VOLCANO, "-f", written(tmp_path / "mine.json", bad, secret, node("n1"), *gang("train", 2)), *FAST
+    )
     assert result.exit_code == 0
     assert result.output.count("Node broken") == 1
     assert "'Secret'" in result.output
@@ -96,7 +102,7 @@ def test_the_configuration_is_followed(tmp_path: Path) -> None:
     conf = tmp_path / "scheduler.conf"
     conf.write_text('actions: "enqueue"\ntiers:\n- plugins:\n  - name: gang\n')
     path = written(tmp_path / "mine.json", node("n1"), *gang("train", 2))
-    assert run("-f", path, "--conf", str(conf), *FAST).exit_code == 1
+    assert run(*VOLCANO, "-f", path, "--conf", str(conf), *FAST).exit_code == 1
 
 
 def test_other_scheduler_names_and_default_queues(tmp_path: Path) -> None:
@@ -105,8 +111,8 @@ def test_other_scheduler_names_and_default_queues(tmp_path: Path) -> None:
         raw["spec"]["schedulerName"] = "mine"
     del raws[1]["spec"]["queue"]
     path = written(tmp_path / "mine.json", *raws)
-    assert run("-f", path, *FAST).exit_code == 1
-    result = run("-f", path, "--scheduler-name", "mine", "--default-queue", "main", *FAST)
+    assert run(*VOLCANO, "-f", path, *FAST).exit_code == 1
+    result = run(*VOLCANO, "-f", path, "--scheduler-name", "mine", "--default-queue", "main", *FAST)
     assert result.exit_code == 0, result.output
 
 
@@ -121,7 +127,7 @@ def test_other_scheduler_names_and_default_queues(tmp_path: Path) -> None:
         (["--profile", "nomad"], "'nomad' is not known"),
         (["--shard", "pool-a"], "no SchedulingShard 'pool-a'"),
         (["--shard", "pool-a", "--profile", "volcano"], "--shard is for the profile kai"),
-        (["--partition-label-value", "a"], "--partition-label-value is for the profile kai"),
+        ([*VOLCANO, "--partition-label-value", "a"], "--partition-label-value is for the profile kai"),
         (["--kubeconfig", "/nowhere/config"], "/nowhere/config"),
         (["-f", "/nowhere"], "does not exist"),
     ],
@@ -163,3 +169,55 @@ def test_a_cluster_that_refuses_is_not_a_cluster_without_shards() -> None:
                 await shard_objects(client, "a")
 
     asyncio.run(scenario())
+
+
+# -- KAI's objects -----------------------------------------------------------------------------------------------------
+
+
+def ending(raws: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Pods that run for a minute."""
+    for raw in raws:
+        if raw["kind"] == "Pod":
+            raw["metadata"]["annotations"]["maniple.dev/run-for"] = "1m"
+    return raws
+
+
+def test_kai_s_objects_are_run_to_their_end(tmp_path: Path) -> None:
+    objects = [*kai_cluster.TWO_NODES, *kai_cluster.gang("first", 4, 4), *kai_cluster.gang("second", 4, 4)]
+    result = run("-f", written(tmp_path / "mine.json", *ending(objects)), "--profile", "kai", *FAST)
+    assert result.exit_code == 0, result.output
+    assert result.output.count("4 of 4 bound") == 2
+    assert "waits: Resources were found for 0 pods while 4 are required" in result.output
+    assert "all work is done" in result.output
+
+
+def test_without_the_binder_what_needs_it_is_left_and_says_why(tmp_path: Path) -> None:
+    shares = kai_cluster.gang("shares", 1, 0)
+    shares[1]["metadata"]["annotations"]["gpu-fraction"] = "0.5"
+    del shares[1]["spec"]["containers"][0]["resources"]["requests"]["nvidia.com/gpu"]
+    objects = ending([*kai_cluster.TWO_NODES, *kai_cluster.gang("plain", 4, 4), *shares])
+    path = written(tmp_path / "mine.json", *objects)
+    assert run("-f", path, "--profile", "kai", *FAST).exit_code == 0
+    result = run("-f", path, "--profile", "kai", "--bind", "direct", *FAST)
+    assert result.exit_code == 1
+    assert "handed over by KAI's binder only" in result.output
+    assert "1 pods are left: ml/shares-0" in result.output
+
+
+def test_how_to_bind_is_a_choice_of_the_profile_kai_only(tmp_path: Path) -> None:
+    result = run("--bind", "direct", "--profile", "volcano", *FAST)
+    assert result.exit_code == 2
+    assert "leaves no choice" in result.output
+
+
+def test_a_shard_s_scheduler_runs_on_its_own_node_pool(tmp_path: Path) -> None:
+    pool = {"kai.scheduler/node-pool": "a"}
+    queues = [kai_cluster.queue("department", **pool), kai_cluster.queue("team", "department", **pool)]
+    mine = [kai_cluster.node("n1", **pool), *kai_cluster.gang("mine", 2, 4, **pool)]
+    theirs = kai_cluster.gang("theirs", 2, 4)
+    shard = kai_cluster.shard("pool-a", partitionLabelValue="a")
+    path = written(tmp_path / "mine.json", shard, *queues, *ending([*mine, *theirs]), kai_cluster.node("n2"))
+    result = run("-f", path, "--shard", "pool-a", *FAST)
+    assert result.exit_code == 1
+    assert "2 of 2 bound: n1 ×2" in result.output
+    assert "2 pods are left: ml/theirs-0, ml/theirs-1" in result.output

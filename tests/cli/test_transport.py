@@ -44,7 +44,9 @@ def test_a_plan_asks_the_extender(tmp_path: Path, ignorable: str, bound: bool) -
     objects, conf = tmp_path / "objects.yaml", tmp_path / "volcano-scheduler.conf"
     objects.write_text(yaml.safe_dump_all([node("n1"), queue(), group("g", 1), pod("p", "g", "1")]))
     conf.write_text(CONF.format(ignorable=ignorable))
-    result = CliRunner().invoke(main, ["plan", str(objects), "--conf", str(conf), "-o", "json"])
+    result = CliRunner().invoke(
+        main, ["plan", "--profile", "volcano", str(objects), "--conf", str(conf), "-o", "json"]
+    )
     assert result.exit_code == 0
     assert ('"ml/p": "n1"' in result.stdout) is bound
     assert "warning: extender: predicate: no answer from http://127.0.0.1:1/predicate" in result.stderr

@@ -69,8 +69,16 @@ SLICES = [
 ]
 PRIORITIES = [priority_class("high", value) for value in (75, 150)]
 
+# Few enough that a pod, its request and the node meet in every order.
+FEW_PODS = [
+    pod("p0", group="g0", fraction="0.5"),
+    pod("p0", group="g0", on="n0", groups=("x",), fraction="0.5"),
+]
+FEW_REQUESTS = [one for one in REQUESTS if one.metadata.name == "r0"][:4]
+FEW_NODES = [one for one in NODES if one.metadata.name == "n0"]
+
 FAMILIES: dict[str, list[list[Object]]] = {
-    "decisions": [PODS, REQUESTS, NODES],
+    "decisions": [FEW_PODS, FEW_REQUESTS, FEW_NODES],
     "devices": [PODS, CLAIMS, SLICES, NODES],
     "pools": [NODES, GROUPS, QUEUES, PODS],
     "everything": [PODS, PODS, REQUESTS, NODES, GROUPS, QUEUES, CLAIMS, SLICES, PRIORITIES],

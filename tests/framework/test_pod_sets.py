@@ -309,6 +309,13 @@ def test_in_a_trial_tasks_that_it_evicted_may_come_back() -> None:
     assert scene.next() == [2]
 
 
+@pytest.mark.parametrize("strict", [False, True])
+def test_in_a_trial_tasks_that_leave_anyway_do_not_come_back(strict: bool) -> None:
+    scene = Scene(3, "leaves", "runs", "waits", strict=strict)
+    scene.evict(1)
+    assert scene.next(simulated=True) == [1, 2]
+
+
 def test_to_the_letter_who_asks_first_decides_until_something_changes() -> None:
     scene = Scene(1, "runs", "waits", strict=True)
     scene.evict(0)

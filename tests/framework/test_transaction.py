@@ -245,6 +245,7 @@ class Transactions(RuleBasedStateMachine):
         assert not ((tasks.status == Status.ALLOCATED) & np.isin(tasks.job, self.session.jobs.rows)).any()
         bound = [row for rows, _ in self.session.bound for row in rows.tolist()]
         assert len(bound) == len(set(bound))
+        self.marks.clear()  # it happened outside of the transaction, whose checkpoints know nothing of it
 
     @precondition(lambda self: self.inner is None and not len(self.outer))
     @rule()

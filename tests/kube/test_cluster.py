@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import Mapping
 from contextlib import aclosing
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
@@ -14,7 +15,7 @@ from maniple.kube.errors import ApiError
 from maniple.kube.informer import Change
 from maniple.live.port import Port
 from maniple.objects.core import Node, Pod
-from maniple.objects.kai import KaiQueue
+from maniple.objects.kai import BindRequest, KaiQueue
 from maniple.objects.load import load
 from maniple.objects.meta import Condition
 from maniple.objects.volcano import VolcanoPodGroup, VolcanoQueue
@@ -297,5 +298,55 @@ def test_an_object_that_is_there_already_is_created() -> None:
             server.answers.append(Answer(422, status(422, "Invalid")))
             with pytest.raises(ApiError, match=r"^422 "):
                 await cluster.create(queue)
+
+    asyncio.run(scenario())
+
+
+REQUEST: dict[str, Any] = {
+    "apiVersion": "scheduling.run.ai/v1alpha2",
+    "kind": "BindRequest",
+    "metadata": {"name": "a", "namespace": "ns", "ownerReferences": [{"kind": "Pod", "uid": "u1"}]},
+    "spec": {"podName": "a", "selectedNode": "n1"},
+}
+
+
+@pytest.mark.parametrize(
+    ("there", "done"),
+    [
+        ({**REQUEST, "metadata": {**REQUEST["metadata"], "uid": "x"}, "status": {"phase": "Pending"}}, True),
+        ({**REQUEST, "spec": {"podName": "a", "selectedNode": "n2"}}, False),
+        ({**REQUEST, "metadata": {"name": "a", "ownerReferences": [{"kind": "Pod", "uid": "u0"}]}}, False),
+    ],
+)
+def test_an_object_that_is_there_already_must_be_the_same_if_that_matters(
+    there: dict[str, Any], done: bool
+) -> None:
+    async def scenario() -> None:
+        async with FakeServer() as server, server.client() as client:
+            server.answers += [Answer(409, status(409, "AlreadyExists")), answer(there)]
+            if done:
+                await KubeCluster(client).create(REQUEST, same=True)
+            else:
+                with pytest.raises(ApiError, match=r"^409 "):
+                    await KubeCluster(client).create(REQUEST, same=True)
+            asked = [(each.method, each.path.rpartition("ns/")[2]) for each in server.requests]
+            assert asked == [("POST", "bindrequests"), ("GET", "bindrequests/a")]
+
+    asyncio.run(scenario())
+
+
+def test_this_very_object_is_deleted_and_one_that_is_gone_or_replaced_is_as_good() -> None:
+    async def scenario() -> None:
+        async with FakeServer(BindRequest) as server, server.client() as client:
+            cluster = KubeCluster(client)
+            item = load({**REQUEST, "metadata": {**REQUEST["metadata"], "uid": "x"}})
+            for each in (OK, Answer(404, status(404, "NotFound")), conflict()):
+                server.answers.append(replace(each, method="DELETE"))
+                await cluster.delete(item)
+            asked = server.asked("DELETE")
+            assert [each.json["preconditions"] for each in asked] == [{"uid": "x"}] * 3
+            server.answers.append(Answer(403, status(403, "Forbidden"), method="DELETE"))
+            with pytest.raises(ApiError, match=r"^403 "):
+                await cluster.delete(item)
 
     asyncio.run(scenario())

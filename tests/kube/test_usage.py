@@ -21,6 +21,7 @@ from maniple.kube.usage_query import (
     read_settings,
     used_by_queue,
 )
+from tests.kube.prometheus import vector
 
 NOW = datetime(2026, 3, 11, 12, 30, tzinfo=UTC)
 BLOCK = {"clientType": "prometheus", "connectionString": "http://prometheus:9090/"}
@@ -147,11 +148,6 @@ def test_a_start_without_a_zone_is_in_utc() -> None:
 # -- answers --------------------------------------------------------------------------------------------------------
 
 
-def vector(*series: tuple[Mapping[str, str], str]) -> dict[str, Any]:
-    result = [{"metric": dict(labels), "value": [1.0, value]} for labels, value in series]
-    return {"status": "success", "data": {"resultType": "vector", "result": result}}
-
-
 def test_series_of_one_queue_add_up() -> None:
     answer = vector(
         ({"queue_name": "a", "pod": "1"}, "2"),
@@ -179,6 +175,10 @@ def test_usage_is_a_part_of_the_capacity() -> None:
         {"status": "success", "data": {"resultType": "matrix", "result": []}},
         {"status": "success", "data": {"resultType": "vector", "result": [{"metric": {}}]}},
         {"status": "success", "data": {"resultType": "vector", "result": ["x"]}},
+        {
+            "status": "success",
+            "data": {"resultType": "vector", "result": [{"metric": [], "value": [1, "1"]}]},
+        },
         {"status": "success"},
     ],
 )
@@ -278,6 +278,17 @@ def test_a_server_that_is_not_there_is_told() -> None:
     asyncio.run(check())
 
 
+def test_a_password_in_the_address_is_not_told() -> None:
+    async def check() -> None:
+        async with aiohttp.ClientSession() as http:
+            with pytest.raises(UsageError) as caught:
+                await fetch(http, UsageSettings("http://me:secret@127.0.0.1:1/prefix"), NOW)
+        assert "http://127.0.0.1:1/prefix: " in str(caught.value)
+        assert "secret" not in str(caught.value)
+
+    asyncio.run(check())
+
+
 def test_the_feed_keeps_what_it_has_and_says_when_that_is_old() -> None:
     works = [True]
 
@@ -302,6 +313,9 @@ def test_the_feed_keeps_what_it_has_and_says_when_that_is_old() -> None:
         times[0] = NOW + timedelta(minutes=6)
         assert feed.latest() == {"a": {"gpu": 0.25}, "b": {"gpu": 0.5}}
         assert "360s old" in told[-1]
+        times[0] += timedelta(minutes=1)
+        feed.latest()
+        assert ["old" in one for one in told] == [False, True]  # each is said once, however often it is met
 
     serving(sometimes, check)
 

@@ -58,6 +58,22 @@ class Dying(Between):
         await self._port.bind(pod, node, annotations)
 
 
+class DyingOfRequests(Between):
+    """Makes so many objects and then never answers again."""
+
+    def __init__(self, port: Port, requests: int) -> None:
+        super().__init__(port)
+        self._left = requests
+        self.dead = asyncio.Event()
+
+    async def create(self, raw: Mapping[str, Any], *, same: bool = False) -> None:
+        if not self._left:
+            self.dead.set()
+            await asyncio.Event().wait()
+        self._left -= 1
+        await self._port.create(raw, same=same)
+
+
 class Refusing(Between):
     """Refuses the first binds of some pods with these answers, one after the other."""
 

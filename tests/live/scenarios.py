@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
@@ -31,10 +31,17 @@ def scenario(function: Scenario) -> Scenario:
 
 
 @asynccontextmanager
-async def scheduling(world: World, port: Port | Any = None, **settings: Any) -> AsyncIterator[Scheduler]:
+async def scheduling(
+    world: World,
+    port: Port | Any = None,
+    *,
+    profile: str = "volcano",
+    options: Mapping[str, Any] | None = None,
+    **settings: Any,
+) -> AsyncIterator[Scheduler]:
     """A scheduler that runs while the scenario looks on."""
     scheduler = Scheduler(
-        Planner(profile="volcano", options={"debug": True}),
+        Planner(profile=profile, options={"debug": True, **(options or {})}),
         world.port() if port is None else port,
         clock=world.clock,
         timing=Timing(period=0.5),
@@ -290,7 +297,7 @@ async def a_scheduler_that_died_in_the_middle_of_a_gang_is_continued_by_the_next
     await world.create([node("n1", 5), node("n2", 5), *gang("train", 8)])
     dying = Dying(world.port(), binds=3)
     first = Scheduler(
-        Planner(options={"debug": True}),
+        Planner(profile="volcano", options={"debug": True}),
         dying,
         clock=world.clock,
         inline=world.inline,

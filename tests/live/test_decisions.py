@@ -7,6 +7,7 @@ from maniple.live.cache import Cache
 from maniple.live.decisions import Decisions
 from maniple.live.effects import Effects
 from maniple.live.notes import Notes
+from maniple.live.volcano import Volcano
 from maniple.objects.core import Pod
 from maniple.sim.clock import VIRTUAL_START, run
 from maniple.sim.world import World
@@ -23,13 +24,13 @@ def decided(*pods: Any, held: tuple[str, ...] = ()) -> tuple[list[str], list[str
         for item in (node("n1"), queue("default"), group("train", 2), group("other", 1), *pods):
             cache.put(item)
         port, effects = World().port(), Effects(1)
-        decisions = Decisions(cache, effects, port, Notes(port, effects), lambda action: None)
+        decisions = Decisions(cache, effects, port, Notes(port, effects), lambda action: None, Volcano())
         keys = [each.key for each in pods]
         plan: Any = SimpleNamespace(
             binds={key: "n1" for key in keys if key not in held},
             held=dict.fromkeys(held, "n1"),
             annotations={},
-            session=SimpleNamespace(cluster=cache.cluster, tasks=cache.cluster.tasks, evicted=[]),
+            session=SimpleNamespace(cluster=cache.cluster, tasks=cache.cluster.tasks, evicted=[], started={}),
         )
         problems = decisions.read(plan)
         decisions.carry_out(VIRTUAL_START)

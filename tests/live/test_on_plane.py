@@ -23,7 +23,7 @@ def test_scenario(scenario: Scenario, own_plane: Plane) -> None:
 
 
 def test_the_command_schedules_on_the_cluster_of_a_kubeconfig_and_ends_on_a_signal(own_plane: Plane) -> None:
-    code = f"from maniple.cli.main import main; main(['run', '--kubeconfig', {str(own_plane.kubeconfig)!r}])"
+    code = f"from maniple.cli.main import main; main(['run', '--profile', 'volcano', '--kubeconfig', {str(own_plane.kubeconfig)!r}])"
 
     async def main() -> str:
         async with real_world(own_plane) as world:

@@ -25,13 +25,13 @@ PATHS = {
 }
 
 
-def role_objects() -> list[dict[str, Any]]:
-    return list(yaml.safe_load_all(ROLE.read_text(encoding="utf-8")))
+def role_objects(role: Path = ROLE) -> list[dict[str, Any]]:
+    return list(yaml.safe_load_all(role.read_text(encoding="utf-8")))
 
 
-def token_of_the_role(plane: Plane) -> str:
+def token_of_the_role(plane: Plane, role: Path = ROLE) -> str:
     api = Api(plane)
-    for item in role_objects():
+    for item in role_objects(role):
         api.create(PATHS[item["kind"]], item)
     answer = api.create(f"{PATHS['ServiceAccount']}/maniple/token", {"spec": {}})
     token: str = answer["status"]["token"]
@@ -40,14 +40,14 @@ def token_of_the_role(plane: Plane) -> str:
 
 def test_the_role_is_enough_to_schedule(own_plane: Plane, tmp_path: Path) -> None:
     kubeconfig = own_plane.write_kubeconfig(tmp_path / "kubeconfig", "maniple", token_of_the_role(own_plane))
-    code = f"from maniple.cli.main import main; main(['run', '--kubeconfig', {str(kubeconfig)!r}])"
+    code = f"from maniple.cli.main import main; main(['run', '--profile', 'volcano', '--kubeconfig', {str(kubeconfig)!r}])"
 
     log = tmp_path / "output"
 
     async def main() -> None:
         async with real_world(own_plane) as world:
             # Into a file, not a pipe that nobody reads: what it says must not hold it up, and a failure shows it.
-            with log.open("w") as output, _running([sys.executable, "-c", code], output):
+            with log.open("w") as output, running([sys.executable, "-c", code], output):
                 await world.create([node("n1"), *gang("train", 8)])
                 await until(lambda: runs(world, "train", 8), "the gang runs")
                 await world.create(gang("later", 8))
@@ -63,7 +63,7 @@ def test_the_role_is_enough_to_schedule(own_plane: Plane, tmp_path: Path) -> Non
 
 
 @contextmanager
-def _running(command: list[str], output: IO[str]) -> Iterator[None]:
+def running(command: list[str], output: IO[str]) -> Iterator[None]:
     """A command that ends with the block, however the block ends."""
     with subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, text=True) as process:
         try:

@@ -27,7 +27,7 @@ class Stage:
         self.store = self.world.store
         self.port: SimCluster = self.world.port(**settings)
         self.scheduler = Scheduler(
-            Planner(conf=conf, options={"debug": True}),
+            Planner(profile="volcano", conf=conf, options={"debug": True}),
             self.port,
             clock=self.world.clock,
             timing=Timing(period=period),

@@ -164,6 +164,10 @@ class RealWorld:
     def port(self) -> Port:
         return KubeCluster(self._behind, look_again=0.5)
 
+    def direct_port(self) -> Port:
+        """The same without the relay, for whoever does not take part in what goes wrong."""
+        return KubeCluster(self._client, look_again=0.5)
+
     async def create(self, raws: Iterable[Mapping[str, Any]]) -> None:
         # Many at once, as users do; in the order given as far as kinds depend on one another.
         gate = asyncio.Semaphore(32)
@@ -176,6 +180,9 @@ class RealWorld:
 
     async def delete(self, kind: type[Object], key: str) -> None:
         await self._client.delete(_resource(kind), key, {"gracePeriodSeconds": 0})
+        if kind is Pod:
+            # kwok deletes by name what it sees leaving: were the name in use again by then, the new pod would go.
+            await asyncio.sleep(1.0)
 
     async def patch(self, kind: type[Object], key: str, patch: dict[str, Any]) -> None:
         await self._client.patch(_resource(kind), key, patch)
@@ -210,7 +217,7 @@ class RealWorld:
 
 
 @asynccontextmanager
-async def real_world(plane: Plane) -> AsyncIterator[RealWorld]:
+async def real_world(plane: Plane, dialect: str = "volcano") -> AsyncIterator[RealWorld]:
     """A world on a control plane of its own, with the definitions and the namespace that scenarios use."""
     configuration = load_configuration(plane.kubeconfig)
     address = urlsplit(configuration.server)
@@ -221,7 +228,7 @@ async def real_world(plane: Plane) -> AsyncIterator[RealWorld]:
     through = replace(configuration, server=f"https://{address.hostname}:{relay.port}")
     try:
         async with Client(configuration) as client, Client(through) as behind, AsyncExitStack() as stack:
-            async for _ in crds.install(client, crds.manifests("volcano")):
+            async for _ in crds.install(client, crds.manifests(dialect)):
                 pass
             world = stack.enter_context(closing(RealWorld(plane, client, behind, relay)))
             await world.create(
@@ -238,5 +245,7 @@ def _resource(kind: type[Object]) -> Any:
 
 
 async def pods_of(world: World, group: str) -> list[Pod]:
+    """The pods of a group of either system."""
     pods = await world.objects(Pod)
-    return [p for p in pods if p.metadata.annotations.get("scheduling.k8s.io/group-name") == group]
+    names = ("scheduling.k8s.io/group-name", "pod-group-name")
+    return [p for p in pods if group in [p.metadata.annotations.get(name) for name in names]]

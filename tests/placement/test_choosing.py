@@ -73,7 +73,7 @@ MADE = Extensions(plugins={one.name: one for one in (Points, MorePoints, Chooser
 def planned(objects: list[Any], *plugins: Mapping[str, Any], actions: str = "allocate") -> Plan:
     entries = [{"name": "gang"}, {"name": "priority"}, *plugins]
     conf = {"actions": actions, "tiers": [{"plugins": entries}]}
-    planner = Planner(conf=conf, options={"debug": True, "extensions": MADE})
+    planner = Planner(profile="volcano", conf=conf, options={"debug": True, "extensions": MADE})
     return planner.cycle(cluster_of(*objects))
 
 
@@ -123,7 +123,9 @@ def test_every_refusal_keeps_a_task_out_and_only_passing_ones_leave_hope_in_evic
     conf = {"actions": f"allocate, {action}", "tiers": [{"plugins": entries}]}
     made = Extensions(plugins={"crowd": Crowd})
     for compat, expected in (("strict", helps), ("better", True)):
-        planner = Planner(conf={**conf, "compat": compat}, options={"debug": True, "extensions": made})
+        planner = Planner(
+            profile="volcano", conf={**conf, "compat": compat}, options={"debug": True, "extensions": made}
+        )
         plan = planner.cycle(cluster_of(*objects))
         assert plan.binds == {}
         assert plan.evictions == (["default/old-0"] if expected else [])

@@ -151,6 +151,8 @@ def test_a_task_that_hardly_asks_for_anything_never_waits_but_needs_a_slot() -> 
     proposal = placement.fill(session.classes[session.tasks.class_of[row]], 1)
     assert proposal is not None
     assert (proposal.nodes.tolist(), proposal.waits.tolist()) == ([1], [False])
+    column = placement.column(session.classes[session.tasks.class_of[row]])
+    assert (column.slots.tolist(), column.later.tolist()) == ([0, 1], [0, 1])
 
 
 def test_a_node_that_owes_gpus_takes_nobody() -> None:

@@ -84,7 +84,7 @@ def test_corrupted_objects_cost_only_themselves(batch: int) -> None:
         objects = copy.deepcopy(OBJECTS)
         for _ in range(chance.choice([1, 1, 2, 5])):
             corrupt(chance.choice(objects) if chance.random() < 0.9 else objects, chance)
-        look_at_everything(maniple.plan(objects))
+        look_at_everything(maniple.plan(objects, profile="volcano"))
 
 
 @pytest.mark.parametrize("batch", range(10))
@@ -111,7 +111,7 @@ def test_corrupted_configuration_gives_a_plan_or_one_error(batch: int) -> None:
 
 def plan_or_error(text: str) -> tuple[Plan | None, str]:
     try:
-        return maniple.plan(OBJECTS, conf=text), ""
+        return maniple.plan(OBJECTS, conf=text, profile="volcano"), ""
     except ConfigurationError as error:
         return None, str(error)
 
@@ -120,8 +120,8 @@ def test_a_bad_quantity_is_named_with_its_object_and_field() -> None:
     objects = copy.deepcopy(OBJECTS)
     spoiled = next(item for item in objects if item["kind"] == "Pod")
     spoiled["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "lots"}}
-    whole = maniple.plan(OBJECTS)
-    plan = maniple.plan(objects)
+    whole = maniple.plan(OBJECTS, profile="volcano")
+    plan = maniple.plan(objects, profile="volcano")
     (problem,) = plan.problems
     name = spoiled["metadata"]["name"]
     assert name in str(problem)

@@ -60,7 +60,7 @@ def test_plugins_are_made_tier_by_tier_then_actions_run_in_order_and_everybody_h
         "actions": "before, allocate, after",
         "tiers": [{"plugins": [{"name": "first"}]}, {"plugins": [{"name": "late"}, {"name": "early"}]}],
     }
-    planner = Planner(conf=conf, options={"extensions": more})
+    planner = Planner(profile="volcano", conf=conf, options={"extensions": more})
     objects = (node("n1"), queue("default"), group("a"), pod("a-0", {"cpu": "1"}, group="a"))
     planner.cycle(cluster_of(*objects))
     assert TOLD == [
@@ -78,7 +78,7 @@ def test_plugins_are_made_tier_by_tier_then_actions_run_in_order_and_everybody_h
 def test_plugins_and_actions_are_made_anew_for_every_cycle() -> None:
     more = Extensions(plugins={"first": witness("first")}, actions={"before": step("before")})
     conf = {"actions": "before", "tiers": [{"plugins": [{"name": "first"}]}]}
-    planner = Planner(conf=conf, options={"extensions": more})
+    planner = Planner(profile="volcano", conf=conf, options={"extensions": more})
     cluster = cluster_of(node("n1"), queue("default"))
     once = ["open first", "run before", "close first with 0 bound"]
     planner.cycle(cluster)
@@ -97,7 +97,7 @@ def test_jobs_without_a_pod_group_or_a_queue_take_no_part() -> None:
         group("a"),
         pod("a-0", {"cpu": "1"}, group="a"),
     )
-    plan = Planner(conf={"actions": "allocate", "tiers": []}).cycle(cluster_of(*objects))
+    plan = Planner(profile="volcano", conf={"actions": "allocate", "tiers": []}).cycle(cluster_of(*objects))
     assert set(plan.jobs) == {"default/a"}
     assert set(plan.binds) == {"default/a-0"}
     assert "nobody" in plan.tasks["default/orphan-0"].reason

@@ -22,5 +22,5 @@ def planned(
     entries = [{"name": plugin} if isinstance(plugin, str) else plugin for plugin in ("gang", *plugins)]
     compat = "strict" if strict else "better"
     conf = {"actions": actions, "tiers": [{"plugins": entries}], "compat": compat}
-    planner = Planner(conf=conf, options={"debug": True, **(options or {})})
+    planner = Planner(profile="volcano", conf=conf, options={"debug": True, **(options or {})})
     return planner.cycle(Cluster.from_objects(VolcanoDialect(strict=strict), objects), now=now)

@@ -372,6 +372,15 @@ def test_devices_of_gpu_claims_count_as_gpus() -> None:
     assert requested(cluster, "p")[GPU] == 1
 
 
+def test_devices_of_which_the_first_available_is_taken_count_as_none() -> None:
+    choice = {"name": "one", "deviceClassName": "gpu.example.com", "count": 2}
+    spec = {"devices": {"requests": [{"name": "r", "firstAvailable": [choice]}]}}
+    either = make("resource.k8s.io/v1", "ResourceClaim", "c", namespace="default", spec=spec)
+    uses = {"resourceClaims": [{"name": "c", "resourceClaimName": "c"}]}
+    cluster = cluster_of(pod("p", {GPU: "1"}, group="g", spec=uses), either)
+    assert requested(cluster, "p")[GPU] == 1
+
+
 def test_a_claim_that_was_made_for_a_pod_counts_and_one_named_twice_counts_once() -> None:
     made = {"resourceClaimStatuses": [{"name": "c", "resourceClaimName": "p-c-x"}]}
     template = {"resourceClaims": [{"name": "c", "resourceClaimTemplateName": "t"}]}

@@ -145,7 +145,9 @@ def test_claims_count_as_volumes_of_their_driver_unless_that_is_unknown_or_ignor
     names = ("c1", "c2", "bound", "path", "skip", "lost")
     asker = pod("p", {"cpu": "1"}, namespace="work", volumes=volumes(*names))
     planner = Planner(
-        conf={"actions": "allocate", "tiers": []}, options={"ignoredProvisioners": ["skip.csi"]}
+        profile="volcano",
+        conf={"actions": "allocate", "tiers": []},
+        options={"ignoredProvisioners": ["skip.csi"]},
     )
     raw = [node("n1"), queue("default"), asker, *objects]
     plan = planner.cycle(planner.build(raw))
@@ -211,7 +213,7 @@ def test_the_sets_of_states_that_rules_speak_of() -> None:
 def test_what_is_on_a_node_takes_from_idle_and_what_leaves_will_give_it_back(
     fields: dict[str, Any], used: int, releasing: int
 ) -> None:
-    plan = Planner(conf={"actions": "enqueue", "tiers": []}).cycle(
+    plan = Planner(profile="volcano", conf={"actions": "enqueue", "tiers": []}).cycle(
         cluster_of(node("n1"), queue("default"), pod("p", {"cpu": "3"}, on="n1", **fields))
     )
     one = plan.nodes["n1"]
@@ -222,7 +224,7 @@ def test_what_is_on_a_node_takes_from_idle_and_what_leaves_will_give_it_back(
 
 
 def test_idle_may_be_less_than_nothing() -> None:
-    plan = Planner(conf={"actions": "enqueue", "tiers": []}).cycle(
+    plan = Planner(profile="volcano", conf={"actions": "enqueue", "tiers": []}).cycle(
         cluster_of(node("n1", {"cpu": "1"}), queue("default"), pod("p", {"cpu": "3"}, on="n1"))
     )
     assert plan.nodes["n1"].idle["cpu"] == -2000

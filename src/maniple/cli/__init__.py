@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 # What a command assumes when no --profile is given.
-DEFAULT_PROFILE = "volcano"
+DEFAULT_PROFILE = "maniple"
 EXIT_WAITING = 1
 EXIT_BAD_INPUT = 2
 

@@ -11,7 +11,6 @@ from typing import Any
 import click
 import msgspec
 
-from maniple.cli import DEFAULT_PROFILE
 from maniple.cli.shapes import DIALECTS, SHAPES
 
 Figures = dict[str, Any]
@@ -49,7 +48,7 @@ def _scales(ctx: click.Context, param: click.Parameter, values: tuple[str, ...])
 @click.option(
     "--profile",
     type=click.Choice(list(DIALECTS)),
-    default=DEFAULT_PROFILE,
+    default="volcano",
     show_default=True,
     help="Whose objects and default configuration.",
 )

@@ -4,13 +4,14 @@ The plan goes to standard output, everything that is wrong with the input to sta
 does not stop the rest from being planned, but it is not forgotten: the exit code is then 2.
 """
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from maniple.cli import EXIT_BAD_INPUT, EXIT_WAITING
+from maniple.cli import EXIT_BAD_INPUT, EXIT_WAITING, InputError
 from maniple.cli.kai_flags import KaiCommand
-from maniple.cli.planning import Asked, complain, planning_options, question
+from maniple.cli.planning import Asked, Question, complain, planning_options, question
 
 if TYPE_CHECKING:
     from maniple.cli.read import Reading
@@ -29,7 +30,15 @@ if TYPE_CHECKING:
 )
 @click.option("--all", "everything", is_flag=True, help="Show every task and every node in the tables.")
 @click.option("--fail-on-waiting", is_flag=True, help="Exit with 1 when anything waits.")
-def command(asked: Asked, output: str, everything: bool, fail_on_waiting: bool) -> None:
+@click.option(
+    "--snapshot-out",
+    metavar="FILE.zip",
+    type=click.Path(dir_okay=False, writable=True, path_type=Path),
+    help="Also write the input, with configuration and flags, as a KAI snapshot (profile kai).",
+)
+def command(
+    asked: Asked, output: str, everything: bool, fail_on_waiting: bool, snapshot_out: Path | None
+) -> None:
     """Say what would be bound where, what waits, and why.
 
     Reads Kubernetes objects from files, from folders (every .yaml, .yml and .json below them) and from standard input
@@ -41,11 +50,16 @@ def command(asked: Asked, output: str, everything: bool, fail_on_waiting: bool) 
       kubectl get nodes,pods,queues,podgroups,priorityclasses -A -o json | maniple plan -
       maniple plan cluster/ new-job.yaml --conf volcano-scheduler.conf --fail-on-waiting
       maniple plan snapshot.zip
+      maniple plan cluster/ --profile kai --snapshot-out for-a-colleague.zip
 
     Exit code: 0; 1 if something waits and --fail-on-waiting is given; 2 if usage or input is bad.
     """
     asking = question(asked)
+    if snapshot_out is not None and asking.profile != "kai":
+        raise click.UsageError("--snapshot-out is for the profile kai")
     plan = asking.answer()
+    if snapshot_out is not None:
+        _write_snapshot(plan, asking, snapshot_out)
     complain("problem", plan.problems)
     complain("warning", (*asking.remarks, *plan.warnings))
     waits = show(plan, asking.reading, output, everything)
@@ -53,6 +67,15 @@ def command(asked: Asked, output: str, everything: bool, fail_on_waiting: bool) 
         raise SystemExit(EXIT_BAD_INPUT)
     if waits and fail_on_waiting:
         raise SystemExit(EXIT_WAITING)
+
+
+def _write_snapshot(plan: "Plan", asking: Question, file: Path) -> None:
+    from maniple.plugins.kai.snapshot import snapshot_file
+
+    try:
+        file.write_bytes(snapshot_file(plan.session, asking.reading.objects))
+    except OSError as error:
+        raise InputError(f"{file}: {error.strerror or error}") from None
 
 
 def show(plan: "Plan", reading: "Reading", output: str, everything: bool) -> bool:

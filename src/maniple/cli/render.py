@@ -24,6 +24,7 @@ from maniple.cli.summary import (
     node_fill,
     placed_jobs,
     queue_fill,
+    queue_lines,
     shown_resources,
     waiting_jobs,
 )
@@ -71,7 +72,7 @@ def print_plan(plan: "Plan", jobs_of: Mapping[str, str], out: Console, everythin
         _eviction_table(plan, jobs_of),
         _waiting_table(waiting),
         fill_table("Nodes, fullest first", "node", "in use", nodes if everything else nodes[:NODE_ROWS]),
-        fill_table("Queues, allocated of deserved", "queue", "share", queue_fill(plan)),
+        _queue_table(plan),
     ):
         if table.row_count:
             out.print()
@@ -151,6 +152,22 @@ def fill_table(title: str, name: str, share: str, rows: list[Fill]) -> Table:
     for row in rows:
         amounts = [_amount_of(resource, row) for resource in resources]
         table.add_row(Text(row.name), bar(row.share), *amounts)
+    return table
+
+
+def _queue_table(plan: "Plan") -> Table:
+    """Queues against what they deserve; in a tree, with what they are promised and allowed where the plan knows it."""
+    lines = queue_lines(plan)
+    if not lines:
+        return fill_table("Queues, allocated of deserved", "queue", "share", queue_fill(plan))
+    resources = shown_resources([line.fill for line in lines])
+    used = any(line.usage for line in lines)
+    columns = ["queue", "share", *resources, "quota", "limit", *(["past usage"] if used else [])]
+    table = make_table("Queues, allocated of fair share", *columns, right=tuple(resources))
+    for line in lines:
+        amounts = [_amount_of(resource, line.fill) for resource in resources]
+        words = [line.quota, line.limit, *([line.usage] if used else [])]
+        table.add_row(Text("  " * line.depth + line.fill.name), bar(line.fill.share), *amounts, *words)
     return table
 
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from maniple.cli.run_view import Lines, Tables, View
     from maniple.kube.client import Client
     from maniple.kube.configuration import Configuration
+    from maniple.kube.usage import UsageFeed
     from maniple.live.scheduler import Scheduler
     from maniple.planner import Planner
     from maniple.profiles.shards import ShardSettings
@@ -50,6 +51,8 @@ class Settings:
     kubeconfig: Path | None
     context: str
     in_cluster: bool
+    bind: str
+    shard: str
 
     @property
     def on_cluster(self) -> bool:
@@ -101,6 +104,11 @@ class Settings:
     metavar="NAME",
     help="Pods with this schedulerName are ours; repeatable.  [default: that of the profile]",
 )
+@click.option(
+    "--bind",
+    type=click.Choice(("request", "direct")),
+    help="Profile kai: have pods bound by KAI's binder, or bind those that need nothing but a node.  [default: request]",
+)
 @click.option("--default-queue", metavar="NAME", help="The queue of jobs that name none.  [default: default]")
 @click.option(
     "--plugins-dir",
@@ -123,6 +131,7 @@ def command(
     shard: str | None,
     period: float,
     names: tuple[str, ...],
+    bind: str | None,
     default_queue: str | None,
     plugins_dir: Path | None,
 ) -> None:
@@ -139,7 +148,9 @@ def command(
 
     Exit code: 0; 1 if --until-done ended and something still waits; 2 if usage or input is bad.
     """
-    settings = Settings(period, files, until_done, virtual_time, kubeconfig, context, in_cluster)
+    settings = Settings(
+        period, files, until_done, virtual_time, kubeconfig, context, in_cluster, bind or "", shard or ""
+    )
     if settings.on_cluster and (files or until_done or virtual_time):
         raise click.UsageError("-f, --until-done and --virtual-time are for the embedded cluster")
     if in_cluster and (kubeconfig is not None or context):
@@ -154,20 +165,25 @@ def command(
     place: Configuration | list[dict[str, Any]]
     place = _configuration(settings) if settings.on_cluster else _objects(files)
     found = _shard(shard, place) if shard else None
-    planner = _planner(conf, profile, with_extensions(options, plugins_dir), found)
+    planner = _planner(conf, profile, with_extensions(options, plugins_dir), found, settings.bind)
+    feed = _usage_feed(planner, settings)
     gc.set_threshold(*COLLECT)
     sys.exit(
-        _embedded(planner, settings, place)
+        _embedded(planner, settings, place, feed)
         if isinstance(place, list)
-        else _on_cluster(planner, settings, place)
+        else asyncio.run(_run_on_cluster(planner, settings, place, feed))
     )
 
 
 def _planner(
-    conf: str | None, profile: str, options: Mapping[str, Any] | None, shard: "ShardSettings | None"
+    conf: str | None,
+    profile: str,
+    options: Mapping[str, Any] | None,
+    shard: "ShardSettings | None",
+    bind: str,
 ) -> "Planner":
     from maniple.framework.configuration import ConfigurationError
-    from maniple.live.dialect import dialect_of
+    from maniple.live.dialects import dialect_of
     from maniple.planner import Planner
 
     text = read_conf(conf)
@@ -176,10 +192,29 @@ def _planner(
         planner = Planner(
             conf=shard.conf if text is None and shard is not None else text, profile=profile, options=given
         )
-        dialect_of(profile, planner.options, ())
+        dialect_of(profile, planner.options, (), bind)
     except (ConfigurationError, ValueError) as error:
         raise InputError(f"{conf}: {error}" if conf else str(error)) from None
     return planner
+
+
+def _usage_feed(planner: "Planner", settings: Settings) -> "UsageFeed | None":
+    """Where past usage of queues comes from, if the configuration says so."""
+    from maniple.kube.usage import UsageFeed
+    from maniple.kube.usage_query import read_settings
+
+    if not planner.configuration.usage:
+        return None
+    try:
+        usage = read_settings(planner.configuration.usage, os.environ)
+    except ValueError as error:
+        raise InputError(str(error)) from None
+    if settings.virtual_time:  # it would not wait for an answer
+        complain(
+            "warning", ["usageDBConfig: nothing is fetched in virtual time; going on without past usage"]
+        )
+        return None
+    return UsageFeed(usage, report=logging.getLogger(__name__).warning)
 
 
 def _shard(name: str, place: "Configuration | list[dict[str, Any]]") -> "ShardSettings":
@@ -228,10 +263,12 @@ async def shard_objects(client: "Client", name: str) -> list[dict[str, Any]]:
 # -- the embedded cluster ----------------------------------------------------------------------------------------------
 
 
-def _embedded(planner: "Planner", settings: Settings, objects: list[dict[str, Any]]) -> int:
+def _embedded(
+    planner: "Planner", settings: Settings, objects: list[dict[str, Any]], feed: "UsageFeed | None"
+) -> int:
     from maniple.sim.clock import run
 
-    return run(_run_embedded(planner, settings, objects), virtual=settings.virtual_time)
+    return run(_run_embedded(planner, settings, objects, feed), virtual=settings.virtual_time)
 
 
 def _objects(files: tuple[str, ...]) -> list[dict[str, Any]]:
@@ -245,8 +282,11 @@ def _objects(files: tuple[str, ...]) -> list[dict[str, Any]]:
     return reading.objects
 
 
-async def _run_embedded(planner: "Planner", settings: Settings, objects: list[dict[str, Any]]) -> int:
+async def _run_embedded(
+    planner: "Planner", settings: Settings, objects: list[dict[str, Any]], feed: "UsageFeed | None"
+) -> int:
     from maniple.live.scheduler import Scheduler, Timing
+    from maniple.live.usage_feed import options_of, run_beside
     from maniple.sim.world import World
 
     world = World(objects)
@@ -258,10 +298,13 @@ async def _run_embedded(planner: "Planner", settings: Settings, objects: list[di
             clock=world.clock,
             timing=Timing(period=settings.period),
             inline=True,
+            bind=settings.bind,
+            shard=settings.shard,
+            options=options_of(feed),
             observer=_observer(view, elapsed),
         )
         _stop_on_signals(scheduler.stop)
-        running = asyncio.create_task(scheduler.run())
+        running = asyncio.create_task(run_beside(feed, scheduler))
         if not settings.virtual_time:
             asyncio.create_task(_tick(view, elapsed, running))  # noqa: RUF006  # ends with the other one
         await _watch(world, scheduler, running, view, settings.until_done)
@@ -320,14 +363,13 @@ def _configuration(settings: Settings) -> "Configuration":
         raise InputError(str(error)) from None
 
 
-def _on_cluster(planner: "Planner", settings: Settings, configuration: "Configuration") -> int:
-    return asyncio.run(_run_on_cluster(planner, settings, configuration))
-
-
-async def _run_on_cluster(planner: "Planner", settings: Settings, configuration: "Configuration") -> int:
+async def _run_on_cluster(
+    planner: "Planner", settings: Settings, configuration: "Configuration", feed: "UsageFeed | None"
+) -> int:
     from maniple.kube.client import Client
     from maniple.kube.cluster import KubeCluster
     from maniple.live.scheduler import Scheduler, Timing
+    from maniple.live.usage_feed import options_of, run_beside
 
     begin = asyncio.get_running_loop().time()
 
@@ -340,10 +382,13 @@ async def _run_on_cluster(planner: "Planner", settings: Settings, configuration:
                 planner,
                 KubeCluster(client),
                 timing=Timing(period=settings.period),
+                bind=settings.bind,
+                shard=settings.shard,
+                options=options_of(feed),
                 observer=_observer(view, elapsed),
             )
             _stop_on_signals(scheduler.stop)
-            running = asyncio.create_task(scheduler.run())
+            running = asyncio.create_task(run_beside(feed, scheduler))
             await asyncio.gather(running, _tick(view, elapsed, running))
     return 0
 

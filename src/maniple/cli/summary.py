@@ -7,12 +7,13 @@ Row order is the plan's own order, except that nodes come fullest first.
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from maniple.objects.quantity import human_bytes, human_cpu
 
 if TYPE_CHECKING:
-    from maniple.planner import Plan
+    from maniple.planner import Plan, QueueOutcome
 
 # Where a pod names its gang: Volcano's annotation, then KAI's.
 GROUP_ANNOTATIONS = ("scheduling.k8s.io/group-name", "pod-group-name")
@@ -142,6 +143,59 @@ def _share(amount: float, limit: float) -> float:
 def queue_fill(plan: "Plan") -> list[Fill]:
     """Every queue, against what it deserves."""
     return [Fill(name, queue.share, queue.allocated, queue.deserved) for name, queue in plan.queues.items()]
+
+
+@dataclass(frozen=True, slots=True)
+class QueueLine:
+    """A queue in its tree: what it has of its fair share, and what it is promised and allowed, in words."""
+
+    fill: Fill
+    depth: int
+    quota: str
+    limit: str
+    usage: str
+
+
+def queue_lines(plan: "Plan") -> list[QueueLine]:
+    """Every queue below its parent, if the plan's queues have quotas; none otherwise."""
+    queues = plan.queues
+    if all(queue.quota is None for queue in queues.values()):
+        return []
+    named = {one for queue in queues.values() for one in (*(queue.quota or ()), *queue.deserved)}
+    below: dict[str, list[str]] = {}
+    for name, queue in queues.items():
+        # One that leads nowhere, or in a circle, has no quota here, and stands by itself.
+        inside = queue.quota is not None and queue.parent in queues
+        below.setdefault(queue.parent if inside else "", []).append(name)
+    lines: list[QueueLine] = []
+    open_ends = [(name, 0) for name in sorted(below.get("", ()), reverse=True)]
+    while open_ends:
+        name, depth = open_ends.pop()
+        lines.append(_queue_line(name, queues[name], depth, sorted(named)))
+        open_ends += [(child, depth + 1) for child in sorted(below.get(name, ()), reverse=True)]
+    return lines
+
+
+def _queue_line(name: str, queue: "QueueOutcome", depth: int, named: list[str]) -> QueueLine:
+    fill = Fill(name, queue.share, queue.allocated, queue.deserved)
+    if queue.quota is None:
+        return QueueLine(fill, depth, "not in use", "-", "")
+    # That nothing is promised, and that there is no limit, goes for most resources, and is not worth a word.
+    quota = {one: queue.quota.get(one, inf) for one in named if queue.quota.get(one, inf)}
+    limit = {one: queue.capability[one] for one in named if one in queue.capability}
+    usage = [f"{_short(one)} {part:.0%}" for one, part in sorted(queue.usage.items())]
+    return QueueLine(fill, depth, _listed(quota), _listed(limit), ", ".join(usage))
+
+
+def _listed(amounts: Mapping[str, float]) -> str:
+    return (
+        ", ".join(f"{_short(name)} {human_amount(name, amount)}" for name, amount in amounts.items()) or "-"
+    )
+
+
+def _short(resource: str) -> str:
+    """ "gpu" for "nvidia.com/gpu"."""
+    return resource.rpartition("/")[2]
 
 
 def shown_resources(rows: Iterable[Fill], most: int = 4) -> list[str]:

@@ -372,6 +372,11 @@ class Cluster:
             del self._decided[pod]
         self._read_again(pod)
 
+    def _is_unbound(self, pod: str) -> bool:
+        """Only then it matters whether the node that was decided on is there."""
+        row = self.tasks.index_of(pod)
+        return row is not None and not self.tasks.pods[row].spec.node_name
+
     def _read_again(self, pod: str) -> None:
         row = self.tasks.index_of(pod)
         if row is not None:
@@ -415,7 +420,7 @@ class Cluster:
                 self.jobs.priority[row] = self.priority_of(facts.priority_class)
             self._priorities_stale = False
         if self._decisions_stale:
-            for pod in sorted(self._decided):
+            for pod in sorted(filter(self._is_unbound, self._decided)):
                 self._read_again(pod)
             self._decisions_stale = False
         if self._slices_stale:

@@ -119,6 +119,13 @@ class VictimSequence:
         self._uncut.add(chunk.job)
         self._start()
 
+    def reopen(self) -> None:
+        """Everybody comes into question again."""
+        self._barred.clear()
+        self._uncut.clear()
+        self._closed.clear()
+        self._start()
+
     def close(self, chunk: Chunk) -> None:
         """Of the chunk's queue, nothing from this chunk on."""
         queue, place = int(self._session.jobs.queue[chunk.job]), 0

@@ -56,10 +56,10 @@ class RoomSums:
         self._slots: dict[int, list[int]] = {}  # node -> by class
         self._given: list[_Left] = []  # by chunk
 
-    def least(self, sequence: VictimSequence) -> int | None:
-        """How many of the first chunks it takes at least; None when all are not enough."""
+    def least(self, sequence: VictimSequence, guess: int = 1) -> int | None:
+        """How many of the first chunks it takes at least; None when all are not enough. `guess`: so many may do."""
         self._forget()
-        done, size = 0, 1
+        done, size = 0, min(max(guess, 1), _MANY)
         while not self._enough():
             if size > _MANY:
                 return self._least_of_many(sequence)

@@ -1,17 +1,26 @@
-"""The scheduler's configuration, read from a Volcano or a KAI configuration file.
+"""The scheduler's configuration, read from a configuration file of Volcano's, KAI's or our own.
 
-Called by the profiles and the planner. `load_volcano` and `load_kai` take YAML text, a parsed mapping, or None for the
-system's built-in default; either may be wrapped in its ConfigMap. The result is complete and checked: defaults are
+Called by the profiles and the planner. `load_volcano`, `load_kai` and `load_maniple` take YAML text, a parsed mapping, or None for the
+system's built-in default; each may be wrapped in its ConfigMap. The result is complete and checked: defaults are
 filled in and every action is known. A wrong shape raises one ConfigurationError; what the two systems pass over in
 silence (unknown keys, misspelt switches) is passed over as well, but listed in `warnings`.
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from maniple.framework.arguments import Arguments
 from maniple.framework.document import ConfigurationError, Place, open_document, path_text, quoted, suggestion
+from maniple.framework.file_dialects import (
+    KAI,
+    KAI_SWITCHES,
+    MANIPLE,
+    VOLCANO,
+    VOLCANO_SWITCHES,
+    FileDialect,
+    PluginOption,
+)
 from maniple.framework.usage import read_usage
 
 __all__ = [
@@ -22,48 +31,9 @@ __all__ = [
     "ConfigurationError",
     "PluginOption",
     "load_kai",
+    "load_maniple",
     "load_volcano",
 ]
-
-# The spelling with and without "d" is Volcano's and has to be matched as it is.
-VOLCANO_SWITCHES: tuple[str, ...] = (
-    "enableJobOrder",
-    "enableHierarchy",
-    "enableJobReady",
-    "enableJobPipelined",
-    "enableTaskOrder",
-    "enablePreemptable",
-    "enableReclaimable",
-    "enablePreemptive",
-    "enableQueueOrder",
-    "enabledClusterOrder",
-    "enablePredicate",
-    "enableBestNode",
-    "enableNodeOrder",
-    "enableTargetJob",
-    "enableReservedNodes",
-    "enableJobEnqueued",
-    "enabledVictim",
-    "enableJobStarving",
-    "enabledOverused",
-    "enabledAllocatable",
-    "enabledHyperNodeOrder",
-    "enabledSubJobReady",
-    "enabledSubJobPipelined",
-    "enabledSubJobOrder",
-    "enabledHyperNodeGradient",
-)
-# KAI reads these and then never looks at them; a plugin is switched off by leaving it out.
-KAI_SWITCHES: tuple[str, ...] = (
-    "disableJobOrder",
-    "disableTaskOrder",
-    "disablePreemptable",
-    "disableReclaimable",
-    "disableQueueOrder",
-    "disablePredicate",
-    "disableNodeOrder",
-)
-OFF_UNLESS_SET = frozenset({"enableHierarchy", "enabledClusterOrder", *KAI_SWITCHES})
 
 _METRICS_KEYS = (
     "type",
@@ -75,23 +45,8 @@ _METRICS_KEYS = (
     "elasticsearch.password",
     "elasticsearch.hostnameFieldName",
 )
+_NONE: Mapping[str, str] = {}
 _METRICS_TYPES = ("prometheus", "prometheus_adaptor", "elasticsearch")
-
-
-@dataclass(frozen=True, slots=True)
-class PluginOption:
-    """One plugin entry of a tier. `switches` go by their spelling in the file."""
-
-    name: str
-    switches: Mapping[str, bool] = field(default_factory=dict)
-    arguments: Mapping[str, Any] = field(default_factory=dict)
-    line: int | None = None
-
-    def enabled(self, switch: str) -> bool:
-        """Whether a switch is on; one that is not set has its system's default."""
-        if switch not in VOLCANO_SWITCHES and switch not in KAI_SWITCHES:
-            raise KeyError(switch)
-        return self.switches.get(switch, switch not in OFF_UNLESS_SET)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,96 +63,23 @@ class Configuration:
     warnings: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Dialect:
-    """How one system spells its file, and what it runs without one."""
-
-    system: str
-    keys: tuple[str, ...]
-    switches: tuple[str, ...]
-    map_keys: tuple[str, ...]
-    actions: tuple[str, ...]
-    plugins: tuple[tuple[str, ...], ...]
-    arguments: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    # KAI's file passes through JSON: keys match in any case, and arguments are text.
-    any_case: bool = False
-    text_arguments: bool = False
-
-    def default_tiers(self) -> tuple[tuple[PluginOption, ...], ...]:
-        return tuple(
-            tuple(PluginOption(name, self.filled({}), dict(self.arguments.get(name, {}))) for name in tier)
-            for tier in self.plugins
-        )
-
-    def filled(self, given: Mapping[str, bool]) -> dict[str, bool]:
-        """The switches of one entry with the defaults of those that it leaves out."""
-        if self.switches is not VOLCANO_SWITCHES:
-            return dict(given)
-        return {switch: given.get(switch, switch not in OFF_UNLESS_SET) for switch in VOLCANO_SWITCHES}
-
-
-_VOLCANO = _Dialect(
-    system="Volcano",
-    keys=("actions", "tiers", "configurations", "metrics", "compat"),
-    switches=VOLCANO_SWITCHES,
-    map_keys=("volcano-scheduler.conf", ".conf"),
-    actions=("enqueue", "allocate", "backfill"),
-    plugins=(
-        ("priority", "gang", "conformance"),
-        ("overcommit", "drf", "predicates", "proportion", "nodeorder"),
-    ),
-)
-_KAI = _Dialect(
-    system="KAI",
-    keys=("actions", "tiers", "queueDepthPerAction", "usageDBConfig", "compat"),
-    switches=KAI_SWITCHES,
-    map_keys=("config.yaml",),
-    actions=("allocate", "consolidation", "reclaim", "preempt", "stalegangeviction"),
-    plugins=(
-        (
-            "predicates",
-            "proportion",
-            "priority",
-            "elastic",
-            "kubeflow",
-            "ray",
-            "nodeavailability",
-            "gpusharingorder",
-            "gpupack",
-            "resourcetype",
-            "subgrouporder",
-            "taskorder",
-            "nominatednode",
-            "dynamicresources",
-            "nodeplacement",
-            "minruntime",
-            "topology",
-            "snapshot",
-        ),
-    ),
-    arguments={"nodeplacement": {"cpu": "binpack", "gpu": "binpack"}},
-    any_case=True,
-    text_arguments=True,
-)
-
-
 def load_volcano(
     source: str | Mapping[str, Any] | None, *, name: str = "configuration", known_actions: Collection[str]
 ) -> Configuration:
     """Read a volcano-scheduler.conf."""
     if source is None:
-        return Configuration(_VOLCANO.actions, _VOLCANO.default_tiers())
-    root = _unwrap(open_document(source, name), name, _VOLCANO)
-    fields = root.known_fields("the configuration", _VOLCANO.keys)
+        return Configuration(VOLCANO.actions, VOLCANO.default_tiers())
+    root = _unwrap(open_document(source, name), name, VOLCANO)
+    fields = root.known_fields("the configuration", VOLCANO.keys)
     actions = _actions(fields.get("actions"), known_actions)
-    tiers = _tiers(fields.get("tiers"), _VOLCANO)
+    tiers = _tiers(fields.get("tiers"), VOLCANO)
     if actions is None:
-        root.warn(f"no actions are given, running Volcano's default: {', '.join(_VOLCANO.actions)}")
-        actions = _VOLCANO.actions
+        root.warn(f"no actions are given, running Volcano's default: {', '.join(VOLCANO.actions)}")
+        actions = VOLCANO.actions
         if "tiers" not in fields:
             # Volcano refuses such a file and then runs its built-in default, plugins included.
             root.warn("no tiers are given either, running Volcano's default plugins")
-            tiers = _VOLCANO.default_tiers()
+            tiers = VOLCANO.default_tiers()
     elif not any(tiers):
         root.warn("no plugins are configured: nothing is filtered, ordered or protected")
     return Configuration(
@@ -215,15 +97,15 @@ def load_kai(
 ) -> Configuration:
     """Read a KAI SchedulerConfiguration. What is missing or empty is taken from KAI's default."""
     if source is None:
-        return Configuration(_KAI.actions, _KAI.default_tiers())
-    root = _unwrap(open_document(source, name), name, _KAI)
-    fields = root.known_fields("the configuration", _KAI.keys, any_case=True)
+        return Configuration(KAI.actions, KAI.default_tiers())
+    root = _unwrap(open_document(source, name), name, KAI)
+    fields = root.known_fields("the configuration", KAI.keys, any_case=True)
     actions_place = fields.get("actions")
     if actions_place is not None and actions_place.value in ("", []):
         actions_place = None
     return Configuration(
-        _actions(actions_place, known_actions) or _KAI.actions,
-        _tiers(fields.get("tiers"), _KAI) or _KAI.default_tiers(),
+        _actions(actions_place, known_actions) or KAI.actions,
+        _tiers(fields.get("tiers"), KAI) or KAI.default_tiers(),
         queue_depth=_queue_depth(fields.get("queueDepthPerAction"), known_actions),
         usage=read_usage(fields.get("usageDBConfig")),
         compat=_compat(fields.get("compat")),
@@ -231,7 +113,48 @@ def load_kai(
     )
 
 
-def _unwrap(root: Place, name: str, dialect: _Dialect) -> Place:
+def load_maniple(
+    source: str | Mapping[str, Any] | None,
+    *,
+    name: str = "configuration",
+    known_actions: Collection[str],
+    counterparts: Mapping[str, str],
+) -> Configuration:
+    """Read a file of our own. What is missing is taken from the default.
+
+    `counterparts`: what does the work here of plugins and actions of the other systems; a file that names one of those is told so.
+    """
+    if source is None:
+        return Configuration(MANIPLE.actions, MANIPLE.default_tiers())
+    root = _unwrap(open_document(source, name), name, MANIPLE)
+    fields = root.known_fields("the configuration", MANIPLE.keys)
+    tiers = MANIPLE.default_tiers()
+    if "tiers" in fields:
+        tiers = _with_default_arguments(_tiers(fields["tiers"], MANIPLE, counterparts))
+    return Configuration(
+        _actions(fields.get("actions"), known_actions, counterparts) or MANIPLE.actions,
+        tiers,
+        action_arguments=_action_arguments(fields.get("configurations"), known_actions),
+        queue_depth=_queue_depth(fields.get("queueDepthPerAction"), known_actions),
+        usage=read_usage(fields.get("usageDBConfig")),
+        warnings=tuple(root.document.warnings),
+    )
+
+
+def _with_default_arguments(
+    tiers: tuple[tuple[PluginOption, ...], ...],
+) -> tuple[tuple[PluginOption, ...], ...]:
+    """What a file does not say about a plugin's arguments stays at the default."""
+    return tuple(
+        tuple(
+            replace(option, arguments={**MANIPLE.arguments.get(option.name, {}), **option.arguments})
+            for option in tier
+        )
+        for tier in tiers
+    )
+
+
+def _unwrap(root: Place, name: str, dialect: FileDialect) -> Place:
     """The document itself, or the one inside when the source is a ConfigMap object."""
     fields = root.fields("the configuration")
     if "kind" not in fields or fields["kind"].value != "ConfigMap":
@@ -243,7 +166,7 @@ def _unwrap(root: Place, name: str, dialect: _Dialect) -> Place:
     return inner
 
 
-def _map_key(root: Place, data: Mapping[str, Place], dialect: _Dialect) -> str:
+def _map_key(root: Place, data: Mapping[str, Place], dialect: FileDialect) -> str:
     exact, *endings = dialect.map_keys
     if exact in data:
         return exact
@@ -258,7 +181,9 @@ def _map_key(root: Place, data: Mapping[str, Place], dialect: _Dialect) -> str:
     raise root.error(f"the ConfigMap has no configuration in its data: wanted {wanted}")
 
 
-def _actions(place: Place | None, known_actions: Collection[str]) -> tuple[str, ...] | None:
+def _actions(
+    place: Place | None, known_actions: Collection[str], counterparts: Mapping[str, str] = _NONE
+) -> tuple[str, ...] | None:
     """The action names in order, or None when the file says nothing about them."""
     if place is None or place.value is None:
         return None
@@ -273,11 +198,16 @@ def _actions(place: Place | None, known_actions: Collection[str]) -> tuple[str, 
         if not action:
             raise where.error("an action name is empty")
         if action not in known_actions:
-            raise where.error(f"there is no action {quoted(action)}{suggestion(action, known_actions)}")
+            other = counterparts.get(action)
+            hint = f": {other}" if other else suggestion(action, known_actions)
+            raise where.error(f"there is no action {quoted(action)}{hint}")
     return tuple(action for _, action in names)
 
 
-def _tiers(place: Place | None, dialect: _Dialect) -> tuple[tuple[PluginOption, ...], ...]:
+def _tiers(
+    place: Place | None, dialect: FileDialect, counterparts: Mapping[str, str] = _NONE
+) -> tuple[tuple[PluginOption, ...], ...]:
+    """Plugins that have a counterpart are left out, with a word about it."""
     if place is None:
         return ()
     seen: dict[str, Place] = {}
@@ -287,11 +217,14 @@ def _tiers(place: Place | None, dialect: _Dialect) -> tuple[tuple[PluginOption, 
         entries = fields["plugins"].entries("plugins") if "plugins" in fields else []
         options = tuple(_plugin(entry, seen, dialect) for entry in entries)
         _check_hierarchy(entries, options)
-        tiers.append(options)
+        for entry, option in zip(entries, options, strict=True):
+            if option.name in counterparts:
+                entry.warn(f"there is no plugin {quoted(option.name)}: {counterparts[option.name]}")
+        tiers.append(tuple(option for option in options if option.name not in counterparts))
     return tuple(tiers)
 
 
-def _plugin(place: Place, seen: dict[str, Place], dialect: _Dialect) -> PluginOption:
+def _plugin(place: Place, seen: dict[str, Place], dialect: FileDialect) -> PluginOption:
     known = ("name", "arguments", *dialect.switches)
     fields = place.known_fields("a plugin", known, any_case=dialect.any_case)
     if "name" not in fields:
@@ -314,7 +247,7 @@ def _plugin(place: Place, seen: dict[str, Place], dialect: _Dialect) -> PluginOp
     return PluginOption(name, dialect.filled(given), _arguments(fields.get("arguments"), dialect), place.line)
 
 
-def _arguments(place: Place | None, dialect: _Dialect) -> dict[str, Any]:
+def _arguments(place: Place | None, dialect: FileDialect) -> dict[str, Any]:
     if place is None:
         return {}
     fields = place.fields("arguments")
@@ -343,7 +276,7 @@ def _action_arguments(place: Place | None, known_actions: Collection[str]) -> di
         action = fields["name"].text("an action's name")
         if action not in known_actions:
             fields["name"].warn_unknown("action", known_actions, action)
-        arguments = _arguments(fields.get("arguments"), _VOLCANO)
+        arguments = _arguments(fields.get("arguments"), VOLCANO)
         if action in result:
             entry.warn(f"action {quoted(action)} was configured before, this entry is ignored")
         else:

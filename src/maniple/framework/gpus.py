@@ -277,23 +277,24 @@ class GpuBooks:
         fitting: NDArray[np.bool_] = (devices >= share.devices) & possible
         return fitting
 
-    def idle_sum(self) -> Quota:
-        """By node, GPUs that are idle: whole ones, slices, and what is left of shared ones."""
-        return self._sum(self._state.idle(), idle=True)
+    def idle_sum(self, *, exact: bool = False) -> Quota:
+        """By node, GPUs that are idle: whole ones, slices, and what is left of shared ones, in hundredths unless `exact`."""
+        return self._sum(self._state.idle(), idle=True, exact=exact)
 
-    def releasing_sum(self) -> Quota:
+    def releasing_sum(self, *, exact: bool = False) -> Quota:
         """By node, GPUs that are being released and not claimed yet."""
-        return self._sum(self._state.releasing - self._state.pipelined, idle=False)
+        return self._sum(self._state.releasing - self._state.pipelined, idle=False, exact=exact)
 
-    def _sum(self, amounts: Amounts, *, idle: bool) -> Quota:
+    def _sum(self, amounts: Amounts, *, idle: bool, exact: bool) -> Quota:
         units = self.units
         total: Quota = units @ amounts[: len(units)]
         for node, groups in self._nodes.items():
             for group in groups.values():
-                if idle and group.allocated > 0:
-                    total[node] += 1 - self._portion(group.allocated, node)
-                elif not idle and group.releasing > 0 and group.releasing != group.used:
-                    total[node] += self._portion(group.releasing, node)
+                memory = group.allocated if idle else group.releasing
+                if memory <= 0 or (not idle and memory == group.used):
+                    continue
+                part = memory / int(self.memory[node]) if exact else self._portion(memory, node)
+                total[node] += 1 - part if idle else part
         return total
 
     def new_name(self, row: int, number: int) -> str:

@@ -17,9 +17,11 @@ from maniple.framework.criteria import NodeRows
 from maniple.framework.points import TaskRows
 from maniple.framework.reasons import Histogram, joined
 from maniple.framework.session import Session
+from maniple.framework.standing import NO_TURN, by_pod_sets, not_ready, queue_problem, scheduling_condition
 from maniple.objects.load import Problem
 
 Amounts = dict[str, int | float]
+_WAITING = np.flatnonzero(WAITING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +36,7 @@ class TaskOutcome:
 @dataclass(frozen=True, slots=True)
 class JobOutcome:
     phase: str
-    conditions: list[dict[str, str]]
+    conditions: list[dict[str, Any]]
     reasons: list[str]
     queue: str
     ready: int
@@ -44,7 +46,11 @@ class JobOutcome:
 
 @dataclass(frozen=True, slots=True)
 class QueueOutcome:
-    """Cpu in milli, memory in bytes, everything else in whole units."""
+    """Cpu in milli, memory in bytes, everything else in whole units.
+
+    Where queues form a tree that jobs are served by, a queue has what those below it have, `deserved` is the fair share, `capability` the limit and
+    `quota` what is promised; of the latter two, what is left out has no end. `usage` is past usage, in parts of the cluster's capacity.
+    """
 
     deserved: Amounts
     allocated: Amounts
@@ -52,6 +58,9 @@ class QueueOutcome:
     weight: int
     share: float
     jobs: int
+    quota: Amounts | None = None
+    parent: str = ""
+    usage: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +79,7 @@ class Plan:
     problems: Sequence[Problem] = ()
     warnings: Sequence[str] = ()
     timings: Mapping[str, float] = field(default_factory=dict)
+    _told_to: dict[int, list[str]] = field(default_factory=dict, repr=False)
 
     @cached_property
     def binds(self) -> dict[str, str]:
@@ -156,7 +166,8 @@ class Plan:
         return self.session.refusals.by_task()
 
     @cached_property
-    def _served(self) -> frozenset[int]:
+    def served(self) -> frozenset[int]:
+        """Jobs whose queue exists."""
         return frozenset(self.session.jobs.rows.tolist())
 
     def why(self, row: int, job: int) -> str:
@@ -166,54 +177,109 @@ class Plan:
             return str(self._causes[row])
         if job < 0:
             return "belongs to no pod group"
-        if job not in self._served:
-            return _why_not_served(session, job)
-        if session.tasks.gated[row]:
+        if job not in session.cluster.jobs.facts:
+            return f"pod group {session.job_key(job)} does not exist"
+        if session.tasks.gated[row] or session.tasks.status[row] == Status.GATED:
             return "waits for its scheduling gates to be removed"
-        return joined(session.refusals.jobs.get(job, ())) or "its turn did not come in this cycle"
+        return joined(self._told(job)) or NO_TURN
+
+    def _told(self, job: int) -> list[str]:
+        """What a job as a whole waits for."""
+        if job not in self._told_to:
+            self._told_to[job] = self._tell(job)
+        return self._told_to[job]
+
+    def _tell(self, job: int) -> list[str]:
+        session, served = self.session, job in self.served
+        problem = queue_problem(session, job) if not served or by_pod_sets(session) else ""
+        if served and not problem and by_pod_sets(session):
+            problem = not_ready(session, job)
+        return [problem] if problem else list(session.refusals.jobs.get(job, ()))
 
     @cached_property
     def jobs(self) -> dict[str, JobOutcome]:
         session, phases = self.session, job_phases(self.session)
-        return {
-            session.job_key(job): JobOutcome(
-                phase=phases[job],
-                conditions=[condition.copy() for condition in session.conditions.get(job, ())],
-                reasons=self._reasons(job),
-                queue=session.queue_name(int(session.jobs.queue[job])),
-                ready=session.ready(job),
-                minimum=int(session.jobs.minimum[job]),
-                total=session.task_count(job),
-            )
-            for job in session.jobs.rows.tolist()
-        }
+        rows = session.jobs.rows.tolist()
+        if by_pod_sets(session):
+            rows += [job for job in session.cluster.jobs.facts if job not in self.served]
+        return {session.job_key(job): self._job(job, phases.get(job, "Pending")) for job in rows}
+
+    def _job(self, job: int, phase: str) -> JobOutcome:
+        session, reasons = self.session, self._reasons(job)
+        conditions = [condition.copy() for condition in session.conditions.get(job, ())]
+        told = scheduling_condition(session, job, reasons)
+        return JobOutcome(
+            phase=phase,
+            conditions=conditions if told is None else [*conditions, told],
+            reasons=reasons,
+            queue=session.job_facts(job).queue,
+            ready=session.ready(job),
+            minimum=int(session.jobs.minimum[job]),
+            total=session.task_count(job),
+        )
 
     def _reasons(self, job: int) -> list[str]:
+        """Why a job waits: its own reasons, and those of its tasks that they do not contain already."""
         session = self.session
-        told = list(session.refusals.jobs.get(job, ()))
+        if not session.jobs.counts[_WAITING, job].any():
+            return list(session.refusals.jobs.get(job, ()))
+        told = list(self._told(job))
         if session.jobs.counts[Status.PENDING, job]:
             rows = session.tasks_of(job)
             in_order = rows[np.argsort(session.tasks.rank[rows])].tolist()
-            told += [str(self._causes[row]) for row in in_order if row in self._causes]
+            causes = dict.fromkeys(str(self._causes[row]) for row in in_order if row in self._causes)
+            told += [cause for cause in causes if not any(cause in one for one in told)]
         return list(dict.fromkeys(told))
 
     @cached_property
     def queues(self) -> dict[str, QueueOutcome]:
-        session, describe = self.session, self.session.resources.describe
+        session = self.session
         reports = [p.queue_report for _, p in session.plugins if hasattr(p, "queue_report")]
-        outcomes = {}
-        for queue, facts in session.queues.facts.items():
-            own = session.jobs.rows[session.jobs.queue[session.jobs.rows] == queue]
-            report = reports[0](queue) if reports else {}
-            outcomes[session.queue_name(queue)] = QueueOutcome(
-                deserved=describe(report["deserved"]) if "deserved" in report else {},
-                allocated=describe(session.jobs.allocated[:, own].sum(axis=1)),
-                capability=describe(report["capability"]) if "capability" in report else {},
-                weight=facts.weight,
-                share=float(report.get("share", 0.0)),
-                jobs=len(own),
-            )
-        return outcomes
+        return {
+            session.queue_name(queue): self._queue(queue, reports[0](queue) if reports else {})
+            for queue in session.queues.facts
+        }
+
+    def _queue(self, queue: int, report: Mapping[str, Any]) -> QueueOutcome:
+        session, describe, facts = self.session, self.session.resources.describe, self.session.queues.facts
+        jobs = self._jobs_of.get(queue, [])
+        allocated = session.jobs.allocated[:, jobs].sum(axis=1)
+        known = {name: describe(report[name]) for name in ("deserved", "capability") if name in report}
+        if "counted" in report:
+            # These dimensions are the plugin's to tell: it knows of parts of devices, and nothing of them is nothing.
+            counted = report["counted"]
+            allocated = allocated.astype(np.float64)
+            allocated[counted] = report["allocated"][counted]
+            names = [session.resources.names[dimension] for dimension in counted.tolist()]
+            for name in ("quota", "capability"):
+                ended = {one for one in names if np.isfinite(report[name][session.resources.known(one)])}
+                known[name] = {
+                    **dict.fromkeys((one for one in names if one in ended), 0),
+                    **describe(report[name]),
+                }
+        told: Mapping[str, Mapping[str, float]] = session.options.get("queueUsage") or {}
+        return QueueOutcome(
+            deserved=known.get("deserved", {}),
+            allocated=describe(allocated),
+            capability=known.get("capability", {}),
+            weight=facts[queue].weight,
+            share=float(report.get("share", 0.0)),
+            jobs=len(jobs),
+            quota=known.get("quota"),
+            parent=facts[queue].parent,
+            usage=dict(told.get(session.queue_name(queue), {})),
+        )
+
+    @cached_property
+    def _jobs_of(self) -> dict[int, list[int]]:
+        """The jobs of each queue; where the queue tree counts, with those of the queues below it."""
+        session, found = self.session, dict[int, list[int]]()
+        rows = session.jobs.rows
+        for job, queue in zip(rows.tolist(), session.jobs.queue[rows].tolist(), strict=True):
+            inside = by_pod_sets(session) and queue in session.queue_tree
+            for one in session.queue_tree.path(queue) if inside else [queue]:
+                found.setdefault(one, []).append(job)
+        return found
 
     @cached_property
     def nodes(self) -> dict[str, NodeOutcome]:
@@ -228,13 +294,6 @@ class Plan:
             )
             for i, name in enumerate(nodes.facts.names)
         }
-
-
-def _why_not_served(session: Session, job: int) -> str:
-    facts = session.cluster.jobs.facts.get(job)
-    if facts is None:
-        return f"pod group {session.job_key(job)} does not exist"
-    return f"queue {facts.queue!r} does not exist"
 
 
 def job_phases(session: Session) -> dict[int, str]:

@@ -246,7 +246,7 @@ class PodSets:
     def pending(self, job: int) -> bool:
         """Some task of a pod set waits for a place."""
         waits = bool(self._session.jobs.counts[Status.PENDING, job])
-        return waits and (self.undivided[job] or any(self.count(one, _PENDING) for one in self.of(job)))
+        return waits and (bool(self.undivided[job]) or any(self.count(one, _PENDING) for one in self.of(job)))
 
     def should_pipeline(self, job: int) -> bool:
         """Part of a gang waits for releases, so that the rest has to wait with it."""

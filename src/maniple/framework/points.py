@@ -174,6 +174,7 @@ class Hooks:
     can_reclaim_resources: Annotated[Callable[[int], bool], Point(combine.first_registered, default=False)]
     reclaim_victim_filter: Annotated[Callable[[int, int], bool], Point(combine.all_of)]
     preempt_victim_filter: Annotated[Callable[[int, int], bool], Point(combine.all_of)]
+    consolidation_victim_filter: Annotated[Callable[[int, int], bool], Point(combine.all_of)]
     reclaim_scenario_validator: Annotated[Callable[[Any], bool], Point(combine.all_of)]
     preempt_scenario_validator: Annotated[Callable[[Any], bool], Point(combine.all_of)]
     consolidation_scenario_validator: Annotated[Callable[[Any], bool], Point(combine.all_of)]

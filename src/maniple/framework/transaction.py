@@ -22,6 +22,7 @@ from maniple.framework.session import Session
 
 _READY = [int(member) for member in READY]
 _ALLOCATED = [int(member) for member in ALLOCATED_LIKE]
+_SEVERAL = 4  # from here on counting jobs together beats one by one
 _FEW = 64  # up to here counting in a dictionary beats sorting an array
 
 
@@ -32,6 +33,12 @@ class Kind(Enum):
     RESTORE = "restore"  # an eviction that need not be after all
     MOVE = "move"  # an evicted task claims another place
     WITHDRAW = "withdraw"  # an allocation is taken back; it is told by its event
+
+
+# By a name of their own: to look a member up on its enum takes longer than what is done with it.
+_ALLOCATE, _PIPELINE, _EVICT, _RESTORE, _MOVE, _WITHDRAW = Kind
+_PENDING, _ALLOCATED_NOW, _PIPELINED = Status.PENDING, Status.ALLOCATED, Status.PIPELINED
+_BINDING, _RELEASING = Status.BINDING, Status.RELEASING
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,19 +79,17 @@ class Transaction:
     def allocate(self, rows: TaskRows, nodes: NodeRows, groups: Sequence[Groups] | None = None) -> None:
         """Waiting tasks of one class and job take idle resources on the nodes beside them."""
         event = _event(self._session, rows, nodes)
-        self._do(Operation(Kind.ALLOCATE, event, Status.PENDING, Status.ALLOCATED, groups=groups))
+        self._do(Operation(_ALLOCATE, event, _PENDING, _ALLOCATED_NOW, groups=groups))
 
     def pipeline(self, rows: TaskRows, nodes: NodeRows, groups: Sequence[Groups] | None = None) -> None:
         """Waiting tasks of one class and job claim resources that are being released."""
         event = _event(self._session, rows, nodes)
-        self._do(Operation(Kind.PIPELINE, event, Status.PENDING, Status.PIPELINED, groups=groups))
+        self._do(Operation(_PIPELINE, event, _PENDING, _PIPELINED, groups=groups))
 
     def move(self, rows: TaskRows, nodes: NodeRows, groups: Sequence[Groups] | None = None) -> None:
         """Tasks of one class and job that this transaction evicted claim other nodes; what they had is still being released."""
         event, origins = _event(self._session, rows, nodes), self._session.tasks.node[rows].astype(np.intp)
-        self._do(
-            Operation(Kind.MOVE, event, Status.RELEASING, Status.PIPELINED, origins=origins, groups=groups)
-        )
+        self._do(Operation(_MOVE, event, _RELEASING, _PIPELINED, origins=origins, groups=groups))
 
     def restore(self, rows: TaskRows) -> None:
         """Tasks that this transaction evicted stay where they are."""
@@ -92,7 +97,7 @@ class Transaction:
         before = {
             row: operation.before
             for operation in self.operations
-            if operation.kind is Kind.EVICT
+            if operation.kind is _EVICT
             for row in operation.event.rows.tolist()
         }
         alike: dict[tuple[int, int, Status], list[int]] = {}
@@ -101,23 +106,23 @@ class Transaction:
             alike.setdefault(key, []).append(row)
         for (_, _, status), together in alike.items():
             event = _event(session, np.array(together))
-            self._do(Operation(Kind.RESTORE, event, Status.RELEASING, status))
+            self._do(Operation(_RESTORE, event, _RELEASING, status))
 
     def to_pipelined(self, job: int) -> None:
         """What this transaction allocated to a job becomes claims on the same nodes."""
         for operation in self._allocations():
             if operation.event.job == job:
                 event, groups = operation.event, operation.groups
-                self._do(Operation(Kind.WITHDRAW, event, Status.ALLOCATED, Status.PENDING, groups=groups))
-                self._do(Operation(Kind.PIPELINE, event, Status.PENDING, Status.PIPELINED, groups=groups))
+                self._do(Operation(_WITHDRAW, event, _ALLOCATED_NOW, _PENDING, groups=groups))
+                self._do(Operation(_PIPELINE, event, _PENDING, _PIPELINED, groups=groups))
 
     def _allocations(self) -> list[Operation]:
         """Those that were not taken back."""
         standing: dict[int, Operation] = {}
         for operation in self.operations:
-            if operation.kind is Kind.ALLOCATE:
+            if operation.kind is _ALLOCATE:
                 standing[id(operation.event)] = operation
-            elif operation.kind is Kind.WITHDRAW:
+            elif operation.kind is _WITHDRAW:
                 del standing[id(operation.event)]
         return list(standing.values())
 
@@ -132,12 +137,12 @@ class Transaction:
             alike.setdefault(kind, []).append(row)
         made = [
             Operation(
-                Kind.EVICT,
+                _EVICT,
                 _event(session, np.array(together)),
                 Status(status),
-                Status.RELEASING,
+                _RELEASING,
                 reason,
-                virtual=tasks.virtual[together] if status == Status.PIPELINED else None,
+                virtual=tasks.virtual[together] if status == _PIPELINED else None,
             )
             for (_, _, status), together in alike.items()
         ]
@@ -198,22 +203,22 @@ class Transaction:
         session = self._session
         evicted: dict[int, str] = {}
         for operation in self.operations:
-            rows = operation.event.rows.tolist()
-            if operation.kind is Kind.EVICT:
-                evicted.update(dict.fromkeys(rows, operation.reason))
-            elif operation.kind is Kind.RESTORE:
-                for row in rows:
+            if operation.kind is _EVICT:
+                evicted.update(dict.fromkeys(operation.event.rows.tolist(), operation.reason))
+            elif operation.kind is _RESTORE:
+                for row in operation.event.rows.tolist():
                     del evicted[row]
-        session.evicted += evicted.items()
-        gone = list(evicted)
-        session.tasks.virtual[gone] = False
-        # They cannot come back any more: what a job asks for next is worked out anew.
-        owners = np.unique(session.tasks.job[gone])
-        session.jobs.version[owners[owners >= 0]] += 1
+        if evicted:
+            session.evicted += evicted.items()
+            gone = list(evicted)
+            session.tasks.virtual[gone] = False
+            # They cannot come back any more: what a job asks for next is worked out anew.
+            owners = np.unique(session.tasks.job[gone])
+            session.jobs.version[owners[owners >= 0]] += 1
         for operation in self._allocations():
             bind(session, operation.event)
         for operation in self.operations if evicted else ():
-            if operation.kind in (Kind.PIPELINE, Kind.MOVE):
+            if operation.kind in (_PIPELINE, _MOVE):
                 # Somebody made room for these tasks: the nodes are theirs to come back to.
                 rows, nodes = operation.event.rows.tolist(), operation.event.nodes.tolist()
                 session.nominated.update(zip(rows, nodes, strict=True))
@@ -222,9 +227,9 @@ class Transaction:
 
 def bind(session: Session, event: Event) -> None:
     """Allocated tasks become effects: from here on they count as being bound."""
-    session.tasks.status[event.rows] = Status.BINDING
-    session.jobs.counts[Status.ALLOCATED, event.job] -= len(event.rows)
-    session.jobs.counts[Status.BINDING, event.job] += len(event.rows)
+    session.tasks.status[event.rows] = _BINDING
+    session.jobs.counts[_ALLOCATED_NOW, event.job] -= len(event.rows)
+    session.jobs.counts[_BINDING, event.job] += len(event.rows)
     first = session.hooks.pre_bind(event.class_)
     # What the plan itself says how to write keeps nobody waiting.
     ready = first is None or first == CLAIMS_FIRST
@@ -234,7 +239,7 @@ def bind(session: Session, event: Event) -> None:
 def bind_allocated(session: Session, job: int) -> None:
     """Everything of a job that has been allocated so far becomes effects."""
     rows = session.tasks_of(job)
-    rows = rows[session.tasks.status[rows] == Status.ALLOCATED]
+    rows = rows[session.tasks.status[rows] == _ALLOCATED_NOW]
     if len(rows):
         bind(session, _event(session, rows))
 
@@ -243,7 +248,7 @@ def withdraw(session: Session, rows: TaskRows) -> None:
     """Pipelined tasks wait again."""
     for row in rows.tolist():
         event = _event(session, np.array([row]))
-        _apply(session, Operation(Kind.WITHDRAW, event, Status.PIPELINED, Status.PENDING))
+        _apply(session, Operation(_WITHDRAW, event, _PIPELINED, _PENDING))
 
 
 def _event(session: Session, rows: TaskRows, nodes: NodeRows | None = None) -> Event:
@@ -254,45 +259,66 @@ def _event(session: Session, rows: TaskRows, nodes: NodeRows | None = None) -> E
 
 
 def _apply(session: Session, operation: Operation) -> None:
-    if operation.kind is Kind.EVICT:
+    if operation.kind is _EVICT:
         _evict_together(session, [operation])
         return
     event, status = operation.event, operation.after
     session.tasks.status[event.rows] = status
     _count(session, event, operation.before, status)
-    if operation.kind is Kind.RESTORE:
+    if operation.kind is _RESTORE:
         session.tasks.virtual[event.rows] = False
         _release(session, event.class_, event.nodes, -1)
         _hold(session, operation, -1)
-    elif operation.kind is Kind.WITHDRAW:
+    elif operation.kind is _WITHDRAW:
         session.tasks.node[event.rows] = -1
         _occupy(session, event, operation.before, -1)
     else:
-        if operation.kind is Kind.MOVE:
+        if operation.kind is _MOVE:
             _leave_behind(session, operation)
         session.tasks.node[event.rows] = event.nodes
         _occupy(session, event, status, +1)
     if event.class_.share is not None:
         _share(session, operation)
-    (session.hooks.on_deallocate if operation.kind is Kind.WITHDRAW else session.hooks.on_allocate)(event)
+    (session.hooks.on_deallocate if operation.kind is _WITHDRAW else session.hooks.on_allocate)(event)
 
 
 def _evict_together(session: Session, operations: list[Operation]) -> None:
-    """Evictions. A node's books are opened once for all tasks of a class."""
-    nodes: dict[int, list[NodeRows]] = {}
+    """Evictions. Books are opened once for all tasks that are alike."""
+    alike: dict[tuple[int, Status], list[Operation]] = {}
     for operation in operations:
-        event = operation.event
-        session.tasks.status[event.rows] = Status.RELEASING
-        session.tasks.virtual[event.rows] = True
-        _count(session, event, operation.before, Status.RELEASING)
-        _hold(session, operation, +1)
-        nodes.setdefault(event.class_.number, []).append(event.nodes)
-    for number, where in nodes.items():
-        _release(session, session.classes[number], np.concatenate(where), +1)
+        alike.setdefault((operation.event.class_.number, operation.before), []).append(operation)
+    for (number, before), some in alike.items():
+        events = [operation.event for operation in some]
+        rows = np.concatenate([event.rows for event in events])
+        session.tasks.status[rows] = _RELEASING
+        session.tasks.virtual[rows] = True
+        _count_evicted(session, session.classes[number], events, before)
+        for operation in some:
+            _hold(session, operation, +1)
+        _release(session, session.classes[number], np.concatenate([event.nodes for event in events]), +1)
     for operation in operations:
         if operation.event.class_.share is not None:
             _share(session, operation)
         session.hooks.on_deallocate(operation.event)
+
+
+def _count_evicted(session: Session, class_: TaskClass, events: list[Event], before: Status) -> None:
+    """`_count` for tasks alike of several jobs at once."""
+    split = session.sub_jobs.split
+    plain = [event for event in events if event.job >= 0 and event.job not in split]
+    if len(plain) < _SEVERAL or before is _PENDING:
+        plain = []
+    else:
+        jobs, owners = session.jobs, np.array([event.job for event in plain])
+        counts = np.array([len(event.rows) for event in plain])
+        jobs.version[owners] += 1
+        jobs.counts[before, owners] -= counts
+        jobs.counts[_RELEASING, owners] += counts
+        jobs.ready[owners] -= counts * _READY[before]
+        if _ALLOCATED[before]:
+            jobs.allocated[:, owners] -= np.multiply.outer(class_.request, counts)
+    for event in events if not plain else [one for one in events if one.job in split]:
+        _count(session, event, before, _RELEASING)
 
 
 def _undo(session: Session, operation: Operation) -> None:
@@ -301,21 +327,21 @@ def _undo(session: Session, operation: Operation) -> None:
     _count(session, event, operation.after, operation.before)
     if event.class_.share is not None:
         _unshare(session, operation)
-    if kind is Kind.EVICT or kind is Kind.RESTORE:
-        leaving = kind is Kind.EVICT
+    if kind is _EVICT or kind is _RESTORE:
+        leaving = kind is _EVICT
         session.tasks.virtual[event.rows] = not leaving if operation.virtual is None else operation.virtual
         _release(session, event.class_, event.nodes, -1 if leaving else +1)
         _hold(session, operation, -1 if leaving else +1)
-    elif kind is Kind.WITHDRAW:
+    elif kind is _WITHDRAW:
         session.tasks.node[event.rows] = event.nodes
         _occupy(session, event, operation.before, +1)
     else:
         session.tasks.node[event.rows] = -1 if operation.origins is None else operation.origins
         _occupy(session, event, operation.after, -1)
-        if kind is Kind.MOVE:
+        if kind is _MOVE:
             for row in event.rows.tolist():
                 session.moved[row].pop()
-    back = kind is Kind.EVICT or kind is Kind.WITHDRAW
+    back = kind is _EVICT or kind is _WITHDRAW
     (session.hooks.on_allocate if back else session.hooks.on_deallocate)(event)
 
 
@@ -328,8 +354,8 @@ def _leave_behind(session: Session, operation: Operation) -> None:
 
 def _hold(session: Session, operation: Operation, sign: int) -> None:
     """A claim that is evicted counts as held until it is released. That is the original's way, and leaves the room to others."""
-    claim = operation.before if operation.kind is Kind.EVICT else operation.after
-    if claim is Status.PIPELINED:
+    claim = operation.before if operation.kind is _EVICT else operation.after
+    if claim is _PIPELINED:
         nodes, class_ = session.nodes, operation.event.class_
         where, counts = _spots(operation.event.nodes)
         amounts = np.multiply.outer(class_.request, counts * sign)
@@ -340,15 +366,15 @@ def _hold(session: Session, operation: Operation, sign: int) -> None:
 def _share(session: Session, operation: Operation) -> None:
     """Book the parts of devices that tasks take, claim, begin to release or give back."""
     books, event = session.gpus, operation.event
-    stays = operation.kind is Kind.EVICT or operation.kind is Kind.RESTORE
-    leaves = stays or operation.kind is Kind.WITHDRAW
+    stays = operation.kind is _EVICT or operation.kind is _RESTORE
+    leaves = stays or operation.kind is _WITHDRAW
     operation.saved.extend(books.save(node) for node in dict.fromkeys(event.nodes.tolist()) if node >= 0)
     for place, (row, node) in enumerate(zip(event.rows.tolist(), event.nodes.tolist(), strict=True)):
         held = books.groups_of.get(row)
         operation.former.append(held)
         if leaves and node >= 0:
             books.remove(node, event.class_, held or (), operation.before)
-        if operation.kind is Kind.WITHDRAW:
+        if operation.kind is _WITHDRAW:
             del books.groups_of[row]
             continue
         groups = (held or ()) if stays else (operation.groups or ())[place]
@@ -383,7 +409,7 @@ def _count(session: Session, event: Event, before: Status, after: Status) -> Non
         jobs.allocated[:, job] += amount * (_ALLOCATED[after] - _ALLOCATED[before])
     if job in session.sub_jobs.split:
         session.sub_jobs.count(event.rows, before, after, best_effort=event.class_.best_effort)
-    waiting = (after is Status.PENDING) - (before is Status.PENDING)
+    waiting = (after is _PENDING) - (before is _PENDING)
     if waiting:
         jobs.pending[:, job] += amount * waiting
         if event.class_.best_effort:
@@ -410,7 +436,7 @@ def _occupy(session: Session, event: Event, status: Status, sign: int) -> None:
     nodes, class_ = session.nodes, event.class_
     where, counts = _spots(event.nodes)
     amounts = np.multiply.outer(class_.booking, counts * sign)
-    if status is Status.PIPELINED:
+    if status is _PIPELINED:
         height = len(class_.request)
         _add(nodes.pipelined, where, amounts[:height])
         _add(nodes.books[height:], where, amounts[height:])

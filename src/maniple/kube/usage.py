@@ -53,14 +53,17 @@ class UsageFeed:
         self._clock = clock
         self._report = report
         self._fetched: Fetched | None = None
+        self._called_stale: Fetched | None = None
+        self._failure = ""  # of the last fetch, if it failed
         self._arrived = asyncio.Event()
 
     def latest(self) -> Usage | None:
-        """What is known; None before the first answer. Data that is out of date is reported."""
+        """What is known; None before the first answer. Data that is out of date is reported, once."""
         if self._fetched is None:
             return None
         age = self._clock() - self._fetched.at
-        if age > self._settings.staleness:
+        if age > self._settings.staleness and self._called_stale is not self._fetched:
+            self._called_stale = self._fetched
             self._report(
                 f"queue usage is {age.total_seconds():.0f}s old: the last fetch that worked was at {self._fetched.at}"
             )
@@ -88,8 +91,11 @@ class UsageFeed:
         try:
             usage = await fetch(http, self._settings, now)
         except UsageError as error:
-            self._report(f"queue usage cannot be fetched: {error}")
+            if str(error) != self._failure:
+                self._report(f"queue usage cannot be fetched: {error}")
+            self._failure = str(error)
             return
+        self._failure = ""
         self._fetched = Fetched(usage, now)
         self._arrived.set()
 
@@ -105,7 +111,7 @@ async def fetch(http: aiohttp.ClientSession, settings: UsageSettings, now: datet
             asking = (_ask(http, settings, expression, now) for expression in asked)
             answers = await asyncio.gather(*asking, return_exceptions=True)
     except TimeoutError:
-        raise UsageError(f"no answer from {settings.address} within {seconds:g}s") from None
+        raise UsageError(f"no answer from {settings.place} within {seconds:g}s") from None
     for answer in answers:
         if isinstance(answer, BaseException):
             raise answer
@@ -132,11 +138,11 @@ async def _ask(
         async with http.post(f"{settings.address}/api/v1/query", data=form) as response:
             body, status = await _read(response), response.status
     except (aiohttp.ClientError, OSError) as error:
-        raise UsageError(f"{settings.address}: {error}") from None
+        raise UsageError(f"{settings.place}: {error}") from None
     try:
         return msgspec.json.decode(body)
     except msgspec.DecodeError:
-        raise UsageError(f"{settings.address}: status {status}, no JSON") from None
+        raise UsageError(f"{settings.place}: status {status}, no JSON") from None
 
 
 async def _read(response: aiohttp.ClientResponse) -> bytes:

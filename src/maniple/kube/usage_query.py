@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from urllib.parse import urlsplit
 
 from maniple.framework.durations import long_nanoseconds
 from maniple.kube.cron import Cron, parse_cron
@@ -67,6 +68,12 @@ class UsageSettings:
     def __post_init__(self) -> None:
         # Data is not out of date before it could have been fetched again.
         object.__setattr__(self, "staleness", max(self.staleness, self.fetch_interval))
+
+    @property
+    def place(self) -> str:
+        """The address as it may be told: without name and password."""
+        address = urlsplit(self.address)
+        return address._replace(netloc=address.netloc.rpartition("@")[2]).geturl()
 
 
 # -- reading the configuration --------------------------------------------------------------------------------------
@@ -188,6 +195,8 @@ def read_vector(answer: Any) -> list[tuple[Mapping[str, str], float]]:
             labels, value = one.get("metric", {}), float(one["value"][1])
         except (AttributeError, KeyError, IndexError, TypeError, ValueError):
             raise ValueError("the answer is no vector") from None
+        if not isinstance(labels, Mapping):
+            raise ValueError("the answer is no vector")
         if math.isfinite(value):
             series.append((labels, value))
     return series
@@ -198,7 +207,7 @@ def used_by_queue(answer: Any) -> dict[str, float]:
     used: dict[str, float] = {}
     for labels, value in read_vector(answer):
         queue = labels.get(_QUEUE)
-        if queue:
+        if queue and isinstance(queue, str):
             used[queue] = used.get(queue, 0.0) + max(value, 0.0)
     return used
 

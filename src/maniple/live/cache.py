@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from msgspec.structs import replace
 
 from maniple.cluster.cluster import Cluster
+from maniple.cluster.statuses import Status
 from maniple.live.essence import essence, slim
 from maniple.objects.core import Pod, SchedulingGate
 from maniple.objects.meta import Object
@@ -27,7 +28,10 @@ BACK_OFF_GATE = SchedulingGate(name="maniple.dev/back-off")
 
 
 class Grouping(Protocol):
-    """How a pod that belongs to no group becomes a job."""
+    """How objects are read, and how a pod that belongs to no group becomes a job."""
+
+    def bare(self, item: Object) -> Object:
+        """An object without what is not read of it."""
 
     def group(self, pod: Pod) -> tuple[Pod, Object | None]:
         """The pod as it is to be read, and the group to be made for it if it has none."""
@@ -72,7 +76,8 @@ class Cache:
 
     def put(self, item: Object) -> bool:
         """Take in an object. True when a decision may depend on what changed."""
-        item, ref = slim(item), (type(item), item.key)
+        item = slim(item) if self._grouping is None else self._grouping.bare(slim(item))
+        ref = (type(item), item.key)
         seen = self._seen.get(ref)
         if seen is not None and seen.metadata.uid != item.metadata.uid:
             self._forget(ref)
@@ -130,7 +135,8 @@ class Cache:
             for ref, aspects in self._assumed.items()
             if ref[0] is kind and any(one.makes and one.written for one in aspects.values())
         ]
-        return any(self.give_up(ref) for ref in unseen)
+        dropped = [self.give_up(ref) for ref in unseen]
+        return any(dropped)
 
     def keep_made(self, group: Object) -> bool:
         """The new state of a group that exists only here."""
@@ -168,6 +174,17 @@ class Cache:
     def pod(self, key: str) -> Pod | None:
         found = self._believed.get((Pod, key))
         return found if isinstance(found, Pod) else None
+
+    def waits(self, key: str) -> bool:
+        """Whether a pod has no place yet, decided or seen."""
+        tasks = self.cluster.tasks
+        row = tasks.index_of(key)
+        return row is not None and tasks.status[row] in (Status.PENDING, Status.GATED)
+
+    def read_again(self) -> bool:
+        """How pods are read has changed. True when a decision may depend on it."""
+        changed = [self._refresh(ref) for ref in [*self._seen] if ref[0] is Pod]
+        return any(changed)
 
     def held(self, key: str) -> Held | None:
         return self._held.get(key)

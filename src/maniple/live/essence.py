@@ -1,6 +1,7 @@
 """What of an object scheduling reads, so that a change of the rest neither wakes a cycle nor touches a column.
 
-`slim` takes away what nobody here reads: versions, and conditions except two of a pod's; heartbeats of nodes then are no change at all. `essence` further takes away what this scheduler itself writes for people; its own writes must not wake it.
+`slim` takes away what nobody here reads: versions, conditions except two of a pod's, times and words of a node's; heartbeats of nodes then are no change at all. Dialects take
+away what their system does not read (`bare`). `essence` further takes away what this scheduler itself writes for people; its own writes must not wake it.
 """
 
 from typing import TypeVar
@@ -29,7 +30,8 @@ def slim(item: Any) -> Any:
     """The object without what changes for no matter of ours."""
     metadata = replace(item.metadata, resource_version="")
     if isinstance(item, Node):
-        return replace(item, metadata=metadata, status=replace(item.status, conditions=()))
+        bare = tuple(Condition(type=c.type, status=c.status) for c in item.status.conditions)
+        return replace(item, metadata=metadata, status=replace(item.status, conditions=bare))
     if isinstance(item, Pod):
         conditions = tuple(c for c in item.status.conditions if c.type in _READ)
         return replace(item, metadata=metadata, status=replace(item.status, conditions=conditions))

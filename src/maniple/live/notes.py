@@ -7,6 +7,7 @@ waits all day long has a few events and not thousands.
 from dataclasses import dataclass
 
 from maniple.live.effects import Effect, Effects, Urgency
+from maniple.live.pace import NUMBERS_SECONDS, apart
 from maniple.live.port import EventType, Port
 from maniple.objects.meta import Object
 
@@ -26,11 +27,24 @@ class Notes:
         self._effects = effects
         self._told: dict[tuple[type[Object], str], dict[str, _Told]] = {}
 
-    def tell(self, regarding: Object, event_type: EventType, reason: str, note: str, now: float) -> None:
-        """Tell it unless it was told already. Words that only changed a little wait for their time."""
+    def tell(
+        self,
+        regarding: Object,
+        event_type: EventType,
+        reason: str,
+        note: str,
+        now: float,
+        *,
+        numbers: bool = True,
+    ) -> None:
+        """Tell it unless it was told already. New words wait for their time. Without `numbers`, other numbers are no news at all."""
         told = self._told.setdefault((type(regarding), regarding.key), {})
         last = told.get(reason)
-        if last is not None and (last.note == note or now - last.at < NEW_WORDS_SECONDS):
+        if last is not None and (
+            last.note == note
+            or now - last.at < NEW_WORDS_SECONDS
+            or not (numbers or apart(last.note, note) < NUMBERS_SECONDS)
+        ):
             last.count += 1
             return
         told[reason] = _Told(note, now)

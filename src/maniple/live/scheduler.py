@@ -13,10 +13,12 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
+from typing import Any
 
+from maniple.framework.configuration import ConfigurationError
 from maniple.live.cache import Cache
 from maniple.live.decisions import Decisions
-from maniple.live.dialect import dialect_of
+from maniple.live.dialects import dialect_of
 from maniple.live.effects import Effect, Effects, Urgency
 from maniple.live.notes import Notes
 from maniple.live.port import Change, Clock, Port, SystemClock
@@ -42,7 +44,10 @@ class Timing:
 
 
 class Scheduler:
-    """One scheduler on one cluster. `inline` decides in the event loop's own thread: in virtual time nothing else is exact."""
+    """One scheduler on one cluster. `inline` decides in the event loop's own thread: in virtual time nothing else is exact.
+
+    `options` is asked again and again, and must not wait: what it gives is added to the planner's options. Something new makes a cycle.
+    """
 
     def __init__(
         self,
@@ -53,12 +58,15 @@ class Scheduler:
         timing: Timing | None = None,
         concurrency: int = 32,
         inline: bool = False,
+        bind: str = "",
+        shard: str = "",
+        options: Callable[[], Mapping[str, Any]] | None = None,
         observer: Callable[["Scheduler"], None] | None = None,
     ) -> None:
         self.planner = planner
         self.port = port
         plugins = {option.name for tier in planner.configuration.tiers for option in tier}
-        self.dialect = dialect_of(planner.profile.name, planner.options, plugins)
+        self.dialect = dialect_of(planner.profile.name, planner.options, plugins, bind, shard)
         self.cache = Cache(planner.build(()), self.dialect)
         self.effects = Effects(concurrency)
         self.cycles = 0
@@ -67,6 +75,9 @@ class Scheduler:
         self._timing = timing or Timing()
         self._inline = inline
         self._observer = observer
+        self._more_options = options
+        self._given: Mapping[str, Any] = {}  # what it gave last
+        self._options = planner.options
         self._inbox: deque[Change | Callable[[], bool]] = deque()
         self._wake = asyncio.Event()
         self._synced = asyncio.Event()
@@ -76,8 +87,9 @@ class Scheduler:
         notes = Notes(port, self.effects)
         writing = Writing(self.cache, self.effects, port, self._later)
         self._status = StatusWriter(writing, self.dialect, notes)
-        self._decisions = Decisions(self.cache, self.effects, port, notes, self._later)
-        self._clocked = not CLOCKED.isdisjoint(plugins)
+        self._decisions = Decisions(self.cache, self.effects, port, notes, self._later, self.dialect)
+        self._always_clocked = not CLOCKED.isdisjoint(plugins)
+        self._clocked = self._always_clocked
 
     # -- life ---------------------------------------------------------------------------------------------------------
 
@@ -95,6 +107,10 @@ class Scheduler:
         """Decide nothing more, finish what is being written, and end."""
         self._stopping.set()
         self._wake.set()
+
+    async def stopping(self) -> None:
+        """Wait until `stop` is called."""
+        await self._stopping.wait()
 
     @property
     def settled(self) -> bool:
@@ -130,28 +146,57 @@ class Scheduler:
             item = self._inbox.popleft()
             self._dirty |= item() if callable(item) else self._take(item)
         self._dirty |= self.cache.release(now())
-        if self._queues_listed:
+        self._dirty |= self._take_options()
+        if self._queues_listed and self._synced.is_set():
             self._queues_listed = False
-            for raw in self.dialect.lacking(self.cache.of_kind(self.dialect.queue_kind)):
+            queues = [item for kind in self.dialect.queue_kinds for item in self.cache.of_kind(kind)]
+            for raw in self.dialect.lacking(queues):
                 self.effects.submit(self._creation(raw))
+
+    def _take_options(self) -> bool:
+        """Whether there is something new to plan with. What is wrong is told, and the last that was right stays."""
+        given = self._more_options() if self._more_options is not None else {}
+        if given == self._given:
+            return False
+        self._given = given
+        try:
+            self._options = self.planner.with_options(given)
+        except ConfigurationError as error:
+            self._report(f"not planned with: {error}")
+            return False
+        return True
 
     def _take(self, change: Change) -> bool:
         item = change.object
+        remark = self.dialect.remark(item, gone=change.type == "gone") if item is not None else ""
+        if remark:
+            self._report(remark)
         if change.type == "put" and item is not None:
-            return self.cache.put(item)
+            matters = self.cache.put(item)
+            return self._decisions.requests.seen(item) | matters
         if change.type == "gone" and item is not None:
             self._status.forget(item)
-            self._decisions.forget(item)
-            return self.cache.gone(item)
+            matters = self.cache.gone(item)
+            return self._decisions.forget(item) | matters
         if change.type == "bad" and change.problem is not None:
             self._report(str(change.problem))
-        elif change.type == "absent":
-            self._report(f"{change.kind}: not installed on this cluster; taken up when it is")
-        elif change.type == "sync" and change.kind is self.dialect.queue_kind:
-            self._queues_listed = True
+        elif change.type in ("absent", "sync"):
+            return self._listed(change)
         elif change.type == "synced":
             self._synced.set()
+            self._decisions.requests.all_told()
         return False
+
+    def _listed(self, change: Change) -> bool:
+        """The objects of a kind have been told, or there is no such kind."""
+        kind, there = change.kind, change.type == "sync"
+        if not there:
+            self._report(f"{kind}: not installed on this cluster; taken up when it is")
+        if not isinstance(kind, type):
+            return False
+        self._queues_listed |= there and kind in self.dialect.queue_kinds
+        gone_again = there and self.cache.listed(kind)
+        return (self.dialect.kind_is(kind, there=there) and self.cache.read_again()) | gone_again
 
     def _report(self, problem: str) -> None:
         if problem not in self.problems:
@@ -219,15 +264,16 @@ class Scheduler:
         self.cycles += 1
         when = self._clock.now()
         if self._inline:
-            plan = self.planner.cycle(self.cache.cluster, when)
+            plan = self.planner.cycle(self.cache.cluster, when, self._options)
         else:
-            plan = await asyncio.to_thread(self.planner.cycle, self.cache.cluster, when)
+            plan = await asyncio.to_thread(self.planner.cycle, self.cache.cluster, when, self._options)
         for problem in (*plan.problems, *plan.warnings):
             self._report(str(problem))
         # A session is a view of the columns: everything is read from it before the first decision changes them.
         for problem in self._decisions.read(plan):
             self._report(problem)
-        self._dirty |= self._status.write(plan, when, f"cycle-{self.cycles}")
+        self._dirty |= self._status.write(plan, when, f"cycle-{self.cycles}", self._decisions.left_out)
+        self._clocked = self._always_clocked or self.dialect.minds_time(plan)
         self._dirty |= self._decisions.carry_out(when)
         if self._observer is not None:
             self._observer(self)

@@ -1,17 +1,22 @@
 """What the running scheduler has to know of Volcano's objects: which kinds to watch, and how statuses are written.
 
-Called by `status.py` and `scheduler.py` through `PROFILES`. Pure: time comes in as an argument.
+Made by `dialects.py`. Pure: time comes in as an argument.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
+from maniple.cluster.statuses import Status
+from maniple.framework.outcome import Plan, job_phases
+from maniple.framework.reasons import POD, MadeRoom, joined
+from maniple.live.dialect import Farewell, Patch, PodWords, Report, Word
 from maniple.objects import core, dra
 from maniple.objects.core import Pod
+from maniple.objects.kai import BindRequest
 from maniple.objects.meta import Object, ObjectMeta
 from maniple.objects.quantity import format_quantity, parse
 from maniple.objects.requests import pod_requests
@@ -30,6 +35,8 @@ QUEUE_OF_POD = "scheduling.volcano.sh/queue-name"
 ROOT_QUEUE = "root"
 # A name that no object can have, so that it is nobody's.
 _GROUP_OF_ONE = "pod:{name}"
+UNSCHEDULABLE = "Unschedulable"
+_COUNTED = [Status.RUNNING, Status.SUCCEEDED, Status.FAILED]
 # Each says the opposite of the other, so that only one of them can be true.
 _OPPOSITE = {"Unschedulable": "Scheduled", "Scheduled": "Unschedulable"}
 
@@ -67,8 +74,8 @@ KINDS_OF_PLUGINS: Mapping[str, tuple[type[Object], ...]] = {
 class Volcano:
     """Volcano's side of the running scheduler."""
 
-    group_kind: type[Object] = VolcanoPodGroup
-    queue_kind: type[Object] = VolcanoQueue
+    queue_kinds: tuple[type[Object], ...] = (VolcanoQueue,)
+    tells_queues = True
 
     def __init__(
         self,
@@ -123,7 +130,58 @@ class Volcano:
         named = replace(meta, annotations={**meta.annotations, GROUP_NAME: name})
         return replace(pod, metadata=named), made
 
+    def bare(self, item: Object) -> Object:
+        """Nodes go by their taints, not by their conditions."""
+        if isinstance(item, core.Node):
+            return replace(item, status=replace(item.status, conditions=()))
+        return item
+
+    def remark(self, item: Object, *, gone: bool) -> str:
+        return ""
+
+    def kind_is(self, kind: type[Object], *, there: bool) -> bool:
+        return False
+
     # -- statuses -----------------------------------------------------------------------------------------------------
+
+    def reports(
+        self,
+        plan: Plan,
+        when: datetime,
+        cause: str,
+        told_of: Callable[[int], list[dict[str, str]]] | None = None,
+    ) -> Iterator[Report]:
+        """`told_of`: the conditions of a job, if it is not the session that knows them."""
+        session = plan.session
+        counts, objects = session.jobs.counts[_COUNTED].T.tolist(), session.cluster.jobs.objects
+        for job, phase in job_phases(session).items():
+            before = objects[job]
+            if not isinstance(before, VolcanoPodGroup):
+                continue
+            told = session.conditions.get(job, []) if told_of is None else told_of(job)
+            running, succeeded, failed = counts[job]
+            after = self.group_status(before, phase, (running, succeeded, failed), told, when, cause)
+            waits = next((c["message"] for c in told if c["type"] == UNSCHEDULABLE), "")
+            waits = waits or joined(session.refusals.jobs.get(job, ()))
+            yield Report(before, after, waits, _notes(before, waits, told=bool(told)))
+
+    def why(self, plan: Plan, row: int, job: int) -> str:
+        told = plan.session.conditions.get(job, ())
+        return next((c["message"] for c in told if c["type"] == UNSCHEDULABLE), "") or plan.why(row, job)
+
+    def pod_words(self, group: Object | None) -> PodWords:
+        return PodWords()
+
+    def adopted(self, seen: Object, after: Object) -> Object:
+        assert isinstance(seen, VolcanoPodGroup)
+        assert isinstance(after, VolcanoPodGroup)
+        return seen if seen.status == after.status else replace(seen, status=after.status)
+
+    def group_patches(self, before: Object, after: Object) -> Sequence[Patch]:
+        return (Patch(self.group_patch(after)),)
+
+    def minds_time(self, plan: Plan) -> bool:
+        return False
 
     def group_status(
         self,
@@ -196,6 +254,49 @@ class Volcano:
         """The queue above; empty for the root."""
         assert isinstance(queue, VolcanoQueue)
         return "" if queue.metadata.name == ROOT_QUEUE else queue.spec.parent or ROOT_QUEUE
+
+    # -- decisions ----------------------------------------------------------------------------------------------------
+
+    def beyond(self, pod: Pod) -> str:
+        return ""
+
+    def beyond_us(self, plan: Plan) -> Iterator[tuple[str, str]]:
+        """Pods that need more than a binding: it is planned, but nobody here would write it."""
+        pods, index_of = plan.session.cluster.tasks.pods, plan.session.cluster.tasks.index_of
+        for key in plan.held:
+            yield key, "its volumes have to be bound to the node first, which is planned but not done yet"
+        for key in plan.binds:
+            row = index_of(key)
+            if row is not None and pods[row].spec.resource_claims:
+                yield key, "its resource claims have to be allocated first, which is planned but not done yet"
+
+    def bind_request(self, plan: Plan, pod: str, node: str) -> dict[str, Any] | None:
+        return None
+
+    def labels(self, pod: Pod) -> Mapping[str, str]:
+        return {}
+
+    def assigned(self, pod: Pod, node: str) -> str:
+        return f"Successfully assigned {pod.key} to {node}"
+
+    def farewell(self, plan: Plan, row: int, reason: str) -> Farewell:
+        pod = plan.session.cluster.tasks.pods[row]
+        told = reason.replace(POD, pod.key)
+        text = told if isinstance(reason, MadeRoom) else f"Pod is evicted, because of {told}"
+        return Farewell(pod, "Warning", text, condition=told)
+
+    def ours(self, request: BindRequest) -> bool:
+        return False
+
+
+def _notes(group: VolcanoPodGroup, waits: str, *, told: bool) -> tuple[Word, ...]:
+    if waits:
+        return (Word("Warning", UNSCHEDULABLE, waits),)
+    if not told:
+        return ()
+    said = any(c.type == "Scheduled" and c.status == "True" for c in group.status.conditions)
+    over = Word("Warning", UNSCHEDULABLE, "")
+    return (over,) if said else (over, Word("Normal", "Scheduled", "pod group is ready"))
 
 
 def _conditions(

@@ -1,8 +1,10 @@
 """Why pods wait, written on the pods: the condition PodScheduled=False with a reason and a message, and the nominated node.
 
-A pod that found no node has a cause of its own. One that would have fitted waits for the rest of its gang and says what that lacks.
+A pod that found no node has a cause of its own. One that would have fitted waits for the rest of its gang and says what that lacks. Whether there is
+a condition, an event, or both, the dialect says.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -13,7 +15,9 @@ from maniple.cluster.statuses import Status
 from maniple.framework.outcome import Plan
 from maniple.framework.reasons import NotWhole
 from maniple.live.cache import Assumption, Ref
+from maniple.live.dialect import LiveDialect, PodWords
 from maniple.live.essence import POD_SCHEDULED, scheduled_condition
+from maniple.live.notes import Notes
 from maniple.live.pace import NUMBERS_SECONDS, Pace, apart
 from maniple.live.writing import Writing, now
 from maniple.objects.core import Pod
@@ -24,7 +28,8 @@ SCHEDULABLE = "Schedulable"  # nothing to add nodes for
 SCHEDULER_ERROR = "SchedulerError"
 BEING_RELEASED = "waits for resources that are being released on {node}"
 POD_NUMBERS_SECONDS = 60.0
-_WAITING = (Status.PENDING, Status.PIPELINED, Status.ALLOCATED)
+PIPELINED = "Pipelined"
+_WAITING = (Status.PENDING, Status.GATED, Status.PIPELINED, Status.ALLOCATED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,32 +42,68 @@ class _Said:
 
 
 class WaitingPods:
-    def __init__(self, writing: Writing) -> None:
+    def __init__(self, writing: Writing, dialect: LiveDialect, notes: Notes) -> None:
         self._writing = writing
+        self._dialect = dialect
+        self._notes = notes
         self._when: datetime | None = None
         self.pace: Pace[Ref, _Said] = Pace(self._write)
 
     def compare(self, plan: Plan, when: datetime) -> None:
         """Find the pods that say something else than they should, and ask for them to be written."""
         self._when = when
-        session, cache, moment = plan.session, self._writing.cache, now()
+        session, moment = plan.session, now()
         tasks, table = session.tasks, session.cluster.tasks
         rows = np.flatnonzero(np.isin(tasks.status, _WAITING) & (tasks.job >= 0))
-        words = _Words(plan)
-        columns = (rows, tasks.job[rows], tasks.status[rows], tasks.node[rows], tasks.gated[rows])
-        for row, job, status, node, gated in zip(*(column.tolist() for column in columns), strict=True):
-            held = cache.held(table.keys[row]) if gated else None
-            if gated and held is None:
+        words, rules = _Words(plan, self._dialect), dict[int, PodWords]()
+        columns = (rows, tasks.job[rows], tasks.status[rows], tasks.gated[rows])
+        for row, job, status, gated in zip(*(column.tolist() for column in columns), strict=True):
+            if row in session.moved:
+                continue  # it is where it was, and leaves
+            rule = rules.get(job)
+            if rule is None:
+                rule = rules[job] = self._dialect.pod_words(session.cluster.jobs.objects.get(job))
+            pod, claims = table.pods[row], status == Status.PIPELINED
+            said = self._gated(pod) if gated else words.claiming(row, rule) if claims else words.of(row, job)
+            if said is None:
                 continue
-            if held is not None:
-                said = _Said(SCHEDULER_ERROR, held.why)
-            elif status == Status.PIPELINED:
-                cleared = session.nominated.get(row)
-                nominated = session.node_name(cleared) if cleared is not None else ""
-                said = _Said(UNSCHEDULABLE, BEING_RELEASED.format(node=session.node_name(node)), nominated)
-            else:
-                said = words.of(row, job)
-            self._compare(table.pods[row], said, moment)
+            if rule.prefix:
+                said = _Said(said.reason, rule.prefix + said.message, said.nominated)
+            if rule.event:
+                self._tell(pod, said, moment, claims=claims)
+            if rule.condition:
+                self._compare(pod, said, moment)
+
+    def compare_left_out(self, plan: Plan, left_out: Mapping[str, str]) -> dict[str, str]:
+        """The same for pods that were placed and will not be bound. By job: why."""
+        session, moment = plan.session, now()
+        found = {}
+        for key, why in left_out.items():
+            row = session.cluster.tasks.index_of(key)
+            if row is None or session.tasks.job[row] < 0:
+                continue
+            job = int(session.tasks.job[row])
+            found[session.job_key(job)] = why
+            if self._dialect.pod_words(session.cluster.jobs.objects.get(job)).condition:
+                self._compare(session.cluster.tasks.pods[row], _Said(UNSCHEDULABLE, why), moment)
+        return found
+
+    def _gated(self, pod: Pod) -> _Said | None:
+        """What a pod says that is kept out of decisions from here; somebody else's gate is not ours to explain."""
+        held = self._writing.cache.held(pod.key)
+        if held is not None:
+            return _Said(SCHEDULER_ERROR, held.why)
+        beyond = self._dialect.beyond(pod)
+        return _Said(UNSCHEDULABLE, beyond) if beyond else None
+
+    def _tell(self, pod: Pod, said: _Said, moment: float, *, claims: bool) -> None:
+        """The same as an event, of which there are not many: other numbers alone are not told."""
+        notes = self._notes
+        if claims:
+            notes.tell(pod, "Normal", PIPELINED, f"Pod {pod.key} {said.message}", moment, numbers=False)
+        else:
+            notes.over(pod, PIPELINED)
+            notes.tell(pod, "Warning", UNSCHEDULABLE, said.message, moment, numbers=False)
 
     def _compare(self, pod: Pod, said: _Said, moment: float) -> None:
         known, ref, between = scheduled_condition(pod), (Pod, pod.key), 0.0
@@ -79,7 +120,7 @@ class WaitingPods:
 
     def _write(self, ref: Ref, said: _Said) -> bool:
         pod = self._writing.cache.pod(ref[1])
-        if pod is None or pod.spec.node_name or self._when is None:
+        if pod is None or not self._writing.cache.waits(ref[1]) or self._when is None:
             return False  # it went, or got its node, while the words waited for their time
         known, when = scheduled_condition(pod), self._when
         since = known.last_transition_time if known is not None and known.status == "False" else None
@@ -104,21 +145,28 @@ class WaitingPods:
 class _Words:
     """The cause of each waiting task, in words; equal causes are worded once."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, dialect: LiveDialect) -> None:
         self._plan = plan
+        self._dialect = dialect
         self._causes = plan.session.refusals.by_task()
         self._worded: dict[int, _Said] = {}
-        self._of_job: dict[int, _Said] = {
-            job: _Said(UNSCHEDULABLE, condition["message"])
-            for job, told in plan.session.conditions.items()
-            for condition in told
-            if condition["type"] == UNSCHEDULABLE
-        }
+        self._of_job: dict[int, _Said] = {}
+
+    def claiming(self, row: int, rule: PodWords) -> _Said:
+        """Of a task that gets what is being released."""
+        session = self._plan.session
+        cleared = session.nominated.get(row) if rule.nominates else None
+        nominated = session.node_name(cleared) if cleared is not None else ""
+        node = session.node_name(int(session.tasks.node[row]))
+        return _Said(UNSCHEDULABLE, BEING_RELEASED.format(node=node), nominated)
 
     def of(self, row: int, job: int) -> _Said:
         cause = self._causes.get(row)
         if cause is None:
-            return self._of_job.get(job) or _Said(UNSCHEDULABLE, self._plan.why(row, job))
+            said = self._of_job.get(job)
+            if said is None:
+                said = self._of_job[job] = _Said(UNSCHEDULABLE, self._dialect.why(self._plan, row, job))
+            return said
         worded = self._worded.get(id(cause))
         if worded is None:
             reason = SCHEDULABLE if isinstance(cause, NotWhole) else UNSCHEDULABLE

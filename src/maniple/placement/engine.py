@@ -24,6 +24,7 @@ from maniple.objects.volcano import NodeShard
 from maniple.placement.column import NOWHERE, ClassColumn
 from maniple.placement.criteria import criteria_of
 from maniple.placement.fill import fill
+from maniple.placement.lacking import Lacking
 from maniple.placement.shares import WHOLE, devices_in_order
 from maniple.placement.stepwise import fill_stepwise
 
@@ -276,8 +277,8 @@ class Placement:
         cells = Cells(column.nodes, class_)
         for one in (*criteria.node_filters, *criteria.cluster_filters):
             verdict = reasons.merge(verdict, one.check(class_, cells))
-        if resources and not class_.best_effort:
-            lacking = self._lacking(class_)
+        if resources and not (class_.best_effort and self._session.idle_first):
+            lacking = Lacking(self._session, class_).verdicts()
             verdict = np.where(lacking != FITS, lacking, verdict)
         return verdict
 
@@ -305,16 +306,16 @@ class Placement:
             self._histograms[class_.number] = known
         return known[1]
 
-    def _lacking(self, class_: TaskClass) -> Verdicts:
-        """The first resource that a node will not have enough of, even when all is released that is under way."""
-        free = self._session.nodes.future_idle()
-        verdict = np.zeros(free.shape[1], dtype=np.int16)
-        for dimension, name in enumerate(self._session.resources.names):
-            asked = int(class_.request[dimension])
-            if asked > 0 or name in ("cpu", "memory"):
-                number = self._session.reasons.number(f"Insufficient {name}")
-                verdict[(verdict == FITS) & (free[dimension] < asked)] = number
-        return verdict
+    def by_node(
+        self, class_: TaskClass, within: Mask | None = None, *, mates: bool = False
+    ) -> dict[str, str]:
+        """Why each node refuses the next task of a class, with amounts. `mates`: others of its own gang are there already."""
+        session, verdicts, lacking = self._session, self.verdicts(class_), Lacking(self._session, class_)
+        told = {}
+        for node in np.flatnonzero(verdicts if within is None else verdicts * within).tolist():
+            details = lacking.details(node, mates=mates) or [session.reasons.reasons[verdicts[node]].text]
+            told[session.node_name(node)] = ", ".join(details)
+        return told
 
 
 def _waiting(column: ClassColumn, nodes: NodeRows) -> Mask:

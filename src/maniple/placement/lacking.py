@@ -25,9 +25,13 @@ SMALL_DEVICES = (
     "Node didn't have enough resources: GPU memory, requested: {asked} MiB of one device, "
     "while each device of the node has {capacity} MiB"
 )
+NO_DEVICES = "Node didn't have enough resources: GPUs, it has none"
 
-_DEVICE_MEMORY = -1  # stands for the memory of one device among the dimensions
+# They stand among the dimensions for the memory of one device, and for devices where no node has any.
+_DEVICE_MEMORY, _NO_DEVICES = -1, -2
+_SPOKEN = {"cpu": "CPU cores"}
 _GIGABYTE = 10**9
+_BITS = 62  # of a number; resources beyond them share the last
 
 
 class Lacking:
@@ -59,34 +63,32 @@ class Lacking:
         assert class_.share is not None
         size = self._free.shape[1]
         if books.dimension is None:
-            return {_DEVICE_MEMORY: np.ones(size, dtype=np.bool_)} if class_.share.memory else {}
+            return {_NO_DEVICES: np.ones(size, dtype=np.bool_)}
         small: Mask = (class_.share.memory > books.memory) & (books.count > 0)
         fits = books.fits(class_, np.arange(size), self._free[books.dimension])
         return {books.dimension: ~fits & ~small, _DEVICE_MEMORY: small}
-
-    @property
-    def anywhere(self) -> bool:
-        return bool(self._short)
 
     def verdicts(self) -> Verdicts:
         """The number of a reason for every node that lacks something."""
         verdict = np.zeros(self._free.shape[1], dtype=np.int16)
         if self._session.idle_first:
-            for dimension, mask in self._short.items():
+            for dimension, mask in sorted(self._short.items()):
                 number = self._session.reasons.number(PLAIN.format(resource=self._name(dimension)))
                 verdict[mask & (verdict == FITS)] = number
             return verdict
-        if not self._short:
-            return verdict
-        kinds = np.array(list(self._short.values()), dtype=np.bool_)
-        combinations, of_node = np.unique(kinds, axis=1, return_inverse=True)
-        numbers = [self._number(combinations[:, place]) for place in range(combinations.shape[1])]
-        verdict[:] = np.array(numbers, dtype=np.int16)[of_node.ravel()]
+        # What a node lacks, a bit for each; most nodes lack the same.
+        lacks = np.zeros(len(verdict), dtype=np.int64)
+        for place, mask in enumerate(self._short.values()):
+            lacks |= mask.astype(np.int64) << min(place, _BITS)
+        for bits in np.unique(lacks).tolist():
+            if bits:
+                verdict[lacks == bits] = self._number(bits)
         return verdict
 
-    def _number(self, lacks: Mask) -> int:
+    def _number(self, bits: int) -> int:
         """Of the reason that names all these dimensions."""
-        names = [self._name(dimension) for dimension, one in zip(self._short, lacks, strict=True) if one]
+        lacked = [dimension for place, dimension in enumerate(self._short) if bits >> min(place, _BITS) & 1]
+        names = [self._name(dimension) for dimension in lacked]
         slices = [name for name in names if name.startswith(MIG_PREFIX)]
         others = [_SPOKEN.get(name, name) for name in names if name not in slices]
         told = []
@@ -94,16 +96,15 @@ class Lacking:
             told.append(GROUPED_MIG.format(profiles=", ".join(slices)))
         if others:
             told.append(GROUPED.format(resources=", ".join(others)))
-        return self._session.reasons.number("; ".join(told)) if told else FITS
+        return self._session.reasons.number("; ".join(told))
 
     def _name(self, dimension: int) -> str:
+        session = self._session
         if dimension == _DEVICE_MEMORY:
             return "GPU memory"
-        return (
-            "GPUs"
-            if dimension == self._session.gpus.dimension and not self._session.idle_first
-            else (self._session.resources.names[dimension])
-        )
+        if dimension == _NO_DEVICES or (dimension == session.gpus.dimension and not session.idle_first):
+            return "GPUs"
+        return session.resources.names[dimension]
 
     def details(self, node: int, *, mates: bool = False) -> list[str]:
         """What a node lacks, with amounts. `mates`: others of the task's own gang count as used."""
@@ -114,6 +115,8 @@ class Lacking:
         if dimension == _DEVICE_MEMORY:
             assert class_.share is not None
             return SMALL_DEVICES.format(asked=class_.share.memory, capacity=int(session.gpus.memory[node]))
+        if dimension == _NO_DEVICES:
+            return NO_DEVICES
         name = self._name(dimension)
         scale = {CPU: 1000, MEMORY: _GIGABYTE}.get(dimension, session.resources.scale(dimension))
         unit = " GB" if dimension == MEMORY else ""
@@ -128,9 +131,6 @@ class Lacking:
             used=f"{used} (its own gang included)" if mates else used,
             capacity=_number_of(capacity / scale) + unit,
         )
-
-
-_SPOKEN = {"cpu": "CPU cores"}
 
 
 def _number_of(value: float) -> str:

@@ -65,6 +65,7 @@ from maniple.plugins.victims.cdp import Cooldown
 from maniple.plugins.victims.pdb import Budgets
 from maniple.plugins.victims.rescheduling import Rescheduling
 from maniple.profiles.kai import KaiDialect, NodePool
+from maniple.profiles.maniple_catalogue import MANIPLE
 from maniple.profiles.options import checked, checked_kai, strings
 from maniple.profiles.profile import Profile
 from maniple.profiles.volcano import ALWAYS_IGNORED_PROVISIONERS, VolcanoDialect
@@ -178,4 +179,4 @@ KAI = Profile(
     name="kai", registry=_KAI_REGISTRY, load=_load_kai, cluster=_kai_cluster, checked_options=checked_kai
 )
 
-PROFILES: dict[str, Profile] = {VOLCANO.name: VOLCANO, KAI.name: KAI}
+PROFILES: dict[str, Profile] = {VOLCANO.name: VOLCANO, KAI.name: KAI, MANIPLE.name: MANIPLE}

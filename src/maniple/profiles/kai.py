@@ -166,7 +166,9 @@ class KaiDialect:
 
     def task(self, pod: Pod, decided: Object | None = None) -> TaskFacts | None:
         meta, spec = pod.metadata, pod.spec
-        request = decided if isinstance(decided, BindRequest) and _under_way(decided) else None
+        request = decided if isinstance(decided, BindRequest) else None
+        if request is not None and not (is_under_way(request) and is_for(request, pod)):
+            request = None
         status = task_status(pod, about_to_bind=request is not None)
         ours = spec.scheduler_name in self._scheduler_names
         if not ours and (not spec.node_name or status in (Status.SUCCEEDED, Status.FAILED)):
@@ -261,11 +263,17 @@ def task_status(pod: Pod, *, about_to_bind: bool) -> Status:
     return _FINISHED.get(pod.status.phase, Status.UNKNOWN)
 
 
-def _under_way(request: BindRequest) -> bool:
+def is_under_way(request: BindRequest) -> bool:
     """Not given up: a failed one is, once it has been tried as often as it asked for."""
     limit = request.spec.backoff_limit
     failed = request.status.phase == "Failed"
     return not failed or (limit is not None and request.status.failed_attempts < limit)
+
+
+def is_for(request: BindRequest, pod: Pod) -> bool:
+    """Not left over from another pod that had the name before."""
+    owners = [one.uid for one in request.metadata.owner_references if one.kind == Pod.kind and one.uid]
+    return not owners or not pod.metadata.uid or pod.metadata.uid in owners
 
 
 def _transition(condition: SchedulingCondition) -> int:

@@ -10,7 +10,6 @@ from dataclasses import replace
 
 from maniple.cluster.facts import GpuAsk, JobFacts, QueueFacts, TaskFacts
 from maniple.cluster.resources import Amount
-from maniple.cluster.statuses import Status
 from maniple.objects.core import Node, Pod
 from maniple.objects.dra import ResourceClaim
 from maniple.objects.kai import KaiPodGroup, KaiQueue
@@ -28,6 +27,7 @@ class ManipleDialect:
     default_priority = 50
     idle_first = True
     counts_devices = True
+    minds_config_maps = False
     placement_annotations = volcano.VolcanoDialect.placement_annotations
 
     def __init__(
@@ -36,10 +36,16 @@ class ManipleDialect:
         scheduler_names: Iterable[str] = (SCHEDULER_NAME,),
         default_queue: str = "default",
         pool: kai.NodePool | None = None,
+        worker_labels: tuple[str, ...] = (),
+        reservation_app: str = "kai-resource-reservation",
     ) -> None:
         names = tuple(scheduler_names)
+        self._scheduler_names = frozenset(names)
+        self._default_queue = default_queue
         self._volcano = volcano.VolcanoDialect(default_queue=default_queue, scheduler_names=names)
-        self._kai = kai.KaiDialect(scheduler_names=names, pool=pool)
+        self._kai = kai.KaiDialect(
+            scheduler_names=names, pool=pool, worker_labels=worker_labels, reservation_app=reservation_app
+        )
 
     def covers(self, item: Object) -> bool:
         return self._kai.covers(item)
@@ -73,17 +79,29 @@ class ManipleDialect:
     # -- pods -----------------------------------------------------------------------------------------------------
 
     def task(self, pod: Pod, decided: Object | None = None) -> TaskFacts | None:
-        if volcano.GROUP_NAME not in pod.metadata.annotations:
-            return self._kai.task(pod, decided)
-        facts = self._volcano.task(pod)
-        # A gate is a status here, whichever system's job waits behind it.
-        return replace(facts, status=Status.GATED) if facts is not None and facts.gated else facts
+        facts = self._kai.task(pod, decided)
+        if facts is None or volcano.GROUP_NAME not in pod.metadata.annotations:
+            return facts
+        # Where it is and what it shares is told in KAI's words, whichever system's job it is; what it is to its job in Volcano's.
+        own = self._volcano.task(pod)
+        ours = pod.spec.scheduler_name in self._scheduler_names
+        if own is None or not ours:
+            return facts
+        return replace(
+            facts,
+            job=own.job,
+            role=own.role,
+            priority=own.priority,
+            index=own.index,
+            preemptable=own.preemptable,
+        )
 
     # -- groups and queues ----------------------------------------------------------------------------------------
 
     def job(self, group: Object) -> JobFacts | None:
         if isinstance(group, KaiPodGroup):
-            return self._kai.job(group)
+            facts = self._kai.job(group)
+            return replace(facts, queue=facts.queue or self._default_queue) if facts is not None else None
         facts = self._volcano.job(group)
         if facts is None or not isinstance(group, VolcanoPodGroup):
             return None
@@ -98,5 +116,8 @@ class ManipleDialect:
         if isinstance(queue, KaiQueue):
             return self._kai.queue(queue)
         facts = self._volcano.queue(queue)
-        # Volcano's root is where every path ends; here paths end above the queues.
-        return replace(facts, parent="") if facts is not None and facts.parent == "root" else facts
+        if facts is None:
+            return None
+        # Volcano's root is where every path ends; here paths end above the queues. Queues that state no priority are equals.
+        parent = "" if facts.parent == "root" else facts.parent
+        return replace(facts, parent=parent, priority=kai.DEFAULT_QUEUE_PRIORITY + facts.priority)

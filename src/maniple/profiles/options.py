@@ -35,6 +35,15 @@ def checked_kai(options: Mapping[str, Any] | None) -> Mapping[str, Any]:
     return {**{flag.option: flag.default for flag in DECIDING}, **found}
 
 
+def checked_maniple(options: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """Our own: KAI's and Volcano's, at the same defaults, for pods of our own name; or one error as above."""
+    found = _checked(kai_names(options or {}), {**_CHECKS, **_KAI_CHECKS})
+    for name in _DURATIONS & found.keys():
+        found[name] = duration_text(found[name])
+    defaults = {flag.option: flag.default for flag in DECIDING}
+    return {**defaults, "schedulerName": "maniple", "defaultQueue": "default", **found}
+
+
 def kai_names(options: Mapping[str, Any]) -> dict[str, Any]:
     """KAI's options, each under the one name that is used here; nothing but names is looked at."""
     found: dict[str, Any] = {}

@@ -79,6 +79,12 @@ class Binder:
         """Something is still going to be bound."""
         return bool(self._timers)
 
+    def stop(self) -> None:
+        """Carry out nothing more, as a binder that is not running."""
+        self._store.observers.remove(self._told)
+        for uid in [*self._timers]:
+            self._forget(uid)
+
     def _told(self, event: StoreEvent) -> None:
         if event.kind is Pod and event.before is not None and _uid(event.after) != _uid(event.before):
             self._collect(event.before)

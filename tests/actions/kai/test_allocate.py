@@ -71,7 +71,7 @@ def test_a_job_over_its_queue_s_limit_is_told_so_and_not_looked_at() -> None:
     plan = cycle(queue("q", limit=1), node("n1", 8), gang("a", 2))
     assert placed(plan) == {}
     (reason,) = reasons(plan, "a")
-    assert reason.startswith("q quota has reached the allowable limit of GPUs")
+    assert reason.startswith("q has reached its limit of GPUs")
 
 
 # -- elastic jobs -----------------------------------------------------------------------------------------------------

@@ -34,6 +34,17 @@ def test_pipeline_only_claims_even_what_is_idle() -> None:
     assert bench.where("a-0", "a-1") == [("Pipelined", "n1")] * 2
 
 
+@pytest.mark.parametrize("strict", [False, True])
+def test_pipeline_only_claims_a_part_of_a_shared_device_too(strict: bool) -> None:
+    half: dict[str, Any] = {"annotations": {"gpu-fraction": "0.5"}, "gpus": 0}
+    mate = gang("mate", 1, on=["n1"], **half)
+    mate[1].metadata.labels["runai-gpu-group"] = "g"
+    bench = Bench(ROOT, node("n1", 1), mate, gang("a", 1, **half), strict=strict)
+    assert bench.place("a", real=False)
+    assert bench.where("a-0") == [("Pipelined", "n1")]
+    assert bench.session.gpus.groups_of[int(bench.rows("a-0")[0])] == ("g",)
+
+
 def test_a_dry_run_leaves_no_reasons() -> None:
     bench = Bench(ROOT, node("n1", 1), gang("a", 2))
     assert not bench.place("a", real=False)
@@ -129,6 +140,35 @@ def test_sets_of_groups_come_before_a_set_s_own_pods() -> None:
     bench = Bench(ROOT, RACKS, nodes, gang("a", 3, groups=groups, roles=["alone", "pair", "pair"]))
     assert bench.place("a")
     assert bench.where("a-0", "a-1", "a-2") == [("Allocated", "n1"), ("Allocated", "n2"), ("Allocated", "n2")]
+
+
+def test_sets_of_groups_come_by_name_whatever_the_order_in_which_they_are_written() -> None:
+    """Each takes the rack that it fills best of those that are left."""
+    sets = [{"name": name, "minMember": 1, "topologyConstraint": RACK} for name in ("y", "x")]
+    leaves = [{"name": f"in-{name}", "minMember": 1, "parent": name} for name in ("y", "x")]
+    nodes = [node("n1", 1, labels={"rack": "r1"}), node("n2", 2, labels={"rack": "r2"})]
+    bench = Bench(ROOT, RACKS, nodes, gang("a", 2, groups=[*sets, *leaves], roles=["in-y", "in-x"]))
+    assert bench.place("a")
+    assert bench.where("a-0", "a-1") == [("Allocated", "n2"), ("Allocated", "n1")]
+
+
+def test_a_set_s_groups_stay_inside_the_nodes_that_were_chosen_for_it() -> None:
+    """The outer set must be in one zone. Its pod set would have a fuller rack in the other zone."""
+    zones = topology("net", "zone", "rack")
+    zone = {"topology": "net", "requiredTopologyLevel": "zone"}
+    groups = [
+        {"name": "outer", "minMember": 1, "topologyConstraint": zone},
+        {"name": "many", "minMember": 3, "parent": "outer"},
+        {"name": "pair", "minMember": 2, "parent": "outer", "topologyConstraint": RACK},
+    ]
+    nodes = [
+        node("n1", 2, labels={"zone": "z1", "rack": "r1"}),
+        node("n2", 3, labels={"zone": "z2", "rack": "r1"}),
+        node("n3", 3, labels={"zone": "z2", "rack": "r2"}),
+    ]
+    bench = Bench(ROOT, zones, nodes, gang("a", 5, groups=groups, roles=["many"] * 3 + ["pair"] * 2))
+    assert bench.place("a")
+    assert {name for _, name in bench.where(*(f"a-{n}" for n in range(5)))} == {"n2", "n3"}
 
 
 def test_a_node_set_in_which_a_group_finds_no_place_is_undone_for_the_next() -> None:

@@ -8,7 +8,7 @@ import pytest
 from maniple.actions.kai.feasible import enough_gpus, feasible_nodes
 from maniple.actions.kai.filters import ScenarioFilters
 from maniple.framework.transaction import Transaction
-from tests.actions.kai.allocate_scenes import Bench, gang, node, queue, task
+from tests.actions.kai.allocate_scenes import Bench, gang, node, queue, task, topology
 
 
 def filters(bench: Bench, job: str, *, everywhere: bool = True) -> ScenarioFilters:
@@ -67,6 +67,48 @@ def test_groups_that_must_stay_together_need_a_domain_with_room() -> None:
     assert not found.passes()
     found.add(bench.rows("v1-0"))
     assert found.passes()
+
+
+def test_only_sets_of_groups_are_matched_with_domains() -> None:
+    """A pod set that must stay in one rack is not looked at, whether there is such a rack or not."""
+    nodes = [node(f"n{n}", 2, labels={"rack": f"r{n}"}) for n in range(2)]
+    wish = {"topology": "t", "requiredTopologyLevel": "rack"}
+    pair: list[dict[str, Any]] = [{"name": "pair", "minMember": 2, "topologyConstraint": wish}]
+    around: list[dict[str, Any]] = [
+        {"name": "set", "minMember": 1, "topologyConstraint": wish},
+        {"name": "pair", "minMember": 2, "parent": "set"},
+    ]
+    jobs = [
+        gang(name, 2, gpus=2, groups=groups, roles=["pair"] * 2)
+        for name, groups in (("a", pair), ("b", around))
+    ]
+    bench = Bench(queue("q"), nodes, jobs)
+    assert filters(bench, "a").passes()
+    assert not filters(bench, "b").passes()
+
+
+def test_domains_go_by_the_value_of_their_label_alone() -> None:
+    """Rack 1 of one zone and rack 1 of another are two racks, and are taken for one."""
+    nodes = [node(f"n{n}", 2, labels={"zone": f"z{n}", "rack": "r1"}) for n in range(2)]
+    wish = {"topology": "t", "requiredTopologyLevel": "rack"}
+    bench = Bench(queue("q"), topology("t", "zone", "rack"), nodes, gang("a", 2, gpus=2, wish=wish))
+    assert filters(bench, "a").passes()
+
+
+def test_the_largest_group_is_matched_with_the_largest_domain() -> None:
+    nodes = [node(f"n{n}", gpus, labels={"rack": f"r{n}"}) for n, gpus in enumerate((4, 2))]
+    wish = {"topology": "t", "requiredTopologyLevel": "rack"}
+
+    def job(name: str, *sizes: int) -> list[Any]:
+        sets = [{"name": f"s{n}", "minMember": 1, "topologyConstraint": wish} for n in range(len(sizes))]
+        leaves = [{"name": f"p{n}", "minMember": 1, "parent": f"s{n}"} for n in range(len(sizes))]
+        requests = [{"cpu": "1", "nvidia.com/gpu": str(one)} for one in sizes]
+        roles = [f"p{n}" for n in range(len(sizes))]
+        return gang(name, len(sizes), groups=[*sets, *leaves], roles=roles, requests=requests)
+
+    bench = Bench(queue("q"), nodes, job("a", 2, 4), job("b", 3, 3))
+    assert filters(bench, "a").passes()
+    assert not filters(bench, "b").passes()
 
 
 def test_a_job_that_asks_for_no_gpu_may_go_anywhere_and_others_where_some_are_left() -> None:

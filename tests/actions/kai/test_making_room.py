@@ -233,3 +233,31 @@ def test_the_default_configuration_runs_all_five_actions() -> None:
     actions = "allocate, consolidation, reclaim, preempt, stalegangeviction"
     plan = cycle(QUEUES, node("n1", 4), theirs, gang("a", 2), actions=actions)
     assert len(gone(plan)) == 2
+
+
+@both
+def test_nobody_is_evicted_whose_turn_would_be_before_the_job_s_again(strict: bool) -> None:
+    """It would take its place back in the next cycle, and so on for ever."""
+    queues = [queue("top"), queue("q", parent="top", priority=100)]
+    ahead = queue("other", 0, parent="top", weight=0, priority=200)
+    behind = queue("other", 0, parent="top", weight=0, priority=50)
+    theirs = [gang(f"v{n}", 1, queue="other", on=["n1"]) for n in range(2)]
+    asks = gang("a", 1, created=NEW)
+    assert not gone(act("reclaim", queues, ahead, node("n1", 2), theirs, asks, strict=strict))
+    assert gone(act("reclaim", queues, behind, node("n1", 2), theirs, asks, strict=strict))
+
+
+@both
+def test_a_hopeless_job_ahead_may_hold_its_queue_back(strict: bool) -> None:
+    """With it in front, the queue's turn comes after that of the victim's queue, which would be served first again."""
+    queues = [
+        queue("top"),
+        queue("q", 2, parent="top", priority=200),
+        queue("other", 0, parent="top", weight=3, priority=200),
+    ]
+    nodes = [node("n0", 2), node("n1", 2)]
+    theirs = gang("v", 4, 3, queue="other", on=["n0", "n0", "n1", "n1"], priority="low")
+    huge = gang("huge", 3, 2, gpus=2, priority="high", created=OLD)
+    asks = gang("a", 1, gpus=2, priority="low", created=NEW)
+    assert not gone(act("reclaim", PRIORITIES, queues, nodes, theirs, huge, asks, strict=strict))
+    assert gone(act("reclaim", PRIORITIES, queues, nodes, theirs, asks, strict=strict))

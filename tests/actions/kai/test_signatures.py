@@ -1,19 +1,22 @@
 """Jobs that failed: which others are passed over because of them."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from maniple.actions.kai.signatures import failures
 from tests.actions.kai.allocate_scenes import Bench, gang, node, queue
-from tests.support import priority_class
+from tests.support import make, priority_class
 
 PARTS = [queue("q"), node("n1", 8), priority_class("high", 60)]
 
 
 class Known:
-    def __init__(self, *jobs: list[Any], strict: bool) -> None:
+    def __init__(self, *jobs: Any, strict: bool, options: Mapping[str, Any] | None = None) -> None:
         self._bench = Bench(PARTS, *jobs, strict=strict)
+        self._bench.session.options = {**self._bench.session.options, **(options or {})}
         self._failures = failures(self._bench.session)
 
     def failed(self, *jobs: str) -> "Known":
@@ -79,3 +82,159 @@ def test_in_kai_larger_requests_are_passed_over_too_and_smaller_ones_are_not() -
     known.failed("mid")
     assert known.skips("big")
     assert not known.skips("small")
+
+
+# -- what makes jobs alike in the original ----------------------------------------------------------------------------
+
+
+def alike(one: Mapping[str, Any], other: Mapping[str, Any], *more: Any, **options: Any) -> bool:
+    """Whether two jobs of one pod each, with these fields, are held to be under the same constraints."""
+    jobs = [gang("one", 1, **one), gang("other", 1, **other)]
+    return Known(*jobs, *more, strict=True, options=options).failed("one").skips("other")
+
+
+def tolerating(seconds: int, key: str = "k") -> Mapping[str, Any]:
+    return {"tolerations": [{"key": key, "operator": "Exists", "tolerationSeconds": seconds}]}
+
+
+def listening(**port: Any) -> Mapping[str, Any]:
+    resources = {"requests": {"cpu": "1", "memory": "1G", "nvidia.com/gpu": "1"}}
+    container = {"name": "main", "resources": resources, "ports": [{"containerPort": 80, **port}]}
+    return {"containers": [container]}
+
+
+def affine(value: str) -> Mapping[str, Any]:
+    term = {"matchExpressions": [{"key": "zone", "operator": "In", "values": [value]}]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    return {"affinity": {"nodeAffinity": required}}
+
+
+def spread(skew: int) -> Mapping[str, Any]:
+    constraint = {"maxSkew": skew, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
+    return {"topologySpreadConstraints": [constraint]}
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (affine("a"), affine("b")),
+        (tolerating(5), tolerating(5, "other")),
+        ({"priorityClassName": "high"}, {"priorityClassName": "low"}),
+        (spread(1), spread(2)),
+        (listening(hostPort=80), listening(hostPort=81)),
+        ({"wish": {"topology": "t", "requiredTopologyLevel": "rack"}}, {}),
+    ],
+)
+def test_in_kai_whatever_says_where_a_pod_may_go_tells_jobs_apart(one: Any, other: Any) -> None:
+    assert alike(one, one)
+    assert not alike(one, other)
+
+
+def test_in_kai_the_priority_written_on_a_pod_tells_jobs_apart() -> None:
+    def ranked(name: str, priority: int) -> list[Any]:
+        parts: list[Any] = [*gang(name, 1)]
+        head, pod = parts
+        return [head, replace(pod, spec=replace(pod.spec, priority=priority))]
+
+    known = Known(ranked("one", 5), ranked("same", 5), ranked("other", 6), strict=True).failed("one")
+    assert known.skips("same")
+    assert not known.skips("other")
+
+
+def test_in_kai_seconds_ports_of_the_pod_alone_and_what_a_node_makes_by_itself_do_not_tell_apart() -> None:
+    assert alike(tolerating(5), tolerating(6))
+    assert alike(listening(containerPort=80), listening(containerPort=81))
+    volumes = [{"name": "v", "configMap": {"name": "c"}}, {"name": "w", "secret": {"secretName": "s"}}]
+    assert alike({"volumes": volumes}, {})
+
+
+def test_in_kai_amounts_do_not_make_other_constraints() -> None:
+    """Another amount is compared, not told apart: a job of another signature would be tried whatever it asks for."""
+    larger = {"requests": [{"cpu": "2", "memory": "2G", "nvidia.com/gpu": "2"}]}
+    assert alike({}, larger)
+
+
+def claims(*classes: str) -> list[Any]:
+    """Claims c0, c1 ... of these classes."""
+    size = {"requests": {"storage": "1Gi"}}
+    return [
+        make(
+            "v1",
+            "PersistentVolumeClaim",
+            f"c{number}",
+            namespace="default",
+            spec={"storageClassName": name, "resources": size},
+            status={"phase": "Pending"},
+        )
+        for number, name in enumerate(classes)
+    ]
+
+
+def mounting(claim: str, volume: str = "v") -> Mapping[str, Any]:
+    return {"volumes": [{"name": volume, "persistentVolumeClaim": {"claimName": claim}}]}
+
+
+def test_in_kai_volumes_go_without_their_names_and_claims_by_class_size_and_phase() -> None:
+    def inline(name: str, driver: str = "d") -> Mapping[str, Any]:
+        return {"volumes": [{"name": name, "csi": {"driver": driver}}]}
+
+    assert alike(inline("v"), inline("w"))
+    assert not alike(inline("v"), inline("v", "other"))
+    same, different = claims("fast", "fast"), claims("fast", "slow")
+    assert alike(mounting("c0"), mounting("c1", "w"), same, scheduleCSIStorage=True)
+    assert not alike(mounting("c0"), mounting("c1"), different, scheduleCSIStorage=True)
+
+
+def test_in_kai_claims_are_told_apart_where_nothing_is_known_of_them() -> None:
+    assert not alike(mounting("c0"), mounting("c1"), claims("fast", "fast"))
+    assert not alike(mounting("c0"), mounting("c1"), scheduleCSIStorage=True)
+
+
+def test_in_kai_pods_that_have_their_place_say_nothing_of_a_job() -> None:
+    grows = gang("grows", 2, 1, on=["n1"], nodeSelector={})
+    grows[1] = gang("grows", 2, 1, on=["n1"], nodeSelector={"zone": "a"})[1]
+    assert Known(gang("one", 1), grows, strict=True).failed("one").skips("grows")
+
+
+# -- which of them is smaller in the original -------------------------------------------------------------------------
+
+
+def part(name: str, portion: str, devices: str = "1") -> list[Any]:
+    notes = {"gpu-fraction": portion, "gpu-fraction-num-devices": devices}
+    return gang(name, 1, gpus=0, annotations=notes)
+
+
+def test_in_kai_a_part_of_a_device_is_less_than_a_whole_one_and_more_of_it_is_not() -> None:
+    jobs = [gang("whole", 1), part("half", "0.5"), part("third", "0.3"), part("halves", "0.5", "2")]
+    assert not Known(*jobs, strict=True).failed("whole").skips("half")
+    assert Known(*jobs, strict=True).failed("half").skips("whole")
+    assert not Known(*jobs, strict=True).failed("half").skips("third")
+    assert Known(*jobs, strict=True).failed("half").skips("halves")
+    # more devices, but less of each: neither is smaller
+    assert Known(*jobs, strict=True).failed("whole").skips("halves")
+
+
+def test_in_kai_amounts_of_gpu_memory_are_not_compared() -> None:
+    jobs = [gang(name, 1, gpus=0, annotations={"gpu-memory": name[1:]}) for name in ("m500", "m100")]
+    assert Known(*jobs, strict=True).failed("m500").skips("m100")
+
+
+def test_in_kai_one_smaller_request_is_enough_to_be_tried() -> None:
+    def asking(name: str, *gpus: int) -> list[Any]:
+        requests = [{"cpu": "1", "memory": "1G", "nvidia.com/gpu": str(one)} for one in gpus]
+        return gang(name, len(gpus), requests=requests)
+
+    jobs = [asking("failed", 2, 4), asking("lopsided", 8, 1), asking("larger", 4, 3)]
+    known = Known(*jobs, strict=True).failed("failed")
+    assert not known.skips("lopsided")
+    assert known.skips("larger")
+
+
+def test_in_kai_a_failure_that_asked_for_more_of_something_does_not_replace_another() -> None:
+    def asking(name: str, cpu: str, gpus: str) -> list[Any]:
+        return gang(name, 1, requests=[{"cpu": cpu, "memory": "1G", "nvidia.com/gpu": gpus}])
+
+    jobs = [asking("first", "2", "2"), asking("other", "1", "3"), asking("asks", "2", "1")]
+    assert not Known(*jobs, strict=True).failed("first", "other").skips("asks")
+    jobs = [asking("first", "2", "2"), asking("smaller", "1", "2"), asking("asks", "1", "2")]
+    assert Known(*jobs, strict=True).failed("first", "smaller").skips("asks")

@@ -11,12 +11,12 @@ from tests.actions.kai.allocate_scenes import NOW, flat, gang, node, queue
 from tests.support import make
 
 
-def broken(since: int | None = 120, *, firm: bool = False, **job: Any) -> list[Object]:
+def broken(since: int | None = 120, *, firm: bool = False, needed: int = 2, **job: Any) -> list[Object]:
     """A gang of two of which one runs and the other is not there, since so many seconds if anybody has noted it."""
-    head, *pods = gang("job", job.pop("count", 1), 2, on=["n1"], **job)
+    head, *pods = gang("job", job.pop("count", 1), needed, on=["n1"], **job)
     when = NOW - timedelta(seconds=since or 0)
     noted = {"kai.scheduler/stale-podgroup-timestamp": when.strftime("%Y-%m-%dT%H:%M:%SZ")}
-    spec = {"queue": "q", "minMember": 2, "preemptibility": "non-preemptible" if firm else "preemptible"}
+    spec = {"queue": "q", "minMember": needed, "preemptibility": "non-preemptible" if firm else "preemptible"}
     if groups := job.get("groups"):
         spec["subGroups"] = list(groups)
     api, name = "scheduling.run.ai/v2alpha2", head.metadata.name
@@ -62,6 +62,13 @@ def test_a_gang_of_which_something_has_succeeded_or_nothing_is_left_is_not_broke
     done = gang("job", 2, on=["n1", "n1"], phase="Succeeded")[1:]
     assert not run(broken(), done[1:]).evictions
     assert not run(broken()[:1]).evictions
+
+
+def test_what_leaves_already_is_not_evicted_again() -> None:
+    """Of three that are needed one runs, and one is on its way out."""
+    head, runs = broken(needed=3)
+    leaves = gang("job", 2, on=["n1", "n1"], deleted="2026-01-01T00:00:00Z")[2]
+    assert run(head, runs, leaves).evictions == ["default/job-0"]
 
 
 def test_every_pod_set_needs_its_minimum() -> None:

@@ -145,7 +145,7 @@ def test_hami_locks_its_node() -> None:
 def test_memory_and_cores_of_shared_cards_are_no_resources() -> None:
     for enabled in (True, False):
         plugin = {"name": "deviceshare", "arguments": {"deviceshare.AscendHAMiVNPUEnable": enabled}}
-        planner = Planner(conf={"actions": "allocate", "tiers": [{"plugins": [plugin]}]})
+        planner = Planner(profile="volcano", conf={"actions": "allocate", "tiers": [{"plugins": [plugin]}]})
         names = planner.build([]).resources
         assert (names.dimension(MEMORY) is None) is enabled
         assert (names.dimension(CORES) is None) is enabled

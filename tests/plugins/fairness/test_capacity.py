@@ -377,7 +377,7 @@ def test_the_plugin_is_known_by_its_name_in_a_configuration() -> None:
         *(waiting_pod(f"p{i}") for i in range(3)),
     ]
     conf = {"actions": "allocate", "tiers": [{"plugins": [{"name": "gang"}, {"name": "capacity"}]}]}
-    made = plan(objects, conf=conf)
+    made = plan(objects, profile="volcano", conf=conf)
     assert len(made.binds) == 2
     assert made.queues["q"].capability["cpu"] == 2000
     assert [t.reason for t in made.tasks.values() if t.status == "Pending"] == [

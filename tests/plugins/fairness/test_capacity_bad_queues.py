@@ -156,13 +156,13 @@ def test_a_bad_child_queue_does_not_stop_the_cluster() -> None:
         *(raw(VOLCANO, "PodGroup", name, spec={"queue": name, "minMember": 1}) for name, _ in QUEUES[1:]),
         *(raw("v1", "Pod", f"{name}-pod", group=name, spec=POD) for name, _ in QUEUES[1:]),
     ]
-    made = plan(objects, conf=conf)
+    made = plan(objects, profile="volcano", conf=conf)
     assert made.binds == {"default/good-pod": "n1"}
     assert (
         made.tasks["default/bad-pod"].reason
         == "queue 'bad' cannot be used: its parent 'nowhere' does not exist"
     )
-    assert plan(objects, conf={**conf, "compat": "strict"}).binds == {}
+    assert plan(objects, profile="volcano", conf={**conf, "compat": "strict"}).binds == {}
 
 
 VOLCANO = "scheduling.volcano.sh/v1beta1"

@@ -575,13 +575,13 @@ def test_a_gang_is_placed_where_each_member_finds_its_device(order: int) -> None
     for raw in raws:
         if raw["kind"] == "Pod":
             raw["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "1"}}
-    result = plan(raws[::order], actions=["allocate"], options={"debug": True})
+    result = plan(raws[::order], profile="volcano", actions=["allocate"], options={"debug": True})
     assert sorted(result.binds.values()) == ["n0", "n0", "n1"]
     given_ = [device for change in result.claims.values() for device in devices_of(change)]
     assert sorted(given_) == ["s0/d0", "s0/d1", "s1/d0"]
     one_more = [templated("p3", "c3"), claim("c3", owner="p3")]
     one_more[0]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "1"}}
-    result = plan([*raws, *one_more], actions=["allocate"])
+    result = plan([*raws, *one_more], profile="volcano", actions=["allocate"])
     assert len(result.binds) == 3
     (waiting,) = (task for task in result.tasks.values() if task.status == "Pending")
     assert "cannot allocate all claims" in waiting.reason

@@ -11,8 +11,9 @@ from maniple.plugins.kai.priority import Priority
 from maniple.plugins.kai.ray import Ray
 from maniple.plugins.kai.subgrouporder import SubGroupOrder
 from maniple.plugins.kai.taskorder import TaskOrder
+from tests.actions.kai.allocate_scenes import Bench, gang
 from tests.plugins.kai.asking import Asking
-from tests.plugins.kai.fairness_scenes import job, node, task
+from tests.plugins.kai.fairness_scenes import job, node, queue, task
 from tests.support import make, priority_class
 
 _ORDER = (Kubeflow, Ray, TaskOrder)
@@ -142,6 +143,54 @@ def test_without_any_label_older_tasks_go_first() -> None:
         _ORDER, _group("job"), aged("a", "2026-01-02T00:00:00Z"), aged("b", "2026-01-01T00:00:00Z")
     )
     assert asking.in_order("a", "b") == ["b", "a"]
+
+
+def test_by_default_jobs_go_by_priority_then_elasticity_then_age_then_unique_id() -> None:
+    ranked = priority_class("high", 60)
+    old, new = "2026-01-01T00:00:00Z", "2026-01-01T01:00:00Z"
+    bench = Bench(
+        ranked,
+        queue("q"),
+        node("n1", 20),
+        gang("above", 3, 1, on=["n1", "n1"], created=old),
+        gang("exact", 2, 1, on=["n1"], created=old),
+        gang("young", 1, created=new),
+        gang("b-same", 1, created=old),
+        gang("a-same", 1, created=old),
+        gang("high", 3, 1, on=["n1", "n1"], created=new, priority="high"),
+    )
+    names = ["above", "exact", "young", "b-same", "a-same", "high"]
+    ordered = sorted(names, key=lambda name: bench.session.job_key_order(bench.job(name)))
+    assert ordered == ["high", "a-same", "b-same", "young", "exact", "above"]
+
+
+def test_by_default_tasks_go_by_role_then_task_priority_then_age_then_unique_id() -> None:
+    def member(name: str, hour: int, **labels: str) -> Any:
+        return make(
+            "v1",
+            "Pod",
+            name,
+            namespace="default",
+            uid=name,
+            created=f"2026-01-01T{hour:02}:00:00Z",
+            annotations={"pod-group-name": "job"},
+            labels=labels,
+            spec={"schedulerName": "kai-scheduler", "containers": [{"name": "main"}]},
+            status={"phase": "Pending"},
+        )
+
+    pods = [
+        member("z-plain", 1),
+        member("a-plain", 1),
+        member("late", 2),
+        member("ranked", 3, **{"kai.scheduler/task-priority": "1"}),
+        member("head", 4, **{"ray.io/node-type": "head"}),
+        member("master", 5, **{"training.kubeflow.org/job-role": "master"}),
+    ]
+    bench = Bench(queue("q"), node(), _group("job"), pods)
+    rows = bench.session.in_task_order(bench.rows(*(one.metadata.name for one in pods)))
+    names = [bench.session.task_key(row).removeprefix("default/") for row in rows.tolist()]
+    assert names == ["master", "head", "ranked", "a-plain", "z-plain", "late"]
 
 
 def test_pod_sets_that_lack_something_then_the_least_filled_then_by_name() -> None:

@@ -92,8 +92,8 @@ def _objects() -> list[Any]:
     ]
 
 
-def _document(**options: Any) -> dict[str, Any]:
-    planner = Planner(conf=CONF, profile="kai", options=options)
+def _document(conf: Any = None, **options: Any) -> dict[str, Any]:
+    planner = Planner(conf=conf or CONF, profile="kai", options=options)
     session = Session(
         snapshot.take(planner.build(_objects())),
         planner.configuration,
@@ -136,6 +136,12 @@ def test_a_snapshot_carries_the_configuration_and_the_parameters() -> None:
         "NodePoolLabelKey": "kai.scheduler/node-pool",
         "NodePoolLabelValue": "",
     }
+
+
+def test_a_snapshot_does_not_tell_the_address_of_the_usage_database() -> None:
+    usage = {"clientType": "prometheus", "connectionString": "http://me:secret@there"}
+    document = _document({**CONF, "usageDBConfig": usage})
+    assert document["config"]["usageDBConfig"] == {"clientType": "prometheus"}
 
 
 def test_a_snapshot_is_read_back_as_the_same_objects_and_options() -> None:

@@ -330,7 +330,7 @@ def test_more_than_any_node_has_is_told_with_the_most_there_is() -> None:
         "Resources were not found for pod default/wants-0 due to: "
         "Scheduling conditions were not met for pod default/wants-0:\n"
         "MaxNodePoolResources: The pod default/wants-0 requires GPU: 5, CPU: 1 (cores), memory: 1 (GB), pods: 1. "
-        "Max GPU resources available in a single node in the default node-pool is topped at 4.\n"
+        "Max GPU resources available in a single node in the default node-pool is topped at 4."
     )
 
 

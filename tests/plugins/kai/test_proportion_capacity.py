@@ -39,7 +39,7 @@ def test_a_job_beyond_the_limit_is_refused_with_the_queue_s_books() -> None:
     answer = over(scene, "j")
     assert (answer.schedulable, answer.reason) == (False, "OverLimit")
     assert answer.message == (
-        "Team A quota has reached the allowable limit of GPUs. "
+        "Team A has reached its limit of GPUs. "
         "Limit is 3 GPUs, currently 2 GPUs allocated and workload requested 2 GPUs"
     )
     assert answer.details is not None
@@ -71,12 +71,12 @@ def test_parts_of_devices_are_told_in_thousandths() -> None:
     [
         (
             {"cpu": {"limit": 1500}},
-            "a quota has reached the allowable limit of CPU cores. "
+            "a has reached its limit of CPU cores. "
             "Limit is 1.5 cores, currently 1 cores allocated and workload requested 1 cores",
         ),
         (
             {"memory": {"limit": 1500}},
-            "a quota has reached the allowable limit of memory. "
+            "a has reached its limit of memory. "
             "Limit is 1.5 GB, currently 1 GB allocated and workload requested 1 GB",
         ),
     ],
@@ -99,7 +99,7 @@ def test_what_a_job_does_not_ask_for_is_not_looked_at() -> None:
 def test_limits_hold_all_the_way_up() -> None:
     top = queue("top", UNLIMITED, limit=1)
     answer = over(Scene(node(), top, leaf(), job("j", "a", pending=1, gpus=2)), "j")
-    assert answer.message.startswith("top quota has reached")
+    assert answer.message.startswith("top has reached")
 
 
 def test_a_gang_is_looked_at_as_a_whole() -> None:

@@ -2,21 +2,20 @@
 
 from typing import Any
 
-import msgspec
 import numpy as np
 import pytest
 
-from maniple.objects.kai import KaiPodGroup
 from maniple.objects.load import load
 from maniple.objects.meta import Object
 from maniple.planner import Plan, Planner
 from maniple.plugins.kai.nodeavailability import NodeAvailability
 from maniple.plugins.kai.predicates import Predicates
 from maniple.plugins.kai.storage_room import NO_CAPACITY, NO_ROOM, TOO_LARGE, StorageRoom
-from tests.actions.kai.allocate_scenes import LEAVING, NOW, flat
+from tests.actions.kai.allocate_scenes import LEAVING, NOW, flat, gang
+from tests.kai_support import bind_request
 from tests.plugins.kai.asking import Asking
 from tests.plugins.kai.fairness_scenes import job, node, queue
-from tests.support import make
+from tests.support import make, priority_class
 
 STORAGE = "storage.k8s.io/v1"
 CSI = {"scheduleCSIStorage": True}
@@ -127,10 +126,11 @@ def test_a_claim_cannot_be_larger_than_the_largest_volume_unless_strict() -> Non
     assert ask(*parts, strict=True).refused("p-0") == {}
 
 
-def test_of_several_capacities_the_largest_counts_and_strictly_none_of_any_class() -> None:
+@pytest.mark.parametrize("wide", ["0-wide", "wide"])
+def test_of_several_capacities_the_largest_counts_and_strictly_none_of_any_class(wide: str) -> None:
     parts = [
         capacity("a", 3),
-        capacity("wide", 8, EVERYWHERE),
+        capacity(wide, 8, EVERYWHERE),
         capacity("all-slow", 9, EVERYWHERE, "slow"),
         claim("c", 6),
         claim("s", 6, class_name="slow"),
@@ -151,6 +151,28 @@ def test_a_driver_that_reports_no_room_is_not_asked_for_any_unless_strict() -> N
     assert ask(*parts, strict=True).refused("p-0") == dict.fromkeys("ab", NO_CAPACITY.format(name="q"))
 
 
+def test_a_capacity_that_says_nothing_of_nodes_is_nobody_s_and_strictly_everybody_s() -> None:
+    body = {"storageClassName": "fast", "capacity": "9"}
+    nowhere = make(STORAGE, "CSIStorageCapacity", "nowhere", namespace="csi", **body)
+    parts = [nowhere, claim("c", 6), pods("p", "c")]
+    assert set(ask(*parts).refused("p-0")) == {"a", "b"}
+    assert ask(*parts, strict=True).refused("p-0") == {}
+
+
+def test_a_driver_that_tells_only_the_largest_volume_has_room_for_that_unless_strict() -> None:
+    body = {"storageClassName": "fast", "maximumVolumeSize": "6", "nodeTopology": {}}
+    largest = make(STORAGE, "CSIStorageCapacity", "largest", namespace="csi", **body)
+    parts = [largest, claim("c", 6), pods("p", "c")]
+    assert ask(*parts).refused("p-0") == {}
+    assert ask(*parts, strict=True).refused("p-0") == {"a": no_room(), "b": no_room()}
+
+
+def test_classes_whose_volumes_are_made_at_once_are_not_looked_at() -> None:
+    at_once = make(STORAGE, "StorageClass", "at-once", provisioner="csi.example.com")
+    asking = ask(at_once, claim("c", 6, class_name="at-once"), pods("p", "c"))
+    assert asking.refused("p-0") == {}
+
+
 # -- what is taken --------------------------------------------------------------------------------------------------
 
 
@@ -167,6 +189,13 @@ def test_bound_claims_of_pods_on_nodes_are_in_the_driver_s_own_figure() -> None:
     held = [claim("c", 6, phase="Bound"), volume_of("c"), pods("p", "c", on="a")]
     asking = ask(capacity("all", 10, EVERYWHERE), held, claim("d", 10), pods("w", "d"))
     assert asking.refused("w-0") == {}
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_pods_that_are_about_to_be_bound_have_taken_their_room_except_strictly(strict: bool) -> None:
+    coming = [claim("c", 6), pods("p", "c"), bind_request("p-0", "a")]
+    asking = ask(capacity("a", 10), coming, claim("d", 6), pods("w", "d"), strict=strict)
+    assert ("a" in asking.refused("w-0")) is not strict
 
 
 def test_a_claim_that_two_pods_mount_takes_its_room_once() -> None:
@@ -247,16 +276,27 @@ def test_a_claim_whose_owner_is_gone_is_not_placed_on_what_is_idle() -> None:
     assert plan.pipelined == {"default/p-0": "a"}
 
 
-def test_preemption_makes_room_for_volumes() -> None:
-    high = make("scheduling.k8s.io/v1", "PriorityClass", "high", value=90)
+@pytest.mark.parametrize("strict", [False, True])
+def test_preemption_makes_room_for_volumes(strict: bool) -> None:
     own = [claim("old", 6, owner="old-0", phase="Bound"), volume_of("old"), pods("old", "old", on="a")]
-    group, pod = pods("p", "c")
-    assert isinstance(group, KaiPodGroup)
-    group = msgspec.structs.replace(
-        group, spec=msgspec.structs.replace(group.spec, priority_class_name="high")
-    )
-    plan = cycle(
-        NODES[0], capacity("a", 1), high, own, claim("c", 6), group, pod, actions="allocate, preempt"
-    )
+    wants = gang("p", 1, gpus=0, priority="high", volumes=mounts("c"))
+    parts = [NODES[0], capacity("a", 1), priority_class("high", 90), own, claim("c", 6), wants]
+    plan = cycle(*parts, actions="allocate, preempt", strict=strict)
     assert plan.evictions == ["default/old-0"]
     assert plan.pipelined == {"default/p-0": "a"}
+
+
+def test_nobody_is_evicted_where_no_eviction_gives_enough_room() -> None:
+    own = [claim("old", 6, owner="old-0", phase="Bound"), volume_of("old"), pods("old", "old", on="a")]
+    wants = gang("p", 1, gpus=0, priority="high", volumes=mounts("c"))
+    parts = [NODES[0], capacity("a", 1), priority_class("high", 90), own, claim("c", 8), wants]
+    assert cycle(*parts, actions="allocate, preempt").evictions == []
+
+
+@pytest.mark.parametrize("taken", ["all", "none"])
+def test_a_part_of_a_gpu_waits_for_room_too(taken: str) -> None:
+    labels = {"host": "a", "nvidia.com/gpu.memory": "1000"}
+    part = pods("p", "c", annotations={"gpu-fraction": "0.5"})
+    there = leaving() if taken == "all" else []
+    plan = cycle(node("a", 1, labels=labels), capacity("a", 1 if there else 6), there, claim("c", 6), part)
+    assert (plan.pipelined if there else plan.held) == {"default/p-0": "a"}

@@ -80,6 +80,22 @@ def test_a_constraint_without_a_level_is_an_error() -> None:
     assert "names no level" in scene.told("a")[0]
 
 
+def test_a_constraint_that_names_no_topology_is_none() -> None:
+    scene = Sets(ROOT, NET, hosts(z1_r1=(1,)), node("loose", 1), gang("a", 1, wish=wish("rack", name="")))
+    assert scene.of("a") == [["loose", "z1-r1-0"]]
+
+
+def test_where_nothing_is_to_be_placed_all_nodes_are_one_set() -> None:
+    groups = [{"name": one, "minMember": 1, "topologyConstraint": wish("rack")} for one in ("x", "y")]
+    job = gang("a", 2, groups=groups, roles=["x", "y"], on=["z1-r1-0"])
+    scene = Sets(ROOT, NET, hosts(z1_r1=(2,), z1_r2=(2,)), node("loose", 1), job)
+    row, nodes = scene.job("a"), np.arange(3)
+    pod_set = next(one for one in scene.session.pod_sets.of(row) if one.name == "x")
+    none = np.zeros(0, dtype=np.int64)
+    (only,) = scene.session.hooks.subset_nodes(row, pod_set, none, nodes)
+    assert only.tolist() == [0, 1, 2]
+
+
 def test_nodes_that_lack_a_label_are_outside() -> None:
     scene = Sets(
         ROOT, NET, hosts(z1_r1=(2,), z2=(2,)), node("loose", 2), gang("a", 1, wish=wish("zone")), strict=False
@@ -136,6 +152,17 @@ def test_tasks_of_different_kinds_are_compared_by_their_sums() -> None:
     nodes = hosts(z1_r1=(1, 1), z1_r2=(1,))
     scene = Sets(ROOT, NET, nodes, gang("a", 2, requests=requests, wish=wish("rack")))
     assert scene.of("a") == [["z1-r1-0", "z1-r1-1"]]
+
+
+@pytest.mark.parametrize("everybody", [True, False])
+def test_any_resource_that_only_some_ask_for_makes_tasks_of_different_kinds(everybody: bool) -> None:
+    """By sums the two nodes have room for both. Node by node there is room for none of them."""
+    fpga = {"cpu": "1", "memory": "1G", "example.com/fpga": "2"}
+    other = fpga if everybody else {"cpu": "1", "memory": "1G"}
+    labels = {"zone": "z1", "rack": "r1"}
+    nodes = [node(f"n{n}", 0, labels=labels, extra={"example.com/fpga": "1"}) for n in range(2)]
+    scene = Sets(ROOT, NET, nodes, hosts(z1_r2=(0,)), gang("a", 2, requests=[fpga, other], wish=wish("rack")))
+    assert scene.of("a") == ([] if everybody else [["n0", "n1"]])
 
 
 def test_the_largest_of_tasks_of_one_kind_is_counted() -> None:
@@ -225,11 +252,24 @@ def test_narrow_domains_come_before_wide_ones() -> None:
     ]
 
 
+def test_a_preference_for_a_wider_level_than_the_required_one_adds_no_sets() -> None:
+    nodes = hosts(z1_r1=(2,), z1_r2=(3,), z2_r1=(9,))
+    scene = Sets(ROOT, NET, nodes, gang("a", 2, wish=wish("rack", "zone")))
+    assert scene.of("a") == [["z1-r1-0"], ["z1-r2-0"], ["z2-r1-0"]]
+
+
 def test_a_preference_alone_may_be_given_up_altogether() -> None:
     scene = Sets(
         ROOT, NET, hosts(z1_r1=(1,), z1_r2=(1,), z2_r1=(1,)), gang("a", 3, wish=wish(preferred="rack"))
     )
     assert scene.of("a") == [["z1-r1-0", "z1-r2-0", "z2-r1-0"]]
+
+
+def test_the_common_domain_is_no_narrower_than_the_preferred_level() -> None:
+    """All nodes are in one rack of one zone; the zone is what is preferred, and it is what is found."""
+    scene = Sets(ROOT, NET, hosts(z1_r1=(1, 1)), gang("a", 2, wish=wish(preferred="zone")), strict=True)
+    assert scene.of("a")[0] == ["z1-r1-0", "z1-r1-1"]
+    assert scene.scores() == {"z1-r1-0": 10.0, "z1-r1-1": 10.0}
 
 
 def test_nodes_of_roomier_domains_are_worth_more_in_ten_steps() -> None:

@@ -23,7 +23,7 @@ def planned(*objects: Object, actions: str, tiers: list[list[str]]) -> Plan:
         "actions": actions,
         "tiers": [{"plugins": [{"name": name} for name in tier]} for tier in tiers],
     }
-    return Planner(conf=conf, options={"debug": True}).cycle(cluster_of(*objects), now=NOW)
+    return Planner(profile="volcano", conf=conf, options={"debug": True}).cycle(cluster_of(*objects), now=NOW)
 
 
 @pytest.mark.parametrize(

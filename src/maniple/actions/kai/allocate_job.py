@@ -184,7 +184,9 @@ class JobPlacer:
             if isinstance(step, Found):
                 return Found(done + step.count, step.cause, step.counted)
             if not step:
-                cause = causes.no_node(class_, ground.mask) if real else UNTOLD
+                cause = (
+                    causes.no_node(class_, ground.mask, mates=done > 0 or not untouched) if real else UNTOLD
+                )
                 if untouched and ground.mask is None:
                     causes.remember(class_, done, cause)
                 return Found(done, cause)

@@ -52,6 +52,7 @@ class Causes:
         self._placement = placement
         self._shortages: dict[int, _Shortage] = {}
         self._latest: _Shortage | None = None
+        self._detailed = bool(session.options.get("detailedFitErrors", False))
 
     def remembered(self, class_: TaskClass, count: int, *, real: bool) -> Found | None:
         """What is known of the class already, if it has too few places for so many tasks."""
@@ -71,8 +72,11 @@ class Causes:
             self._shortages[class_.number] = _Shortage(places, cause, len(self._session.changes))
         return Found(places, cause, places)
 
-    def no_node(self, class_: TaskClass, mask: Mask | None) -> str:
-        """Why no node takes a task of the class now."""
+    def no_node(self, class_: TaskClass, mask: Mask | None, *, mates: bool = False) -> str:
+        """Why no node takes a task of the class now: nodes counted by reason, or each with its own. `mates`: others of its gang have places."""
+        if self._detailed:
+            by_node = self._placement.by_node(class_, mask, mates=mates)
+            return "".join([f"{NO_NODE}.", *(f"\n<{node}>: {told}." for node, told in by_node.items())])
         counts = self._placement.histogram(class_, mask).counts
         if not counts:
             return NO_NODE

@@ -33,11 +33,13 @@ class Consolidation:
         limit = int(session.options.get("maxConsolidationPreemptees", 16))
         if limit == 0:
             return
-        losers = Losers(session)
+        hooks, losers = session.hooks, Losers(session)
+        protects = "consolidation_victim_filter" in hooks.answered
 
         def all_placed(outcome: Outcome) -> bool:
             status = session.tasks.status
-            return not any((status[rows] == Status.RELEASING).any() for rows in outcome.victims.values())
+            left = any((status[rows] == Status.RELEASING).any() for rows in outcome.victims.values())
+            return not left and hooks.consolidation_scenario_validator(outcome)
 
         def terms(job: int) -> Terms | None:
             if not enough_gpus(session, session.pod_sets.to_allocate(job)):
@@ -46,7 +48,7 @@ class Consolidation:
                 reason=MadeRoom(TEXT, self.name, job),
                 losers=losers,
                 allowed=lambda jobs: jobs != job,
-                lets_go=None,
+                lets_go=(lambda victim: hooks.consolidation_victim_filter(job, victim)) if protects else None,
                 accept=all_placed,
                 all_return=True,
                 # KAI's count stops one too late.

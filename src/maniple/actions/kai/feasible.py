@@ -43,9 +43,11 @@ def enough_gpus(session: Session, rows: TaskRows) -> bool:
             memory += share.memory * count
         else:
             devices += float(books.asked(class_)[2]) * count
+    if memory:
+        exactly = books.idle_sum(exact=True) + books.releasing_sum(exact=True)
+        if round(float((exactly * books.memory)[ready].sum())) < memory:
+            return False
     free = (books.idle_sum() + books.releasing_sum())[ready]
-    if memory and float((free * books.memory[ready]).sum()) < memory:
-        return False
     return float(free.sum()) >= devices
 
 

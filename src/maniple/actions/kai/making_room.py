@@ -35,20 +35,25 @@ class RoomMaking:
         """`admits`: whether a job is considered at all. `terms`: None when it is already clear that nothing can be done."""
         session = self._session
         line = JobsByQueue(session, jobs, depth=session.configuration.queue_depth.get(action))
+        ahead: dict[int, list[int]] = {}  # by queue, jobs that had their turn and still wait
         while (job := line.pop()) is not None:
-            if not admits(job):
-                continue
-            known = self._known(job)
-            if self._remembers and known.rules_out(job):
-                continue
-            agreed = terms(job)
-            transaction = self._solver.solve(job, agreed) if agreed is not None else None
-            if transaction is None:
-                known.remember(job)
-            else:
-                transaction.commit()
-                for failed in self._failures.values():
-                    failed.changed()
+            waiting = ahead.setdefault(int(session.jobs.queue[job]), [])
+            if not admits(job) or not self._served(job, terms, waiting):
+                waiting.append(job)
+
+    def _served(self, job: int, terms: Callable[[int], Terms | None], ahead: list[int]) -> bool:
+        known = self._known(job)
+        if self._remembers and known.rules_out(job):
+            return False
+        agreed = terms(job)
+        transaction = self._solver.solve(job, agreed, ahead) if agreed is not None else None
+        if transaction is None:
+            known.remember(job)
+            return False
+        transaction.commit()
+        for failed in self._failures.values():
+            failed.changed()
+        return True
 
     def _known(self, job: int) -> Failures:
         queue = int(self._session.jobs.queue[job]) if self._by_queue else -1

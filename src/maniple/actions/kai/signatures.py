@@ -4,18 +4,23 @@ Used by `making_room.py`. By default a job is passed over if one that asked for 
 `compat: strict` it is KAI's rule: jobs under the same placement constraints are compared by what their waiting pods ask for, and a failure counts until the end of the action.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import msgspec
-import numpy as np
 
+from maniple.cluster.classes import TaskClass
 from maniple.cluster.resources import Amounts
 from maniple.cluster.statuses import ACTIVE_ALLOCATED, Status
+from maniple.framework.gpus import UNIT
 from maniple.framework.pod_sets import GroupSet, PodSet
 from maniple.framework.points import TaskRows
 from maniple.framework.session import Session
+from maniple.objects.core import Pod
+from maniple.objects.storage import PersistentVolumeClaim, Volume
 
+_FINEST = 0.01  # portions of devices that differ by less are the same
 _encoder = msgspec.json.Encoder(order="deterministic")
 
 
@@ -62,13 +67,38 @@ class _SameKind:
         numbers = session.tasks.class_of[session.pod_sets.to_allocate(job)].tolist()
         kinds = sorted(set(numbers))
         facts = session.job_facts(job)
-        shape = (facts.level_wish, facts.groups, job) if facts.level_wish or facts.groups else None
+        parted = facts.level_wish or facts.groups or facts.shaped or facts.role_minimums
+        shape = (facts.level_wish, facts.groups, job) if parted else None
         key = (shape, int(session.jobs.priority[job]), session.preemptible(job), *kinds)
         return key, tuple(numbers.count(kind) for kind in kinds)
 
 
 def _no_less(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
     return all(a >= b for a, b in zip(one, other, strict=True))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Request:
+    """What a pod asks for as KAI compares it: the devices and the part of each apart, amounts of GPU memory not at all."""
+
+    amounts: Amounts  # of everything but GPUs
+    devices: float
+    portion: float
+
+    @classmethod
+    def of(cls, session: Session, class_: TaskClass) -> "_Request":
+        amounts, gpu, share = class_.request.copy(), session.gpus.dimension, class_.share
+        devices = 0.0
+        if gpu is not None:
+            devices, amounts[gpu] = float(amounts[gpu]) / UNIT, 0
+        if share is not None:
+            return cls(amounts, share.devices, share.exact or share.portion / 100)
+        return cls(amounts, devices, 1.0 if devices else 0.0)
+
+    def __le__(self, other: "_Request") -> bool:
+        if self.devices > other.devices or self.portion - other.portion >= _FINEST:
+            return False
+        return bool((self.amounts <= other.amounts).all())
 
 
 class _AsInKai:
@@ -78,6 +108,10 @@ class _AsInKai:
         self._session = session
         self._representatives: dict[bytes, int] = {}
         self._signatures: dict[int, bytes] = {}  # jobs keep the one that they had when first asked
+        books = bool(session.options.get("scheduleCSIStorage", False))
+        self._claims: Mapping[str, PersistentVolumeClaim] = (
+            session.cluster.all(PersistentVolumeClaim) if books else {}
+        )
 
     def rules_out(self, job: int) -> bool:
         other = self._representatives.get(self._signature(job))
@@ -98,32 +132,25 @@ class _AsInKai:
             return False
         if len(theirs) > len(mine):
             return True
-        for one, its in zip(mine, theirs, strict=False):
-            if (one <= its).all() and not (its <= one).all():
-                return True
-        return False
+        return any(one <= its and not its <= one for one, its in zip(mine, theirs, strict=False))
 
     def _smaller(self, job: int, other: int) -> bool:
         mine, theirs = self._requests(job), self._requests(other)
         if not mine or len(mine) > len(theirs):
             return False
-        return all((one <= its).all() for one, its in zip(mine, theirs, strict=False))
+        return all(one <= its for one, its in zip(mine, theirs, strict=False))
 
-    def _requests(self, job: int) -> list[Amounts]:
+    def _requests(self, job: int) -> list[_Request]:
         """What the waiting pods ask for, the smaller first as far as they can be compared."""
         session = self._session
         rows = session.tasks_of(job)
         rows = rows[session.tasks.status[rows] == Status.PENDING]
-        ordered: list[Amounts] = []
-        for row in rows.tolist():
-            class_ = session.classes[session.tasks.class_of[row]]
-            share = class_.share
-            parts = (share.portion * share.devices, share.memory) if share is not None else (0, 0)
-            amount = np.concatenate([class_.request, parts])
-            place = len(ordered)
-            while place and (amount <= ordered[place - 1]).all():
+        ordered: list[_Request] = []
+        for number in session.tasks.class_of[rows].tolist():
+            asked, place = _Request.of(session, session.classes[number]), len(ordered)
+            while place and asked <= ordered[place - 1]:
                 place -= 1
-            ordered.insert(place, amount)
+            ordered.insert(place, asked)
         return ordered
 
     def _signature(self, job: int) -> bytes:
@@ -157,12 +184,11 @@ class _AsInKai:
                 for port in one.ports
                 if port.host_port
             ]
-            volumes = [volume for volume in spec.volumes if volume.ties]
             found.append(
                 _encoder.encode(
                     (
                         *(
-                            volumes,
+                            [self._of_volume(pods[row], volume) for volume in spec.volumes if volume.ties],
                             spec.node_selector,
                             spec.affinity,
                             spec.tolerations,
@@ -173,6 +199,17 @@ class _AsInKai:
                 )
             )
         return found
+
+    def _of_volume(self, pod: Pod, volume: Volume) -> object:
+        """A claim goes by its class, size and phase where the room for volumes is kept books of, any other volume without its name."""
+        if volume.persistent_volume_claim is None:
+            return msgspec.structs.replace(volume, name="")
+        namespace = pod.metadata.namespace or "default"
+        claim = self._claims.get(f"{namespace}/{volume.persistent_volume_claim.claim_name}")
+        if claim is None:
+            return volume
+        size = claim.spec.resources.requests.get("storage", 0)
+        return (claim.spec.storage_class_name, str(size), claim.status.phase)
 
 
 __all__ = ["Failures", "failures"]

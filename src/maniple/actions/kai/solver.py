@@ -1,15 +1,17 @@
 """The default solver: room for a whole job at once, at the expense of as few as possible.
 
 Victims come in KAI's order. How many of them it takes at least is known from sums (`room_sums.py`), so that nothing is tried that cannot work; where sums say it all, they also say who
-can stay. Otherwise scenarios are tried, twice as large each time, then halved, then reduced until nobody can be spared. The job is placed first and the victims after it, where there
-is room left. A scenario that validators refuse tells whom to leave alone, and the search goes on without.
+can stay. Otherwise scenarios are tried, twice as large each time, then halved, then reduced until nobody can be spared. The job and its victims are placed in the order of queues. A scenario that validators refuse tells whom to leave alone, and the search goes on without.
 
 What always holds: all or nothing; no victim could have stayed; a job loses tasks that it can spare or all that it has; whoever was served or moved in an action is no victim in it.
 """
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
 import numpy as np
 
 from maniple.actions.kai.allocate_job import JobPlacer
+from maniple.actions.kai.order import JobsByQueue
 from maniple.actions.kai.terms import Terms
 from maniple.cluster.statuses import Status, status_set
 from maniple.eviction.asking import demands_of
@@ -21,6 +23,8 @@ from maniple.framework.session import Session
 from maniple.framework.transaction import Transaction
 from maniple.placement.engine import Placement
 
+_AHEAD = 32  # jobs ahead of one that are looked at when it is seen whose turn it is
+_FEW = 32  # chunks that are gone through one by one when validators object
 _LESSONS = 16  # refusals that a search learns from, and as many more as there are queues
 
 
@@ -32,9 +36,10 @@ class Solver:
         self._placement = placement
         self._placer = JobPlacer(session, placement)
         self._pool: VictimPool | None = None
+        self._guess = 1  # chunks that the next job may need, going by the last one
 
-    def solve(self, job: int, terms: Terms) -> Transaction | None:
-        """A transaction that serves the job, or None, and nothing done."""
+    def solve(self, job: int, terms: Terms, ahead: Sequence[int] = ()) -> Transaction | None:
+        """A transaction that serves the job, or None, and nothing done. `ahead`: jobs of its queue that come first and still wait."""
         session = self._session
         if self._pool is None:
             self._pool = VictimPool(session, terms.losers.jobs())
@@ -43,8 +48,10 @@ class Solver:
         jobs = pool.jobs[terms.allowed(pool.jobs)]
         sequence = VictimSequence(session, pool, jobs[jobs != job], terms.lets_go)
         search = _Search(session, self._placement, self._placer, job, rows, terms, sequence)
+        search.guess, search.ahead = self._guess, ahead[:_AHEAD]
         if not len(rows) or not search.succeeds():
             return None
+        self._guess = len(search.chunks)
         pool.drop(*search.gone(), job)
         return search.transaction
 
@@ -75,24 +82,53 @@ class _Search:
         self._sums = RoomSums(session, placement, demands_of(session, rows))
         facts = session.job_facts(job)
         # As long as sums have not been wrong. Where groups have to be near each other, they say little.
-        self._plain = self._sums.exact and not facts.groups and facts.level_wish is None
+        apart = facts.groups or facts.level_wish is not None or facts.shaped
+        self._plain = self._sums.exact and not apart
+        self._objected = False  # a validator, or a victim that came back
+        self._faster: list[Chunk] = []  # that came back before the job could be placed, in the last trial
         self._refused: set[int] = set()  # queues of which a chunk was refused by itself
+        self.guess = 1
+        self.ahead: Sequence[int] = ()
         self.transaction = Transaction(session)
         self.chunks: list[Chunk] = []
 
     def succeeds(self) -> bool:
+        return self._searched() or (self._objected and self._tries_all())
+
+    def _tries_all(self) -> bool:
+        """Where the fewest would not do: perhaps more, since victims may move to where others were. Only among a few."""
+        self._sequence.reopen()
+        everybody = self._sequence.first(_FEW + 1)
+        if len(everybody) > _FEW:
+            return False
+        for count in range(1, len(everybody) + 1):
+            if self._would_do(everybody[:count]):
+                self.chunks = self._reduced(everybody[:count], self._would_do)
+                return self._try(self.chunks)
+        return False
+
+    def _would_do(self, chunks: list[Chunk]) -> bool:
+        would = self._within_limit(chunks) and self._try(chunks) and self._accepts(chunks)
+        self.transaction.discard()
+        return would
+
+    def _searched(self) -> bool:
         for _ in range(_LESSONS + self._sequence.queues):
+            self._faster = []
             chosen = self._choose()
-            if chosen is None or not self._within_limit(chosen):
+            if chosen is not None and not self._within_limit(chosen):
                 return False
-            self.chunks = chosen
-            if not self._try(chosen):
-                if not self._plain:
+            if chosen is None or not self._try(chosen):
+                if self._give_way():
+                    continue
+                if chosen is None or not self._plain:
                     return False
                 self._plain = False  # something but amounts stands in the way
                 continue
-            if self._accepted(chosen):
+            self.chunks = chosen
+            if self._accepts(chosen):
                 return True
+            self._objected = True
             learnt = self._learn(chosen)
             self.transaction.discard()
             if not learnt:
@@ -116,7 +152,7 @@ class _Search:
 
     def _choose(self) -> list[Chunk] | None:
         """The chunks to evict; None when nobody would make room."""
-        size = self._sums.least(self._sequence)
+        size = self._sums.least(self._sequence, self.guess)
         if size is None or (self._plain and size == 0):
             return None if size is None else []
         if self._plain:
@@ -129,20 +165,20 @@ class _Search:
             return []
         low, high = max(size - 1, 0), max(size, 1)
         while not self._fits(chunks := self._sequence.first(high)):
-            if len(chunks) < high or not self._within_limit(chunks):
+            if self._faster or len(chunks) < high or not self._within_limit(chunks):
                 return None
             low, high = high, 2 * high
         count = smallest(lambda count: self._fits(chunks[:count]), low, len(chunks))
-        return self._reduced(chunks[:count])
+        return self._reduced(chunks[:count], self._fits)
 
-    def _reduced(self, chunks: list[Chunk]) -> list[Chunk]:
+    def _reduced(self, chunks: list[Chunk], enough: Callable[[list[Chunk]], bool]) -> list[Chunk]:
         """Without chunks that can stay: in blocks first, one by one last, the most important first."""
         size = len(chunks) // 2
         while size:
             for stop in range(len(chunks), 0, -size):
                 some = set(chunks[max(stop - size, 0) : stop])
                 rest = [chunk for chunk in chunks if chunk not in some]
-                if _whole(chunks, rest) and self._fits(rest):
+                if _whole(chunks, rest) and enough(rest):
                     chunks = rest
             size //= 2
         return chunks
@@ -155,19 +191,50 @@ class _Search:
     # -- trying ---------------------------------------------------------------------------------------------------
 
     def _try(self, chunks: list[Chunk]) -> bool:
-        """Evict and place the job. When that fails nothing is done."""
+        """Evict, and place the job and its victims, each when its turn comes. When there is no place for the job nothing is done.
+
+        A victim whose turn is before the job's would take its place back in the next cycle, and the job would evict it again: so it may do that here.
+        """
         if chunks:
             self.transaction.evict(np.concatenate([chunk.rows for chunk in chunks]), self._terms.reason)
-        if self._placer.allocate(
+        lost: dict[int, list[TaskRows]] = {}
+        for chunk in chunks:
+            lost.setdefault(chunk.job, []).append(chunk.rows)
+        faster, others = self._first_in_line(lost)
+        if not self._placer.allocate(
             self.transaction, self._job, None, pipeline_only=True, real=False, rows=self._rows
         ):
-            return True
-        self.transaction.discard()
-        return False
+            leaves = self._session.tasks.status == Status.RELEASING
+            self._faster = [one for one in chunks if one.job in faster and not leaves[one.rows].any()]
+            self.transaction.discard()
+            return False
+        if chunks and self._has_room([chunk.rows for chunk in chunks]):
+            for job in others:
+                while self._comes_back(job, lost):
+                    pass
+        return True
 
-    def _accepted(self, chunks: list[Chunk]) -> bool:
-        self._bring_back(chunks)
-        return self._accepts(chunks)
+    def _first_in_line(self, lost: Mapping[int, list[TaskRows]]) -> tuple[set[int], Iterable[int]]:
+        """Place the victims whose turn is before the job's, now that they are evicted: which they are, and who comes after the job."""
+        queues, own, faster = self._session.jobs.queue, self._job, set[int]()
+        victims = list(lost)
+        if (queues[victims] == queues[own]).all():
+            ordered: list[int] = self._session.in_job_order(np.array([*victims, own])).tolist()
+            place = ordered.index(own)
+            faster = {job for job in ordered[:place] if self._comes_back(job, lost)}
+            return faster, [*ordered[place + 1 :], *ordered[:place]]
+        line = JobsByQueue(self._session, [own, *victims, *self.ahead])
+        while (job := line.pop()) is not None and job != own:
+            if job in lost and self._comes_back(job, lost):
+                faster.add(job)
+                line.push(job)  # for what else it has lost
+        return faster, (job for job in iter(line.pop, None) if job in lost)
+
+    def _comes_back(self, job: int, lost: Mapping[int, list[TaskRows]]) -> bool:
+        """Find a victim a place, for all that it needs or one task more; it may also stay where it was."""
+        return self._has_room(lost[job]) and self._placer.allocate(
+            self.transaction, job, None, pipeline_only=True, real=False
+        )
 
     def _accepts(self, chunks: list[Chunk]) -> bool:
         victims: dict[int, list[TaskRows]] = {}
@@ -175,19 +242,6 @@ class _Search:
             victims.setdefault(chunk.job, []).append(chunk.rows)
         lost = {job: parts[0] if len(parts) == 1 else np.concatenate(parts) for job, parts in victims.items()}
         return self._terms.accept(Outcome(self._job, self._rows, lost))
-
-    def _bring_back(self, chunks: list[Chunk]) -> None:
-        """Find victims another place, the most important first; they may also stay where they were."""
-        lost: dict[int, list[TaskRows]] = {}
-        if not self._has_room([chunk.rows for chunk in chunks]):
-            return
-        for chunk in reversed(chunks):
-            lost.setdefault(chunk.job, []).append(chunk.rows)
-        for job, parts in lost.items():
-            while self._has_room(parts) and self._placer.allocate(
-                self.transaction, job, None, pipeline_only=True, real=False
-            ):
-                pass
 
     def _has_room(self, parts: list[TaskRows]) -> bool:
         """Something is still evicted, and there is a place for a task like it."""
@@ -199,6 +253,20 @@ class _Search:
 
     # -- learning -------------------------------------------------------------------------------------------------
 
+    def _give_way(self) -> bool:
+        """Leave those alone who would only come back, if that is why the last trial failed."""
+        back, self._faster = self._faster, []
+        if not back:
+            return False
+        self._objected = True
+        own = self._session.jobs.queue[self._job]
+        if self._terms.all_return or self._session.jobs.queue[back[0].job] == own:
+            for chunk in back:
+                self._sequence.bar(chunk)
+            return True
+        self._sequence.close(back[0])  # whatever else its queue gives up puts it even further ahead
+        return self._sequence.queues > 1
+
     def _learn(self, chunks: list[Chunk]) -> bool:
         """The scenario was refused, and is still there: whom to leave alone next time. False: nothing helps."""
         if self._terms.all_return:
@@ -206,7 +274,7 @@ class _Search:
             left = [one for one in chunks if (status[one.rows] == Status.RELEASING).any()]
             if left:
                 self._sequence.bar(left[0])
-            return bool(left)
+                return True
         if not chunks or not self._accepts([]):
             return False
         count = smallest(lambda count: not self._accepts(chunks[:count]), 0, len(chunks))

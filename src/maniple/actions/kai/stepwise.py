@@ -5,7 +5,7 @@ after each, the victims on one of the latest one's nodes are evicted together, a
 own places again. KAI takes the nodes in random order; here they come by name.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -57,8 +57,8 @@ class StepwiseSolver:
         self._placement = placement
         self._placer = JobPlacer(session, placement)
 
-    def solve(self, job: int, terms: Terms) -> Transaction | None:
-        """A transaction that serves the job, or None."""
+    def solve(self, job: int, terms: Terms, _ahead: Sequence[int] = ()) -> Transaction | None:
+        """A transaction that serves the job, or None. Who is ahead of it shows in the simulation, in which all jobs have their turns."""
         session = self._session
         before = _used(session, job)
         feasible = feasible_nodes(session, job)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,16 +18,16 @@ class Losers:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        tree, queues = session.queue_tree, session.jobs.queue
-        served = {queue for queue in np.unique(queues[session.jobs.rows]).tolist() if tree.serves(queue)}
-        self._jobs = np.array(
-            [
-                job
-                for job in session.jobs.rows.tolist()
-                if int(queues[job]) in served and session.preemptible(job)
-            ],
-            dtype=np.int64,
-        )
+
+    @cached_property
+    def _jobs(self) -> JobRows:
+        """Asked for only if anybody asks for room."""
+        session, queues = self._session, self._session.jobs.queue
+        rows = session.jobs.rows
+        served = {queue for queue in np.unique(queues[rows]).tolist() if session.queue_tree.serves(queue)}
+        theirs = zip(rows.tolist(), queues[rows].tolist(), strict=True)
+        kept = [job for job, queue in theirs if queue in served and session.preemptible(job)]
+        return np.array(kept, dtype=np.int64)
 
     def jobs(self) -> JobRows:
         """As of now, in no order."""

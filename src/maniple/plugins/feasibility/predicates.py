@@ -76,6 +76,7 @@ def _read_what_decides_nothing(given: Arguments) -> None:
 
 class Predicates:
     name = "predicates"
+    _tells_of_devices = True  # nobody else tells `DynamicResources` what happens
 
     def __init__(self, session: Session, arguments: Mapping[str, Any]) -> None:
         given = Arguments(arguments, self.name)
@@ -87,7 +88,10 @@ class Predicates:
         self._volume_limits = VolumeLimits(session)
         self._volume_zone = VolumeZone(session)
         self._volume_binding = VolumeBinding(session)
-        self._dynamic_resources = DynamicResources(session)
+        self._dynamic_resources = self._claimed_devices()
+
+    def _claimed_devices(self) -> DynamicResources:
+        return DynamicResources(self._session)
 
     def filters(self) -> list[Filter]:
         session, settings = self._session, self._settings
@@ -141,7 +145,7 @@ class Predicates:
         if event.class_.spec.pod.spec.volumes:
             self._volume_limits.follow(event, +1)
             self._volume_binding.on_allocate(event)
-        if event.class_.spec.pod.spec.resource_claims:
+        if event.class_.spec.pod.spec.resource_claims and self._tells_of_devices:
             self._dynamic_resources.on_allocate(event)
 
     def on_deallocate(self, event: Event) -> None:
@@ -149,5 +153,5 @@ class Predicates:
         if event.class_.spec.pod.spec.volumes:
             self._volume_limits.follow(event, -1)
             self._volume_binding.on_deallocate(event)
-        if event.class_.spec.pod.spec.resource_claims:
+        if event.class_.spec.pod.spec.resource_claims and self._tells_of_devices:
             self._dynamic_resources.on_deallocate(event)

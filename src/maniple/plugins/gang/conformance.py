@@ -28,7 +28,7 @@ class Conformance:
         self._pods = session.cluster.tasks.pods
 
     def preemptable(self, _task: int, candidates: TaskRows) -> TaskRows:
-        allowed = [not _is_critical(self._pods[row]) for row in candidates.tolist()]
+        allowed = [not is_critical(self._pods[row]) for row in candidates.tolist()]
         return candidates[np.array(allowed, dtype=np.bool_)]
 
     def reclaimable(self, task: int, candidates: TaskRows) -> TaskRows:
@@ -38,5 +38,5 @@ class Conformance:
         return self.preemptable(task, candidates)
 
 
-def _is_critical(pod: Pod) -> bool:
+def is_critical(pod: Pod) -> bool:
     return pod.spec.priority_class_name in CRITICAL_CLASSES or pod.metadata.namespace == SYSTEM_NAMESPACE

@@ -42,6 +42,11 @@ class MinRuntime:
             self._method = LCA
         self._by_queue: dict[tuple[int, int], int] = {}
 
+    @property
+    def protects(self) -> bool:
+        """Whether anybody may be protected, for as long as it has not run long enough."""
+        return not self._idle
+
     # -- who is protected -----------------------------------------------------------------------------------------
 
     def reclaim_victim_filter(self, actor: int, victim: int) -> bool:

@@ -92,7 +92,9 @@ class Predicates:
         told = "".join(f"{name}: {problem}.\n" for name, problem in problems.items() if problem)
         if not told:
             return None
-        return Reason(f"Scheduling conditions were not met for pod {POD}:\n{told}", Code.UNRESOLVABLE)
+        return Reason(
+            f"Scheduling conditions were not met for pod {POD}:\n{told.rstrip()}", Code.UNRESOLVABLE
+        )
 
     def pre_bind(self, class_: TaskClass) -> str | None:
         """Claims that wait for a node have to get their volumes before the pod is bound."""

@@ -153,20 +153,25 @@ class Proportion:
     # -- capacity -------------------------------------------------------------------------------------------------
 
     def is_job_over_capacity(self, job: int, rows: TaskRows) -> Capacity:
-        return over_capacity(self._path(job), self._counted(rows), firm=self._is_firm(job))
+        return self._over_capacity(job, self._counted(rows))
 
     def is_non_preemptible_job_over_queue_quota(self, job: int, rows: TaskRows) -> Capacity:
-        return over_quota(self._path(job), self._counted(rows)) if self._is_firm(job) else SCHEDULABLE
+        return self._over_quota(job, self._counted(rows)) if self._is_firm(job) else SCHEDULABLE
 
     def is_task_allocation_on_node_over_capacity(self, task: int, node: int) -> Capacity:
         session = self._session
         job = int(session.tasks.job[task])
-        path = self._path(job) if job >= 0 else ()
-        if not path:
+        if job < 0 or not self._path(job):
             return SCHEDULABLE
         class_ = session.classes[session.tasks.class_of[task]]
         amount = self._on_one_device(class_, node) if session.strict else self._accepted(class_, node)
-        return over_capacity(path, amount, firm=self._is_firm(job))
+        return self._over_capacity(job, amount)
+
+    def _over_capacity(self, job: int, amount: Amount) -> Capacity:
+        return over_capacity(self._path(job), amount, firm=self._is_firm(job))
+
+    def _over_quota(self, job: int, amount: Amount) -> Capacity:
+        return over_quota(self._path(job), amount)
 
     def _counted(self, rows: TaskRows) -> Amount:
         """What tasks count with when their job is held to limits."""
@@ -266,7 +271,10 @@ class Proportion:
         return quantities(self._accounts[queue].fair)
 
     def queue_report(self, queue: int) -> Mapping[str, NDArray[Any] | float]:
-        """Amounts of a queue as of now; empty for one that is not in the tree. `deserved` is its fair share, `capability` its limit."""
+        """Amounts of a queue and those below it as of now; empty for one that is not in the tree. `deserved` is its fair share.
+
+        `counted` are the dimensions that queues are held to; what other dimensions say does not count.
+        """
         account = self._accounts.get(queue)
         if account is None:
             return {}
@@ -274,8 +282,15 @@ class Proportion:
             "deserved": self._vector(account.fair),
             "allocated": self._vector(account.allocated),
             "capability": self._vector(account.limit),
+            "quota": self._vector(account.quota),
+            "counted": self._counted_dimensions(),
             "share": account.share(account.allocated),
         }
+
+    def _counted_dimensions(self) -> NDArray[np.intp]:
+        gpu = self._session.gpus.dimension
+        named = [CPU, MEMORY, *([gpu] if gpu is not None else []), *self._counting.others]
+        return np.array(named, dtype=np.intp)
 
     def _vector(self, amount: Sequence[float]) -> NDArray[np.float64]:
         """An amount in the session's dimensions."""

@@ -58,7 +58,7 @@ def _over_limit(account: Account, resource: int, request: Sequence[float]) -> st
         for amount in (account.limit, account.allocated, request)
     )
     return (
-        f"{account.name} quota has reached the allowable limit of {what}. "
+        f"{account.name} has reached its limit of {what}. "
         f"Limit is {limit}, currently {allocated} allocated and workload requested {requested}"
     )
 

@@ -37,7 +37,7 @@ class Reclaimer:
     request: Amount
     involved: tuple[bool, ...]  # the resources that it asks for
     firm: bool
-    of: Sequence[int] | None = None  # the resources by which queues are compared; None: all
+    of: Sequence[int] | None = None  # the resources in which victims' queues must have too much; None: any
 
 
 @dataclass(slots=True, eq=False)
@@ -112,9 +112,8 @@ def _guaranteed(
     mine: Account, reclaimer: Reclaimer, theirs: Account, has: Sequence[float], before: Books
 ) -> bool:
     """The reclaimer stays within its quota, and the other has more than its own."""
-    of = reclaimer.of
     asked = plus(_had(mine, before)[0], reclaimer.request)
-    return fits(asked, mine.quota, of) and not fits(has, theirs.quota, of)
+    return fits(asked, mine.quota) and not fits(has, theirs.firm_quota, reclaimer.of)
 
 
 def _within_bounds(
@@ -196,8 +195,11 @@ class Victims:
         if not len(rows):
             return {}
         amounts = self._counting.of_tasks(rows)
-        leaf_of = session.jobs.queue[np.array(jobs)][owner]
-        leaves, first, place = np.unique(leaf_of, return_index=True, return_inverse=True)
+        queues = session.jobs.queue[jobs]
+        if len(set(queues.tolist())) == 1:  # then there is nothing to sort
+            leaves, first, place = queues[:1], np.zeros(1, dtype=np.intp), np.zeros(len(rows), dtype=np.intp)
+        else:
+            leaves, first, place = np.unique(queues[owner], return_index=True, return_inverse=True)
         totals = _by_leaf(amounts, place, len(leaves))
         counting = _by_leaf(self._that_counts(rows, amounts), place, len(leaves))
         # Behind the last task of a leaf there is none, so it is one of the chunk that goes last.
@@ -229,9 +231,15 @@ class Victims:
 
     def _last_chunk(self, rows: TaskRows, gone: TaskRows, amounts: Floats) -> Amount:
         """Of a job's victims that are gone: those of its core, or else the last of the others."""
-        core = np.isin(gone, self._core(rows)) if len(gone) > 1 else np.ones(1, dtype=np.bool_)
+        last: Amount
+        job = int(self._session.tasks.job[rows[0]])
+        all_core = self._session.pod_sets.undivided[job] and len(rows) <= self._session.jobs.minimum[job]
+        if len(gone) == 1 or all_core:
+            last = amounts.sum(axis=1).tolist()
+            return last
+        core = np.isin(gone, self._core(rows))
         chosen = amounts[:, core] if core.any() else amounts[:, -1:]
-        last: Amount = chosen.sum(axis=1).tolist()
+        last = chosen.sum(axis=1).tolist()
         return last
 
     def _core(self, rows: TaskRows) -> TaskRows:

@@ -72,7 +72,7 @@ class Account:
     allocated: Amount
     firm: Amount  # of that, what jobs have that are not preemptible
     closed: list[int] = field(init=False)  # the resources of which it may have nothing
-    firm_quota: Amount = field(init=False)  # what `firm` is held to
+    firm_quota: Amount = field(init=False)  # what it is held to: unlimited where it states nothing
 
     def __post_init__(self) -> None:
         self.closed = [resource for resource, amount in enumerate(self.allocatable) if amount == 0]
@@ -241,7 +241,9 @@ def _held(session: Session, counting: Counting, queues: list[int]) -> tuple[Floa
     tasks, jobs = session.tasks, session.jobs
     place = np.full(len(session.queues.keys) + 1, -1, dtype=np.int64)  # queue -1 reads the last entry
     place[queues] = np.arange(len(queues))
-    home = np.where(tasks.job >= 0, place[jobs.queue[tasks.job]], -1)
+    home = np.full(len(tasks.job), -1, dtype=np.int64)
+    grouped = tasks.job >= 0  # there may be tasks and not a single job
+    home[grouped] = place[jobs.queue[tasks.job[grouped]]]
     holding = (home >= 0) & (tasks.status >= 0) & ALLOCATED_LIKE[tasks.status]
     waiting = (home >= 0) & (tasks.status == Status.PENDING)
 

@@ -1,7 +1,8 @@
 """snapshot: `/get-snapshot` gives the cluster, the configuration and the parameters as a file that can be planned again elsewhere.
 
 It is KAI's own format (`objects/kai_snapshot.py`): a zip with `snapshot.json`. Objects carry what is read of them here; what nobody
-reads was never kept.
+reads was never kept. Whoever has the objects as they were written hands these in instead (`maniple plan --snapshot-out`). What the API server
+offers (`discovery`) is not known here, and left out.
 """
 
 import io
@@ -22,6 +23,7 @@ from maniple.plugins.settings import takes_none
 PATH = "/get-snapshot"
 # Zips carry a time; a fixed one makes equal snapshots equal files.
 _NO_TIME = (1980, 1, 1, 0, 0, 0)
+_ADDRESS = "connectionString"
 # options by their names in a snapshot
 _PARAMETERS = {
     "schedulerName": "schedulerName",
@@ -35,6 +37,14 @@ _PARAMETERS = {
     "updatePodEvictionCondition": "updatePodEvictionCondition",
     "queueLabelKey": "queueLabelKey",
 }
+# What KAI's snapshots have no name for and its reader passes over, so that planning again gives the same.
+_OURS = (
+    "cpuWorkerNodeLabelKey",
+    "gpuWorkerNodeLabelKey",
+    "migWorkerNodeLabelKey",
+    "resourceReservationAppLabel",
+    "queueUsage",
+)
 
 
 class Snapshot:
@@ -50,19 +60,22 @@ class Snapshot:
         return {PATH: self._page}
 
     def _page(self) -> Page:
-        file = io.BytesIO()
-        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-            content = msgspec.json.encode(self.document())
-            archive.writestr(zipfile.ZipInfo(FILE_NAME, _NO_TIME), content, zipfile.ZIP_DEFLATED)
-        return Page("application/zip", file.getvalue(), "snapshot.zip")
+        return Page("application/zip", snapshot_file(self._session), "snapshot.zip")
 
-    def document(self) -> dict[str, Any]:
-        """The content of snapshot.json."""
-        return {
-            "config": _configuration(self._session.configuration),
-            "schedulerParams": _parameters(self._session.options),
-            "rawObjects": _raw(_objects(self._session)),
-        }
+
+def snapshot_file(session: Session, objects: Iterable[Mapping[str, Any]] | None = None) -> bytes:
+    """The zip of a session, with these objects as they are written, or with what the session knows of its own."""
+    raw = _raw(_objects(session)) if objects is None else _as_written(objects)
+    document = {
+        "config": _configuration(session.configuration),
+        "schedulerParams": _parameters(session.options),
+        "rawObjects": raw,
+    }
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        content = msgspec.json.encode(document)
+        archive.writestr(zipfile.ZipInfo(FILE_NAME, _NO_TIME), content, zipfile.ZIP_DEFLATED)
+    return file.getvalue()
 
 
 def _objects(session: Session) -> Iterable[Object]:
@@ -86,6 +99,18 @@ def _raw(objects: Iterable[Object]) -> dict[str, list[Any]]:
     return raw
 
 
+def _as_written(objects: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """Objects of the kinds that a snapshot holds, each in its list."""
+    names = {(version.rpartition("/")[0], kind): name for name, (version, kind) in LISTS.items()}
+    raw: dict[str, list[Any]] = {name: [] for name in LISTS}
+    for one in objects:
+        group = str(one.get("apiVersion", "")).rpartition("/")[0]
+        name = names.get((group, str(one.get("kind", ""))))
+        if name is not None:
+            raw[name].append(one)
+    return raw
+
+
 def _configuration(configuration: Configuration) -> dict[str, Any]:
     tiers = [
         {"plugins": [_without_nothing({"name": one.name, "arguments": dict(one.arguments)}) for one in tier]}
@@ -95,13 +120,19 @@ def _configuration(configuration: Configuration) -> dict[str, Any]:
         "actions": ", ".join(configuration.actions),
         "tiers": tiers,
         "queueDepthPerAction": dict(configuration.queue_depth),
-        "usageDBConfig": dict(configuration.usage),
+        # Without the address, which may hold a password: a snapshot is made to be handed on, and asks nobody.
+        "usageDBConfig": {name: one for name, one in configuration.usage.items() if name != _ADDRESS},
+        # Ours: KAI does not know it, and takes no notice.
+        "compat": "strict" if configuration.compat == "strict" else {},
     }
     return _without_nothing(written)
 
 
 def _parameters(options: Mapping[str, Any]) -> dict[str, Any]:
-    written = {name: options[option] for name, option in _PARAMETERS.items() if option in options}
+    names = {**_PARAMETERS, **{option: option for option in _OURS}}
+    written = {name: options[option] for name, option in names.items() if option in options}
+    if isinstance(written.get("schedulerName"), list | tuple) and len(written["schedulerName"]) == 1:
+        written["schedulerName"] = written["schedulerName"][0]
     written["partitionParams"] = {
         "NodePoolLabelKey": options.get("nodePoolLabelKey", ""),
         "NodePoolLabelValue": options.get("nodePoolLabelValue", ""),

@@ -27,6 +27,7 @@ class Budgets:
         if self._allowances:
             self.reclaim_victim_filter = self._may_lose_some
             self.preempt_victim_filter = self._may_lose_some
+            self.consolidation_victim_filter = self._may_lose_some
             self.reclaim_scenario_validator = self._within
             self.preempt_scenario_validator = self._within
             self.consolidation_scenario_validator = self._within

@@ -66,8 +66,7 @@ def read_terms(session: Session, counting: Counting, queues: list[int], total: F
             continue
         stated = terms_of(session, queue)
         guarantee[:, place] = _picked(session, counting, stated.guarantee)
-        deserved = _picked(session, counting, stated.deserved)
-        quota[:, place] = np.maximum(deserved, guarantee[:, place])
+        quota[:, place] = _picked(session, counting, stated.deserved)
         states[:, place] = _picked(session, counting, stated.deserves | stated.guarantees) > 0
         limits = _picked(session, counting, stated.limits) > 0
         limit[limits, place] = _picked(session, counting, stated.capability)[limits]

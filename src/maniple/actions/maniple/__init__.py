@@ -1,0 +1,1 @@
+"""Actions that only Maniple's own profile has."""

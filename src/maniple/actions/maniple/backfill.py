@@ -1,0 +1,59 @@
+"""backfill: tasks that ask for nothing do not wait behind those of their job that find no place.
+
+Behind `allocate`, in the order of queues and jobs. Only jobs that are whole: a gang's own tasks come together or not at all, whatever they ask for. Resources are not
+looked at; filters are, and so is whether the queue takes the job.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from maniple.actions.kai.allocate import waiting
+from maniple.actions.kai.allocate_job import JobPlacer
+from maniple.actions.kai.order import JobsByQueue
+from maniple.cluster.statuses import Status
+from maniple.framework.arguments import Arguments
+from maniple.framework.pod_sets import runs
+from maniple.framework.points import TaskRows
+from maniple.framework.session import Session
+from maniple.framework.transaction import Transaction
+from maniple.placement.engine import Placement
+
+
+class Backfill:
+    name = "backfill"
+
+    def __init__(self, arguments: Mapping[str, Any]) -> None:
+        self.arguments = Arguments(arguments, "action backfill")
+        self.arguments.unknown(())
+
+    def run(self, session: Session, placement: Placement) -> None:
+        placer = JobPlacer(session, placement)
+        jobs = [job for job in waiting(session) if len(_asking_for_nothing(session, job))]
+        line = JobsByQueue(session, jobs, depth=session.configuration.queue_depth.get(self.name))
+        while (job := line.pop()) is not None:
+            for rows in runs(_asking_for_nothing(session, job), session.tasks.class_of):
+                _place(session, placer, job, rows)
+
+
+def _asking_for_nothing(session: Session, job: int) -> TaskRows:
+    """Its waiting tasks that ask for nothing, in order; none while the job is not whole."""
+    tasks = session.tasks
+    rows = session.tasks_of(job)
+    rows = rows[(tasks.status[rows] == Status.PENDING) & tasks.best_effort[rows]]
+    return rows[:0] if session.pod_sets.below_minimum(job) else session.in_task_order(rows)
+
+
+def _place(session: Session, placer: JobPlacer, job: int, rows: TaskRows) -> bool:
+    """As many of these equal tasks as find a place: all of them at once if that goes, otherwise by halves. Whether all did."""
+    transaction = Transaction(session)
+    if placer.allocate(transaction, job, None, pipeline_only=False, real=len(rows) == 1, rows=rows):
+        transaction.commit()
+        return True
+    half = len(rows) // 2
+    # Where the first half does not fit, there is nothing left for the second.
+    return (
+        half > 0 and _place(session, placer, job, rows[:half]) and _place(session, placer, job, rows[half:])
+    )
+
+
+__all__ = ["Backfill"]

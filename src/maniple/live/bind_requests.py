@@ -1,0 +1,147 @@
+"""Binding by request: a BindRequest is made, and somebody else, KAI's binder, carries it out.
+
+A pod counts as being bound from the moment of the decision, with its devices and claims, because its request is believed to be there. One that fails for good is deleted and
+its pod left alone for a while, longer each time; so is one for a node that is gone. Clearing away never holds up a cycle. Called by
+`decisions.py`.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from maniple.live.cache import Cache, Ref, made
+from maniple.live.dialect import LiveDialect
+from maniple.live.effects import Effect, Effects, Urgency
+from maniple.live.port import Port
+from maniple.live.retries import Retries
+from maniple.live.writing import Later, lane
+from maniple.objects.core import Node, Pod
+from maniple.objects.kai import BindRequest
+from maniple.objects.load import load
+from maniple.objects.meta import Object
+from maniple.profiles.kai import is_for, is_under_way
+
+ASPECT = "bind"
+
+
+class BindRequests:
+    def __init__(
+        self, cache: Cache, effects: Effects, port: Port, dialect: LiveDialect, retries: Retries, later: Later
+    ) -> None:
+        self._cache = cache
+        self._effects = effects
+        self._port = port
+        self._dialect = dialect
+        self._retries = retries
+        self._later = later
+        self._cleared: set[str] = set()  # uids of requests that are being deleted
+        self._complete = False  # every object has been told once
+
+    # -- asking -------------------------------------------------------------------------------------------------------
+
+    def ask(self, pod: Pod, raw: Mapping[str, Any], after: Callable[[BaseException | None], bool]) -> None:
+        """Have a pod bound. `after` is told when the request is made, or cannot be."""
+        request = load(raw)
+        assert isinstance(request, BindRequest)
+        ref: Ref = (BindRequest, request.key)
+        there = self._cache.get(*ref)
+        if isinstance(there, BindRequest) and not _same(there, request):
+            self._clear(there)  # left by a pod that had the name, or by an attempt that failed
+        assumption = made(request, lambda seen: _same(seen, request))
+        self._cache.assume(ref, ASPECT, assumption)
+
+        def settle(error: BaseException | None) -> bool:
+            matters = self._cache.settle(ref, ASPECT, assumption, failed=error is not None)
+            return after(error) | matters
+
+        self._effects.submit(
+            Effect(
+                lane((Pod, pod.key)),
+                ASPECT,
+                Urgency.DECISION,
+                lambda: self._port.create(raw, same=True),
+                lambda error: self._later(lambda: settle(error)),
+            ),
+            replaces=("condition",),  # why it waited is past
+        )
+
+    # -- what becomes of requests -------------------------------------------------------------------------------------
+
+    def seen(self, item: Object) -> bool:
+        """The watch showed an object. True when a decision may depend on what follows from it."""
+        if isinstance(item, Pod) and item.spec.node_name:
+            # Whatever became of its request, the pod is bound.
+            return self._cache.give_up((BindRequest, item.key))
+        return self._judge(item) if isinstance(item, BindRequest) else False
+
+    def gone(self, item: Object) -> bool:
+        if isinstance(item, BindRequest):
+            self._cleared.discard(item.metadata.uid)
+        elif isinstance(item, Pod):
+            return self._cache.give_up((BindRequest, item.key))
+        elif isinstance(item, Node) and self._complete:
+            self._judge_all(item.metadata.name)
+        return False
+
+    def all_told(self) -> None:
+        """Every object that there is has been told: what names something else names nothing."""
+        self._complete = True
+        self._judge_all()
+
+    def _judge_all(self, node: str = "") -> None:
+        """All requests that have been seen, or those for one node."""
+        for item in [*self._cache.of_kind(BindRequest)]:
+            if isinstance(item, BindRequest) and item.metadata.uid and node in ("", item.spec.selected_node):
+                self._judge(item)
+
+    def _judge(self, request: BindRequest) -> bool:
+        """Clear a request away that nobody will carry out."""
+        pod = self._cache.pod(_pod_of(request))
+        if pod is not None and not is_for(request, pod):
+            pod = None
+        if not self._dialect.ours(request) or request.metadata.uid in self._cleared:
+            return False
+        node = request.spec.selected_node
+        if not is_under_way(request):
+            self._clear(request)
+            why = f"failed to bind to node {node}: {request.status.reason or 'no reason was given'}"
+            return pod is not None and not pod.spec.node_name and self._retries.failed(pod, why)
+        lost = self._complete and self._cache.get(Node, node) is None
+        if lost and (pod is None or not pod.spec.node_name):
+            self._clear(request)
+        return False
+
+    def _clear(self, request: BindRequest) -> None:
+        uid = request.metadata.uid
+        if uid in self._cleared:
+            return
+        self._cleared.add(uid)
+
+        def done(error: BaseException | None) -> None:
+            if error is not None:
+                self._cleared.discard(uid)  # tried again when it is in the way
+
+        # In the lane of the pod, so that a new request for it comes after.
+        self._effects.submit(
+            Effect(
+                lane((Pod, _pod_of(request))),
+                "clear",
+                Urgency.DECISION,
+                lambda: self._port.delete(request),
+                done,
+            )
+        )
+
+
+def _pod_of(request: BindRequest) -> str:
+    return f"{request.metadata.namespace or 'default'}/{request.spec.pod_name or request.metadata.name}"
+
+
+def _same(there: BindRequest, wanted: BindRequest) -> bool:
+    """The same decision about the same pod, that has not failed."""
+    owners = {one.uid for one in there.metadata.owner_references}
+    return (
+        all(one.uid in owners for one in wanted.metadata.owner_references)
+        and there.spec.selected_node == wanted.spec.selected_node
+        and there.spec.selected_gpu_groups == wanted.spec.selected_gpu_groups
+        and is_under_way(there)
+    )

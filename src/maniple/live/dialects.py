@@ -1,0 +1,52 @@
+"""The running scheduler's side of each profile, by name."""
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from maniple.live.dialect import LiveDialect
+from maniple.live.kai import DIRECT, EITHER, REQUEST, Kai
+from maniple.live.maniple import Maniple
+from maniple.live.volcano import Volcano
+from maniple.profiles.kai import NodePool
+from maniple.profiles.options import strings
+
+BINDINGS = (REQUEST, DIRECT)
+
+
+def dialect_of(
+    profile: str, options: Mapping[str, Any], plugins: Collection[str], bind: str = "", shard: str = ""
+) -> LiveDialect:
+    """With the options and plugins that the planner was given. `bind`: request or direct, where the profile leaves the choice; `shard`: whose settings they are."""
+    if bind and bind not in BINDINGS:
+        raise ValueError(f"bind: {bind!r} is not known; there is: {', '.join(BINDINGS)}")
+    if bind and profile != "kai":
+        raise ValueError(f"bind: the profile {profile!r} leaves no choice")
+    match profile:
+        case "volcano":
+            return _volcano(options, plugins, "volcano")
+        case "kai":
+            return _kai(options, plugins, "kai-scheduler", bind or REQUEST, shard)
+        case "maniple":
+            volcano = _volcano(options, plugins, "maniple")
+            # Nobody here asks for config maps.
+            return Maniple(volcano, _kai(options, (), "maniple", EITHER))
+    raise ValueError(f"the profile {profile!r} can be planned with, but not run yet")
+
+
+def _volcano(options: Mapping[str, Any], plugins: Collection[str], name: str) -> Volcano:
+    names = strings(options, "schedulerName") or (name,)
+    return Volcano(names, str(options.get("defaultQueue", "default")), plugins)
+
+
+def _kai(options: Mapping[str, Any], plugins: Collection[str], name: str, bind: str, shard: str = "") -> Kai:
+    default = NodePool()
+    return Kai(
+        strings(options, "schedulerName") or (name,),
+        NodePool(
+            options.get("nodePoolLabelKey", default.key), options.get("nodePoolLabelValue", default.value)
+        ),
+        plugins,
+        bind=bind,
+        shard=shard,
+        marks_evicted=bool(options.get("updatePodEvictionCondition", False)),
+    )

@@ -1,0 +1,143 @@
+"""Both systems in one cluster, for Maniple's own profile: each group is written in the form of its own system.
+
+Made by `dialects.py` of the two others. Pods are bound directly; those of KAI's groups that share devices are bound by request where BindRequests are installed, since only KAI's binder hands
+devices over. A pod without a group is a job of one, as in Volcano.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from maniple.cluster.statuses import Status
+from maniple.framework.outcome import Plan
+from maniple.live.dialect import Farewell, Patch, PodWords, Report
+from maniple.live.kai import Kai
+from maniple.live.kai_groups import not_ready, why_waiting
+from maniple.live.volcano import ROOT_QUEUE, UNSCHEDULABLE, Volcano
+from maniple.objects.core import Pod
+from maniple.objects.kai import BindRequest, KaiPodGroup, KaiQueue
+from maniple.objects.meta import Object
+from maniple.plugins.gang.conditions import NOT_ENOUGH_RESOURCES, SCHEDULED_CONDITION
+from maniple.profiles.kai import GROUP_NAME
+
+
+class Maniple:
+    """Volcano's and KAI's side of the running scheduler, together."""
+
+    tells_queues = True
+
+    def __init__(self, volcano: Volcano, kai: Kai) -> None:
+        self._volcano = volcano
+        self._kai = kai
+        self.kinds: tuple[type[Object], ...] = tuple(dict.fromkeys((*volcano.kinds, *kai.kinds)))
+        self.queue_kinds: tuple[type[Object], ...] = (*volcano.queue_kinds, *kai.queue_kinds)
+
+    def _of(self, item: Object | None) -> Volcano | Kai:
+        return self._kai if isinstance(item, KaiPodGroup | KaiQueue) else self._volcano
+
+    def _of_pod(self, pod: Pod) -> Volcano | Kai:
+        return self._kai if pod.metadata.annotations.get(GROUP_NAME) else self._volcano
+
+    # -- reading ------------------------------------------------------------------------------------------------------
+
+    def lacking(self, present: Iterable[Object]) -> list[dict[str, Any]]:
+        """The default queue, if neither system has one of that name. There is no root here."""
+        names = {item.metadata.name for item in present}
+        wanted = self._volcano.lacking(())
+        return [
+            raw
+            for raw in wanted
+            if raw["metadata"]["name"] != ROOT_QUEUE and raw["metadata"]["name"] not in names
+        ]
+
+    def bare(self, item: Object) -> Object:
+        return item
+
+    def remark(self, item: Object, *, gone: bool) -> str:
+        return self._kai.remark(item, gone=gone)
+
+    def kind_is(self, kind: type[Object], *, there: bool) -> bool:
+        return self._kai.kind_is(kind, there=there)
+
+    def group(self, pod: Pod) -> tuple[Pod, Object | None]:
+        return self._of_pod(pod).group(pod)
+
+    def beyond(self, pod: Pod) -> str:
+        return self._of_pod(pod).beyond(pod)
+
+    # -- statuses -----------------------------------------------------------------------------------------------------
+
+    def reports(self, plan: Plan, when: datetime, cause: str) -> Iterator[Report]:
+        yield from self._volcano.reports(plan, when, cause, lambda job: _conditions(plan, job))
+        yield from self._kai.reports(plan, when, cause)
+
+    def why(self, plan: Plan, row: int, job: int) -> str:
+        return self._kai.why(plan, row, job)
+
+    def pod_words(self, group: Object | None) -> PodWords:
+        return self._of(group).pod_words(group)
+
+    def adopted(self, seen: Object, after: Object) -> Object:
+        return self._of(after).adopted(seen, after)
+
+    def words(self, group: Object) -> str:
+        return self._of(group).words(group)
+
+    def differ_in_words_only(self, before: Object, after: Object) -> bool:
+        return self._of(after).differ_in_words_only(before, after)
+
+    def group_patches(self, before: Object, after: Object) -> Sequence[Patch]:
+        return self._of(after).group_patches(before, after)
+
+    def queue_allocated(self, queue: Object, allocated: Mapping[str, str]) -> Object:
+        return self._of(queue).queue_allocated(queue, allocated)
+
+    def queue_patch(self, before: Object, after: Object) -> dict[str, Any]:
+        return self._of(after).queue_patch(before, after)
+
+    def parent(self, queue: Object) -> str:
+        return self._of(queue).parent(queue)
+
+    def minds_time(self, plan: Plan) -> bool:
+        return self._kai.minds_time(plan)
+
+    # -- decisions ----------------------------------------------------------------------------------------------------
+
+    def beyond_us(self, plan: Plan) -> Iterator[tuple[str, str]]:
+        pods, index_of = plan.session.cluster.tasks.pods, plan.session.cluster.tasks.index_of
+        for dialect in (self._volcano, self._kai):
+            for key, why in dialect.beyond_us(plan):
+                row = index_of(key)
+                if row is not None and self._of_pod(pods[row]) is dialect:
+                    yield key, why
+
+    def bind_request(self, plan: Plan, pod: str, node: str) -> dict[str, Any] | None:
+        row = plan.session.cluster.tasks.index_of(pod)
+        assert row is not None  # it is in the plan
+        return self._of_pod(plan.session.cluster.tasks.pods[row]).bind_request(plan, pod, node)
+
+    def labels(self, pod: Pod) -> Mapping[str, str]:
+        return self._of_pod(pod).labels(pod)
+
+    def assigned(self, pod: Pod, node: str) -> str:
+        return self._of_pod(pod).assigned(pod, node)
+
+    def farewell(self, plan: Plan, row: int, reason: str) -> Farewell:
+        return self._of_pod(plan.session.cluster.tasks.pods[row]).farewell(plan, row, reason)
+
+    def ours(self, request: BindRequest) -> bool:
+        return self._kai.ours(request)
+
+
+def _conditions(plan: Plan, job: int) -> list[dict[str, str]]:
+    """The conditions of a Volcano group, as the plugin gang tells them where it is in use."""
+    session = plan.session
+    told = session.conditions.get(job)
+    if told:
+        return told
+    if session.pod_sets.satisfied(job):
+        return [SCHEDULED_CONDITION] if session.task_count(job) else []
+    if not session.jobs.counts[[Status.PENDING, Status.GATED], job].any():
+        return []  # what there is of it leaves, or is over
+    waits = not_ready(plan, job) or why_waiting(plan, job)[1]
+    return [{"type": UNSCHEDULABLE, "status": "True", "reason": NOT_ENOUGH_RESOURCES, "message": waits}]

@@ -1,0 +1,181 @@
+"""fairness: what queues may have of every resource, whichever system's queues they are.
+
+Fair shares are divided as KAI divides them, over every resource that nodes offer (`queue_terms.py`). Ceilings and guarantees are Volcano's (`queue_account.py`). Beside
+KAI's proportion, whose books and rules these are otherwise:
+- a queue gives way for a job only if it has too much of a resource that the job asks for: a surplus of something else gives nobody away;
+- nobody is reclaimed from a queue that says so (`reclaimable: false`), nor below what is guaranteed to a queue;
+- a closed queue takes no new jobs;
+- a quota binds jobs that may not be preempted in the resources for which their queue states one.
+"""
+
+from collections.abc import Mapping, Sequence
+from math import inf
+from typing import Any
+
+import numpy as np
+
+from maniple.cluster.statuses import ACTIVE_USED
+from maniple.framework.points import Capacity, TaskRows
+from maniple.framework.queue_tree import ROOT
+from maniple.framework.session import Session
+from maniple.objects.volcano import VolcanoQueue
+from maniple.plugins.kai.cluster_total import cluster_total
+from maniple.plugins.kai.counting import Amount, Counting, Floats
+from maniple.plugins.kai.proportion import Proportion
+from maniple.plugins.kai.proportion_reclaim import Loss, Path, Reclaimer, may_take
+from maniple.plugins.kai.queue_accounts import Account, Stated, open_accounts
+from maniple.plugins.maniple.queue_account import (
+    QueueAccount,
+    closed,
+    over_capacity,
+    over_quota,
+    whole_cluster,
+)
+from maniple.plugins.maniple.queue_terms import QueueTerms, divided, read_terms
+
+
+class Fairness(Proportion):
+    """Arguments: `kValue`, how much past usage counts; `reclaimerSaturationMultiplier`, at least 1."""
+
+    name = "fairness"
+
+    def __init__(self, session: Session, arguments: Mapping[str, Any]) -> None:
+        self._books: dict[int, QueueAccount] = {}
+        super().__init__(session, arguments)
+        tops = [self._books[queue] for queue in session.queue_tree.roots]
+        total = (cluster_total(session, self._counting) * self._counting.units[:, 0]).tolist()
+        self._cluster = whole_cluster(total, tops)
+        self._ways: dict[int, list[QueueAccount]] = {
+            queue: [*(self._books[one] for one in session.queue_tree.path(queue)), self._cluster]
+            for queue in self._books
+        }
+        self._paths = {queue: list[Account](way) for queue, way in self._ways.items()}
+        for one in tops:
+            one.beside = self._cluster.allocated
+
+    def _resources(self) -> Counting:
+        return divided(self._session)
+
+    def _open(self, k: float) -> Mapping[int, Account]:
+        session, counting = self._session, self._counting
+        total, found = cluster_total(session, counting), list[tuple[list[int], QueueTerms]]()
+
+        def read(session: Session, queues: list[int]) -> Stated:
+            terms = read_terms(session, counting, queues, total)
+            found.append((queues, terms))
+            return Stated(terms.quota, terms.limit, terms.weight, terms.guarantee)
+
+        self._books = open_accounts(session, counting, total, k, read, QueueAccount)
+        for queues, terms in found:
+            _complete(session, self._books, queues, terms, counting.units)
+        return self._books
+
+    def _way(self, job: int) -> Sequence[QueueAccount]:
+        return self._ways.get(int(self._session.jobs.queue[job]), ())
+
+    # -- capacity -------------------------------------------------------------------------------------------------
+
+    def is_job_over_capacity(self, job: int, rows: TaskRows) -> Capacity:
+        shut = closed(self._way(job))
+        if not shut.schedulable and not self._has_begun(job):
+            return shut
+        return super().is_job_over_capacity(job, rows)
+
+    def _has_begun(self, job: int) -> bool:
+        """Something of it was there when the session opened."""
+        before = self._session.cluster.tasks.status[self._session.tasks_of(job)]
+        return bool(ACTIVE_USED[before].any())
+
+    def _over_capacity(self, job: int, amount: Amount) -> Capacity:
+        return over_capacity(self._counting, self._way(job), amount, firm=self._is_firm(job))
+
+    def _over_quota(self, job: int, amount: Amount) -> Capacity:
+        return over_quota(self._counting, self._way(job), amount)
+
+    # -- taking back ----------------------------------------------------------------------------------------------
+
+    def reclaim_victim_filter(self, actor: int, victim: int) -> bool:
+        """Not from a queue that gives nothing back, unless whoever asks is inside it too."""
+        ours = self._way(actor)
+        return all(account.reclaimable or account in ours for account in self._way(victim))
+
+    def reclaim_scenario_validator(self, outcome: Any) -> bool:
+        path = self._path(outcome.actor)
+        if not path:
+            return False
+        losses, before = self._losses(outcome), self._before or {}
+        reclaimer = self._reclaimer(path, outcome)
+        return self._keeps_guarantees(reclaimer, losses) and may_take(
+            reclaimer, losses, before, self._multiplier
+        )
+
+    def _reclaimer(self, path: Path, outcome: Any) -> Reclaimer:
+        reclaimer = super()._reclaimer(path, outcome)
+        reclaimer.of = [resource for resource, amount in enumerate(reclaimer.request) if amount > 0]
+        return reclaimer
+
+    def _keeps_guarantees(self, reclaimer: Reclaimer, losses: Sequence[tuple[Path, Loss]]) -> bool:
+        """Nobody loses what is guaranteed to it. Queues that both are below do not lose at all."""
+        lost: dict[int, Floats] = {}
+        for path, loss in losses:
+            for account in path:
+                if account not in reclaimer.path:
+                    lost[account.queue] = lost.get(account.queue, 0.0) + np.array(loss.total)
+        before = self._before or {}
+        for queue, amount in lost.items():
+            account = self._books[queue]
+            has = np.array(before.get(queue, (account.allocated,))[0])
+            if ((amount > 0) & (has - amount < account.guarantee)).any():
+                return False
+        return True
+
+    # -- for people -----------------------------------------------------------------------------------------------
+
+    def queue_allocated(self, queue: int) -> Any:
+        return self._described(self._accounts[queue].allocated)
+
+    def queue_deserved(self, queue: int) -> Any:
+        """The quota."""
+        return self._described(self._accounts[queue].quota)
+
+    def queue_fair_share(self, queue: int) -> Any:
+        return self._described(self._accounts[queue].fair)
+
+    def _described(self, amount: Amount) -> Mapping[str, float]:
+        return self._session.resources.describe(self._vector(amount))
+
+
+def _complete(
+    session: Session,
+    accounts: Mapping[int, QueueAccount],
+    queues: list[int],
+    terms: QueueTerms,
+    units: Floats,
+) -> None:
+    """What an account has beyond KAI's."""
+    quotas, guarantees, bounds = (
+        (amounts * units).T.tolist() for amounts in (terms.quota, terms.guarantee, terms.bound)
+    )
+    known = [bool(one) for one in np.any(terms.states, axis=1)]
+    for place, queue in enumerate(queues):
+        account, item = accounts[queue], session.queues.objects[queue]
+        account.guarantee, account.bound = guarantees[place], bounds[place]
+        # Of what nobody states a quota for, nobody is above it.
+        account.quota = _where(known, quotas[place])
+        account.firm_quota = _where(list(terms.states[:, place]), quotas[place])
+        account.open = session.queues.facts[queue].open
+        account.reclaimable = not isinstance(item, VolcanoQueue) or item.spec.reclaimable is not False
+    for parent in (ROOT, *queues):
+        children = [accounts[one] for one in session.queue_tree.children(parent)]
+        guaranteed = [one for one in children if any(one.guarantee)]
+        for one in children:
+            one.beside = accounts[parent].allocated if parent != ROOT else []
+            one.guaranteed = [other for other in guaranteed if other is not one]
+
+
+def _where(stated: Sequence[bool], quota: Amount) -> Amount:
+    """Unlimited where nothing is stated."""
+    return [amount if here else inf for amount, here in zip(quota, stated, strict=True)]
+
+
+__all__ = ["Fairness"]

@@ -1,0 +1,42 @@
+"""predicates: on which nodes a pod can run at all. All of kube-scheduler's filters, and KAI's for GPUs.
+
+The filters and arguments are those of `plugins/feasibility/predicates.py`. Beside them: the right kind of GPUs (slices, devices that drivers hand out), room in the queue for the part of a device
+that an amount of memory is on a node, a place for the reservation that comes with a shared GPU, and nodes kept for GPU or CPU tasks if the options say so. Claims give up their
+devices when their pods are evicted, and get them back when they stay; `dynamicresources` tells of that.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from maniple.framework.criteria import Filter
+from maniple.framework.session import Session
+from maniple.plugins.feasibility import predicates
+from maniple.plugins.feasibility.dynamic_resources import DynamicResources
+from maniple.plugins.kai.holdings import Holdings
+from maniple.plugins.kai.node_quota import NodeQuota
+from maniple.plugins.kai.node_rules import NodeRules
+from maniple.plugins.kai.pod_slots import PodSlots
+
+
+class Predicates(predicates.Predicates):
+    _tells_of_devices = False
+
+    def __init__(self, session: Session, arguments: Mapping[str, Any]) -> None:
+        self._quota = NodeQuota(session)
+        super().__init__(session, arguments)
+
+    def _claimed_devices(self) -> DynamicResources:
+        return Holdings.shared(self._session)
+
+    def filters(self) -> list[Filter]:
+        rules = NodeRules(self._session)
+        return [
+            *super().filters(),
+            self._quota.filter(),
+            *rules.by_gpus(),
+            PodSlots(self._session).filter(),
+            *rules.by_role(),
+        ]
+
+
+__all__ = ["Predicates"]

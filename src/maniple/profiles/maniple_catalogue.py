@@ -1,0 +1,123 @@
+"""Maniple's own profile: what the names in its configuration stand for, and how its cluster is made.
+
+Handed out by `catalogue.py`. Plugins and actions are those of both systems that work on one tree of queues and on groups inside jobs; what the other names of the two systems
+became is told to whoever writes them in a file.
+"""
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from maniple.actions.kai.allocate import Allocate
+from maniple.actions.kai.consolidation import Consolidation
+from maniple.actions.kai.preempt import Preempt
+from maniple.actions.kai.reclaim import Reclaim
+from maniple.actions.kai.stalegangeviction import StaleGangEviction
+from maniple.actions.maniple.backfill import Backfill
+from maniple.cluster.cluster import Cluster
+from maniple.framework.configuration import Configuration, load_maniple
+from maniple.framework.registry import Registry
+from maniple.plugins.kai.dynamicresources import DynamicResources
+from maniple.plugins.kai.elastic import Elastic
+from maniple.plugins.kai.gpupack import GpuPack
+from maniple.plugins.kai.gpusharingorder import GpuSharingOrder
+from maniple.plugins.kai.gpuspread import GpuSpread
+from maniple.plugins.kai.kubeflow import Kubeflow
+from maniple.plugins.kai.minruntime import MinRuntime
+from maniple.plugins.kai.nodeplacement import NodePlacement
+from maniple.plugins.kai.nominatednode import NominatedNode
+from maniple.plugins.kai.priority import Priority
+from maniple.plugins.kai.ray import Ray
+from maniple.plugins.kai.subgrouporder import SubGroupOrder
+from maniple.plugins.kai.taskorder import TaskOrder
+from maniple.plugins.kai.topology import Topology
+from maniple.plugins.maniple.budgets import Budgets
+from maniple.plugins.maniple.conformance import Conformance
+from maniple.plugins.maniple.fairness import Fairness
+from maniple.plugins.maniple.hypernodes import HyperNodes
+from maniple.plugins.maniple.predicates import Predicates
+from maniple.plugins.score.binpack import Binpack
+from maniple.plugins.score.nodeorder import NodeOrder
+from maniple.plugins.score.resource_strategy_fit import ResourceStrategyFit
+from maniple.plugins.score.usage import Usage
+from maniple.profiles.kai import NodePool
+from maniple.profiles.maniple import ManipleDialect
+from maniple.profiles.options import checked_maniple, strings
+from maniple.profiles.profile import Profile
+from maniple.profiles.volcano import ALWAYS_IGNORED_PROVISIONERS
+
+_PLUGINS = (
+    Binpack,
+    Budgets,
+    Conformance,
+    DynamicResources,
+    Elastic,
+    Fairness,
+    GpuPack,
+    GpuSharingOrder,
+    GpuSpread,
+    HyperNodes,
+    Kubeflow,
+    MinRuntime,
+    NodeOrder,
+    NodePlacement,
+    NominatedNode,
+    Predicates,
+    Priority,
+    Ray,
+    ResourceStrategyFit,
+    SubGroupOrder,
+    TaskOrder,
+    Topology,
+    Usage,
+)
+_ACTIONS = (Allocate, Backfill, Consolidation, Reclaim, Preempt, StaleGangEviction)
+REGISTRY = Registry(
+    plugins={plugin.name: plugin for plugin in _PLUGINS},
+    actions={action.name: action for action in _ACTIONS},
+    # One fills devices up, the other uses them evenly.
+    rivals=(frozenset({GpuPack.name, GpuSpread.name}),),
+)
+
+_BUILT_IN = "it is built in here, for every job"
+# Names of the two systems' plugins and actions, and who does their work here.
+COUNTERPARTS: Mapping[str, str] = {
+    "proportion": 'here it is "fairness"',
+    "capacity": 'here it is "fairness", which reads deserved, guarantee and capability',
+    "drf": 'here it is "fairness"',
+    "gang": _BUILT_IN,
+    "network-topology-aware": 'here it is "hypernodes"',
+    "nodeavailability": "idle resources always come first here",
+    "podaffinity": 'here it is part of "nodeorder"',
+    "resourcetype": 'here it is part of "nodeplacement"',
+    "overcommit": "jobs are not queued up before they are placed here, so there is nothing to overcommit",
+    "enqueue": "jobs are not queued up before they are placed here; allocate looks at all of them",
+    "gangpreempt": 'here it is "preempt", which always takes whole gangs or what they can spare',
+    "gangreclaim": 'here it is "reclaim", which always takes whole gangs or what they can spare',
+    "shuffle": 'here it is "consolidation"',
+}
+
+
+def _load(source: str | Mapping[str, Any] | None, known_actions: Collection[str]) -> Configuration:
+    return load_maniple(source, known_actions=known_actions, counterparts=COUNTERPARTS)
+
+
+def _cluster(_configuration: Configuration, options: Mapping[str, Any]) -> Cluster:
+    restricted = options["restrictNodeScheduling"]
+    dialect = ManipleDialect(
+        scheduler_names=strings(options, "schedulerName"),
+        default_queue=options["defaultQueue"],
+        pool=NodePool(options["nodePoolLabelKey"], options["nodePoolLabelValue"]),
+        worker_labels=(options["cpuWorkerNodeLabelKey"], options["gpuWorkerNodeLabelKey"])
+        if restricted
+        else (),
+        reservation_app=options["resourceReservationAppLabel"],
+    )
+    ignored = (*ALWAYS_IGNORED_PROVISIONERS, *strings(options, "ignoredProvisioners"))
+    return Cluster(dialect, ignored_provisioners=ignored)
+
+
+MANIPLE = Profile(
+    name="maniple", registry=REGISTRY, load=_load, cluster=_cluster, checked_options=checked_maniple
+)
+
+__all__ = ["COUNTERPARTS", "MANIPLE", "REGISTRY"]

@@ -1,0 +1,20 @@
+"""Every scenario with KAI's objects on a real API server with kwok for the nodes and a small binder."""
+
+import asyncio
+
+import pytest
+
+from plane.plane import Plane
+from tests.live.binder import binding
+from tests.live.kai_scenarios import KAI_SCENARIOS
+from tests.live.scenarios import Scenario
+from tests.live.worlds import real_world
+
+
+@pytest.mark.parametrize("scenario", KAI_SCENARIOS, ids=lambda scenario: scenario.__name__)
+def test_scenario(scenario: Scenario, own_plane: Plane) -> None:
+    async def main() -> None:
+        async with real_world(own_plane, "kai") as world, binding(world.direct_port()):
+            await scenario(world)
+
+    asyncio.run(main())

@@ -1,0 +1,94 @@
+"""The role in examples/rbac-kai.yaml is enough to schedule KAI's objects, wait, say why, make room and clear away, and allows nothing else."""
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import Any
+
+from maniple.kube.kinds import KINDS
+from maniple.live.kai import Kai
+from maniple.objects.kai import BindRequest
+from plane.plane import Plane
+from tests.live.binder import binding
+from tests.live.kai_objects import gang, node, queue
+from tests.live.kai_scenarios import group_of
+from tests.live.scenarios import runs
+from tests.live.test_kai_binding import request_for
+from tests.live.test_permissions import role_objects, running, token_of_the_role
+from tests.live.worlds import real_world, until
+from tests.plane.api import Api
+
+ROLE = Path(__file__).parent.parent.parent / "examples" / "rbac-kai.yaml"
+HIGH = {
+    "apiVersion": "scheduling.k8s.io/v1",
+    "kind": "PriorityClass",
+    "metadata": {"name": "high"},
+    "value": 75,
+}
+
+
+def allowed(file: Path = ROLE) -> set[tuple[str, str, str]]:
+    """Group, resource and verb of everything that the role allows."""
+    role = next(item for item in role_objects(file) if item["kind"] == "ClusterRole")
+    return {
+        (group, resource, verb)
+        for rule in role["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+
+
+def test_exactly_the_kinds_that_are_watched_may_be_listed_and_watched() -> None:
+    watched = {
+        (KINDS[kind].group, KINDS[kind].plural) for kind in Kai(plugins=("predicates",), shard="a").kinds
+    }
+    for verb in ("list", "watch"):
+        assert {(group, resource) for group, resource, one in allowed() if one == verb} == watched
+
+
+def test_the_role_is_enough_to_schedule_and_allows_no_more(own_plane: Plane, tmp_path: Path) -> None:
+    token, log = token_of_the_role(own_plane, ROLE), tmp_path / "output"
+    kubeconfig = own_plane.write_kubeconfig(tmp_path / "kubeconfig", "maniple", token)
+    arguments = ["run", "--profile", "kai", "--kubeconfig", str(kubeconfig)]
+    code = f"from maniple.cli.main import main; main({arguments!r})"
+
+    async def main() -> None:
+        async with real_world(own_plane, "kai") as world, binding(world.direct_port()):
+            await world.create([queue(), HIGH, node("n1", 4), *gang("train", 4)])
+            with log.open("w") as output, running([sys.executable, "-c", code], output):
+                await until(lambda: runs(world, "train", 4), "the gang runs")
+                await world.create(gang("later", 4))
+                await until(lambda: _told(world, "later"), "the gang that waits is told why")
+                await _clears_away(world)
+                await world.create(gang("urgent", 4, priorityClassName="high"))
+                await until(lambda: runs(world, "urgent", 4), "room is made for a higher gang")
+
+    try:
+        asyncio.run(main())
+    except AssertionError as error:
+        raise AssertionError(f"{error}\n{log.read_text()}") from error
+    assert "forbidden" not in log.read_text().lower()
+    api = Api(own_plane, token=token)
+    for method, path in (
+        ("GET", "/api/v1/secrets"),
+        ("POST", "/api/v1/namespaces/default/pods"),
+        ("DELETE", "/api/v1/nodes/n1"),
+        ("POST", "/apis/scheduling.run.ai/v2/queues"),
+        ("GET", "/apis/rbac.authorization.k8s.io/v1/clusterroles"),
+    ):
+        assert api.call(method, path, {} if method == "POST" else None).status == 403, (method, path)
+
+
+async def _told(world: Any, name: str) -> bool:
+    return bool((await group_of(world, name)).status.scheduling_conditions)
+
+
+async def _clears_away(world: Any) -> None:
+    failed = request_for("old", "nowhere", "x")
+    await world.create([failed])
+
+    async def gone() -> bool:
+        return all(one.metadata.name != "old" for one in await world.objects(BindRequest))
+
+    await until(gone, "a request that leads nowhere is deleted")

@@ -1,0 +1,113 @@
+"""Both systems' objects in one cluster: each group reads as its own system writes it, and pods are bound by whoever can."""
+
+import asyncio
+
+from maniple.kube.kinds import KINDS
+from maniple.live.dialects import dialect_of
+from maniple.objects.core import Pod
+from maniple.objects.kai import BindRequest
+from maniple.objects.load import load
+from maniple.objects.volcano import VolcanoPodGroup, VolcanoQueue
+from maniple.planner import Planner
+from tests.live import kai_objects, objects
+from tests.live.kai_stage import KaiStage, played
+from tests.live.objects import NAMESPACE
+from tests.live.test_kai_permissions import ROLE as KAI_ROLE
+from tests.live.test_kai_permissions import allowed
+from tests.live.test_permissions import ROLE as VOLCANO_ROLE
+
+NAMES = {"schedulerName": ["maniple", "volcano", "kai-scheduler"]}
+
+
+def run(scene: object) -> None:
+    played(scene, profile="maniple", options=NAMES)  # type: ignore[arg-type]
+
+
+def test_gangs_of_both_run_directly_and_say_so_each_in_its_own_way() -> None:
+    async def scene(stage: KaiStage) -> None:
+        stage.create(kai_objects.queue(), kai_objects.node("n1"))
+        stage.create(*kai_objects.gang("theirs", 2), *objects.gang("ours", 2))
+        await asyncio.sleep(5)
+        assert set(stage.phases().values()) == {"Running"}
+        assert stage.requests() == {}
+        status = stage.store.get(VolcanoPodGroup, f"{NAMESPACE}/ours")["status"]
+        assert (status["phase"], status["running"]) == ("Running", 2)
+        assert [(c["type"], c["status"]) for c in status["conditions"]] == [("Scheduled", "True")]
+        assert "kai.scheduler/last-start-timestamp" in stage.annotations("theirs")
+
+    run(scene)
+
+
+def test_gangs_of_both_say_why_they_wait() -> None:
+    async def scene(stage: KaiStage) -> None:
+        stage.create(kai_objects.queue(), kai_objects.node("n1", 1))
+        stage.create(*kai_objects.gang("theirs", 2), *objects.gang("ours", 2, cpu="100"))
+        await asyncio.sleep(5)
+        assert set(stage.phases().values()) == {"Pending"}
+        (told,) = stage.told("theirs")
+        assert told["type"] == "UnschedulableOnNodePool"
+        conditions = stage.store.get(VolcanoPodGroup, f"{NAMESPACE}/ours")["status"]["conditions"]
+        assert [(c["type"], c["status"]) for c in conditions] == [("Unschedulable", "True")]
+        assert conditions[0]["message"]
+        for name in stage.phases():
+            assert stage.condition(name)["status"] == "False"
+
+    run(scene)
+
+
+def test_pods_of_kai_that_share_devices_are_bound_by_request_and_the_rest_of_their_gang_directly() -> None:
+    async def scene(stage: KaiStage) -> None:
+        half = kai_objects.pod("mixed-1", "mixed", 0, **{"gpu-fraction": "0.5"})
+        stage.create(kai_objects.queue(), kai_objects.node("n1", 2, **{"nvidia.com/gpu.memory": "1000"}))
+        stage.create(kai_objects.group("mixed", 2), kai_objects.pod("mixed-0", "mixed"), half)
+        await asyncio.sleep(5)
+        assert set(stage.phases().values()) == {"Running"}
+        assert stage.requests().keys() == {"mixed-1"}
+
+    run(scene)
+
+
+def test_without_bind_requests_they_wait_and_say_so() -> None:
+    dialect = dialect_of("maniple", NAMES, ())
+    half = load(kai_objects.pod("a", "g", 0, **{"gpu-fraction": "0.5"}))
+    plain = load(kai_objects.pod("b", "g"))
+    assert isinstance(half, Pod)
+    assert isinstance(plain, Pod)
+    assert dialect.beyond(half) == ""
+    assert dialect.kind_is(BindRequest, there=False)
+    assert "shares devices" in dialect.beyond(half)
+    assert dialect.group(half)[0].spec.scheduling_gates
+    assert dialect.beyond(plain) == ""
+    assert dialect.kind_is(BindRequest, there=True)
+    assert dialect.beyond(half) == ""
+
+
+def test_a_pod_without_a_group_is_a_job_of_one_in_the_default_queue() -> None:
+    async def scene(stage: KaiStage) -> None:
+        stage.create(kai_objects.node("n1"), objects.pod("alone"))
+        await asyncio.sleep(5)
+        assert stage.phases() == {"alone": "Running"}
+        assert stage.of_kind(VolcanoQueue).keys() == {"default"}
+
+    run(scene)
+
+
+def test_no_default_queue_is_made_where_the_other_system_has_one_of_that_name() -> None:
+    dialect = dialect_of("maniple", NAMES, ())
+    assert [raw["metadata"]["name"] for raw in dialect.lacking([])] == ["default"]
+    assert dialect.lacking([load(kai_objects.queue("default"))]) == []
+
+
+def test_both_roles_together_and_budgets_are_all_that_is_watched() -> None:
+    planner = Planner(profile="maniple")
+    plugins = {option.name for tier in planner.configuration.tiers for option in tier}
+    kinds = dialect_of("maniple", planner.options, plugins).kinds
+    listed = {
+        (group, resource)
+        for role in (VOLCANO_ROLE, KAI_ROLE)
+        for group, resource, verb in allowed(role)
+        if verb == "list"
+    }
+    assert {(KINDS[kind].group, KINDS[kind].plural) for kind in kinds} - listed == {
+        ("policy", "poddisruptionbudgets")
+    }
