@@ -25,6 +25,7 @@ from maniple.framework.reasons import Histogram, NotWhole, ReasonTable
 from maniple.framework.sub_jobs import SubJobs
 
 _VALID = np.flatnonzero(VALID)
+_SOME = 16  # jobs from which on columns beat keys
 NON_PREEMPTIBLE = 100  # the priority from which on a job that does not say is not preempted
 
 
@@ -289,7 +290,7 @@ class Session:
 
     def in_job_order(self, jobs: JobRows) -> JobRows:
         """Many jobs in that order. Where all plugins can tell it in columns, names are looked at only among equals."""
-        if not self._all_tell("job_orders", of="job_order"):
+        if len(jobs) < _SOME or not self._all_tell("job_orders", of="job_order"):
             return np.array(sorted(jobs.tolist(), key=self.job_key_order), dtype=np.int64)
         columns = (*self.hooks.job_orders(jobs), self.jobs.created[jobs])
         order = np.lexsort(columns[::-1])
