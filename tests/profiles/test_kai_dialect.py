@@ -233,6 +233,14 @@ def test_gpu_memory_is_a_whole_number(text: str, memory: int) -> None:
     assert (found.memory if found is not None else 0) == memory
 
 
+def test_an_annotation_that_cannot_be_read_is_remembered_unless_strict() -> None:
+    assert ask(pod("p", fraction="half")) == GpuAsk(unreadable="gpu-fraction")
+    assert ask(pod("p", memory="2Gi")) == GpuAsk(unreadable="gpu-memory")
+    item = pod("p", fraction="half")
+    assert isinstance(item, Pod)
+    assert KaiDialect(strict=True).gpu(item) is None
+
+
 def test_a_fraction_comes_before_memory() -> None:
     assert ask(pod("p", fraction="0.5", memory="2000")) == GpuAsk(50, 0, exact=0.5)
 

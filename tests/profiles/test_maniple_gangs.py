@@ -364,3 +364,21 @@ def test_devices_of_claims_are_handed_out_and_written_down() -> None:
     plan = cycle(node("n1", 0), slice_, class_, claim, Q, gang("a", "q", 1, gpus=0, resourceClaims=wants))
     assert bound(plan) == {"a-0": "n1"}
     assert plan.claims["default/c1"]["allocation"]["devices"]["results"][0]["device"] == "gpu-0"
+
+
+# -- jobs without pods ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("into", "why_not"), [("nowhere", "queue 'nowhere' does not exist"), ("q", "needs 2 pods")]
+)
+def test_a_job_without_pods_is_told_what_it_waits_for(into: str, why_not: str) -> None:
+    group = make(
+        "scheduling.volcano.sh/v1beta1",
+        "PodGroup",
+        "empty",
+        namespace="default",
+        spec={"queue": into, "minMember": 2},
+    )
+    plan = cycle(node("n1"), Q, group)
+    assert any(why_not in reason for reason in plan.jobs["default/empty"].reasons)

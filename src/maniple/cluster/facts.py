@@ -27,6 +27,7 @@ class GpuAsk:
     exact: float = 0.0  # the portion as it was written, by which it takes memory; 0: the hundredths
     slices: tuple[tuple[str, int], ...] = ()  # which slices it holds, if that is so
     reserves: bool = False  # stands for the parts of a device that others hold
+    unreadable: str = ""  # the annotation that asks for a part, if it cannot be read
 
     @property
     def shares(self) -> bool:

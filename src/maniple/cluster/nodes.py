@@ -15,7 +15,7 @@ from maniple.objects.core import Node, Taint
 
 Codes = NDArray[np.int32]
 MISSING = -1
-_PRESSURES = frozenset({"MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable"})
+PRESSURES = frozenset({"MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +83,6 @@ def _is_ready(node: Node) -> bool:
     if node.spec.unschedulable:
         return False
     return not any(
-        (one.type == "Ready" and one.status != "True") or (one.type in _PRESSURES and one.status != "False")
+        (one.type == "Ready" and one.status != "True") or (one.type in PRESSURES and one.status != "False")
         for one in node.status.conditions
     )

@@ -221,7 +221,7 @@ class Plan:
     def _reasons(self, job: int) -> list[str]:
         """Why a job waits: its own reasons, and those of its tasks that they do not contain already."""
         session = self.session
-        if not session.jobs.counts[_WAITING, job].any():
+        if session.task_count(job) and not session.jobs.counts[_WAITING, job].any():
             return list(session.refusals.jobs.get(job, ()))
         told = list(self._told(job))
         if session.jobs.counts[Status.PENDING, job]:

@@ -153,7 +153,11 @@ class KaiDialect:
         exact = _portion(annotations.get(FRACTION, ""))
         memory = 0 if exact else _count(annotations.get(MEMORY, ""))
         if not (exact or memory):
-            return None
+            # KAI takes no notice, and the pod would run without the GPU that somebody meant it to have.
+            wrong = (
+                "" if self._strict else next((key for key in (FRACTION, MEMORY) if annotations.get(key)), "")
+            )
+            return GpuAsk(unreadable=wrong) if wrong else None
         # Halves are rounded up; a part too small for hundredths is still a part.
         hundredths = max(math.floor(exact * 100 + 0.5), 1) if exact else 0
         return GpuAsk(hundredths, memory, _count(annotations.get(DEVICES, "")) or 1, exact=exact)

@@ -67,6 +67,11 @@ def test_a_slice_that_only_an_annotation_tells_of_is_not_scheduled_anew() -> Non
     assert asking.refused("legacy-0") == {"mixed": node_rules.LEGACY_MIG}
 
 
+def test_a_part_of_a_gpu_that_cannot_be_read_is_told_instead_of_left_out() -> None:
+    asking = ask(node("n1", 4), job("p", "q", pending=1, gpus=0, annotations={"gpu-fraction": "half"}))
+    assert asking.refused("p-0") == {"n1": node_rules.UNREADABLE.format(name="gpu-fraction")}
+
+
 def test_no_new_slice_beside_a_legacy_one() -> None:
     legacy = job("legacy", "q", running=1, gpus=0, annotations={SLICE: "1"}, on="a")
     asking = ask(mig_node("a", "mixed"), mig_node("b", "mixed"), legacy, _kinds())

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maniple.cluster.classes import TaskClass
-from maniple.cluster.nodes import MISSING
+from maniple.cluster.nodes import MISSING, PRESSURES
 from maniple.cluster.statuses import ON_NODE
 from maniple.framework.criteria import Cells, Dependence, Filter
 from maniple.framework.gpus import MIXED, SINGLE
@@ -19,6 +19,7 @@ from maniple.plugins.kai.asks import asks_device_plugin, asks_gpu, asks_mig
 
 Mask = NDArray[np.bool_]
 
+UNREADABLE = "the pod's annotation {name} is no part of a GPU"
 LEGACY_MIG = "legacy MIG jobs cannot be scheduled"
 DRA_ONLY = "device-plugin GPU requests cannot be scheduled on DRA-only nodes"
 NO_MIG = "MIG job cannot be scheduled on non-MIG node"
@@ -31,7 +32,6 @@ NOT_READY = "node has NotReady condition"
 NO_GPU_WORKER = "gpu task can't run on non gpu nodes"
 NO_CPU_WORKER = "cpu task can't run on non cpu nodes"
 
-_PRESSURES = frozenset({"MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable"})
 _ROLES = ("node-role.kubernetes.io/gpu-worker", "node-role.kubernetes.io/cpu-worker")
 
 
@@ -78,6 +78,9 @@ class NodeRules:
     def _check_kind(self, class_: TaskClass, cells: Cells) -> Verdicts:
         gpus = self._session.gpus
         verdict = np.zeros(len(self._facts), dtype=np.int16)
+        if name := _unreadable(class_):
+            verdict[:] = self._number(UNREADABLE.format(name=name))
+            return verdict[cells.rows]
         if _is_legacy(class_):
             verdict[:] = self._number(LEGACY_MIG)
             return verdict[cells.rows]
@@ -130,7 +133,11 @@ class NodeRules:
 
 
 def asks_anything(session: Session, class_: TaskClass) -> bool:
-    return _is_legacy(class_) or asks_gpu(session, class_)
+    return bool(_unreadable(class_)) or _is_legacy(class_) or asks_gpu(session, class_)
+
+
+def _unreadable(class_: TaskClass) -> str:
+    return class_.spec.gpu.unreadable if class_.spec.gpu is not None else ""
 
 
 def _is_legacy(class_: TaskClass) -> bool:
@@ -147,6 +154,6 @@ def _ailments(node: Node) -> str:
     for condition in node.status.conditions:
         if condition.type == "Ready" and condition.status != "True":
             found.append(NOT_READY)
-        elif condition.type in _PRESSURES and condition.status != "False":
+        elif condition.type in PRESSURES and condition.status != "False":
             found.append(f"node has {condition.type} condition")
     return joined(found)
