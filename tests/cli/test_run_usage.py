@@ -56,7 +56,8 @@ def told(folder: Path, handler: Any, **parameters: str) -> str:
                 stderr=asyncio.subprocess.STDOUT,
             )
             try:
-                output, _ = await process.communicate()
+                async with asyncio.timeout(120):
+                    output, _ = await process.communicate()
             finally:
                 if process.returncode is None:
                     process.kill()

@@ -111,7 +111,8 @@ async def a_scheduler_that_died_in_the_middle_of_a_gang_is_continued_by_the_next
         Planner(profile="kai", options={"debug": True}), dying, clock=world.clock, inline=world.inline
     )
     running = asyncio.create_task(first.run())
-    await dying.dead.wait()
+    async with asyncio.timeout(120):
+        await dying.dead.wait()
 
     async def three_are_requested() -> bool:
         return len(await world.objects(BindRequest)) == 3

@@ -303,7 +303,8 @@ async def a_scheduler_that_died_in_the_middle_of_a_gang_is_continued_by_the_next
         inline=world.inline,
     )
     running = asyncio.create_task(first.run())
-    await dying.dead.wait()
+    async with asyncio.timeout(120):
+        await dying.dead.wait()
 
     async def three_are_bound() -> bool:
         return sum(bool(p.spec.node_name) for p in await pods_of(world, "train")) == 3

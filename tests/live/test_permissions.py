@@ -63,13 +63,15 @@ def test_the_role_is_enough_to_schedule(own_plane: Plane, tmp_path: Path) -> Non
 
 
 @contextmanager
-def running(command: list[str], output: IO[str]) -> Iterator[None]:
-    """A command that ends with the block, however the block ends."""
+def running(command: list[str], output: IO[str]) -> Iterator["subprocess.Popen[str]"]:
+    """A command that ends with the block, however the block ends; in order if it can."""
     with subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, text=True) as process:
         try:
-            yield
-        finally:
+            yield process
             process.terminate()
+            process.wait(timeout=60)
+        finally:
+            process.kill()
 
 
 async def _told(world: Any, name: str) -> bool:

@@ -68,6 +68,30 @@ def played(scene: Callable[[Stage], Coroutine[Any, Any, None]], **settings: Any)
     return run(main(), virtual=True)
 
 
+# -- when it ends ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("steps", range(6))
+def test_a_cancellation_that_comes_with_a_change_is_not_lost(steps: int) -> None:
+    """In the same turn of the event loop as the change, or some turns after it."""
+
+    async def main() -> bool:
+        stage = Stage()
+        running = asyncio.create_task(stage.scheduler.run())
+        await asyncio.sleep(10)
+        stage.create(node("n1", 4))
+        # The embedded cluster tells it a moment later; from then on the loop is on its way out of its pause.
+        while not stage.scheduler._wake.is_set():
+            await asyncio.sleep(0)
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        running.cancel()
+        await asyncio.wait([running], timeout=60)
+        return running.cancelled()
+
+    assert run(main(), virtual=True)
+
+
 # -- when it decides ---------------------------------------------------------------------------------------------------
 
 

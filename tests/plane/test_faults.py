@@ -80,7 +80,7 @@ def test_without_kwok_a_bound_pod_waits_for_its_node(own_plane: Plane) -> None:
 
 def test_another_process_can_use_and_stop_it(plane_binary: Path, tmp_path: Path) -> None:
     command = [sys.executable, str(ROOT / "plane" / "plane.py"), "start", "--detach", "--dir", str(tmp_path)]
-    started = subprocess.run(command, check=True, capture_output=True, text=True)
+    started = subprocess.run(command, check=True, capture_output=True, text=True, timeout=300)
     attached = Plane.attach(tmp_path)
     try:
         assert started.stdout.strip() == str(attached.kubeconfig)
@@ -88,7 +88,7 @@ def test_another_process_can_use_and_stop_it(plane_binary: Path, tmp_path: Path)
         attached.restart_apiserver()
         assert Api(attached).call("GET", "/api/v1/nodes").status == 200
     finally:
-        subprocess.run([*command[:2], "stop", "--dir", str(tmp_path)], check=True)
+        subprocess.run([*command[:2], "stop", "--dir", str(tmp_path)], check=True, timeout=60)
 
     assert {path.name for path in tmp_path.iterdir()} == {"etcd.log", "kube-apiserver.log", "kwok.log"}
 

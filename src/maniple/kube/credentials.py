@@ -180,7 +180,8 @@ class ExecPlugin:
             reason = getattr(error, "strerror", None) or "cannot be run"
             raise self._error("command", f"{name}: {reason}{self._hint()}") from None
         try:
-            output, _ = await asyncio.wait_for(process.communicate(), EXEC_SECONDS)
+            async with asyncio.timeout(EXEC_SECONDS):
+                output, _ = await process.communicate()
         except TimeoutError:
             raise self._error("command", f"{name}: no answer within {EXEC_SECONDS:.0f} s") from None
         finally:

@@ -238,8 +238,10 @@ class Scheduler:
     async def _pause(self) -> None:
         """Until something happens, and then for a moment of quiet; or until the next thing is due."""
         if not self._inbox:
+            # Not `wait_for`: before Python 3.12 it loses a cancellation that comes together with what it waits for.
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), self._longest_pause())
+                async with asyncio.timeout(self._longest_pause()):
+                    await self._wake.wait()
         if self._clocked and not self._wake.is_set():
             self._dirty = True
         end = now() + self._timing.patience
