@@ -14,13 +14,13 @@ SHAPES ?= a c full
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup: $(READY) ## build the environment in .venv (once, and again when pyproject.toml changes)
+setup: $(READY) ## build the environment in .venv (once, and again when what it needs changes)
 
-$(READY): pyproject.toml
+$(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "maniple needs Python 3.11 or newer; try: make setup PYTHON=python3.12"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	@touch $(READY)
 
 run: $(READY) ## schedule an example on the embedded cluster and show what happens
@@ -44,7 +44,8 @@ test: $(READY) ## lint, format, types, layers, recorded cases, tests
 	  echo "NOT RUN: the recorded cases. $(CASES) is not here, so conformance is unchecked."; \
 	  echo "=============================================================================="; \
 	fi
-	$(BIN)/pytest -n auto
+	@# At most four at once, however many cores the machine claims: each may run a control plane of its own.
+	$(BIN)/pytest -n auto --maxprocesses 4
 
 bench: $(READY) ## time one scheduling cycle; SHAPES="a b c full" chooses the clusters
 	$(BIN)/maniple bench $(foreach shape,$(SHAPES),--shape $(shape))

@@ -29,6 +29,7 @@ from plane.processes import Processes, write_private
 # keeps calling could otherwise be given the server's own port, and connect to itself.
 _PORTS = range(16000, 30000)
 _PATIENCE_SECONDS = 120.0
+_PORT_TRIES = 3
 _LOG_SHOWN = 3000
 
 
@@ -44,8 +45,9 @@ class Plane:
         self._temporary = directory is None
         self.directory = (directory or Path(tempfile.mkdtemp(prefix="maniple-plane-"))).absolute()
         self._kwok = kwok
-        self._port = port or _free_port()
-        self._etcd_port = _free_port(taken=self._port)
+        self._port_is_chosen = not port
+        self._port = port or free_port()
+        self._etcd_port = free_port(taken=self._port)
         self._token = secrets.token_hex(16)
         self._processes = Processes(self.directory, os.getpid() if owner == 0 else owner)
 
@@ -102,22 +104,18 @@ class Plane:
         earlier = Processes.recorded(self.directory)
         if any(earlier.runs(name) for name in earlier.names()):
             raise PlaneError(f"a control plane runs in {self.directory} already; stop it first")
-        try:
-            binary = build()
-            self._clear("*.log")
-            self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-            facts = {"port": self._port, "etcd": self._etcd_port, "token": self._token}
-            write_private(self._facts, json.dumps(facts))
-            write_private(self._users, f"{self._token},admin,admin,system:masters\n")
-            run([str(binary), "key", str(self._key)], "no key for service accounts", {})
-            self._start_etcd()
-            self.start_apiserver()
-            self.write_kubeconfig(self.kubeconfig, "admin", self._token)
-            if self._kwok:
-                self.start_kwok()
-        except BaseException:
-            self.stop()
-            raise
+        for left in reversed(range(_PORT_TRIES)):
+            try:
+                self._start_all()
+            except BaseException as error:
+                self.stop()
+                # Between choosing a port and listening on it, somebody else may have taken it.
+                if not left or not self._port_is_chosen or "address already in use" not in str(error):
+                    raise
+                self._port = free_port()
+                self._etcd_port = free_port(taken=self._port)
+            else:
+                break
         return self
 
     def stop(self) -> None:
@@ -218,6 +216,20 @@ class Plane:
 
     # ---- underneath
 
+    def _start_all(self) -> None:
+        binary = build()
+        self._clear("*.log")
+        self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        facts = {"port": self._port, "etcd": self._etcd_port, "token": self._token}
+        write_private(self._facts, json.dumps(facts))
+        write_private(self._users, f"{self._token},admin,admin,system:masters\n")
+        run([str(binary), "key", str(self._key)], "no key for service accounts", {})
+        self._start_etcd()
+        self.start_apiserver()
+        self.write_kubeconfig(self.kubeconfig, "admin", self._token)
+        if self._kwok:
+            self.start_kwok()
+
     @property
     def _etcd_url(self) -> str:
         return f"http://127.0.0.1:{self._etcd_port}"
@@ -297,7 +309,8 @@ class Plane:
         shutil.rmtree(self.ca.parent, ignore_errors=True)
 
 
-def _free_port(taken: int = 0) -> int:
+def free_port(taken: int = 0) -> int:
+    """One that nobody listens on now, and that no outgoing connection is given."""
     for port in random.sample(_PORTS, 200):
         with socket.socket() as probe, contextlib.suppress(OSError):
             # As the servers do; else a connection that was closed a moment ago would count as taken.

@@ -114,6 +114,7 @@ class Processes:
 
     def _save(self) -> None:
         if not self._members:
+            self._group = 0  # it ended with its last member
             self._record.unlink(missing_ok=True)
             return
         content = {"owner": self._owner, "group": self._group, "members": self._members}

@@ -1,24 +1,19 @@
 """What KAI's binder does with requests for plain pods, on a real API server: binds, and says so in the request's status."""
 
-import asyncio
 from collections.abc import AsyncIterator
-from contextlib import aclosing, asynccontextmanager, suppress
+from contextlib import aclosing, asynccontextmanager
 
 from maniple.live.port import Port
 from maniple.objects.core import Pod
 from maniple.objects.kai import BindRequest
+from tests.live.beside import beside
 
 
 @asynccontextmanager
 async def binding(port: Port) -> AsyncIterator[None]:
     """Requests are carried out while it lasts."""
-    running = asyncio.create_task(_carry_out(port))
-    try:
+    async with beside(_carry_out(port)):
         yield
-    finally:
-        running.cancel()
-        with suppress(asyncio.CancelledError):
-            await running
 
 
 async def _carry_out(port: Port) -> None:

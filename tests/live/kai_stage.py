@@ -1,8 +1,6 @@
 """An embedded cluster in virtual time with one scheduler of the profile kai on it, for tests that look closely."""
 
-import asyncio
 from collections.abc import Callable, Coroutine
-from contextlib import suppress
 from typing import Any
 
 from maniple.live.scheduler import Scheduler
@@ -14,6 +12,7 @@ from maniple.sim.clock import run
 from maniple.sim.cluster import SimCluster
 from maniple.sim.store import Raw
 from maniple.sim.world import World
+from tests.live.beside import beside
 from tests.live.objects import NAMESPACE
 
 
@@ -74,15 +73,8 @@ def played(scene: Callable[[KaiStage], Coroutine[Any, Any, None]], **settings: A
 
     async def main() -> KaiStage:
         stage = KaiStage(**settings)
-        running = asyncio.create_task(stage.scheduler.run())
-        try:
+        async with beside(stage.scheduler.run(), stage.scheduler.stop):
             await scene(stage)
-            stage.scheduler.stop()
-            await running
-        finally:
-            running.cancel()
-            with suppress(asyncio.CancelledError):
-                await running
         return stage
 
     return run(main(), virtual=True)

@@ -3,6 +3,8 @@
 import asyncio
 from contextlib import suppress
 
+from plane.control import free_port
+
 
 class Relay:
     """Passes bytes on while it is open. Closing cuts every connection and refuses new ones; the port stays the same."""
@@ -11,11 +13,11 @@ class Relay:
         self._target = host, port
         self._server: asyncio.Server | None = None
         self._writers: set[asyncio.StreamWriter] = set()
-        self.port = 0
+        # Not any port that the system gives: while it is closed, callers who keep trying could be given it themselves.
+        self.port = free_port()
 
     async def open(self) -> None:
         self._server = await asyncio.start_server(self._pass_on, "127.0.0.1", self.port)
-        self.port = self._server.sockets[0].getsockname()[1]
 
     async def close(self) -> None:
         if self._server is not None:

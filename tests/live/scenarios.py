@@ -3,7 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import Any
 
 from maniple.cluster.canonical import canonical
@@ -16,6 +16,7 @@ from maniple.live.scheduler import Scheduler, Timing
 from maniple.objects.core import Node, Pod
 from maniple.objects.volcano import VolcanoPodGroup, VolcanoQueue
 from maniple.planner import Planner
+from tests.live.beside import beside
 from tests.live.objects import NAMESPACE, gang, node, pod
 from tests.live.ports import Dying, Recorder, Refusing
 from tests.live.worlds import World, pods_of, until
@@ -48,15 +49,8 @@ async def scheduling(
         inline=world.inline,
         **settings,
     )
-    running = asyncio.create_task(scheduler.run())
-    try:
+    async with beside(scheduler.run(), scheduler.stop):
         yield scheduler
-        scheduler.stop()
-        await running
-    finally:
-        running.cancel()
-        with suppress(asyncio.CancelledError):
-            await running
 
 
 async def runs(world: World, name: str, size: int) -> bool:
@@ -302,17 +296,14 @@ async def a_scheduler_that_died_in_the_middle_of_a_gang_is_continued_by_the_next
         clock=world.clock,
         inline=world.inline,
     )
-    running = asyncio.create_task(first.run())
-    async with asyncio.timeout(120):
-        await dying.dead.wait()
 
     async def three_are_bound() -> bool:
         return sum(bool(p.spec.node_name) for p in await pods_of(world, "train")) == 3
 
-    await until(three_are_bound, "three of eight are bound")
-    running.cancel()
-    with suppress(asyncio.CancelledError):
-        await running
+    async with beside(first.run()):
+        async with asyncio.timeout(120):
+            await dying.dead.wait()
+        await until(three_are_bound, "three of eight are bound")
 
     async with scheduling(world) as scheduler:
         await until(lambda: runs(world, "train", 8), "the gang runs whole")

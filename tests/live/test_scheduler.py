@@ -3,7 +3,6 @@
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
-from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -16,6 +15,7 @@ from maniple.sim.clock import run
 from maniple.sim.cluster import SimCluster
 from maniple.sim.faults import Fault
 from maniple.sim.world import World
+from tests.live.beside import beside, cancelled
 from tests.live.objects import NAMESPACE, gang, group, node, pod, queue
 
 
@@ -54,15 +54,8 @@ def played(scene: Callable[[Stage], Coroutine[Any, Any, None]], **settings: Any)
 
     async def main() -> Stage:
         stage = Stage(**settings)
-        running = asyncio.create_task(stage.scheduler.run())
-        try:
+        async with beside(stage.scheduler.run(), stage.scheduler.stop):
             await scene(stage)
-            stage.scheduler.stop()
-            await running
-        finally:
-            running.cancel()
-            with suppress(asyncio.CancelledError):
-                await running
         return stage
 
     return run(main(), virtual=True)
@@ -85,8 +78,7 @@ def test_a_cancellation_that_comes_with_a_change_is_not_lost(steps: int) -> None
             await asyncio.sleep(0)
         for _ in range(steps):
             await asyncio.sleep(0)
-        running.cancel()
-        await asyncio.wait([running], timeout=60)
+        await cancelled(running)
         return running.cancelled()
 
     assert run(main(), virtual=True)
@@ -180,10 +172,8 @@ def test_nothing_is_decided_on_half_a_cluster() -> None:
     async def main() -> None:
         stage = Stage()
         stage.create(queue("default"), *gang("train", 8), node("n1"))
-        running = asyncio.create_task(stage.scheduler.run())
-        await scene(stage)
-        stage.scheduler.stop()
-        await running
+        async with beside(stage.scheduler.run(), stage.scheduler.stop):
+            await scene(stage)
 
     run(main(), virtual=True)
 
@@ -370,12 +360,11 @@ def test_an_evicted_pod_is_marked_deleted_and_its_place_taken() -> None:
 def test_stopping_finishes_what_is_being_written() -> None:
     async def main() -> tuple[int, bool]:
         stage = Stage(write_seconds=0.5)
-        running = asyncio.create_task(stage.scheduler.run())
-        stage.create(queue("default"), node("n1"), *gang("train", 8))
-        while not stage.scheduler.cache.unconfirmed:
-            await asyncio.sleep(0.001)
-        stage.scheduler.stop()
-        await running
+        async with beside(stage.scheduler.run(), stage.scheduler.stop):
+            stage.create(queue("default"), node("n1"), *gang("train", 8))
+            async with asyncio.timeout(60):
+                while not stage.scheduler.cache.unconfirmed:
+                    await asyncio.sleep(0.001)
         return len(stage.port.binds), stage.scheduler.effects.idle
 
     binds, idle = run(main(), virtual=True)
@@ -385,9 +374,8 @@ def test_stopping_finishes_what_is_being_written() -> None:
 def test_stopping_before_anything_was_listed_ends_at_once() -> None:
     async def main() -> float:
         stage = Stage()
-        running = asyncio.create_task(stage.scheduler.run())
-        stage.scheduler.stop()
-        await running
+        async with beside(stage.scheduler.run(), stage.scheduler.stop):
+            pass
         return asyncio.get_running_loop().time()
 
     assert run(main(), virtual=True) < 1

@@ -12,6 +12,7 @@ from maniple.objects.core import Pod
 from maniple.planner import Planner
 from maniple.sim.clock import run
 from maniple.sim.world import World
+from tests.live.beside import beside
 from tests.live.kai_objects import gang, node, queue
 
 HALF = {"a": {"gpu": 0.5, "cpu": 0.5, "memory": 0.5}}
@@ -80,14 +81,8 @@ def played(scene: Callable[[Stage], Coroutine[Any, Any, None]], **feed: Any) -> 
 
     async def main() -> None:
         stage = Stage(FakeFeed(**feed))
-        running = asyncio.create_task(run_beside(stage.feed, stage.scheduler))
-        try:
+        async with beside(run_beside(stage.feed, stage.scheduler), stage.scheduler.stop):
             await scene(stage)
-            stage.scheduler.stop()
-            await running
-        finally:
-            running.cancel()
-            await asyncio.wait([running])
         assert not stage.feed.running
 
     run(main(), virtual=True)
@@ -159,12 +154,10 @@ def test_who_stops_does_not_wait_for_the_first_usage() -> None:
 def test_a_cancelled_scheduler_takes_its_feed_with_it() -> None:
     async def main() -> None:
         stage = Stage(FakeFeed())
-        running = asyncio.create_task(run_beside(stage.feed, stage.scheduler))
-        await asyncio.sleep(1)
-        assert stage.feed.running
-        running.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await running
+        async with beside(run_beside(stage.feed, stage.scheduler)) as running:
+            await asyncio.sleep(1)
+            assert stage.feed.running
+        assert running.cancelled()
         assert not stage.feed.running
 
     run(main(), virtual=True)

