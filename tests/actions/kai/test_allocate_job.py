@@ -219,3 +219,10 @@ def test_tasks_placed_together_go_where_they_would_go_one_by_one(
         assert together.where(*names) == apart.where(*names)
     else:
         assert not all(apart.place("a", rows=[name]) for name in names)
+
+
+def test_a_group_that_holds_the_only_pod_set_is_placed() -> None:
+    groups = [{"name": "all", "minMember": 1}, {"name": "workers", "minMember": 2, "parent": "all"}]
+    bench = Bench(ROOT, node("n1", 2), gang("a", 2, groups=groups, roles=["workers"] * 2))
+    assert bench.place("a")
+    assert bench.where("a-0", "a-1") == [("Allocated", "n1")] * 2

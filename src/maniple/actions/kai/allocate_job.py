@@ -124,7 +124,7 @@ class JobPlacer:
         if len(sets) > 1:
             sets = sorted(sets, key=lambda one: (*hooks.sub_group_order(one), one.name))
         for inner in sets:
-            own = [attempt.by_set[one.number] for one in inner.all_pod_sets()]
+            own = [attempt.by_set.get(one.number, rows) for one in inner.all_pod_sets()]
             inside = rows[np.isin(rows, np.concatenate(own))]
             if not self._group(attempt, inner, inside, ground):
                 return False
