@@ -8,7 +8,7 @@ import pytest
 
 from maniple.objects.core import Node, Pod
 from maniple.objects.dra import ResourceClaim
-from maniple.objects.kai import BindRequest
+from maniple.objects.kai import BindRequest, KaiPodGroup
 from maniple.sim.faults import Fault
 from tests.live.kai_objects import gang, group, node, pod, queue
 from tests.live.kai_stage import KaiStage, played
@@ -449,7 +449,7 @@ def test_directly_a_gang_whose_volumes_wait_for_a_node_is_not_bound_and_has_not_
         assert stage.condition("train-1")["message"].startswith(
             "waits for team/train-0 of its gang: its volumes"
         )
-        assert "volumes" in stage.scheduler.why["team/train"]
+        assert "volumes" in stage.scheduler.why[KaiPodGroup, "team/train"]
         cycles = stage.scheduler.cycles
         await asyncio.sleep(60)
         assert stage.scheduler.cycles == cycles

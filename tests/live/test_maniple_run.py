@@ -4,8 +4,9 @@ import asyncio
 
 from maniple.kube.kinds import KINDS
 from maniple.live.dialects import dialect_of
+from maniple.live.overview import overview
 from maniple.objects.core import Pod
-from maniple.objects.kai import BindRequest
+from maniple.objects.kai import BindRequest, KaiPodGroup
 from maniple.objects.load import load
 from maniple.objects.volcano import VolcanoPodGroup, VolcanoQueue
 from maniple.planner import Planner
@@ -80,6 +81,52 @@ def test_without_bind_requests_they_wait_and_say_so() -> None:
     assert dialect.beyond(plain) == ""
     assert dialect.kind_is(BindRequest, there=True)
     assert dialect.beyond(half) == ""
+
+
+def test_groups_of_one_name_are_two_jobs_and_each_is_told_its_own_state() -> None:
+    async def scene(stage: KaiStage) -> None:
+        stage.create(kai_objects.queue(), kai_objects.node("n1", 2))
+        members = [kai_objects.pod(f"k-{number}", "train") for number in range(2)]
+        huge = [objects.pod(f"v-{number}", "train", cpu="100") for number in range(2)]
+        stage.create(kai_objects.group("train", 2), *members, objects.group("train", 2), *huge)
+        await asyncio.sleep(5)
+        phases = stage.phases()
+        assert {name for name, phase in phases.items() if phase == "Running"} == {"k-0", "k-1"}
+        assert stage.told("train") == []
+        assert "kai.scheduler/last-start-timestamp" in stage.annotations("train")
+        (told,) = stage.store.get(VolcanoPodGroup, f"{NAMESPACE}/train")["status"]["conditions"]
+        assert (told["type"], told["status"]) == ("Unschedulable", "True")
+        lines = {line.key: line for line in overview(stage.scheduler).jobs}
+        assert {key: (line.running, bool(line.why)) for key, line in lines.items()} == {
+            f"{NAMESPACE}/train@kai": (2, False),
+            f"{NAMESPACE}/train@volcano": (0, True),
+        }
+        stage.store.remove(KaiPodGroup, f"{NAMESPACE}/train")
+        for name in ("k-0", "k-1"):
+            stage.store.remove(Pod, f"{NAMESPACE}/{name}")
+        await asyncio.sleep(5)
+        assert [line.key for line in overview(stage.scheduler).jobs] == [f"{NAMESPACE}/train"]
+
+    run(scene)
+
+
+def test_queues_of_one_name_are_one_queue_that_volcanos_object_tells_the_whole_of() -> None:
+    async def scene(stage: KaiStage) -> None:
+        stage.create(kai_objects.queue("default"), objects.queue("default", capability={"cpu": "3"}))
+        stage.create(kai_objects.node("n1", 4), *objects.gang("ours", 2))
+        await asyncio.sleep(5)
+        members = [kai_objects.pod(f"theirs-{number}", "theirs") for number in range(2)]
+        stage.create(kai_objects.group("theirs", 2, queue="default"), *members)
+        await asyncio.sleep(5)
+        running = {name for name, phase in stage.phases().items() if phase == "Running"}
+        assert running == {"ours-0", "ours-1"}
+        queue = stage.store.get(VolcanoQueue, "default")
+        assert queue["status"]["allocated"]["cpu"] == "2"
+        stage.store.remove(VolcanoQueue, "default")  # and its limit with it
+        await asyncio.sleep(5)
+        assert set(stage.phases().values()) == {"Running"}
+
+    run(scene)
 
 
 def test_a_pod_without_a_group_is_a_job_of_one_in_the_default_queue() -> None:

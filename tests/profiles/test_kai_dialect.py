@@ -576,7 +576,7 @@ def test_the_fields_of_a_queue() -> None:
     dialect = KaiDialect()
     assert dialect.queue(queue("q", "p", spec={"priority": 7})) == QueueFacts(parent="p", priority=7)
     assert dialect.queue(queue("q", spec={"priority": 0})) == QueueFacts(priority=0)
-    assert dialect.queue(queue("q")) == QueueFacts(priority=100)
+    assert dialect.queue(queue("q")) == QueueFacts(priority=100, states_priority=False)
 
 
 def test_objects_of_others_are_no_groups_and_no_queues() -> None:

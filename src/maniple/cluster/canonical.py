@@ -142,6 +142,7 @@ def _canonical_jobs(opened: Snapshot) -> dict[str, Any]:
     columns = ("minimum", "created", "priority", "pending_best_effort")
     return {
         table.keys[row]: {
+            "name": table.name(row),
             "object": table.objects.get(row),
             "facts": table.facts.get(row),
             "queue": cluster.queues.keys[jobs.queue[row]] if jobs.queue[row] >= 0 else None,
@@ -155,7 +156,7 @@ def _canonical_jobs(opened: Snapshot) -> dict[str, Any]:
 def _canonical_queues(cluster: Cluster) -> dict[str, Any]:
     queues = cluster.queues
     return {
-        queues.keys[row]: (queues.objects.get(row), queues.facts.get(row), float(queues.created[row]))
+        queues.keys[row]: (queues.said.get(row), queues.facts.get(row), float(queues.created[row]))
         for row in queues
     }
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from maniple.cluster.classes import ClassTable, SpecTable
 from maniple.cluster.domains import DomainSources
-from maniple.cluster.facts import Dialect, TaskFacts, seconds
+from maniple.cluster.facts import Dialect, TaskFacts, job_key, seconds
 from maniple.cluster.nodes import NodeFacts
 from maniple.cluster.resources import ResourceSpace
 from maniple.cluster.statuses import ALLOCATED_LIKE, ON_NODE, Status
@@ -105,10 +105,10 @@ class Cluster:
         elif isinstance(item, PriorityClass):
             self.priority_classes.pop(item.metadata.name, None)
             self._priorities_stale = True
-        elif self.dialect.job(item) is not None:
-            self._drop_job(item.key)
+        elif (facts := self.dialect.job(item)) is not None:
+            self._drop_job(job_key(item.key, facts.system))
         elif self.dialect.queue(item) is not None:
-            self._drop_queue(item.metadata.name)
+            self._drop_queue(item)
         else:
             self._drop_other(item)
 
@@ -263,8 +263,9 @@ class Cluster:
         if facts is None:
             return False
         jobs = self.jobs
-        self._drop_job(item.key)
-        row = jobs.hold(item.key)
+        key = job_key(item.key, facts.system)
+        self._drop_job(key)
+        row = jobs.hold(key)
         jobs.defined[row] = True
         jobs.objects[row] = item
         jobs.facts[row] = facts
@@ -299,21 +300,18 @@ class Cluster:
         if row is None or not queues.defined[row]:
             row = queues.hold(item.metadata.name)
         queues.defined[row] = True
-        queues.objects[row] = item
-        queues.facts[row] = facts
-        queues.created[row] = seconds(item.metadata.creation_timestamp)
+        queues.say(row, type(item), item, facts)
         return True
 
-    def _drop_queue(self, name: str) -> None:
+    def _drop_queue(self, item: Object) -> None:
         queues = self.queues
-        row = queues.index_of(name)
-        if row is None or not queues.defined[row]:
+        row = queues.index_of(item.metadata.name)
+        if row is None or not queues.defined[row] or type(item) not in queues.said[row]:
             return
-        queues.defined[row] = False
-        queues.created[row] = 0
-        del queues.objects[row]
-        del queues.facts[row]
-        queues.release(row)
+        queues.say(row, type(item), None, None)
+        if row not in queues.said:
+            queues.defined[row] = False
+            queues.release(row)
 
     def priority_of(self, class_name: str) -> int:
         """The value of a priority class; the global default for a name that does not exist."""

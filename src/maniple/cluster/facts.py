@@ -15,6 +15,8 @@ from maniple.objects.core import Node, Pod
 from maniple.objects.dra import ResourceClaim
 from maniple.objects.meta import LabelSelector, Object
 
+AT = "@"  # never part of a name
+
 
 @dataclass(frozen=True, slots=True)
 class GpuAsk:
@@ -110,6 +112,7 @@ class JobFacts:
     preemptible: bool | None = None  # None: by its priority
     started: datetime | None = None
     stale_since: datetime | None = None
+    system: str = ""  # whose group it is, where groups of several systems may have one name
 
     @property
     def shaped(self) -> bool:
@@ -125,6 +128,24 @@ class QueueFacts:
     weight: int = 1
     priority: int = 0
     open: bool = True
+    states_priority: bool = True  # otherwise it has the one of queues that state none
+
+
+def as_one(said: Sequence[QueueFacts]) -> QueueFacts:
+    """A queue of which several systems' objects speak. What only one of them states holds; a priority that both do is the higher one."""
+    priorities = [one.priority for one in said if one.states_priority]
+    return QueueFacts(
+        parent=next((one.parent for one in said if one.parent), ""),
+        weight=max(one.weight for one in said),
+        priority=max(priorities) if priorities else said[0].priority,
+        open=all(one.open for one in said),
+        states_priority=bool(priorities),
+    )
+
+
+def job_key(name: str, system: str) -> str:
+    """What a job is known by: the key of its group, and where several systems have groups also whose it is."""
+    return f"{name}{AT}{system}" if system else name
 
 
 class Dialect(Protocol):

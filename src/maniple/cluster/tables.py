@@ -4,12 +4,13 @@ These are the mutable tables that a `Cluster` keeps up to date. They hold facts 
 means "none".
 """
 
-from typing import Any, ClassVar
+from collections import Counter
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from maniple.cluster.facts import JobFacts, QueueFacts
+from maniple.cluster.facts import AT, JobFacts, QueueFacts, as_one, seconds
 from maniple.cluster.resources import Amounts
 from maniple.cluster.statuses import NO_TASK, STATUSES
 from maniple.cluster.table import Table
@@ -17,6 +18,7 @@ from maniple.objects.core import Node, Pod
 from maniple.objects.meta import Object
 
 Rows32 = NDArray[np.int32]
+Kind = TypeVar("Kind", bound=Object)
 
 
 class NodeTable(Table):
@@ -125,20 +127,40 @@ class JobTable(Table):
         self.facts: dict[int, JobFacts] = {}
         self.shaped: set[int] = set()  # jobs with a topology or with sub-groups
         self.counts: Amounts = np.zeros((STATUSES, self._capacity), dtype=np.int64)
+        self._named: Counter[str] = Counter()  # how many systems have a job of a name
+
+    def name(self, row: int) -> str:
+        """The name of a job's group; with the system that it is of only if the other has a group of that name, too."""
+        name, at, _ = self.keys[row].partition(AT)
+        return self.keys[row] if at and self._named[name] > 1 else name
+
+    def hold(self, key: str) -> int:
+        name, at, _ = key.partition(AT)
+        if at and self.index_of(key) is None:
+            self._named[name] += 1
+        return super().hold(key)
 
     def _grow(self) -> None:
         self.counts = np.concatenate([self.counts, np.zeros((STATUSES, self._capacity), np.int64)], axis=1)
         super()._grow()
 
     def release(self, row: int) -> bool:
+        name, at, _ = self.keys[row].partition(AT)
         gone = super().release(row)
         if gone:
             self.counts[:, row] = 0
+        if gone and at:
+            self._named[name] -= 1
+            if not self._named[name]:
+                del self._named[name]
         return gone
 
 
 class QueueTable(Table):
-    """One row per queue, also for one that is only named by a job or a child."""
+    """One row per queue, also for one that is only named by a job or a child.
+
+    Objects of several systems that have one name are one queue: `said` has all of them, `objects` the first by its kind.
+    """
 
     COLUMNS: ClassVar[dict[str, tuple[Any, Any]]] = {
         "defined": (np.bool_, False),
@@ -151,4 +173,30 @@ class QueueTable(Table):
     def __init__(self) -> None:
         super().__init__()
         self.objects: dict[int, Object] = {}
+        self.said: dict[int, dict[type[Object], tuple[Object, QueueFacts]]] = {}
         self.facts: dict[int, QueueFacts] = {}
+
+    def stated(self, row: int, kind: type[Kind]) -> Kind | None:
+        """What the system of that kind says of a queue, if it does."""
+        found = self.said[row].get(kind)
+        return found[0] if found is not None else None  # type: ignore[return-value]  # keyed by their own type
+
+    def all_of(self, row: int) -> list[Object]:
+        """All objects that speak of a queue."""
+        return [item for item, _ in self.said[row].values()]
+
+    def say(self, row: int, kind: type[Object], item: Object | None, facts: QueueFacts | None) -> None:
+        """One system's object has come, has changed or (None) is gone. Whatever came first, the outcome is the same."""
+        said = self.said.setdefault(row, {})
+        said.pop(kind, None)
+        if item is not None and facts is not None:
+            said[kind] = (item, facts)
+        ordered = self.said[row] = dict(sorted(said.items(), key=lambda one: one[0].api_group))
+        if not ordered:
+            del self.said[row], self.objects[row], self.facts[row]
+            self.created[row] = 0
+            return
+        found = [*ordered.values()]
+        self.objects[row] = found[0][0]
+        self.facts[row] = found[0][1] if len(found) == 1 else as_one([facts for _, facts in found])
+        self.created[row] = min(seconds(one.metadata.creation_timestamp) for one, _ in found)

@@ -209,7 +209,7 @@ class Session:
         return self.cluster.tasks.keys[row]
 
     def job_key(self, row: int) -> str:
-        return self.cluster.jobs.keys[row]
+        return self.cluster.jobs.name(row)
 
     def queue_name(self, row: int) -> str:
         return self.cluster.queues.keys[row]

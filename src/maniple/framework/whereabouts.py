@@ -59,7 +59,7 @@ class Whereabouts:
         def name(domain: int) -> str:
             return names[domain] if domain != NONE else ""
 
-        self._memory[session.job_key(shape.job)] = _Settled(
+        self._memory[session.cluster.jobs.keys[shape.job]] = _Settled(
             session.cluster.jobs.objects[shape.job].metadata.uid,
             name(shape.domain),
             {
@@ -87,7 +87,7 @@ class Whereabouts:
             return
         holding = session.jobs.counts[_HOLDING].sum(axis=0) > 0
         for shape in shapes:
-            known = self._memory.get(session.job_key(shape.job)) if self._memory else None
+            known = self._memory.get(session.cluster.jobs.keys[shape.job]) if self._memory else None
             if known is not None or holding[shape.job]:
                 self._locate(shape, known)
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
+from maniple.cluster.facts import QueueFacts
 from maniple.framework.outcome import Plan
 from maniple.live.port import EventType
 from maniple.objects.core import Pod
@@ -111,7 +112,7 @@ class LiveDialect(Protocol):
 
     def queue_patch(self, before: Object, after: Object) -> dict[str, Any]: ...
 
-    def parent(self, queue: Object) -> str:
+    def parent(self, name: str, facts: QueueFacts) -> str:
         """The queue above; empty when there is none."""
 
     def minds_time(self, plan: Plan) -> bool:

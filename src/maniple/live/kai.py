@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from maniple.cluster.facts import QueueFacts
 from maniple.cluster.statuses import Status
 from maniple.framework.outcome import Plan
 from maniple.framework.reasons import POD
@@ -253,9 +254,8 @@ class Kai:
     def queue_patch(self, before: Object, after: Object) -> dict[str, Any]:
         return {}
 
-    def parent(self, queue: Object) -> str:
-        assert isinstance(queue, KaiQueue)
-        return queue.spec.parent_queue
+    def parent(self, name: str, facts: QueueFacts) -> str:
+        return facts.parent
 
     def minds_time(self, plan: Plan) -> bool:
         """A broken gang has only so much time; and who has only just started is no victim yet."""

@@ -56,12 +56,12 @@ class _Books:
         report = _report(session, queue)
         if not report or "quota" not in report:
             return ""
-        item = session.queues.objects[queue]
-        name = item.spec.display_name if isinstance(item, KaiQueue) else ""
+        item = session.queues.stated(queue, KaiQueue)
+        name = item.spec.display_name if item is not None else ""
         used = _three(session, report["allocated"]) - self._since.get(queue, np.zeros(3))
         quota, fair = _three(session, report["quota"]), _three(session, report["deserved"])
         return (
-            f"{name or item.metadata.name} uses {_words(used)} with a quota of {_words(quota)}, "
+            f"{name or session.queue_name(queue)} uses {_words(used)} with a quota of {_words(quota)}, "
             f"fair-share of {_words(fair)} and queue priority of {session.queues.facts[queue].priority}."
         )
 

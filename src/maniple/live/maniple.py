@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from maniple.cluster.facts import QueueFacts
 from maniple.cluster.statuses import Status
 from maniple.framework.outcome import Plan
 from maniple.live.dialect import Farewell, Patch, PodWords, Report
@@ -18,7 +19,7 @@ from maniple.objects.core import Pod
 from maniple.objects.kai import BindRequest, KaiPodGroup, KaiQueue
 from maniple.objects.meta import Object
 from maniple.plugins.gang.conditions import NOT_ENOUGH_RESOURCES, SCHEDULED_CONDITION
-from maniple.profiles.kai import GROUP_NAME
+from maniple.profiles.maniple import of_kai
 
 
 class Maniple:
@@ -36,7 +37,7 @@ class Maniple:
         return self._kai if isinstance(item, KaiPodGroup | KaiQueue) else self._volcano
 
     def _of_pod(self, pod: Pod) -> Volcano | Kai:
-        return self._kai if pod.metadata.annotations.get(GROUP_NAME) else self._volcano
+        return self._kai if of_kai(pod) else self._volcano
 
     # -- reading ------------------------------------------------------------------------------------------------------
 
@@ -95,8 +96,8 @@ class Maniple:
     def queue_patch(self, before: Object, after: Object) -> dict[str, Any]:
         return self._of(after).queue_patch(before, after)
 
-    def parent(self, queue: Object) -> str:
-        return self._of(queue).parent(queue)
+    def parent(self, name: str, facts: QueueFacts) -> str:
+        return facts.parent
 
     def minds_time(self, plan: Plan) -> bool:
         return self._kai.minds_time(plan)

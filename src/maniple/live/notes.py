@@ -54,7 +54,7 @@ class Notes:
         """Tell it whatever was told before."""
         self._effects.submit(
             Effect(
-                lane=f"note {regarding.kind} {regarding.key}",
+                lane=f"note {regarding.api_group}/{regarding.kind} {regarding.key}",
                 aspect=reason,
                 urgency=Urgency.NOTE,
                 call=lambda: self._port.record_event(regarding, event_type, reason, note),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from maniple.cluster.statuses import ON_NODE, Status
+from maniple.live.writing import ref_of
 
 if TYPE_CHECKING:
     from maniple.live.scheduler import Scheduler
@@ -86,7 +87,7 @@ def _jobs(scheduler: "Scheduler") -> list[JobLine]:
         count = jobs.counts[:, row].tolist()
         lines.append(
             JobLine(
-                key=jobs.keys[row],
+                key=jobs.name(row),
                 queue=facts.queue,
                 minimum=facts.minimum,
                 waiting=count[Status.PENDING] + count[Status.GATED],
@@ -95,7 +96,7 @@ def _jobs(scheduler: "Scheduler") -> list[JobLine]:
                 leaving=count[Status.RELEASING],
                 succeeded=count[Status.SUCCEEDED],
                 failed=count[Status.FAILED] + count[Status.UNKNOWN],
-                why=why.get(jobs.keys[row], ""),
+                why=why.get(ref_of(jobs.objects[row]), ""),
                 nodes=places.get(row, {}),
             )
         )

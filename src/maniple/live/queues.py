@@ -26,12 +26,13 @@ class QueueStatuses:
     def compare(self, session: Session) -> None:
         """Find the queues that say something else than they hold, and ask for them to be written."""
         held = self._held(session)
-        for row, queue in session.queues.objects.items():
+        for row in session.queues.objects:
             allocated = _written(session, held[:, row])
-            if self._dialect.queue_allocated(queue, allocated) is queue:
-                self.pace.drop(ref_of(queue))
-            else:
-                self.pace.ask(ref_of(queue), allocated, AMOUNTS_SECONDS)
+            for queue in session.queues.all_of(row):
+                if self._dialect.queue_allocated(queue, allocated) is queue:
+                    self.pace.drop(ref_of(queue))
+                else:
+                    self.pace.ask(ref_of(queue), allocated, AMOUNTS_SECONDS)
 
     def _write(self, ref: Ref, allocated: dict[str, str]) -> bool:
         before, dialect, port = self._writing.cache.get(*ref), self._dialect, self._writing.port
@@ -53,14 +54,14 @@ class QueueStatuses:
         own = np.zeros((len(queues), len(session.resources)), dtype=np.int64)
         np.add.at(own, session.jobs.queue[rows], session.jobs.allocated[:, rows].T)
         total = own.copy()
-        for row, queue in queues.objects.items():
-            above, passed = self._dialect.parent(queue), {row}
+        for row, facts in queues.facts.items():
+            above, passed = self._dialect.parent(queues.keys[row], facts), {row}
             while (parent := queues.index_of(above)) is not None:
-                if parent in passed or parent not in queues.objects:
+                if parent in passed or parent not in queues.facts:
                     break
                 passed.add(parent)
                 total[parent] += own[row]
-                above = self._dialect.parent(queues.objects[parent])
+                above = self._dialect.parent(above, queues.facts[parent])
         return total.T
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from maniple.framework.configuration import ConfigurationError
-from maniple.live.cache import Cache
+from maniple.live.cache import Cache, Ref
 from maniple.live.decisions import Decisions
 from maniple.live.dialects import dialect_of
 from maniple.live.effects import Effect, Effects, Urgency
@@ -124,8 +124,8 @@ class Scheduler:
         )
 
     @property
-    def why(self) -> Mapping[str, str]:
-        """By job: why it waited in the last cycle."""
+    def why(self) -> Mapping[Ref, str]:
+        """By the group of a job: why it waited in the last cycle."""
         return self._status.why
 
     # -- coming in ----------------------------------------------------------------------------------------------------

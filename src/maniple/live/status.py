@@ -28,7 +28,7 @@ class StatusWriter:
         self._pods = WaitingPods(writing, dialect, notes)
         self._queues = QueueStatuses(writing, dialect)
         self._paces = (self._groups, self._pods.pace, self._queues.pace)
-        self.why: dict[str, str] = {}  # by job that waited in the last cycle
+        self.why: dict[Ref, str] = {}  # by the group of each job that waited in the last cycle
 
     def write(self, plan: Plan, when: datetime, cause: str, left_out: Mapping[str, str]) -> bool:
         """Bring every status up to a plan. True when a decision may depend on what is written now.
@@ -93,7 +93,7 @@ class StatusWriter:
         """Notes about a gang are on its group; a pod that is a job of its own gets the one about waiting itself."""
         group = report.before
         if report.why:
-            self.why[group.key] = report.why
+            self.why[ref_of(group)] = report.why
         pod = self._writing.cache.pod_of_group(ref_of(group)) if report.words else None
         for word in report.words:
             regarding, reason = group, word.reason

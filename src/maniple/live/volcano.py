@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from maniple.cluster.facts import QueueFacts
 from maniple.cluster.statuses import Status
 from maniple.framework.outcome import Plan, job_phases
 from maniple.framework.reasons import POD, MadeRoom, joined
@@ -250,10 +251,9 @@ class Volcano:
             "status": {"allocated": {**after.status.allocated, **dropped}},
         }
 
-    def parent(self, queue: Object) -> str:
+    def parent(self, name: str, facts: QueueFacts) -> str:
         """The queue above; empty for the root."""
-        assert isinstance(queue, VolcanoQueue)
-        return "" if queue.metadata.name == ROOT_QUEUE else queue.spec.parent or ROOT_QUEUE
+        return "" if name == ROOT_QUEUE else facts.parent or ROOT_QUEUE
 
     # -- decisions ----------------------------------------------------------------------------------------------------
 

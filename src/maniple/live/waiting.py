@@ -19,7 +19,7 @@ from maniple.live.dialect import LiveDialect, PodWords
 from maniple.live.essence import POD_SCHEDULED, scheduled_condition
 from maniple.live.notes import Notes
 from maniple.live.pace import NUMBERS_SECONDS, Pace, apart
-from maniple.live.writing import Writing, now
+from maniple.live.writing import Writing, now, ref_of
 from maniple.objects.core import Pod
 from maniple.objects.meta import Condition
 
@@ -74,8 +74,8 @@ class WaitingPods:
             if rule.condition:
                 self._compare(pod, said, moment)
 
-    def compare_left_out(self, plan: Plan, left_out: Mapping[str, str]) -> dict[str, str]:
-        """The same for pods that were placed and will not be bound. By job: why."""
+    def compare_left_out(self, plan: Plan, left_out: Mapping[str, str]) -> dict[Ref, str]:
+        """The same for pods that were placed and will not be bound. By their job's group: why."""
         session, moment = plan.session, now()
         found = {}
         for key, why in left_out.items():
@@ -83,8 +83,10 @@ class WaitingPods:
             if row is None or session.tasks.job[row] < 0:
                 continue
             job = int(session.tasks.job[row])
-            found[session.job_key(job)] = why
-            if self._dialect.pod_words(session.cluster.jobs.objects.get(job)).condition:
+            group = session.cluster.jobs.objects.get(job)
+            if group is not None:
+                found[ref_of(group)] = why
+            if self._dialect.pod_words(group).condition:
                 self._compare(session.cluster.tasks.pods[row], _Said(UNSCHEDULABLE, why), moment)
         return found
 

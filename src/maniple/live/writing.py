@@ -69,7 +69,12 @@ def ref_of(item: Object) -> Ref:
 
 def lane(ref: Ref) -> str:
     """Writes to one object are carried out in order."""
-    return f"{ref[0].kind} {ref[1]}"
+    return f"{kind_of(ref[0])} {ref[1]}"
+
+
+def kind_of(kind: type[Object]) -> str:
+    """Kinds of two systems may have one name."""
+    return f"{kind.api_group}/{kind.kind}" if kind.api_group else kind.kind
 
 
 def now() -> float:

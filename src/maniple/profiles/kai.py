@@ -244,6 +244,7 @@ class KaiDialect:
         return QueueFacts(
             parent=queue.spec.parent_queue,
             priority=DEFAULT_QUEUE_PRIORITY if priority is None else priority,
+            states_priority=priority is not None,
         )
 
 

@@ -3,12 +3,14 @@
 A pod belongs to a job of whichever system its annotation speaks of; jobs and queues of both stand side by side, in one queue tree. What the systems
 say in different words is said once here: a Volcano queue's `deserved` is a quota, its `capability` a limit, its weight counts for every
 resource; a Volcano job may be preempted unless it says otherwise, a KAI job as its priority tells.
+
+Queues of one name are one queue, of which both systems' objects speak. Jobs of one name are two jobs: a job is known by its name and its system.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from maniple.cluster.facts import GpuAsk, JobFacts, QueueFacts, TaskFacts
+from maniple.cluster.facts import GpuAsk, JobFacts, QueueFacts, TaskFacts, job_key
 from maniple.cluster.resources import Amount
 from maniple.objects.core import Node, Pod
 from maniple.objects.dra import ResourceClaim
@@ -18,6 +20,13 @@ from maniple.objects.volcano import VolcanoPodGroup
 from maniple.profiles import kai, volcano
 
 SCHEDULER_NAME = "maniple"
+VOLCANO, KAI = "volcano", "kai"
+
+
+def of_kai(pod: Pod) -> bool:
+    """Whether a pod is in a group of KAI's. Where annotations of both systems name one, Volcano's counts."""
+    annotations = pod.metadata.annotations
+    return bool(annotations.get(kai.GROUP_NAME)) and not annotations.get(volcano.GROUP_NAME)
 
 
 class ManipleDialect:
@@ -80,16 +89,18 @@ class ManipleDialect:
 
     def task(self, pod: Pod, decided: Object | None = None) -> TaskFacts | None:
         facts = self._kai.task(pod, decided)
-        if facts is None or volcano.GROUP_NAME not in pod.metadata.annotations:
+        ours = pod.spec.scheduler_name in self._scheduler_names
+        if facts is None or not ours:
             return facts
+        if of_kai(pod):
+            return replace(facts, job=job_key(facts.job, KAI) if facts.job else None)
         # Where it is and what it shares is told in KAI's words, whichever system's job it is; what it is to its job in Volcano's.
         own = self._volcano.task(pod)
-        ours = pod.spec.scheduler_name in self._scheduler_names
-        if own is None or not ours:
+        if own is None:
             return facts
         return replace(
             facts,
-            job=own.job,
+            job=job_key(own.job, VOLCANO) if own.job else None,
             role=own.role,
             priority=own.priority,
             index=own.index,
@@ -101,7 +112,9 @@ class ManipleDialect:
     def job(self, group: Object) -> JobFacts | None:
         if isinstance(group, KaiPodGroup):
             facts = self._kai.job(group)
-            return replace(facts, queue=facts.queue or self._default_queue) if facts is not None else None
+            if facts is None:
+                return None
+            return replace(facts, queue=facts.queue or self._default_queue, system=KAI)
         facts = self._volcano.job(group)
         if facts is None or not isinstance(group, VolcanoPodGroup):
             return None
@@ -109,7 +122,10 @@ class ManipleDialect:
             volcano.PREEMPTABLE, group.metadata.labels.get(volcano.PREEMPTABLE)
         )
         return replace(
-            facts, minimum=max(facts.minimum, 1), preemptible=facts.preemptable if said is not None else True
+            facts,
+            minimum=max(facts.minimum, 1),
+            preemptible=facts.preemptable if said is not None else True,
+            system=VOLCANO,
         )
 
     def queue(self, queue: Object) -> QueueFacts | None:
@@ -120,4 +136,9 @@ class ManipleDialect:
             return None
         # Volcano's root is where every path ends; here paths end above the queues. Queues that state no priority are equals.
         parent = "" if facts.parent == "root" else facts.parent
-        return replace(facts, parent=parent, priority=kai.DEFAULT_QUEUE_PRIORITY + facts.priority)
+        return replace(
+            facts,
+            parent=parent,
+            priority=kai.DEFAULT_QUEUE_PRIORITY + facts.priority,
+            states_priority=facts.priority != 0,
+        )

@@ -191,7 +191,8 @@ class Shapes:
         return {**shape, "Version": "v1beta1"}
 
     def queue(self, row: int) -> Shape:
-        item = self._session.queues.objects[row]
+        queues = self._session.queues
+        item = queues.stated(row, VolcanoQueue) or queues.objects[row]
         name, annotations = self._session.queue_name(row), item.metadata.annotations
         return {
             "UID": name,

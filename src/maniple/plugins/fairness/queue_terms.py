@@ -41,8 +41,8 @@ class _Read:
 
 
 def queue_spec(session: Session, queue: int) -> VolcanoQueueSpec:
-    found = session.queues.objects[queue]
-    return found.spec if isinstance(found, VolcanoQueue) else VolcanoQueueSpec()
+    found = session.queues.stated(queue, VolcanoQueue)
+    return found.spec if found is not None else VolcanoQueueSpec()
 
 
 def terms_of(session: Session, queue: int) -> QueueTerms:
@@ -50,7 +50,7 @@ def terms_of(session: Session, queue: int) -> QueueTerms:
     known = memory.get(_Read)
     if not isinstance(known, _Read) or known.height != height:
         known = memory[_Read] = _Read(height)
-    found = session.queues.objects[queue]
+    found = session.queues.stated(queue, VolcanoQueue)
     written, terms = known.terms.get(queue, (None, None))
     if terms is None or written is not found:
         terms = _read(session, queue_spec(session, queue))

@@ -196,8 +196,8 @@ class NodeGroup:
 
     def _affinity(self, queue: int, hierarchical: bool) -> QueueAffinity | None:
         for row in self._lineage(queue) if hierarchical else (queue,):
-            item = self._session.queues.objects[row]
-            if isinstance(item, VolcanoQueue) and item.spec.affinity is not None:
+            item = self._session.queues.stated(row, VolcanoQueue)
+            if item is not None and item.spec.affinity is not None:
                 return item.spec.affinity
         return None
 

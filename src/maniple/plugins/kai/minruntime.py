@@ -110,8 +110,8 @@ class MinRuntime:
                 _said(self._session, item, "preemptMinRuntime", item.spec.preempt_min_runtime),
                 _said(self._session, item, "reclaimMinRuntime", item.spec.reclaim_min_runtime),
             )
-            for queue, item in self._session.queues.objects.items()
-            if isinstance(item, KaiQueue)
+            for queue in self._session.queues.objects
+            if (item := self._session.queues.stated(queue, KaiQueue)) is not None
         }
 
     def _time(self, victim: int, asking: int) -> int:

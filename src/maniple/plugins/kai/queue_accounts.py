@@ -190,8 +190,8 @@ def _accounts(
     by_queue = zip(*(column.T.tolist() for column in columns), strict=True)
     for queue, rank, amounts in zip(queues, priority.tolist(), by_queue, strict=True):
         item = session.queues.objects[queue]
-        key = item.metadata.name
-        name = item.spec.display_name if isinstance(item, KaiQueue) else ""
+        key, stated = item.metadata.name, session.queues.stated(queue, KaiQueue)
+        name = stated.spec.display_name if stated is not None else ""
         created = float(session.queues.created[queue])
         parent = session.queue_tree.parent(queue)
         found[queue] = make(queue, parent, key, name or key, rank, created, *amounts)
@@ -208,8 +208,8 @@ def stated_by_kai(session: Session, queues: list[int]) -> Stated:
     """Cpu, memory and GPUs as KAI's objects state them."""
     rows: list[tuple[float, ...]] = []
     for queue in queues:
-        item = session.queues.objects[queue]
-        stated = item.spec.resources if isinstance(item, KaiQueue) else None
+        item = session.queues.stated(queue, KaiQueue)
+        stated = item.spec.resources if item is not None else None
         cpu, memory, gpu = (stated.cpu, stated.memory, stated.gpu) if stated else (_NOTHING,) * 3
         rows.append(
             (

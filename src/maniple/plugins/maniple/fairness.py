@@ -42,6 +42,7 @@ class Fairness(Proportion):
     def __init__(self, session: Session, arguments: Mapping[str, Any]) -> None:
         self._books: dict[int, QueueAccount] = {}
         super().__init__(session, arguments)
+        _tell_of_two_parents(session)
         tops = [self._books[queue] for queue in session.queue_tree.roots]
         total = (cluster_total(session, self._counting) * self._counting.units[:, 0]).tolist()
         self._cluster = whole_cluster(total, tops)
@@ -145,6 +146,17 @@ class Fairness(Proportion):
         return self._session.resources.describe(self._vector(amount))
 
 
+def _tell_of_two_parents(session: Session) -> None:
+    """Queues of one name are one queue, which has one parent."""
+    for queue, said in session.queues.said.items():
+        parents = [facts.parent for _, facts in said.values() if facts.parent]
+        if len(set(parents)) > 1:
+            session.report(
+                f"Queue {session.queue_name(queue)}: KAI's says that its parent is {parents[0]!r}, Volcano's {parents[1]!r};"
+                f" {parents[0]!r} counts"
+            )
+
+
 def _complete(
     session: Session,
     accounts: Mapping[int, QueueAccount],
@@ -158,13 +170,13 @@ def _complete(
     )
     known = [bool(one) for one in np.any(terms.states, axis=1)]
     for place, queue in enumerate(queues):
-        account, item = accounts[queue], session.queues.objects[queue]
+        account, item = accounts[queue], session.queues.stated(queue, VolcanoQueue)
         account.guarantee, account.bound = guarantees[place], bounds[place]
         # Of what nobody states a quota for, nobody is above it.
         account.quota = _where(known, quotas[place])
         account.firm_quota = _where(list(terms.states[:, place]), quotas[place])
         account.open = session.queues.facts[queue].open
-        account.reclaimable = not isinstance(item, VolcanoQueue) or item.spec.reclaimable is not False
+        account.reclaimable = item is None or item.spec.reclaimable is not False
     for parent in (ROOT, *queues):
         children = [accounts[one] for one in session.queue_tree.children(parent)]
         guaranteed = [one for one in children if any(one.guarantee)]

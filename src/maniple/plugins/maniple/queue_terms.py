@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from maniple.cluster.resources import CPU, MEMORY, PODS
 from maniple.framework.session import Session
 from maniple.objects.kai import KaiQueue
+from maniple.objects.volcano import VolcanoQueue
 from maniple.plugins.fairness.queue_terms import terms_of
 from maniple.plugins.kai.counting import GPU, Counting, Floats
 from maniple.plugins.kai.queue_accounts import stated_by_kai
@@ -56,22 +57,27 @@ def read_terms(session: Session, counting: Counting, queues: list[int], total: F
     shape = (len(counting.names), len(queues))
     quota, guarantee, weight = np.zeros(shape), np.zeros(shape), np.ones(shape)
     limit, states = np.full(shape, inf), np.zeros(shape, dtype=np.bool_)
-    of_kai = stated_by_kai(session, queues)
+    of_kai, three = stated_by_kai(session, queues), GPU + 1
     for place, queue in enumerate(queues):
-        if isinstance(session.queues.objects[queue], KaiQueue):
-            states[: GPU + 1, place] = True
-            quota[: GPU + 1, place], limit[: GPU + 1, place] = of_kai.quota[:, place], of_kai.limit[:, place]
+        kai = session.queues.stated(queue, KaiQueue)
+        if session.queues.stated(queue, VolcanoQueue) is not None:
+            stated = terms_of(session, queue)
+            guarantee[:, place] = _picked(session, counting, stated.guarantee)
+            quota[:, place] = _picked(session, counting, stated.deserved)
+            states[:, place] = _picked(session, counting, stated.deserves | stated.guarantees) > 0
+            limits = _picked(session, counting, stated.limits) > 0
+            limit[limits, place] = _picked(session, counting, stated.capability)[limits]
+            # A weight of 0 is one that nobody has filled in.
+            weight[:, place] = session.queues.facts[queue].weight or 1
+        elif kai is not None:
             weight[:, place] = of_kai.weight[GPU, place]
-            weight[: GPU + 1, place] = of_kai.weight[:, place]
+        if kai is None or (kai.spec.resources is None and len(session.queues.said[queue]) > 1):
             continue
-        stated = terms_of(session, queue)
-        guarantee[:, place] = _picked(session, counting, stated.guarantee)
-        quota[:, place] = _picked(session, counting, stated.deserved)
-        states[:, place] = _picked(session, counting, stated.deserves | stated.guarantees) > 0
-        limits = _picked(session, counting, stated.limits) > 0
-        limit[limits, place] = _picked(session, counting, stated.capability)[limits]
-        # A weight of 0 is one that nobody has filled in.
-        weight[:, place] = session.queues.facts[queue].weight or 1
+        # Both promises are kept and neither limit is passed, where both systems' queues of a name state one.
+        states[:three, place] = True
+        quota[:three, place] = np.maximum(quota[:three, place], of_kai.quota[:, place])
+        limit[:three, place] = np.minimum(limit[:three, place], of_kai.limit[:, place])
+        weight[:three, place] = of_kai.weight[:, place]
     _add_up(session, queues, guarantee, quota)
     limit, bound = _below_guarantees(session, queues, limit, guarantee, total)
     return QueueTerms(quota, states, limit, weight, guarantee, bound)
