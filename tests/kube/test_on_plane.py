@@ -20,7 +20,7 @@ from maniple.kube.errors import ApiError, UnreachableError
 from maniple.kube.informer import Change
 from maniple.kube.kinds import DEFINITIONS, EVENTS, KINDS, PODS, Resource
 from maniple.kube.watch import list_all
-from maniple.objects.core import Namespace, Node, Pod
+from maniple.objects.core import Namespace, Node, PersistentVolumeClaim, Pod
 from maniple.objects.kai import KaiPodGroup, KaiQueue, Topology
 from maniple.objects.load import load
 from maniple.objects.meta import Condition, Object
@@ -437,3 +437,27 @@ def test_a_stopped_server_is_said_to_be_unreachable(own_plane: Plane) -> None:
                 await client.list(PODS)
 
     asyncio.run(scenario())
+
+
+def test_an_object_is_changed_as_it_was_read_or_not_at_all(plane: Plane) -> None:
+    async def scenario(client: Client, namespace: str) -> None:
+        cluster = KubeCluster(client)
+        claim = {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": {"name": "c", "namespace": namespace},
+            "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+        }
+        await cluster.create(claim)
+        read = await cluster.read(PersistentVolumeClaim, f"{namespace}/c")
+        assert read is not None
+        changed = await cluster.change(read, {"metadata": {"annotations": {"a": "1"}}})
+        assert changed.metadata.annotations["a"] == "1"
+        with pytest.raises(ApiError, match=r"^409 "):
+            await cluster.change(read, {"metadata": {"annotations": {"a": "2"}}})
+        written = await cluster.change(changed, {"status": {"phase": "Lost"}}, status=True)
+        assert isinstance(written, PersistentVolumeClaim)
+        assert (written.status.phase, written.metadata.annotations["a"]) == ("Lost", "1")
+        assert await cluster.read(PersistentVolumeClaim, f"{namespace}/d") is None
+
+    on(plane, scenario)

@@ -24,10 +24,11 @@ class KaiStage:
         options: dict[str, Any] | None = None,
         bind: str = "",
         profile: str = "kai",
+        watch_seconds: float = 0.0,
     ) -> None:
         self.world = World(start_seconds=0.1)
         self.store = self.world.store
-        self.port: SimCluster = self.world.port()
+        self.port: SimCluster = self.world.port(watch_seconds=watch_seconds)
         planner = Planner(conf=conf, profile=profile, options={"debug": True, **(options or {})})
         self.scheduler = Scheduler(planner, self.port, clock=self.world.clock, inline=True, bind=bind)
 

@@ -14,8 +14,15 @@ from maniple.cluster.statuses import Status
 from maniple.live.cache import Assumption, Cache, bound, leaving
 from maniple.live.essence import slim
 from maniple.live.volcano import Volcano
-from maniple.objects.core import Pod
-from maniple.objects.meta import Condition, Object
+from maniple.live.volumes import named
+from maniple.objects.core import (
+    ClaimReference,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    PersistentVolumeSpec,
+    Pod,
+)
+from maniple.objects.meta import Condition, Object, ObjectMeta
 from maniple.objects.volcano import VolcanoPodGroup
 from tests.support import cluster_of, group, node, pod, queue
 
@@ -359,3 +366,62 @@ def test_columns_come_to_what_the_server_has_whatever_happens_on_the_way(
     assert story.cache.unconfirmed == 0
     fresh = a_cache(*story.server.values())
     assert canonical(story.cache.cluster) == canonical(fresh.cluster)
+
+
+# -- objects that others change, too -----------------------------------------------------------------------------------
+
+
+def a_volume(version: int, claimed: str = "") -> PersistentVolume:
+    reference = ClaimReference(namespace="default", name=claimed, uid=claimed) if claimed else None
+    metadata = ObjectMeta(name="v", uid="v", resource_version=str(version), finalizers=("kept",))
+    return PersistentVolume(metadata=metadata, spec=PersistentVolumeSpec(claim_ref=reference))
+
+
+def claimed(cache: Cache) -> str:
+    volume = cache.get(PersistentVolume, "v")
+    assert isinstance(volume, PersistentVolume)
+    return volume.spec.claim_ref.name if volume.spec.claim_ref is not None else ""
+
+
+def assume_claimed(cache: Cache, name: str) -> Assumption:
+    claim = PersistentVolumeClaim(metadata=ObjectMeta(name=name, uid=name))
+    assumption = named(claim)
+    cache.assume((PersistentVolume, "v"), name, assumption)
+    return assumption
+
+
+def test_what_was_written_counts_until_the_watch_has_come_to_that_version() -> None:
+    cache = a_cache(a_volume(1))
+    assumption = assume_claimed(cache, "mine")
+    cache.put(a_volume(2))
+    assert claimed(cache) == "mine"
+    assumption.version = 4
+    cache.settle((PersistentVolume, "v"), "mine", assumption, failed=False)
+    cache.put(a_volume(3))
+    assert claimed(cache) == "mine"
+    cache.put(a_volume(5, "somebody"))  # whatever became of it, this is later
+    assert claimed(cache) == "somebody"
+    assert cache.unconfirmed == 0
+
+
+def test_a_watch_that_was_faster_than_the_answer_ends_it_with_the_answer() -> None:
+    cache = a_cache(a_volume(1))
+    assumption = assume_claimed(cache, "mine")
+    cache.put(a_volume(4, "mine"))
+    assumption.version = 4
+    cache.settle((PersistentVolume, "v"), "mine", assumption, failed=False)
+    assert cache.unconfirmed == 0
+    cache.put(a_volume(6))
+    assert claimed(cache) == ""
+
+
+def test_the_newest_that_is_known_is_kept_whole_and_never_gives_way_to_an_older_one() -> None:
+    cache = a_cache(a_volume(1))
+    cache.answered(a_volume(3, "mine"))
+    cache.put(a_volume(2))
+    known = cache.whole(PersistentVolume, "v")
+    assert known is not None
+    assert (known.metadata.resource_version, known.metadata.finalizers) == ("3", ("kept",))
+    assert claimed(cache) == ""  # what is believed is what was seen
+    cache.gone(a_volume(4))
+    assert cache.whole(PersistentVolume, "v") is None

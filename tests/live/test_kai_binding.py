@@ -4,14 +4,13 @@ import asyncio
 from itertools import pairwise
 from typing import Any
 
-import pytest
-
-from maniple.objects.core import Node, Pod
+from maniple.objects.core import Node, PersistentVolumeClaim, Pod
 from maniple.objects.dra import ResourceClaim
-from maniple.objects.kai import BindRequest, KaiPodGroup
+from maniple.objects.kai import BindRequest
 from maniple.sim.faults import Fault
 from tests.live.kai_objects import gang, group, node, pod, queue
 from tests.live.kai_stage import KaiStage, played
+from tests.live.need_objects import MADE, claim, mounting, storage_class
 from tests.live.objects import NAMESPACE
 
 Raw = dict[str, Any]
@@ -387,25 +386,32 @@ def test_directly_pods_are_bound_without_requests() -> None:
     played(scene, bind="direct")
 
 
-@pytest.mark.parametrize(
-    ("objects", "word"),
-    [
-        ([queue(), node("n1", 1), *halves("one", 1)], "shares devices"),
-        (with_claims(), "resource claims"),
-    ],
-)
-def test_directly_what_only_the_binder_can_do_waits_and_takes_no_room(objects: list[Raw], word: str) -> None:
+def test_directly_what_only_the_binder_can_do_waits_and_takes_no_room() -> None:
     async def scene(stage: KaiStage) -> None:
-        stage.create(*objects)
+        stage.create(queue(), node("n1", 1), *halves("one", 1))
         await asyncio.sleep(5)
         said = stage.condition("one-0")
         assert (said["status"], said["reason"]) == ("False", "Unschedulable")
-        assert word in said["message"]
+        assert "shares devices" in said["message"]
         assert "--bind request" in said["message"]
-        assert any(word in note for _, note in stage.events("NotReady"))
+        assert any("shares devices" in note for _, note in stage.events("NotReady"))
         stage.create(*gang("plain", 1, gpus=0))
         await asyncio.sleep(5)
         assert stage.phases() == {"one-0": "Pending", "plain-0": "Running"}
+
+    played(scene, bind="direct")
+
+
+def test_directly_claims_get_their_devices_from_here() -> None:
+    async def scene(stage: KaiStage) -> None:
+        stage.create(*with_claims())
+        await asyncio.sleep(5)
+        assert stage.phases() == {"one-0": "Running"}
+        status = stage.of_kind(ResourceClaim)["mine"]["status"]
+        (result,) = status["allocation"]["devices"]["results"]
+        assert (result["pool"], result["request"]) == ("n1", "r")
+        assert [user["name"] for user in status["reservedFor"]] == ["one-0"]
+        assert stage.requests() == {}
 
     played(scene, bind="direct")
 
@@ -421,37 +427,15 @@ def test_a_gang_with_one_such_pod_waits_whole() -> None:
     played(scene, bind="direct")
 
 
-def test_directly_a_gang_whose_volumes_wait_for_a_node_is_not_bound_and_has_not_started() -> None:
-    kind = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "late"}}
-    wanted = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
-    claim = {
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": {"name": "data", "namespace": NAMESPACE},
-        "spec": {"storageClassName": "late", **wanted},
-        "status": {"phase": "Pending"},
-    }
-
+def test_directly_volumes_are_made_before_the_pods_are_bound() -> None:
     async def scene(stage: KaiStage) -> None:
+        members = [mounting(pod("train-0", "train"), "data"), pod("train-1", "train")]
         stage.create(
-            {**kind, "provisioner": "example.com/disk", "volumeBindingMode": "WaitForFirstConsumer"}, claim
+            storage_class(MADE), claim("data", MADE), queue(), node("n1"), group("train", 2), *members
         )
-        own = pod("train-0", "train")
-        own["spec"]["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
-        stage.create(queue(), node("n1"), group("train", 2), own, pod("train-1", "train"))
         await asyncio.sleep(5)
-        assert stage.nodes() == {"train-0": "", "train-1": ""}
-        assert stage.annotations("train") == {}
-        assert any("volumes are bound" in problem for problem in stage.scheduler.problems)
-        assert stage.condition("train-0")["message"].startswith(
-            "its volumes are bound to the node by KAI's binder only"
-        )
-        assert stage.condition("train-1")["message"].startswith(
-            "waits for team/train-0 of its gang: its volumes"
-        )
-        assert "volumes" in stage.scheduler.why[KaiPodGroup, "team/train"]
-        cycles = stage.scheduler.cycles
-        await asyncio.sleep(60)
-        assert stage.scheduler.cycles == cycles
+        assert stage.phases() == {"train-0": "Running", "train-1": "Running"}
+        assert stage.of_kind(PersistentVolumeClaim)["data"]["status"]["phase"] == "Bound"
+        assert stage.requests() == {}
 
     played(scene, bind="direct")

@@ -7,14 +7,23 @@ from typing import Any
 
 from maniple.kube.kinds import KINDS
 from maniple.live.kai import Kai
+from maniple.objects.dra import ResourceClaim
 from maniple.objects.kai import BindRequest
 from plane.plane import Plane
 from tests.live.binder import binding
-from tests.live.kai_objects import gang, node, queue
+from tests.live.kai_objects import QUEUE, gang, group, node, pod, queue
 from tests.live.kai_scenarios import group_of
+from tests.live.objects import NAMESPACE
 from tests.live.scenarios import runs
 from tests.live.test_kai_binding import request_for
-from tests.live.test_permissions import role_objects, running, token_of_the_role
+from tests.live.test_permissions import (
+    has_all,
+    needs_of_one,
+    needy,
+    role_objects,
+    running,
+    token_of_the_role,
+)
 from tests.live.worlds import real_world, until
 from tests.plane.api import Api
 
@@ -78,6 +87,29 @@ def test_the_role_is_enough_to_schedule_and_allows_no_more(own_plane: Plane, tmp
         ("GET", "/apis/rbac.authorization.k8s.io/v1/clusterroles"),
     ):
         assert api.call(method, path, {} if method == "POST" else None).status == 403, (method, path)
+
+
+def test_the_role_is_enough_to_bind_directly(own_plane: Plane, tmp_path: Path) -> None:
+    token, log = token_of_the_role(own_plane, ROLE), tmp_path / "output"
+    kubeconfig = own_plane.write_kubeconfig(tmp_path / "kubeconfig", "maniple", token)
+    arguments = ["run", "--profile", "kai", "--bind", "direct", "--kubeconfig", str(kubeconfig)]
+    code = f"from maniple.cli.main import main; main({arguments!r})"
+
+    async def main() -> None:
+        async with real_world(own_plane, "kai") as world, world.controllers():
+            await world.create([queue(), node("n1", 4), *needs_of_one("n1"), group("one", 1)])
+            # A claim for GPUs that several pods may use says whose they are.
+            labels = {"metadata": {"labels": {"kai.scheduler/queue": QUEUE}}}
+            await world.patch(ResourceClaim, f"{NAMESPACE}/mine", labels)
+            await world.create([needy(pod("needy", "one", 0))])
+            with log.open("w") as output, running([sys.executable, "-c", code], output):
+                await until(lambda: has_all(world, "needy"), "the pod that needs more runs")
+
+    try:
+        asyncio.run(main())
+    except AssertionError as error:
+        raise AssertionError(f"{error}\n{log.read_text()}") from error
+    assert "forbidden" not in log.read_text().lower()
 
 
 async def _told(world: Any, name: str) -> bool:

@@ -3,11 +3,12 @@
 import pytest
 
 from maniple.sim.clock import run
+from tests.live.need_scenarios import NEED_SCENARIOS
 from tests.live.scenarios import SCENARIOS, Scenario
 from tests.live.worlds import EmbeddedWorld
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
+@pytest.mark.parametrize("scenario", [*SCENARIOS, *NEED_SCENARIOS], ids=lambda scenario: scenario.__name__)
 def test_scenario(scenario: Scenario) -> None:
     async def main() -> None:
         await scenario(EmbeddedWorld())

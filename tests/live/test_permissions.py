@@ -10,8 +10,23 @@ from typing import IO, Any
 
 import yaml
 
+from maniple.objects.core import PersistentVolumeClaim
+from maniple.objects.dra import ResourceClaim
 from plane.plane import Plane
-from tests.live.objects import gang, node
+from tests.live.need_objects import (
+    LOCAL,
+    MADE,
+    claim,
+    claiming,
+    csi_node,
+    device_class,
+    devices,
+    resource_claim,
+    storage_class,
+    volume,
+)
+from tests.live.need_scenarios import runs_alone
+from tests.live.objects import gang, node, pod
 from tests.live.scenarios import runs
 from tests.live.worlds import real_world, until
 from tests.plane.api import Api
@@ -50,6 +65,10 @@ def test_the_role_is_enough_to_schedule(own_plane: Plane, tmp_path: Path) -> Non
             with log.open("w") as output, running([sys.executable, "-c", code], output):
                 await world.create([node("n1"), *gang("train", 8)])
                 await until(lambda: runs(world, "train", 8), "the gang runs")
+                await world.create([node("n2"), csi_node("n2"), *needs_of_one("n2")])
+                async with world.controllers():
+                    await world.create([needy(pod("needy"))])
+                    await until(lambda: has_all(world, "needy"), "the pod that needs more runs")
                 await world.create(gang("later", 8))
                 await until(lambda: _told(world, "later"), "the gang that waits is told why")
 
@@ -74,6 +93,36 @@ def running(command: list[str], output: IO[str]) -> Iterator["subprocess.Popen[s
             process.kill()
 
 
+def needs_of_one(node: str) -> list[dict[str, Any]]:
+    """What a pod needs besides a node, of every kind."""
+    volumes = [storage_class(LOCAL), volume("v", node), claim("there", LOCAL)]
+    return [
+        *volumes,
+        storage_class(MADE),
+        claim("made", MADE),
+        device_class(),
+        devices(node, 1),
+        resource_claim("mine"),
+    ]
+
+
+def needy(raw: dict[str, Any]) -> dict[str, Any]:
+    """A pod that needs all of it."""
+    both = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in ("there", "made")]
+    asks = claiming(raw, "mine")
+    return {**asks, "spec": {**asks["spec"], "volumes": both}}
+
+
+async def has_all(world: Any, name: str) -> bool:
+    claims = await world.objects(PersistentVolumeClaim)
+    (mine,) = await world.objects(ResourceClaim)
+    return (
+        await runs_alone(world, name)
+        and all(one.spec.volume_name for one in claims)
+        and [user.name for user in mine.status.reserved_for] == [name]
+    )
+
+
 async def _told(world: Any, name: str) -> bool:
     return any(name in note.regarding and note.reason == "Unschedulable" for note in await world.notes())
 
@@ -86,6 +135,9 @@ def test_the_role_allows_no_more_than_that(own_plane: Plane) -> None:
         ("GET", "/api/v1/configmaps"),
         ("POST", "/api/v1/namespaces/default/pods"),
         ("DELETE", "/api/v1/nodes/n1"),
+        ("DELETE", "/api/v1/persistentvolumes/v1"),
+        ("POST", "/api/v1/namespaces/default/persistentvolumeclaims"),
+        ("DELETE", "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims/c"),
         ("GET", "/apis/rbac.authorization.k8s.io/v1/clusterroles"),
     ):
         assert api.call(method, path, {} if method == "POST" else None).status == 403, (method, path)

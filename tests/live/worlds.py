@@ -7,7 +7,7 @@ forgets; in front of the real server stands a relay that hangs up, and the serve
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager, closing
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, closing, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 from urllib.parse import urlsplit
@@ -25,8 +25,10 @@ from maniple.objects.core import Namespace, Pod
 from maniple.objects.load import load
 from maniple.objects.meta import Object
 from maniple.sim.cluster import SimCluster
+from maniple.sim.faults import Fault
 from maniple.sim.world import World as SimWorld
 from plane.plane import Plane
+from tests.live.controllers import Controllers
 from tests.live.objects import NAMESPACE
 from tests.live.relay import Relay
 
@@ -53,7 +55,15 @@ class World(Protocol):
     async def delete(self, kind: type[Object], key: str) -> None:
         """At once, without a grace period."""
 
-    async def patch(self, kind: type[Object], key: str, patch: dict[str, Any]) -> None: ...
+    async def patch(
+        self, kind: type[Object], key: str, patch: dict[str, Any], *, status: bool = False
+    ) -> None: ...
+
+    def controllers(self) -> AbstractAsyncContextManager[None]:
+        """While it lasts, volumes are bound and made, and those who are gone use no resource claims."""
+
+    def refuse_volumes(self, claim: str, times: int) -> None:
+        """So many times, no volume can be made for a claim."""
 
     async def objects(self, kind: type[Object]) -> list[Any]: ...
 
@@ -104,8 +114,16 @@ class EmbeddedWorld:
     async def delete(self, kind: type[Object], key: str) -> None:
         self._world.store.remove(kind, key)
 
-    async def patch(self, kind: type[Object], key: str, patch: dict[str, Any]) -> None:
+    async def patch(
+        self, kind: type[Object], key: str, patch: dict[str, Any], *, status: bool = False
+    ) -> None:
         self._world.store.patch(kind, key, patch)
+
+    def controllers(self) -> AbstractAsyncContextManager[None]:
+        return nullcontext()  # they are part of it
+
+    def refuse_volumes(self, claim: str, times: int) -> None:
+        self._world.volumes.faults.plan(Fault("provision", 422, times, claim))
 
     async def objects(self, kind: type[Object]) -> list[Any]:
         return [load(raw) for raw in self._world.store.list(kind)[0]]
@@ -160,6 +178,7 @@ class RealWorld:
         self._behind = behind
         self._relay = relay
         self._informers = _InformerLog()
+        self._controllers = Controllers(client)
 
     def port(self) -> Port:
         return KubeCluster(self._behind, look_again=0.5)
@@ -184,8 +203,16 @@ class RealWorld:
             # kwok deletes by name what it sees leaving: were the name in use again by then, the new pod would go.
             await asyncio.sleep(1.0)
 
-    async def patch(self, kind: type[Object], key: str, patch: dict[str, Any]) -> None:
-        await self._client.patch(_resource(kind), key, patch)
+    async def patch(
+        self, kind: type[Object], key: str, patch: dict[str, Any], *, status: bool = False
+    ) -> None:
+        await self._client.patch(_resource(kind), key, patch, subresource="status" if status else "")
+
+    def controllers(self) -> AbstractAsyncContextManager[None]:
+        return self._controllers.running()
+
+    def refuse_volumes(self, claim: str, times: int) -> None:
+        self._controllers.refusals[claim] = times
 
     async def objects(self, kind: type[Object]) -> list[Any]:
         return list((await list_all(self._client, KINDS[kind], _resource(kind))).objects)

@@ -14,7 +14,7 @@ import numpy as np
 
 from maniple.cluster.statuses import COMPLETED, NO_TASK, SCHEDULED, WAITING, Status
 from maniple.framework.criteria import NodeRows
-from maniple.framework.points import TaskRows
+from maniple.framework.points import PodVolumes, TaskRows
 from maniple.framework.reasons import Histogram, joined
 from maniple.framework.session import Session
 from maniple.framework.standing import NO_TURN, by_pod_sets, not_ready, queue_problem, scheduling_condition
@@ -95,9 +95,10 @@ class Plan:
     def annotations(self) -> dict[str, dict[str, str]]:
         """What the bindings carry: the devices that were chosen, as the agents on the nodes read them."""
         session = self.session
-        placed = [row for rows, _ in (*session.bound, *session.held) for row in rows.tolist()]
         return {
-            session.task_key(row): session.annotations[row] for row in placed if row in session.annotations
+            session.task_key(row): session.annotations[row]
+            for row in self._placed
+            if row in session.annotations
         }
 
     @cached_property
@@ -106,13 +107,25 @@ class Plan:
 
         `allocation` where the claim has none yet, and the pods to add to `reservedFor`, as Kubernetes writes both.
         """
-        session = self.session
-        placed = [row for rows, _ in (*session.bound, *session.held) for row in rows.tolist()]
         written: dict[str, dict[str, Any]] = {}
-        for _, plugin in session.plugins:
+        for _, plugin in self.session.plugins:
             if hasattr(plugin, "claims_to_write"):
-                written |= plugin.claims_to_write(placed)
+                written |= plugin.claims_to_write(self._placed)
         return written
+
+    @cached_property
+    def volumes(self) -> dict[str, PodVolumes]:
+        """What has to become of the volumes of the tasks in `held` before they are bound, by task."""
+        found: dict[str, PodVolumes] = {}
+        for _, plugin in self.session.plugins:
+            if hasattr(plugin, "volumes_to_bind"):
+                found |= plugin.volumes_to_bind(self._placed)
+        return found
+
+    @cached_property
+    def _placed(self) -> list[int]:
+        session = self.session
+        return [row for rows, _ in (*session.bound, *session.held) for row in rows.tolist()]
 
     def _named(self, placed: list[tuple[TaskRows, NodeRows]]) -> dict[str, str]:
         keys, names = self.session.cluster.tasks.keys, self.session.nodes.facts.names

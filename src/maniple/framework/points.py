@@ -48,6 +48,15 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
+class PodVolumes:
+    """What has to become of a placed pod's volumes before it is bound, and how many seconds that may take."""
+
+    bound: Mapping[str, str]  # by claim: the volume that is there and shall be its
+    made: tuple[str, ...]  # claims for which a volume is made on the pod's node
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class Point:
     """A rule of combination; the switch that gates a plugin's answer (None: not gated); the answer of nobody."""
 
@@ -229,4 +238,16 @@ def _declared() -> dict[str, Point]:
 
 POINTS: dict[str, Point] = _declared()
 
-__all__ = ["ALL", "ASK", "CLAIMS_FIRST", "POINTS", "Capacity", "Event", "Hooks", "Point", "Purpose", "Vote"]
+__all__ = [
+    "ALL",
+    "ASK",
+    "CLAIMS_FIRST",
+    "POINTS",
+    "Capacity",
+    "Event",
+    "Hooks",
+    "PodVolumes",
+    "Point",
+    "Purpose",
+    "Vote",
+]

@@ -19,6 +19,7 @@ from maniple.kube.informer import LOOK_AGAIN_SECONDS, Change, Informer
 from maniple.kube.kinds import KINDS, PODS, Kind, resource_of
 from maniple.kube.watch import WATCH_SECONDS
 from maniple.objects.core import Pod
+from maniple.objects.load import load
 from maniple.objects.meta import Condition, Object
 from maniple.objects.saying import says
 
@@ -200,6 +201,32 @@ class KubeCluster:
                 key = f"{namespace}/{metadata['name']}" if resource.namespaced else str(metadata["name"])
                 if not says(await self._client.get(resource, key), raw):
                     raise
+
+    async def read(self, kind: type[Object], key: str) -> Object | None:
+        """An object as it is now, with its version; None when it is not there."""
+        resource = await self._discovery.find(KINDS[kind])
+        if resource is None:
+            return None
+        try:
+            return load(await self._client.get(resource, key))
+        except ApiError as error:
+            if error.status == 404:
+                return None
+            raise
+
+    async def change(self, item: Object, patch: Mapping[str, Any], *, status: bool = False) -> Object:
+        """Merge a patch into an object, or into its status, that has not changed since it was read; a conflict if it has."""
+        resource = await self._discovery.find(KINDS[type(item)])
+        if resource is None:
+            raise ApiError(404, "NotFound", f"{KINDS[type(item)]} is not installed on this cluster")
+        metadata = {
+            **patch.get("metadata", {}),
+            "uid": item.metadata.uid,
+            "resourceVersion": item.metadata.resource_version,
+        }
+        body = {**patch, "metadata": metadata}
+        answer = await self._client.patch(resource, item.key, body, subresource="status" if status else "")
+        return load(answer)
 
     async def delete(self, item: Object) -> None:
         """Delete this very object. That it is gone already, or another has its name, is as good."""

@@ -18,11 +18,14 @@ from msgspec.structs import replace
 from maniple.cluster.cluster import Cluster
 from maniple.cluster.statuses import Status
 from maniple.live.essence import essence, slim
-from maniple.objects.core import Pod, SchedulingGate
+from maniple.objects.core import PersistentVolume, PersistentVolumeClaim, Pod, SchedulingGate
+from maniple.objects.dra import ResourceClaim
 from maniple.objects.meta import Object
 
 Ref = tuple[type[Object], str]
 
+# Kinds whose objects are written with regard to their version.
+SHARED = (PersistentVolume, PersistentVolumeClaim, ResourceClaim)
 # A pod whose bind failed is kept out of decisions by a gate that exists only in the cache.
 BACK_OFF_GATE = SchedulingGate(name="maniple.dev/back-off")
 
@@ -50,6 +53,9 @@ class Assumption:
     # The decision is that the object shall be: it is believed in before it was ever seen, and in place of another of its name.
     makes: bool = False
     written: bool = False
+    version: int = (
+        0  # that the object got by the write, if it is known: what is seen of a later one includes it
+    )
 
 
 @dataclass(slots=True)
@@ -66,6 +72,8 @@ class Cache:
         self.cluster = cluster
         self._grouping = grouping
         self._seen: dict[Ref, Object] = {}
+        self._whole: dict[Ref, Object] = {}  # the newest that is known of objects that others change, too
+        self._versions: dict[Ref, int] = {}  # of these, the one that was seen
         self._believed: dict[Ref, Object] = {}
         self._assumed: dict[Ref, dict[str, Assumption]] = {}
         self._held: dict[str, Held] = {}
@@ -76,6 +84,7 @@ class Cache:
 
     def put(self, item: Object) -> bool:
         """Take in an object. True when a decision may depend on what changed."""
+        whole, version = item, version_of(item)
         item = slim(item) if self._grouping is None else self._grouping.bare(slim(item))
         ref = (type(item), item.key)
         seen = self._seen.get(ref)
@@ -89,17 +98,30 @@ class Cache:
         ):
             return False  # a pod never loses its node: this is older than what we have
         self._seen[ref] = item
+        if isinstance(whole, SHARED):
+            self._versions[ref] = version
+            self.answered(whole)
         assumed = self._assumed.get(ref)
         if assumed is not None:
             for aspect, assumption in [*assumed.items()]:
-                if assumption.shown(item) or (assumption.written and not assumption.lasting):
+                late = assumption.written and not assumption.lasting
+                if late or assumption.shown(item) or 0 < assumption.version <= version:
                     self._drop(ref, aspect)
         return self._refresh(ref)
+
+    def answered(self, item: Object) -> None:
+        """What a write to an object made of it is known before the watch shows it."""
+        ref = (type(item), item.key)
+        known = self._whole.get(ref)
+        if known is None or known.metadata.uid != item.metadata.uid or version_of(known) < version_of(item):
+            self._whole[ref] = item
 
     def gone(self, item: Object) -> bool:
         """Take out an object."""
         ref = (type(item), item.key)
         self._forget(ref)
+        self._whole.pop(ref, None)
+        self._versions.pop(ref, None)
         return self._seen.pop(ref, None) is not None and self._refresh(ref)
 
     # -- what was decided ---------------------------------------------------------------------------------------------
@@ -117,7 +139,8 @@ class Cache:
             return False
         assumption.written = True
         seen = self._seen.get(ref)
-        if failed or (seen is not None and assumption.shown(seen)):
+        passed = 0 < assumption.version <= self._versions.get(ref, 0)
+        if failed or passed or (seen is not None and assumption.shown(seen)):
             self._drop(ref, aspect)
         return self._refresh(ref)
 
@@ -170,6 +193,10 @@ class Cache:
     def get(self, kind: type[Object], key: str) -> Object | None:
         """An object as it is believed to be."""
         return self._believed.get((kind, key))
+
+    def whole(self, kind: type[Object], key: str) -> Object | None:
+        """The newest that is known of an object that others change, too, with its version and without what is only assumed."""
+        return self._whole.get((kind, key))
 
     def pod(self, key: str) -> Pod | None:
         found = self._believed.get((Pod, key))
@@ -274,6 +301,12 @@ class Cache:
         del aspects[aspect]
         if not aspects:
             del self._assumed[ref]
+
+
+def version_of(item: Object) -> int:
+    """Versions of one object are in order. 0 for an object that has none."""
+    text = item.metadata.resource_version
+    return int(text) if text.isdecimal() else 0
 
 
 def bound(pod: Pod, node: str) -> Assumption:

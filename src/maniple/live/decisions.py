@@ -1,7 +1,7 @@
 """Binds and evictions: counted from the moment of the decision, carried out beside the cycles, taken back when refused.
 
 The scheduler calls `read` on a fresh plan and `carry_out` once everything else has read its session. A pod whose bind was refused is left
-alone for a while, longer each time, and its gang is looked at again meanwhile. Pods are bound from here, or by somebody else who is asked to (`bind_requests.py`); the
+alone for a while, longer each time, and its gang is looked at again meanwhile. Pods are bound from here, once what they need besides a node is there (`preparing.py`), or by somebody else who is asked to (`bind_requests.py`); the
 dialect says which.
 """
 
@@ -17,6 +17,7 @@ from maniple.live.dialect import Farewell, LiveDialect
 from maniple.live.effects import Effect, Effects, Urgency
 from maniple.live.notes import Notes
 from maniple.live.port import NOT_FOUND, Port, status_of
+from maniple.live.preparing import Needs, Preparation, Preparations, needs_of
 from maniple.live.retries import Retries
 from maniple.live.writing import Later, lane
 from maniple.objects.core import Pod
@@ -25,12 +26,23 @@ from maniple.objects.meta import Condition, Object
 
 @dataclass(frozen=True, slots=True)
 class _Bind:
-    """`request` is what has to be made so that somebody else binds the pod."""
+    """`request` is what has to be made so that somebody else binds the pod, `needs` what has to be done before it is bound from here."""
 
     pod: str
     node: str
     annotations: dict[str, str] = field(default_factory=dict)
     request: Mapping[str, Any] | None = None
+    needs: Needs | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Write:
+    """What is decided about a pod: what is believed from then on, how it becomes true, and who is told how that ended."""
+
+    aspect: str
+    assumption: Assumption
+    call: Callable[[], Awaitable[object]]
+    after: Callable[[BaseException | None], bool]
 
 
 class Decisions:
@@ -44,30 +56,28 @@ class Decisions:
         self._later = later
         self._dialect = dialect
         self._retries = Retries(cache)
-        self.requests = BindRequests(cache, effects, port, dialect, self._retries, later)
+        self._preparations = Preparations(cache, effects, port, later)
+        self._requests = BindRequests(cache, effects, port, dialect, self._retries, later)
         self._binds: list[_Bind] = []
         self._evictions: list[tuple[str, Farewell]] = []
-        self.left_out: dict[str, str] = {}  # pods that the last plan placed and that are not bound, and why
 
-    def read(self, plan: Plan) -> list[str]:
-        """Take the decisions out of a plan. What of it cannot be carried out is said."""
-        session, dialect = plan.session, self._dialect
-        problems = dict(dialect.beyond_us(plan))
-        placed = {**plan.binds, **plan.held}
-        job_of = {key: session.tasks.job[session.cluster.tasks.index_of(key)] for key in (*placed, *problems)}
-        left_out = {job_of[key]: f"waits for {key} of its gang: {why}" for key, why in problems.items()}
-        for job in left_out:
-            session.started.pop(int(job), None)  # it has not
-        self.left_out = {key: left_out[job_of[key]] for key in placed if job_of[key] in left_out} | problems
+    def read(self, plan: Plan) -> None:
+        """Take the decisions out of a plan."""
+        session, dialect, needs = plan.session, self._dialect, needs_of(plan)
         self._binds = [
-            _Bind(key, node, plan.annotations.get(key, {}), dialect.bind_request(plan, key, node))
+            _Bind(
+                key,
+                node,
+                plan.annotations.get(key, {}),
+                dialect.bind_request(plan, key, node),
+                needs.get(key),
+            )
+            for placed in (plan.binds, plan.held)
             for key, node in placed.items()
-            if job_of[key] not in left_out  # a gang is bound whole
         ]
         self._evictions = [
             (session.task_key(row), dialect.farewell(plan, row, reason)) for row, reason in session.evicted
         ]
-        return [f"Pod {key}: {why}" for key, why in problems.items()]
 
     def carry_out(self, when: datetime) -> bool:
         """Have everything done. True when there was something."""
@@ -75,37 +85,68 @@ class Decisions:
         evictions, self._evictions = self._evictions, []
         for key, farewell in evictions:
             self._evict(key, farewell, when.replace(microsecond=0))
-        for each in binds:
-            self._bind(each)
+        preparations = [one for each in binds if (one := self._bind(each)) is not None]
+        self._preparations.begin(preparations)
         return bool(binds or evictions)
+
+    def seen(self, item: Object) -> bool:
+        """The watch showed an object. True when a decision may depend on what follows from it."""
+        return self._requests.seen(item) | self._preparations.seen(item)
 
     def forget(self, item: Object) -> bool:
         """The object is gone. True when a decision may depend on what follows from it."""
         self._retries.forget(item.metadata.uid)
-        return self.requests.gone(item)
+        return self._requests.gone(item) | self._preparations.gone(item)
+
+    def all_told(self) -> None:
+        """Every object that there is has been told."""
+        self._requests.all_told()
+        self._preparations.all_told(self._dialect.direct)
+
+    def expire(self, moment: float) -> bool:
+        """Let go of pods that have been prepared for too long. True when a decision may depend on that."""
+        return self._preparations.expire(moment)
+
+    def next_due(self) -> float | None:
+        """When to call `expire` again."""
+        return self._preparations.next_due()
 
     # -- binds --------------------------------------------------------------------------------------------------------
 
-    def _bind(self, bind: _Bind) -> None:
+    def _bind(self, bind: _Bind) -> Preparation | None:
+        """Count a pod as bound, and have that done; what has to be done before is returned."""
         pod = self._cache.pod(bind.pod)
         if pod is None:
-            return
+            return None
         node, annotations = bind.node, bind.annotations
         if bind.request is not None:
-            self.requests.ask(pod, bind.request, lambda error: self._bound(pod, node, error))
-        else:
-            self._submit(
-                pod,
-                "bind",
-                bound(pod, node),
-                lambda: self._port.bind(pod, node, annotations),
-                lambda error: self._bound(pod, node, error, bound=True),
-            )
+            self._requests.ask(pod, bind.request, lambda error: self._bound(pod, node, error))
+            return None
+        write = _Write(
+            "bind",
+            bound(pod, node),
+            lambda: self._port.bind(pod, node, annotations),
+            lambda error: self._bound(pod, node, error, bound=True),
+        )
+        self._cache.assume((Pod, pod.key), write.aspect, write.assumption)
+        if bind.needs is None:
+            self._submit(pod, write)
+            return None
+        return Preparation(pod, node, bind.needs, lambda error: self._prepared(pod, write, error))
+
+    def _prepared(self, pod: Pod, write: _Write, error: BaseException | None) -> bool:
+        """What a pod needs besides a node is there, or will not be."""
+        if error is not None:
+            return self._settle(pod, write, error)
+        self._submit(pod, write)
+        return False
 
     def _bound(self, pod: Pod, node: str, error: BaseException | None, *, bound: bool = False) -> bool:
         """A bind is over, or the request for one is made."""
         if error is not None:
-            return self._retries.failed(pod, f"failed to bind to node {node}: {error}")
+            matters = self._preparations.end(pod.metadata.uid, failed=True)
+            return self._retries.failed(pod, f"failed to bind to node {node}: {error}") | matters
+        self._preparations.end(pod.metadata.uid, failed=False)
         if bound:
             self._retries.forget(pod.metadata.uid)
         self._notes.write(pod, "Normal", "Scheduled", self._dialect.assigned(pod, node))
@@ -134,13 +175,14 @@ class Decisions:
         if pod is None:
             return
         self._notes.write(farewell.regarding, farewell.type, "Evict", farewell.text)
-        self._submit(
-            pod,
+        write = _Write(
             "evict",
             leaving(pod, when),
             lambda: self._have_evicted(pod, farewell.condition, when),
             lambda error: False,
         )
+        self._cache.assume((Pod, key), write.aspect, write.assumption)
+        self._submit(pod, write)
 
     async def _have_evicted(self, pod: Pod, message: str, when: datetime) -> None:
         """First the condition by which controllers know that the pod is not to blame, if there is to be one, then the end of it."""
@@ -157,24 +199,15 @@ class Decisions:
 
     # -- both ---------------------------------------------------------------------------------------------------------
 
-    def _submit(
-        self,
-        pod: Pod,
-        aspect: str,
-        assumption: Assumption,
-        call: Callable[[], Awaitable[object]],
-        after: Callable[[BaseException | None], bool],
-    ) -> None:
-        ref: Ref = (Pod, pod.key)
-
-        def settle(error: BaseException | None) -> bool:
-            matters = self._cache.settle(ref, aspect, assumption, failed=error is not None)
-            return after(error) | matters
-
+    def _submit(self, pod: Pod, write: _Write) -> None:
         def done(error: BaseException | None) -> None:
-            self._later(lambda: settle(error))
+            self._later(lambda: self._settle(pod, write, error))
 
-        self._cache.assume(ref, aspect, assumption)
         # Why it waited is past: what has not been written of it need not be.
-        effect = Effect(lane(ref), aspect, Urgency.DECISION, call, done)
+        effect = Effect(lane((Pod, pod.key)), write.aspect, Urgency.DECISION, write.call, done)
         self._effects.submit(effect, replaces=("condition",))
+
+    def _settle(self, pod: Pod, write: _Write, error: BaseException | None) -> bool:
+        ref: Ref = (Pod, pod.key)
+        matters = self._cache.settle(ref, write.aspect, write.assumption, failed=error is not None)
+        return write.after(error) | matters

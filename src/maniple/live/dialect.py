@@ -123,8 +123,8 @@ class LiveDialect(Protocol):
     def beyond(self, pod: Pod) -> str:
         """What of this pod nobody here could carry out, so that it is not placed; empty for most."""
 
-    def beyond_us(self, plan: Plan) -> Iterator[tuple[str, str]]:
-        """Pods of a plan whose placement needs more than is done here, and what."""
+    def direct(self, pod: Pod) -> bool:
+        """Whether a pod is bound from here, and not by somebody who is asked to."""
 
     def bind_request(self, plan: Plan, pod: str, node: str) -> dict[str, Any] | None:
         """What has to be made so that somebody else binds the pod; None when it is bound from here."""

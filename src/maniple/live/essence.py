@@ -28,7 +28,7 @@ _READ = (POD_SCHEDULED, "PodResizePending")
 
 def slim(item: Any) -> Any:
     """The object without what changes for no matter of ours."""
-    metadata = replace(item.metadata, resource_version="")
+    metadata = replace(item.metadata, resource_version="", finalizers=())
     if isinstance(item, Node):
         bare = tuple(Condition(type=c.type, status=c.status) for c in item.status.conditions)
         return replace(item, metadata=metadata, status=replace(item.status, conditions=bare))

@@ -1,7 +1,7 @@
 """What the running scheduler has to know of KAI's objects: which kinds to watch, how it is said why a gang waits, and how pods are bound and evicted.
 
-Made by `dialects.py`. Pods are bound by request, which KAI's binder carries out, or directly (`bind="direct"`) on clusters that have no binder: then pods that share devices or claim
-them are not placed at all, since nobody would hand them over, and say so. Queues and the amounts in PodGroups are the business of KAI's controllers. Pure: time comes in with the plan.
+Made by `dialects.py`. Pods are bound by request, which KAI's binder carries out, or directly (`bind="direct"`) on clusters that have no binder: then pods that share devices
+are not placed at all, since nobody would hand them over, and say so. Queues and the amounts in PodGroups are the business of KAI's controllers. Pure: time comes in with the plan.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -54,7 +54,7 @@ KINDS: tuple[type[Object], ...] = (
 # What only some plugins read is watched only for them.
 KINDS_OF_PLUGINS: Mapping[str, tuple[type[Object], ...]] = {"predicates": (core.ConfigMap,)}
 
-# By request, directly, or directly what needs nothing but a node and the rest by request as far as that is installed.
+# By request, directly, or directly what shares no devices and the rest by request as far as that is installed.
 REQUEST, DIRECT, EITHER = "request", "direct", "either"
 # A pod that could not be carried out is kept out of decisions by a gate that exists only in the cache.
 BEYOND_GATE = SchedulingGate(name="maniple.dev/not-carried-out")
@@ -63,10 +63,10 @@ _NO_BINDER = (
     "the custom resource BindRequest is not installed on this cluster, so that nobody would bind the pod;"
     " install KAI's, or bind directly (--bind direct)"
 )
-_HOW = "run with --bind request where KAI's binder is installed"
-_SHARES = f"it shares devices, which are handed over by KAI's binder only: {_HOW}"
-_CLAIMS = f"its resource claims are allocated by KAI's binder only: {_HOW}"
-_VOLUMES = f"its volumes are bound to the node by KAI's binder only: {_HOW}"
+_SHARES = (
+    "it shares devices, which are handed over by KAI's binder only:"
+    " run with --bind request where KAI's binder is installed"
+)
 
 
 class Kai:
@@ -141,9 +141,7 @@ class Kai:
             return ""
         if self._bind == REQUEST:
             return _NO_BINDER
-        if shares_devices(pod):
-            return _SHARES
-        return _CLAIMS if pod.spec.resource_claims else ""
+        return _SHARES if shares_devices(pod) else ""
 
     @property
     def _asks(self) -> bool:
@@ -270,14 +268,13 @@ class Kai:
 
     # -- decisions ----------------------------------------------------------------------------------------------------
 
-    def beyond_us(self, plan: Plan) -> Iterator[tuple[str, str]]:
-        """KAI's binder does all that is needed; from here pods are only bound."""
-        if not self._asks:
-            for key in plan.held:
-                yield key, _VOLUMES
+    def direct(self, pod: Pod) -> bool:
+        return not self._asks or (self._bind == EITHER and not shares_devices(pod))
 
     def bind_request(self, plan: Plan, pod: str, node: str) -> dict[str, Any] | None:
-        if not self._asks or (self._bind == EITHER and not _needs_more(plan, pod)):
+        row = plan.session.cluster.tasks.index_of(pod)
+        assert row is not None  # it is in the plan
+        if self.direct(plan.session.cluster.tasks.pods[row]):
             return None
         return bind_request(plan, pod, node, self._pool)
 
@@ -299,14 +296,6 @@ class Kai:
 
     def ours(self, request: BindRequest) -> bool:
         return self._pool.holds(request)
-
-
-def _needs_more(plan: Plan, key: str) -> bool:
-    """Whether a pod needs more than a node."""
-    row = plan.session.cluster.tasks.index_of(key)
-    assert row is not None  # it is in the plan
-    pod = plan.session.cluster.tasks.pods[row]
-    return key in plan.held or shares_devices(pod) or bool(pod.spec.resource_claims)
 
 
 def shares_devices(pod: Pod) -> bool:

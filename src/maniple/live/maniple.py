@@ -104,13 +104,8 @@ class Maniple:
 
     # -- decisions ----------------------------------------------------------------------------------------------------
 
-    def beyond_us(self, plan: Plan) -> Iterator[tuple[str, str]]:
-        pods, index_of = plan.session.cluster.tasks.pods, plan.session.cluster.tasks.index_of
-        for dialect in (self._volcano, self._kai):
-            for key, why in dialect.beyond_us(plan):
-                row = index_of(key)
-                if row is not None and self._of_pod(pods[row]) is dialect:
-                    yield key, why
+    def direct(self, pod: Pod) -> bool:
+        return self._of_pod(pod).direct(pod)
 
     def bind_request(self, plan: Plan, pod: str, node: str) -> dict[str, Any] | None:
         row = plan.session.cluster.tasks.index_of(pod)

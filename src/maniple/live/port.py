@@ -2,7 +2,7 @@
 
 Two implement it, `kube.cluster.KubeCluster` and `sim.cluster.SimCluster`; neither knows of the other nor of this file, and the tests of
 this room run on both. A call that fails raises an exception with a `status`, as HTTP numbers it (0: no answer), and perhaps a
-`retry_after` in seconds. Every write may be sent twice and is carried out once.
+`retry_after` in seconds. Every write may be sent twice and is carried out once; all but `change` are done then.
 """
 
 from collections.abc import AsyncGenerator, Iterable, Mapping
@@ -71,6 +71,13 @@ class Port(Protocol):
 
     async def create(self, raw: Mapping[str, Any], *, same: bool = False) -> object:
         """Make an object; done when there is one already. `same`: that one must say all that this one says, or it is a conflict."""
+
+    async def read(self, kind: Kind, key: str) -> Object | None:
+        """An object as it is now, with its version; None when it is not there."""
+
+    async def change(self, item: Object, patch: Mapping[str, Any], *, status: bool = False) -> Object:
+        """Merge a patch into an object, or into its status, that still has the version that it was read with; a conflict if it
+        has another one. Gives the object as it is then. Sent twice, it is a conflict."""
 
     async def delete(self, item: Object) -> object:
         """Delete this very object; done when it is gone already."""

@@ -146,6 +146,7 @@ class Scheduler:
             item = self._inbox.popleft()
             self._dirty |= item() if callable(item) else self._take(item)
         self._dirty |= self.cache.release(now())
+        self._dirty |= self._decisions.expire(now())
         self._dirty |= self._take_options()
         if self._queues_listed and self._synced.is_set():
             self._queues_listed = False
@@ -173,7 +174,7 @@ class Scheduler:
             self._report(remark)
         if change.type == "put" and item is not None:
             matters = self.cache.put(item)
-            return self._decisions.requests.seen(item) | matters
+            return self._decisions.seen(item) | matters
         if change.type == "gone" and item is not None:
             self._status.forget(item)
             matters = self.cache.gone(item)
@@ -184,7 +185,7 @@ class Scheduler:
             return self._listed(change)
         elif change.type == "synced":
             self._synced.set()
-            self._decisions.requests.all_told()
+            self._decisions.all_told()
         return False
 
     def _listed(self, change: Change) -> bool:
@@ -253,9 +254,8 @@ class Scheduler:
     def _longest_pause(self) -> float:
         if self._dirty:
             return 0.0
-        due = [
-            moment for moment in (self.cache.next_release(), self._status.next_due()) if moment is not None
-        ]
+        moments = (self.cache.next_release(), self._status.next_due(), self._decisions.next_due())
+        due = [moment for moment in moments if moment is not None]
         # Never so short that the clock, which has only so many digits, would stand still.
         return max(SHORTEST_PAUSE, min([self._timing.period, *(moment - now() for moment in due)]))
 
@@ -272,9 +272,8 @@ class Scheduler:
         for problem in (*plan.problems, *plan.warnings):
             self._report(str(problem))
         # A session is a view of the columns: everything is read from it before the first decision changes them.
-        for problem in self._decisions.read(plan):
-            self._report(problem)
-        self._dirty |= self._status.write(plan, when, f"cycle-{self.cycles}", self._decisions.left_out)
+        self._decisions.read(plan)
+        self._dirty |= self._status.write(plan, when, f"cycle-{self.cycles}")
         self._clocked = self._always_clocked or self.dialect.minds_time(plan)
         self._dirty |= self._decisions.carry_out(when)
         if self._observer is not None:

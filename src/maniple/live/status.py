@@ -4,7 +4,7 @@ Called by the scheduler after every cycle. Everything is compared with what is b
 what was written counts as there at once (see `cache.py`).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 
 from maniple.framework.outcome import Plan
@@ -30,15 +30,11 @@ class StatusWriter:
         self._paces = (self._groups, self._pods.pace, self._queues.pace)
         self.why: dict[Ref, str] = {}  # by the group of each job that waited in the last cycle
 
-    def write(self, plan: Plan, when: datetime, cause: str, left_out: Mapping[str, str]) -> bool:
-        """Bring every status up to a plan. True when a decision may depend on what is written now.
-
-        `left_out`: pods that were placed and will not be bound, and why.
-        """
+    def write(self, plan: Plan, when: datetime, cause: str) -> bool:
+        """Bring every status up to a plan. True when a decision may depend on what is written now."""
         when = when.replace(microsecond=0)  # the API keeps no more
         self._compare_groups(plan, when, cause)
         self._pods.compare(plan, when)
-        self.why |= self._pods.compare_left_out(plan, left_out)
         if self._dialect.tells_queues:
             self._queues.compare(plan.session)
         # Not before: comparing reads the session, which is a view of what writing changes.

@@ -260,15 +260,8 @@ class Volcano:
     def beyond(self, pod: Pod) -> str:
         return ""
 
-    def beyond_us(self, plan: Plan) -> Iterator[tuple[str, str]]:
-        """Pods that need more than a binding: it is planned, but nobody here would write it."""
-        pods, index_of = plan.session.cluster.tasks.pods, plan.session.cluster.tasks.index_of
-        for key in plan.held:
-            yield key, "its volumes have to be bound to the node first, which is planned but not done yet"
-        for key in plan.binds:
-            row = index_of(key)
-            if row is not None and pods[row].spec.resource_claims:
-                yield key, "its resource claims have to be allocated first, which is planned but not done yet"
+    def direct(self, pod: Pod) -> bool:
+        return True
 
     def bind_request(self, plan: Plan, pod: str, node: str) -> dict[str, Any] | None:
         return None

@@ -4,7 +4,6 @@ A pod that found no node has a cause of its own. One that would have fitted wait
 a condition, an event, or both, the dialect says.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -19,7 +18,7 @@ from maniple.live.dialect import LiveDialect, PodWords
 from maniple.live.essence import POD_SCHEDULED, scheduled_condition
 from maniple.live.notes import Notes
 from maniple.live.pace import NUMBERS_SECONDS, Pace, apart
-from maniple.live.writing import Writing, now, ref_of
+from maniple.live.writing import Writing, now
 from maniple.objects.core import Pod
 from maniple.objects.meta import Condition
 
@@ -73,22 +72,6 @@ class WaitingPods:
                 self._tell(pod, said, moment, claims=claims)
             if rule.condition:
                 self._compare(pod, said, moment)
-
-    def compare_left_out(self, plan: Plan, left_out: Mapping[str, str]) -> dict[Ref, str]:
-        """The same for pods that were placed and will not be bound. By their job's group: why."""
-        session, moment = plan.session, now()
-        found = {}
-        for key, why in left_out.items():
-            row = session.cluster.tasks.index_of(key)
-            if row is None or session.tasks.job[row] < 0:
-                continue
-            job = int(session.tasks.job[row])
-            group = session.cluster.jobs.objects.get(job)
-            if group is not None:
-                found[ref_of(group)] = why
-            if self._dialect.pod_words(group).condition:
-                self._compare(session.cluster.tasks.pods[row], _Said(UNSCHEDULABLE, why), moment)
-        return found
 
     def _gated(self, pod: Pod) -> _Said | None:
         """What a pod says that is kept out of decisions from here; somebody else's gate is not ours to explain."""

@@ -40,6 +40,7 @@ class ObjectMeta(Record, frozen=True, kw_only=True):
     creation_timestamp: Time | None = None
     deletion_timestamp: Time | None = None
     owner_references: tuple[OwnerReference, ...] = ()
+    finalizers: tuple[str, ...] = ()
     resource_version: str = ""
 
 

@@ -68,7 +68,7 @@ from maniple.profiles.kai import KaiDialect, NodePool
 from maniple.profiles.maniple_catalogue import MANIPLE
 from maniple.profiles.options import checked, checked_kai, strings
 from maniple.profiles.profile import Profile
-from maniple.profiles.volcano import ALWAYS_IGNORED_PROVISIONERS, VolcanoDialect
+from maniple.profiles.volcano import ALWAYS_IGNORED_PROVISIONERS, NO_PROVISIONER, VolcanoDialect
 
 _VOLCANO_PLUGINS = (
     Binpack,
@@ -139,14 +139,15 @@ def _load_volcano(source: str | Mapping[str, Any] | None, known_actions: Collect
 
 
 def _volcano_cluster(configuration: Configuration, options: Mapping[str, Any]) -> Cluster:
+    strict = configuration.compat == "strict"
     dialect = VolcanoDialect(
-        strict=configuration.compat == "strict",
+        strict=strict,
         default_queue=options.get("defaultQueue", "default"),
         scheduler_names=strings(options, "schedulerName") or ("volcano",),
         npus_shared=shares_npus(configuration),
     )
-    ignored = (*ALWAYS_IGNORED_PROVISIONERS, *strings(options, "ignoredProvisioners"))
-    return Cluster(dialect, ignored_provisioners=ignored)
+    ignored = {*ALWAYS_IGNORED_PROVISIONERS, *strings(options, "ignoredProvisioners")}
+    return Cluster(dialect, ignored_provisioners=ignored if strict else {*ignored, NO_PROVISIONER})
 
 
 VOLCANO = Profile(

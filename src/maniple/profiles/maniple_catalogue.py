@@ -43,7 +43,7 @@ from maniple.profiles.kai import NodePool
 from maniple.profiles.maniple import ManipleDialect
 from maniple.profiles.options import checked_maniple, strings
 from maniple.profiles.profile import Profile
-from maniple.profiles.volcano import ALWAYS_IGNORED_PROVISIONERS
+from maniple.profiles.volcano import ALWAYS_IGNORED_PROVISIONERS, NO_PROVISIONER
 
 _PLUGINS = (
     Binpack,
@@ -112,7 +112,7 @@ def _cluster(_configuration: Configuration, options: Mapping[str, Any]) -> Clust
         else (),
         reservation_app=options["resourceReservationAppLabel"],
     )
-    ignored = (*ALWAYS_IGNORED_PROVISIONERS, *strings(options, "ignoredProvisioners"))
+    ignored = (*ALWAYS_IGNORED_PROVISIONERS, NO_PROVISIONER, *strings(options, "ignoredProvisioners"))
     return Cluster(dialect, ignored_provisioners=ignored)
 
 

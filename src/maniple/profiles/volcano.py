@@ -23,6 +23,8 @@ OVERSUBSCRIPTION = {
     "memory": ("volcano.sh/oversubscription-memory", ""),
 }
 ALWAYS_IGNORED_PROVISIONERS = ("rancher.io/local-path", "hostpath.csi.k8s.io")
+# What classes of volumes that are made by hand say. It is no driver, so that no node could ever attach anything of it.
+NO_PROVISIONER = "kubernetes.io/no-provisioner"
 
 _DEFAULT_TASK_PRIORITY = 1
 _DIGITS = re.compile(r"[0-9]{1,18}")

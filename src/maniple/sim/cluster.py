@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from maniple.objects.core import Pod
+from maniple.objects.load import load
 from maniple.objects.meta import Condition, Object
 from maniple.objects.saying import says
 from maniple.sim import errors
@@ -164,6 +165,23 @@ class SimCluster:
                     raise
 
         await self._write("create", str(raw.get("kind")), make)
+
+    async def read(self, kind: Kind, key: str) -> Object | None:
+        found: list[Raw | None] = []
+        await self._write("read", key, lambda: found.append(self.store.find(kind, key)))
+        return load(found[0]) if found[0] is not None else None
+
+    async def change(self, item: Object, patch: Mapping[str, Any], *, status: bool = False) -> Object:
+        """A merge patch of the very version that was read. What is not the status, or not anything else, is left alone."""
+        metadata, meant = item.metadata, {"status"} if status else patch.keys() - {"status"}
+        known = {"uid": metadata.uid, "resourceVersion": metadata.resource_version}
+        body = {name: part for name, part in patch.items() if name in meant}
+        body["metadata"] = {**body.get("metadata", {}), **known}
+        found: list[Raw] = []
+        await self._write(
+            "change", item.key, lambda: found.append(self.store.patch(type(item), item.key, body))
+        )
+        return load(found[0])
 
     async def delete(self, item: Object) -> None:
         """Delete this very object; it is done when there is no such object any more."""

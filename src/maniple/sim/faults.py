@@ -20,7 +20,7 @@ _REASONS = {
 
 @dataclass(slots=True)
 class Fault:
-    """`verb` is bind, evict, patch_status, patch_pod_condition, record_event, create or delete; an empty key means any object.
+    """`verb` is bind, evict, patch_status, patch_pod_condition, record_event, create, read, change or delete; an empty key means any object.
 
     `done`: the write happens and only the answer is lost, which is what a cut connection looks like from outside.
     """

@@ -123,11 +123,14 @@ class Store:
         return self._keep(kind, key, made)
 
     def patch(self, kind: Kind, key: str, patch: Mapping[str, Any]) -> Raw:
-        """A merge patch: null removes, lists are replaced. A patch with another uid than the object's is a conflict."""
+        """A merge patch: null removes, lists are replaced. One with another uid or version than the object's is a conflict."""
         current = self.get(kind, key)
-        uid = patch.get("metadata", {}).get("uid")
-        if uid and uid != current["metadata"]["uid"]:
-            raise errors.conflict(kind.kind, key, f"the uid is {current['metadata']['uid']}, not {uid}")
+        for name, word in (("uid", "uid"), ("resourceVersion", "version")):
+            meant = patch.get("metadata", {}).get(name)
+            if meant and meant != current["metadata"][name]:
+                raise errors.conflict(
+                    kind.kind, key, f"the {word} is {current['metadata'][name]}, not {meant}"
+                )
         merged = _merged(current, patch)
         if merged == current:
             return current

@@ -1,4 +1,4 @@
-"""An embedded cluster, whole: the store, the kubelets, the binder, and what comes and goes by the timetable.
+"""An embedded cluster, whole: the store, the kubelets, the binder, volumes and claims, and what comes and goes by the timetable.
 
 `maniple run` starts one when there is no cluster to talk to, and tests do. Make it inside the event loop whose time it is to use.
 """
@@ -8,11 +8,13 @@ from typing import Any
 
 from maniple.objects.core import Pod
 from maniple.sim.binder import Binder
+from maniple.sim.claims import ResourceClaims
 from maniple.sim.clock import Clock
 from maniple.sim.cluster import SimCluster
 from maniple.sim.kubelet import FAIL_AFTER, RUN_FOR, Kubelet, duration, finished
 from maniple.sim.store import Store
 from maniple.sim.timetable import Timetable
+from maniple.sim.volumes import Volumes
 
 
 class World:
@@ -23,6 +25,8 @@ class World:
         self.store = Store(self.clock.now)
         self.kubelet = Kubelet(self.store, self.clock, start_seconds=start_seconds)
         self.binder = Binder(self.store, self.clock)
+        self.volumes = Volumes(self.store)
+        self.claims = ResourceClaims(self.store)
         self.timetable = Timetable(self.store)
         self.timetable.add(objects)
 
@@ -32,7 +36,8 @@ class World:
     @property
     def busy(self) -> bool:
         """Something will still happen without anybody deciding anything: an arrival, a start, an end."""
-        return self.timetable.busy or self.kubelet.busy or self.binder.busy
+        stand_ins = (self.timetable, self.kubelet, self.binder, self.volumes, self.claims)
+        return any(one.busy for one in stand_ins)
 
     def unfinished(self) -> list[str]:
         """Pods that wait, or run and will end some day."""

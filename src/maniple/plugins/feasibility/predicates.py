@@ -4,8 +4,8 @@ pod count, NodeUnschedulable, NodeAffinity, TaintToleration, NodePorts, InterPod
 PodTopologySpread, VolumeBinding, DynamicResources. All but the first two and the last can be turned off. A pod that a filter rules out beforehand (a claim that
 does not exist, say) is not considered on any node.
 
-Some arguments change nothing here. `predicate.CacheEnable`: verdicts that depend only on labels and taints are always remembered, and
-they come out the same. `volumebinding.bindTimeoutSeconds` concerns the writing of bindings, and `volumebinding.weight` and `.shape` a
+`volumebinding.bindTimeoutSeconds` is how long a placed pod may wait for its volumes. Some arguments change nothing here. `predicate.CacheEnable`: verdicts that
+depend only on labels and taints are always remembered, and they come out the same. `volumebinding.weight` and `.shape` concern a
 score that Kubernetes has behind a gate which is off (StorageCapacityScoring). `predicate.DynamicResourceAllocationEnable` is
 known to Volcano but never read, and a pod bound without its devices could not start. `dynamicresources.filterTimeoutSeconds`: the
 search for devices is bounded by its steps, so that it ends the same way on every machine. There is no filter by `spec.nodeName`: a pod that names its node is bound, not waiting.
@@ -18,7 +18,7 @@ from typing import Any
 from maniple.cluster.classes import TaskClass
 from maniple.framework.arguments import Arguments
 from maniple.framework.criteria import Filter, Scorer
-from maniple.framework.points import CLAIMS_FIRST, Event
+from maniple.framework.points import CLAIMS_FIRST, Event, PodVolumes
 from maniple.framework.reasons import Reason
 from maniple.framework.session import Session
 from maniple.plugins.feasibility.dynamic_resources import DynamicResources
@@ -47,6 +47,7 @@ class PredicateSettings:
     volume_zone: bool = True
     pod_topology_spread: bool = True
     volume_binding: bool = True
+    volume_seconds: int = 600
 
     @classmethod
     def read(cls, given: Arguments) -> "PredicateSettings":
@@ -59,6 +60,7 @@ class PredicateSettings:
             volume_zone=given.bool("predicate.VolumeZoneEnable", True),
             pod_topology_spread=given.bool("predicate.PodTopologySpreadEnable", True),
             volume_binding=given.bool("predicate.VolumeBindingEnable", True),
+            volume_seconds=given.int("volumebinding.bindTimeoutSeconds", 600),
         )
         _read_what_decides_nothing(given)
         return settings
@@ -68,7 +70,6 @@ def _read_what_decides_nothing(given: Arguments) -> None:
     """Read for the sake of the complaints about values of the wrong type; see the module's docstring."""
     given.bool("predicate.CacheEnable", False)
     given.bool("predicate.DynamicResourceAllocationEnable", True)
-    given.int("volumebinding.bindTimeoutSeconds", 600)
     given.int("volumebinding.weight", 1)
     given.list("volumebinding.shape")
     given.int("dynamicresources.filterTimeoutSeconds", 10)
@@ -139,6 +140,11 @@ class Predicates:
     def claims_to_write(self, rows: Iterable[int]) -> dict[str, dict[str, Any]]:
         """What these tasks need written into the status of resource claims, by claim."""
         return self._dynamic_resources.to_write(rows)
+
+    def volumes_to_bind(self, rows: Iterable[int]) -> dict[str, PodVolumes]:
+        """What has to become of these tasks' volumes before they are bound, by task."""
+        settings = self._settings
+        return self._volume_binding.to_bind(rows, settings.volume_seconds) if settings.volume_binding else {}
 
     def on_allocate(self, event: Event) -> None:
         self._placements.follow(self, event, +1)

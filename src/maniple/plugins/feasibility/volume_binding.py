@@ -7,6 +7,7 @@ takes is promised until it is undone, and later tasks that share a claim follow 
 and is not keep the pod from being considered.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +16,7 @@ from maniple.cluster.classes import TaskClass
 from maniple.cluster.nodes import NodeFacts
 from maniple.cluster.statuses import WAITING
 from maniple.framework.criteria import Cells, Dependence, Filter
-from maniple.framework.points import Event
+from maniple.framework.points import Event, PodVolumes
 from maniple.framework.reasons import FITS, Code, Reason, Verdicts
 from maniple.framework.session import Session
 from maniple.objects.core import (
@@ -48,7 +49,7 @@ _NO_PROVISIONER = ("", "kubernetes.io/no-provisioner")
 class Promises:
     """What one placed task relies on."""
 
-    volumes: tuple[str, ...]
+    volumes: dict[str, str]  # that are there already, by claim
     chosen_for: tuple[str, ...]  # claims to be made on the task's node
 
 
@@ -237,23 +238,34 @@ class VolumeBinding:
 
     def _promise(self, class_: TaskClass, task: int, node: int) -> None:
         claims = sorted(self._claims(class_).delayed, key=lambda c: size_of(c.spec.resources.requests))
-        volumes: dict[str, None] = {}
+        volumes: dict[str, str] = {}
         chosen_for = []
         for claim in claims:
-            picked = self._offers.pick(claim, node, volumes) if self._chosen_node(claim) is None else None
+            taken = volumes.values()
+            picked = self._offers.pick(claim, node, taken) if self._chosen_node(claim) is None else None
             if picked is not None:
-                volumes[picked.metadata.name] = None
+                volumes[claim.key] = picked.metadata.name
                 self._offers.promise(picked.metadata.name, claim.key)
             else:
                 _, tasks = self._node_of.get(claim.key, (node, 0))
                 self._node_of[claim.key] = (node, tasks + 1)
                 chosen_for.append(claim.key)
-        self._promises[task] = Promises(tuple(volumes), tuple(chosen_for))
+        self._promises[task] = Promises(volumes, tuple(chosen_for))
 
     def _withdraw(self, promises: Promises) -> None:
-        for volume in reversed(promises.volumes):
+        for volume in reversed(promises.volumes.values()):
             self._offers.withdraw(volume)
         for claim in promises.chosen_for:
             node, tasks = self._node_of.pop(claim)
             if tasks > 1:
                 self._node_of[claim] = (node, tasks - 1)
+
+    # -- what is left to do ---------------------------------------------------------------------------------------
+
+    def to_bind(self, rows: Iterable[int], seconds: float) -> dict[str, PodVolumes]:
+        """What has to become of these tasks' volumes before they are bound, by task, and how long it may take."""
+        return {
+            self._session.task_key(task): PodVolumes(promises.volumes, promises.chosen_for, seconds)
+            for task in rows
+            if (promises := self._promises.get(task)) is not None
+        }

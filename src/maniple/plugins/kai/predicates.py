@@ -9,12 +9,12 @@ Topology spread, volume limits and zones, preferred node affinity and PreferNoSc
 `scheduleCSIStorage` the room for volumes that storage drivers report is kept books of; otherwise each claim is held against it by itself.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from maniple.cluster.classes import TaskClass
 from maniple.framework.criteria import Filter
-from maniple.framework.points import Event
+from maniple.framework.points import Event, PodVolumes
 from maniple.framework.reasons import POD, Code, Reason
 from maniple.framework.session import Session
 from maniple.plugins.feasibility.inter_pod import InterPodFilter
@@ -33,6 +33,7 @@ from maniple.plugins.kai.storage_room import StorageRoom
 from maniple.plugins.settings import takes_none
 
 _CONFLICT = "pod affinity terms conflict"
+VOLUME_SECONDS = 120.0  # what KAI's binder waits for volumes
 
 
 class Predicates:
@@ -99,6 +100,10 @@ class Predicates:
     def pre_bind(self, class_: TaskClass) -> str | None:
         """Claims that wait for a node have to get their volumes before the pod is bound."""
         return "volumes" if self._volumes.has_delayed(class_) else None
+
+    def volumes_to_bind(self, rows: Iterable[int]) -> dict[str, PodVolumes]:
+        """What has to become of these tasks' volumes before they are bound, by task."""
+        return self._volumes.to_bind(rows, VOLUME_SECONDS)
 
     def on_allocate(self, event: Event) -> None:
         self._presence.on_allocate(event)

@@ -1,0 +1,123 @@
+"""Resource claims of a placed pod: its devices and its name written into their status, and taken out again when the pod is given up.
+
+Called by `preparing.py`; pure. A claim that was allocated otherwise since the decision is refused, never overwritten. It is allocated under Kubernetes' own finalizer, so that
+it outlives its devices' use.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from maniple.framework.outcome import Plan
+from maniple.live.cache import Assumption, Ref
+from maniple.live.rewriting import Lacks, Part, conflict
+from maniple.objects.dra import AllocationResult, Consumer, ResourceClaim, ResourceClaimStatus
+
+FINALIZER = "resource.kubernetes.io/delete-protection"
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """The devices of a claim that a pod needs; `new`: the claim gets them with it."""
+
+    allocation: AllocationResult
+    new: bool
+
+
+def grants(plan: Plan) -> dict[str, dict[str, Grant]]:
+    """By the uid of the pod and by claim: all that has to be written for pods of a plan."""
+    known, found = plan.session.cluster.all(ResourceClaim), dict[str, dict[str, Grant]]()
+    for key, change in plan.claims.items():
+        new = "allocation" in change
+        standing = known[key].status.allocation
+        allocation = msgspec.convert(change["allocation"], AllocationResult) if new else standing
+        if allocation is not None:
+            for consumer in change["reservedFor"]:
+                found.setdefault(consumer["uid"], {})[key] = Grant(allocation, new)
+    return found
+
+
+def resource_claim_ref(key: str) -> Ref:
+    return ResourceClaim, key
+
+
+def reserving(grant: Grant, consumers: Collection[Consumer]) -> Lacks:
+    """A claim shall have these devices, for these pods."""
+
+    def lacks(claim: ResourceClaim) -> Part | None:
+        standing, ref = claim.status.allocation, resource_claim_ref(claim.key)
+        known = {one.uid for one in claim.status.reserved_for}
+        if standing is not None and not same_devices(standing, grant.allocation):
+            raise conflict(ref, "has got other devices by now")
+        if standing is None and not grant.new:
+            raise conflict(ref, "has lost its devices by now")
+        missing = [one for one in consumers if one.uid not in known]
+        if standing is not None and not missing:
+            return None
+        if claim.metadata.deletion_timestamp is not None:
+            raise conflict(ref, "is being deleted")
+        if standing is None and FINALIZER not in claim.metadata.finalizers:
+            return Part({"metadata": {"finalizers": [*claim.metadata.finalizers, FINALIZER]}})
+        users = [*claim.status.reserved_for, *missing]
+        written: dict[str, Any] = {"reservedFor": [_plain(one) for one in users]}
+        if standing is None:
+            written["allocation"] = _plain(grant.allocation)
+        return Part({"status": written}, status=True)
+
+    return lacks
+
+
+def reserved(grant: Grant, consumer: Consumer) -> Assumption:
+    def change(claim: ResourceClaim) -> ResourceClaim:
+        others = tuple(one for one in claim.status.reserved_for if one.uid != consumer.uid)
+        status = ResourceClaimStatus(allocation=grant.allocation, reserved_for=(*others, consumer))
+        return replace(claim, status=status)
+
+    return Assumption(uid="", change=change, shown=lambda seen: False, lasting=True)
+
+
+def releasing(uid: str, *, free: bool) -> Lacks:
+    """A pod shall not use a claim any more; `free`: nor shall the claim keep its devices when it was the last."""
+
+    def lacks(claim: ResourceClaim) -> Part | None:
+        after = _without(claim.status, uid, free=free)
+        if after == claim.status:
+            return None
+        written: dict[str, Any] = {"reservedFor": [_plain(one) for one in after.reserved_for] or None}
+        if after.allocation is None:
+            written["allocation"] = None
+        return Part({"status": written}, status=True)
+
+    return lacks
+
+
+def released(uid: str, *, free: bool) -> Assumption:
+    def change(claim: ResourceClaim) -> ResourceClaim:
+        return replace(claim, status=_without(claim.status, uid, free=free))
+
+    return Assumption(uid="", change=change, shown=lambda seen: False, lasting=True)
+
+
+def _without(status: ResourceClaimStatus, uid: str, *, free: bool) -> ResourceClaimStatus:
+    others = tuple(one for one in status.reserved_for if one.uid != uid)
+    if len(others) == len(status.reserved_for):
+        return status
+    return ResourceClaimStatus(
+        allocation=None if free and not others else status.allocation, reserved_for=others
+    )
+
+
+def same_devices(one: AllocationResult, other: AllocationResult) -> bool:
+    """Amounts may be written in other words."""
+    return _devices(one) == _devices(other)
+
+
+def _devices(allocation: AllocationResult) -> list[tuple[str, str, str, str, str | None]]:
+    return [(r.request, r.driver, r.pool, r.device, r.share_id) for r in allocation.devices.results]
+
+
+def _plain(record: msgspec.Struct) -> Any:
+    return msgspec.to_builtins(record)

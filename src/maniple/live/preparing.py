@@ -1,0 +1,317 @@
+"""What placed pods need besides a node, done before they are bound: volumes for their claims, devices in their resource claims.
+
+`decisions.py` begins a preparation with the decision and binds the pod when it is over. All of it counts from that moment: the cache believes in what is going to be written, so that the next cycle
+gives no volume and no device to anybody else. Writes are effects; waiting is done by nobody, what the watch shows moves a preparation on. One that fails, is refused by the
+provisioner or takes too long is over, too: the pod is then no user of its resource claims any more. As with kube-scheduler, volumes stay as they were written: they are the claim's, not the pod's.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from maniple.framework.outcome import Plan
+from maniple.framework.points import PodVolumes
+from maniple.live import devices, volumes
+from maniple.live.cache import Assumption, Cache, Ref, version_of
+from maniple.live.devices import Grant
+from maniple.live.effects import Effect, Effects, Urgency
+from maniple.live.port import NOT_FOUND, Port, status_of
+from maniple.live.rewriting import Lacks, RefusedError, Rewriting
+from maniple.live.writing import Call, Later, lane, now
+from maniple.objects.core import Node, PersistentVolume, PersistentVolumeClaim, Pod
+from maniple.objects.dra import Consumer, ResourceClaim
+from maniple.objects.meta import Object
+
+log = logging.getLogger(__name__)
+
+ASPECT = "prepare"
+STILL_USED = 422  # as a cluster refuses what makes no sense
+_NO_VOLUMES = PodVolumes({}, (), 0.0)
+
+# Told once how a preparation ended; says whether a decision may depend on that.
+Over = Callable[[BaseException | None], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What a pod needs besides a node."""
+
+    volumes: PodVolumes = _NO_VOLUMES
+    claims: Mapping[str, Grant] = field(default_factory=dict)
+
+    @property
+    def volume_claims(self) -> tuple[str, ...]:
+        return (*self.volumes.bound, *self.volumes.made)
+
+
+def needs_of(plan: Plan) -> dict[str, Needs]:
+    """By pod, for those of a plan that need anything."""
+    granted, bound = devices.grants(plan), plan.volumes
+    if not granted and not bound:
+        return {}
+    tasks, found = plan.session.cluster.tasks, {}
+    for key in (*plan.binds, *plan.held):
+        row = tasks.index_of(key)
+        assert row is not None  # it is in the plan
+        claims = granted.get(tasks.pods[row].metadata.uid, {})
+        if claims or key in bound:
+            found[key] = Needs(bound.get(key, _NO_VOLUMES), claims)
+    return found
+
+
+@dataclass(eq=False, slots=True)
+class Preparation:
+    """Of one pod."""
+
+    pod: Pod
+    node: str
+    needs: Needs
+    over: Over
+    until: float = 0.0
+    writes: int = 0  # under way
+    error: BaseException | None = None  # of the first that failed
+    watched: set[Ref] = field(default_factory=set)
+    ready: bool = False  # nothing is missing: the pod is being bound
+    ended: bool = False
+
+    @property
+    def consumer(self) -> Consumer:
+        metadata = self.pod.metadata
+        return Consumer(resource="pods", name=metadata.name, uid=metadata.uid)
+
+    @property
+    def aspect(self) -> str:
+        return f"for {self.pod.metadata.uid}"
+
+
+class Preparations:
+    def __init__(self, cache: Cache, effects: Effects, port: Port, later: Later) -> None:
+        self._cache = cache
+        self._effects = effects
+        self._port = port
+        self._later = later
+        self._all: dict[str, Preparation] = {}  # by the uid of the pod
+        self._watching: dict[Ref, list[Preparation]] = {}
+
+    # -- what decisions ask for ---------------------------------------------------------------------------------------
+
+    def begin(self, wanted: Sequence[Preparation]) -> None:
+        """Have everything written. Pods that share a resource claim are written into it together."""
+        users: dict[str, list[Preparation]] = {}
+        for one in wanted:
+            self._all[one.pod.metadata.uid] = one
+            one.until = now() + one.needs.volumes.seconds
+            self._ask_for_volumes(one)
+            for key in one.needs.claims:
+                users.setdefault(key, []).append(one)
+        for key, together in users.items():
+            self._reserve(key, together)
+        for one in wanted:
+            self._look(one)
+
+    def end(self, uid: str, *, failed: bool) -> bool:
+        """The pod is bound, or will not be. True when a decision may depend on what follows from it."""
+        one = self._all.get(uid)
+        if one is None:
+            return False
+        self._forget(one)
+        return failed and self._release_all(one)
+
+    # -- what happens -------------------------------------------------------------------------------------------------
+
+    def seen(self, item: Object) -> bool:
+        """The watch showed an object."""
+        if not isinstance(item, PersistentVolume | PersistentVolumeClaim):
+            return False
+        return self._look_at(self._watching.get((type(item), item.key), ()))
+
+    def gone(self, item: Object) -> bool:
+        if isinstance(item, Pod):
+            return self.end(item.metadata.uid, failed=True)
+        if isinstance(item, Node):
+            return self._look_at(one for one in self._all.values() if one.node == item.metadata.name)
+        return self.seen(item)
+
+    def expire(self, moment: float) -> bool:
+        """Let go of those whose time is over."""
+        return self._look_at(one for one in self._all.values() if self._waits(one) and one.until <= moment)
+
+    def next_due(self) -> float | None:
+        return min((one.until for one in self._all.values() if self._waits(one)), default=None)
+
+    def all_told(self, direct: Callable[[Pod], bool]) -> None:
+        """Resource claims that an earlier scheduler wrote for pods that it did not come to bind are given back. `direct`: whether a pod is ours to bind."""
+        for claim in [*self._cache.of_kind(ResourceClaim)]:
+            assert isinstance(claim, ResourceClaim)
+            for user in claim.status.reserved_for:
+                key = f"{claim.metadata.namespace or 'default'}/{user.name}"
+                pod = self._cache.pod(key)
+                ours = pod is not None and pod.metadata.uid == user.uid and self._cache.waits(key)
+                if ours and pod is not None and direct(pod):
+                    self._release(claim.key, claim.metadata.uid, pod, free=True)
+
+    @staticmethod
+    def _waits(one: Preparation) -> bool:
+        return not one.ready and not one.writes
+
+    # -- writing ------------------------------------------------------------------------------------------------------
+
+    def _ask_for_volumes(self, one: Preparation) -> None:
+        wanted = one.needs.volumes
+        for key, name in wanted.bound.items():
+            claim = self._cache.get(PersistentVolumeClaim, key)
+            assert isinstance(claim, PersistentVolumeClaim)  # it is in the plan
+            ref = volumes.volume_ref(name)
+            self._watch(one, ref)
+            self._write(ref, {one: volumes.named(claim)}, volumes.naming(claim))
+        for key in wanted.made:
+            self._write(volumes.claim_ref(key), {one: volumes.chosen(one.node)}, volumes.choosing(one.node))
+        for key in one.needs.volume_claims:
+            self._watch(one, volumes.claim_ref(key))
+
+    def _reserve(self, key: str, together: Sequence[Preparation]) -> None:
+        grant = together[0].needs.claims[key]
+        lacks = devices.reserving(grant, [one.consumer for one in together])
+        assumed = {one: devices.reserved(grant, one.consumer) for one in together}
+        self._write(devices.resource_claim_ref(key), assumed, lacks)
+
+    def _write(self, ref: Ref, assumed: Mapping[Preparation, Assumption], lacks: Lacks) -> None:
+        item = self._cache.get(*ref)
+        assert item is not None  # it is in the plan
+        write = Rewriting(self._cache, self._port, ref, item.metadata.uid, lacks)
+        for one, assumption in assumed.items():
+            one.writes += 1
+            self._cache.assume(ref, one.aspect, assumption)
+
+        def settle(error: BaseException | None) -> bool:
+            matters = False
+            for one, assumption in assumed.items():
+                matters |= self._settle(ref, one.aspect, assumption, write, error)
+                one.writes -= 1
+                one.error = one.error or error
+            return self._look_at(assumed) | matters
+
+        self._submit(ref, write, settle)
+
+    def _release_all(self, one: Preparation) -> bool:
+        matters = False
+        for key, grant in one.needs.claims.items():
+            claim = self._cache.get(ResourceClaim, key)
+            if claim is not None:
+                matters |= self._release(key, claim.metadata.uid, one.pod, free=grant.new)
+        return matters
+
+    def _release(self, key: str, claim: str, pod: Pod, *, free: bool) -> bool:
+        """The pod does not use the claim from now on. What is known of it may be older than what was written, so it is read."""
+        ref, uid = devices.resource_claim_ref(key), pod.metadata.uid
+        lacks, aspect = devices.releasing(uid, free=free), f"for {uid}"
+        write = Rewriting(self._cache, self._port, ref, claim, lacks, fresh=True)
+        assumption = devices.released(uid, free=free)
+        matters = self._cache.assume(ref, aspect, assumption)
+
+        async def call() -> None:
+            # A bind whose answer was lost may have been carried out: then the pod is a user of the claim after all.
+            there = await self._port.read(Pod, pod.key)
+            if isinstance(there, Pod) and there.metadata.uid == uid and there.spec.node_name:
+                raise RefusedError(STILL_USED, f"Pod {pod.key} was bound after all")
+            await write()
+
+        def settle(error: BaseException | None) -> bool:
+            if error is not None and status_of(error) not in (STILL_USED, NOT_FOUND):
+                log.warning("ResourceClaim %s: Pod %s is not taken out: %s", key, pod.key, error)
+            return self._settle(ref, aspect, assumption, write, error)
+
+        self._submit(ref, call, settle)
+        return matters
+
+    def _submit(self, ref: Ref, call: Call, settle: Over) -> None:
+        effect = Effect(
+            lane(ref),
+            ASPECT,
+            Urgency.DECISION,
+            call,
+            lambda error: self._later(lambda: settle(error)),
+        )
+        self._effects.submit(effect)
+
+    def _settle(
+        self, ref: Ref, aspect: str, assumption: Assumption, write: Rewriting, error: BaseException | None
+    ) -> bool:
+        if write.item is not None:
+            assumption.version = version_of(write.item)
+        # Without a version to wait for, the next that is seen counts.
+        assumption.lasting = assumption.version > 0
+        return self._cache.settle(ref, aspect, assumption, failed=error is not None)
+
+    # -- moving on ----------------------------------------------------------------------------------------------------
+
+    def _look_at(self, some: Iterable[Preparation]) -> bool:
+        matters = [self._look(one) for one in [*some]]
+        return any(matters)
+
+    def _look(self, one: Preparation) -> bool:
+        """See whether a preparation is over."""
+        if one.ended or not self._waits(one):
+            return False
+        error = one.error
+        waits = False
+        if error is None:
+            why, waits = self._volumes_of(one)
+            if waits and not why and one.until <= now():
+                why = f"its volumes were not ready in {one.needs.volumes.seconds:g} s"
+            error = RefusedError(0, why) if why else None
+        if error is not None:
+            self._forget(one)
+            matters = self._release_all(one)
+            return one.over(error) | matters
+        if waits:
+            return False
+        one.ready = True
+        return one.over(None)
+
+    def _volumes_of(self, one: Preparation) -> tuple[str, bool]:
+        """What is wrong with the volumes of a pod, and whether one is still on its way."""
+        node, waits = self._cache.get(Node, one.node), False
+        if not isinstance(node, Node):
+            return f"node {one.node} is gone", False
+        for key in one.needs.volume_claims:
+            claim = self._cache.whole(PersistentVolumeClaim, key)
+            if not isinstance(claim, PersistentVolumeClaim):
+                return f"{key} is gone", False
+            bound = volumes.is_bound(claim)
+            name = claim.spec.volume_name if bound else one.needs.volumes.bound.get(key, "")
+            volume = self._volume(name)
+            if bound and volume is None:
+                self._watch(one, volumes.volume_ref(name))
+            elif name and volume is None:
+                return f"volume {name} is gone", False
+            why = self._problem(claim, node, volume)
+            if why:
+                return why, False
+            waits |= volume is None or not bound
+        return "", waits
+
+    @staticmethod
+    def _problem(claim: PersistentVolumeClaim, node: Node, volume: PersistentVolume | None) -> str:
+        if not volumes.is_bound(claim):
+            return volumes.gave_up(claim, node.metadata.name, volume)
+        if volume is not None and not volumes.reaches(node, volume):
+            return f"{claim.key} has got a volume that node {node.metadata.name} cannot reach"
+        return ""
+
+    def _volume(self, name: str) -> PersistentVolume | None:
+        found = self._cache.whole(PersistentVolume, name)
+        return found if isinstance(found, PersistentVolume) else None
+
+    def _watch(self, one: Preparation, ref: Ref) -> None:
+        if ref not in one.watched:
+            one.watched.add(ref)
+            self._watching.setdefault(ref, []).append(one)
+
+    def _forget(self, one: Preparation) -> None:
+        one.ended = True
+        self._all.pop(one.pod.metadata.uid, None)
+        for ref in one.watched:
+            self._watching[ref].remove(one)
+            if not self._watching[ref]:
+                del self._watching[ref]

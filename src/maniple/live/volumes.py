@@ -1,0 +1,114 @@
+"""Volumes and claims on their way to each other: what is written for a placed pod, and how it is seen that all is done.
+
+As kube-scheduler does it: a volume that is there gets the claim's name, one that is still to be made is asked for by noting the chosen node on the claim; the rest is the
+business of Kubernetes' volume controller and of the provisioner, who takes the node off again when he cannot serve it there. Called by `preparing.py`; pure.
+"""
+
+from msgspec.structs import replace
+
+from maniple.live.cache import Assumption, Ref
+from maniple.live.rewriting import Lacks, Part, conflict
+from maniple.objects.core import ClaimReference, Node, PersistentVolume, PersistentVolumeClaim
+from maniple.objects.selectors import node_selector_matches
+from maniple.plugins.feasibility.claims import BIND_COMPLETED, SELECTED_NODE
+
+BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
+
+
+def volume_ref(name: str) -> Ref:
+    return PersistentVolume, name
+
+
+def claim_ref(key: str) -> Ref:
+    return PersistentVolumeClaim, key
+
+
+# -- what is written ---------------------------------------------------------------------------------------------------
+
+
+def naming(claim: PersistentVolumeClaim) -> Lacks:
+    """A volume shall be this claim's."""
+    namespace, name = claim.metadata.namespace or "default", claim.metadata.name
+    uid = claim.metadata.uid
+
+    def lacks(volume: PersistentVolume) -> Part | None:
+        known, ref = volume.spec.claim_ref, volume_ref(volume.key)
+        if known is not None and ((known.namespace, known.name) != (namespace, name)):
+            raise conflict(ref, f"is claimed by {known.namespace}/{known.name} by now")
+        if known is not None and known.uid == uid:
+            return None
+        if known is not None and known.uid:
+            raise conflict(ref, f"is claimed by an earlier {namespace}/{name}")
+        if volume.metadata.deletion_timestamp is not None:
+            raise conflict(ref, "is being deleted")
+        reference = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": namespace}
+        body = {"spec": {"claimRef": {**reference, "name": name, "uid": uid}}}
+        # A volume that its owner meant for the claim stays his when it is given back.
+        noted = {"metadata": {"annotations": {BOUND_BY_CONTROLLER: "yes"}}} if known is None else {}
+        return Part({**body, **noted})
+
+    return lacks
+
+
+def named(claim: PersistentVolumeClaim) -> Assumption:
+    reference = ClaimReference(
+        namespace=claim.metadata.namespace or "default", name=claim.metadata.name, uid=claim.metadata.uid
+    )
+
+    def change(volume: PersistentVolume) -> PersistentVolume:
+        return replace(volume, spec=replace(volume.spec, claim_ref=reference))
+
+    return Assumption(uid="", change=change, shown=lambda seen: False, lasting=True)
+
+
+def choosing(node: str) -> Lacks:
+    """A volume shall be made for the claim on this node."""
+
+    def lacks(claim: PersistentVolumeClaim) -> Part | None:
+        chosen = claim.metadata.annotations.get(SELECTED_NODE)
+        if chosen == node or claim.spec.volume_name:
+            return None  # if it has got a volume meanwhile, that one has to do
+        if chosen is not None:
+            raise conflict(claim_ref(claim.key), f"is to have its volume on node {chosen} by now")
+        return Part({"metadata": {"annotations": {SELECTED_NODE: node}}})
+
+    return lacks
+
+
+def chosen(node: str) -> Assumption:
+    def change(claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
+        annotations = {**claim.metadata.annotations, SELECTED_NODE: node}
+        return replace(claim, metadata=replace(claim.metadata, annotations=annotations))
+
+    return Assumption(uid="", change=change, shown=lambda seen: False, lasting=True)
+
+
+# -- what came of it ---------------------------------------------------------------------------------------------------
+
+
+def is_bound(claim: PersistentVolumeClaim) -> bool:
+    return bool(claim.spec.volume_name) and BIND_COMPLETED in claim.metadata.annotations
+
+
+def gave_up(claim: PersistentVolumeClaim, node: str, volume: PersistentVolume | None) -> str:
+    """Why an unbound claim will not get its volume; empty as long as it may. `volume`: the one that it was to get, if there is one."""
+    if claim.status.phase == "Lost":
+        return f"{claim.key} has lost its volume"
+    if claim.metadata.deletion_timestamp is not None:
+        return f"{claim.key} is being deleted"
+    if claim.spec.volume_name:
+        return ""  # almost there
+    if volume is not None:
+        known = volume.spec.claim_ref
+        lost = known is None or known.uid != claim.metadata.uid
+        return f"volume {volume.key} was taken from {claim.key} again" if lost else ""
+    if claim.metadata.annotations.get(SELECTED_NODE) != node:
+        return f"no volume could be made for {claim.key} on node {node}"
+    return ""
+
+
+def reaches(node: Node, volume: PersistentVolume) -> bool:
+    """Whether pods on a node can have a volume."""
+    affinity = volume.spec.node_affinity
+    required = affinity.required if affinity is not None else None
+    return required is None or node_selector_matches(required, node.metadata.labels, node.metadata.name)
