@@ -24,7 +24,7 @@ from maniple.framework.sub_jobs import JobShape, SubJob
 Key = tuple[Any, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Run:
     """Consecutive tasks that are alike."""
 

@@ -39,6 +39,27 @@ class Spec:
     gpu: GpuAsk | None = None
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Entries:
+    """What one task adds to all of a node's books (`snapshot.NodeState`)."""
+
+    allocated: Amounts  # when it is placed
+    pipelined: Amounts  # when it claims what is being released
+    released: (
+        Amounts  # when it is evicted: it stays there as being released, but leaves kube-scheduler's books
+    )
+
+    @classmethod
+    def of(cls, spec: Spec, request: Amounts) -> "Entries":
+        none = np.zeros_like(request)
+        theirs = np.concatenate([request, [spec.nonzero_cpu, spec.nonzero_memory]])
+        return cls(
+            allocated=np.concatenate([none, none, request, theirs]),
+            pipelined=np.concatenate([none, request, none, theirs]),
+            released=np.concatenate([request, none, none, -theirs]),
+        )
+
+
 @dataclass(slots=True, eq=False)
 class TaskClass:
     """Tasks that are alike for placement: one spec, and labels that match the same terms."""
@@ -47,7 +68,7 @@ class TaskClass:
     spec: Spec
     terms: tuple[int, ...]  # terms of the cluster that select these tasks
     request: Amounts  # in the session's dimensions
-    booking: Amounts  # what one task adds to a node's books (`snapshot.NodeState`)
+    entries: "Entries"
     # What sets these tasks apart in one session only, by the plugin that said so (see `Session.refine`)
     marks: Mapping[str, int] = field(default_factory=dict)
 
@@ -76,7 +97,7 @@ class ClassTable:
         if number is None:
             number = self._numbers[key] = len(self.classes)
             request = self._resources.padded(spec.request)
-            self.classes.append(TaskClass(number, spec, terms, request, _booking(spec, request)))
+            self.classes.append(TaskClass(number, spec, terms, request, Entries.of(spec, request)))
         return number
 
     def pad(self) -> None:
@@ -84,11 +105,7 @@ class ClassTable:
         if self.classes and len(self.classes[0].request) < len(self._resources):
             for one in self.classes:
                 one.request = self._resources.padded(one.request)
-                one.booking = _booking(one.spec, one.request)
-
-
-def _booking(spec: Spec, request: Amounts) -> Amounts:
-    return np.concatenate([request, request, [spec.nonzero_cpu, spec.nonzero_memory]])
+                one.entries = Entries.of(one.spec, one.request)
 
 
 class SpecTable:

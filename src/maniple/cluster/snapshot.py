@@ -23,15 +23,15 @@ _READY = np.flatnonzero(READY)
 class NodeState:
     """Accounting per node, resource by resource (R x N), nodes by name.
 
-    What an allocation changes lies in one matrix, `books`, so that it is changed in one step; `used` to `nonzero_memory` are
+    What operations change lies in one matrix, `books`, so that it is changed in one step; `releasing` to `nonzero_memory` are
     parts of it. kube-scheduler's filters and scores read books of their own: with what is pipelined, without what this session evicted.
     """
 
     facts: NodeFacts
     allocatable: Amounts
+    books: Amounts
     releasing: Amounts
     pipelined: Amounts
-    books: Amounts
     used: Amounts
     requested: Amounts
     pods: Amounts
@@ -119,19 +119,20 @@ def take(cluster: Cluster) -> Snapshot:
 
 def _nodes(cluster: Cluster) -> NodeState:
     table, facts = cluster.nodes, cluster.node_facts()
-    rows, used = facts.rows, table.used
+    nonzero = table.nonzero_cpu[None], table.nonzero_memory[None]
     # `take` leaves one contiguous vector per resource; indexing would lay them out node by node.
-    books = np.concatenate([used, used, table.nonzero_cpu[None], table.nonzero_memory[None]]).take(
-        rows, axis=1
+    books = np.concatenate([table.releasing, table.pipelined, table.used, table.used, *nonzero]).take(
+        facts.rows, axis=1
     )
-    requested = books[len(used) : 2 * len(used)]
+    height = len(table.used)
+    releasing, pipelined, used, requested = books[: 4 * height].reshape(4, height, -1)
     return NodeState(
         facts=facts,
-        allocatable=table.allocatable.take(rows, axis=1),
-        releasing=table.releasing.take(rows, axis=1),
-        pipelined=table.pipelined.take(rows, axis=1),
+        allocatable=table.allocatable.take(facts.rows, axis=1),
         books=books,
-        used=books[: len(used)],
+        releasing=releasing,
+        pipelined=pipelined,
+        used=used,
         requested=requested,
         pods=requested[PODS],
         nonzero_cpu=books[-2],

@@ -14,6 +14,7 @@ from maniple.framework.points import TaskRows
 from maniple.framework.session import Session
 
 NEVER = "Never"
+_PENDING = int(Status.PENDING)
 
 
 def starving_jobs(session: Session) -> list[int]:
@@ -48,13 +49,13 @@ class Asking:
     def tasks(self, job: int) -> TaskRows:
         """Those that still wait."""
         rows = self._rows[job]
-        waiting: TaskRows = rows[self._session.tasks.status[rows] == Status.PENDING]
+        waiting: TaskRows = rows[self._session.tasks.status[rows] == _PENDING]
         return waiting
 
 
 def next_tasks(session: Session, job: int, rows: TaskRows) -> TaskRows:
     """The tasks to ask for next: those that make the job whole, or one."""
-    missing = int(session.jobs.minimum[job]) - session.ready(job) - session.pipelined(job)
+    missing = session.jobs.minimum.item(job) - session.ready(job) - session.pipelined(job)
     if missing <= 1 or "job_pipelined" not in session.hooks.answered:
         return rows[:1]
     minimums = session.job_facts(job).role_minimums

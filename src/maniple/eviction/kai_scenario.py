@@ -14,7 +14,7 @@ from maniple.framework.points import JobRows, TaskRows
 from maniple.framework.session import Session
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Outcome:
     """What validators are asked about, while the session is as the scenario would leave it."""
 
@@ -23,7 +23,7 @@ class Outcome:
     victims: Mapping[int, TaskRows]  # job -> its tasks that had to go; some may have found another place
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Chunk:
     """Tasks of one job that go together."""
 

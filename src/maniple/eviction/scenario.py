@@ -19,7 +19,7 @@ from maniple.framework.transaction import Operation, SavedPlan, Transaction
 from maniple.placement.engine import Placement
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Demand:
     """Tasks of one class that have to be placed."""
 
@@ -27,7 +27,7 @@ class Demand:
     rows: TaskRows
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Terms:
     """On which terms room is made: out of which queues, whom the plugins give up, and why."""
 
@@ -39,7 +39,7 @@ class Terms:
     reason: str
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class _Taken:
     unit: Unit
     operations: list[Operation]
@@ -56,7 +56,7 @@ class Scenario:
         self._asker = int(demands[0].rows[0])
         columns = [placement.column(demand.class_) for demand in demands]
         # By class, the nodes that nothing lasting speaks against; None where that is all of them.
-        self._open = {column.class_.number: None if column.open.all() else column.open for column in columns}
+        self._open = {column.class_.number: None if column.all_open else column.open for column in columns}
         # Sums decide where there is one class, and no rule that looks at other nodes.
         self._simple = len(demands) == 1 and not columns[0].criteria.coupled
         self._surplus, self._thorough = True, False

@@ -20,7 +20,7 @@ from maniple.framework.session import Session
 _HOLDING = np.flatnonzero(ON_NODE)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Unit:
     job: int
     rows: TaskRows

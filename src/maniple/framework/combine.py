@@ -46,8 +46,20 @@ def order(tiers: Tiers, _: Any) -> Function:
 
 
 def all_of(tiers: Tiers, _: Any) -> Function:
-    functions = _flat(tiers)
-    return lambda *a: all(function(*a) for function in functions)
+    return _all(_flat(tiers))
+
+
+def _all(functions: Sequence[Function]) -> Function:
+    if len(functions) == 1:
+        return functions[0]
+
+    def ask(*a: Any) -> bool:
+        for function in functions:  # noqa: SIM110 - a generator takes longer than what it asks
+            if not function(*a):
+                return False
+        return True
+
+    return ask
 
 
 def any_of(tiers: Tiers, _: Any) -> Function:
@@ -79,7 +91,7 @@ def first_tier_all(tiers: Tiers, default: Any) -> Function:
     deciding = next((list(tier) for tier in tiers if tier), None)
     if deciding is None:
         return lambda *a: default
-    return lambda *a: all(function(*a) for function in deciding)
+    return _all(deciding)
 
 
 def first(tiers: Tiers, default: Any) -> Function:

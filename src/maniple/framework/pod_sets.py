@@ -28,6 +28,7 @@ _READY_TO_BE_PLACED = ALIVE & ~status_set(Status.GATED)
 _WAITING_THERE = status_set(Status.PIPELINED)
 _STAYING = ACTIVE_ALLOCATED & ~_WAITING_THERE
 _PENDING, _DONE = status_set(Status.PENDING), status_set(Status.SUCCEEDED)
+_WAITS, _LEAVES = int(Status.PENDING), int(Status.RELEASING)
 _NO_TASKS = np.zeros(0, dtype=np.int64)
 
 
@@ -44,10 +45,11 @@ class GroupSet:
 
     def all_pod_sets(self) -> "list[PodSet]":
         """Its own and those of the sets inside."""
-        return [*(one for inner in self.sets for one in inner.all_pod_sets()), *self.pod_sets]
+        inside = [one for inner in self.sets for one in inner.all_pod_sets()] if self.sets else []
+        return inside + self.pod_sets
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class PodSet:
     """Tasks of which at least `minimum` are needed."""
 
@@ -75,9 +77,10 @@ class PodSets:
     # -- the tree -------------------------------------------------------------------------------------------------
 
     def root(self, job: int) -> GroupSet:
-        if job not in self._roots:
-            self._roots[job] = self._tree(job)
-        return self._roots[job]
+        known = self._roots.get(job)
+        if known is None:
+            known = self._roots[job] = self._tree(job)
+        return known
 
     def of(self, job: int) -> list[PodSet]:
         known = self._lists.get(job)
@@ -109,7 +112,9 @@ class PodSets:
         facts, shape = self._session.job_facts(job), self._session.sub_jobs.shapes.get(job)
         root = GroupSet(wish=facts.level_wish, limit=shape.limit if shape is not None else None)
         rows = self._session.tasks_of(job)
-        if facts.groups and _is_tree(facts.groups):
+        if self.undivided[job]:
+            root.pod_sets.append(PodSet(0, job, DEFAULT, facts.minimum, rows, root, whole=True))
+        elif facts.groups and _is_tree(facts.groups):
             self._hang(job, root, facts.groups, rows)
         elif shape is not None and shape.split:
             self._by_policies(shape, root)
@@ -213,7 +218,7 @@ class PodSets:
         """How many of its tasks are in one of these states."""
         session = self._session
         if pod_set.whole:
-            return int(session.jobs.counts[:, pod_set.job] @ statuses)
+            return int(statuses.dot(session.jobs.counts[:, pod_set.job]))
         return int(np.count_nonzero(statuses[session.tasks.status[pod_set.rows]]))
 
     def ready(self, job: int) -> bool:
@@ -245,12 +250,24 @@ class PodSets:
 
     def pending(self, job: int) -> bool:
         """Some task of a pod set waits for a place."""
-        waits = bool(self._session.jobs.counts[Status.PENDING, job])
-        return waits and (bool(self.undivided[job]) or any(self.count(one, _PENDING) for one in self.of(job)))
+        waits = self._session.jobs.counts.item(_WAITS, job) > 0
+        return waits and (self.undivided.item(job) or any(self.count(one, _PENDING) for one in self.of(job)))
+
+    def able(self, jobs: TaskRows) -> list[int]:
+        """Of many jobs, those that are `pending` and `ready`."""
+        columns = self._session.jobs
+        jobs = jobs[columns.counts[_WAITS, jobs] > 0]
+        undivided = self.undivided[jobs]
+        enough = _READY_TO_BE_PLACED @ columns.counts[:, jobs] >= columns.minimum[jobs]
+        # Of those that are one pod set, counting all tasks says it.
+        known = zip(jobs.tolist(), undivided.tolist(), enough.tolist(), strict=True)
+        return [
+            job for job, whole, able in known if (able if whole else self.pending(job) and self.ready(job))
+        ]
 
     def should_pipeline(self, job: int) -> bool:
         """Part of a gang waits for releases, so that the rest has to wait with it."""
-        return bool(self._session.jobs.counts[Status.PIPELINED, job]) and any(
+        return self._session.pipelined(job) > 0 and any(
             self.count(one, _WAITING_THERE) > 0 and self.count(one, _STAYING) < one.minimum
             for one in self.of(job)
         )
@@ -264,8 +281,8 @@ class PodSets:
         """
         session = self._session
         # The original remembers the answer without regard to who asked.
-        apart = simulated and not session.strict and session.jobs.counts[Status.RELEASING, job] > 0
-        key, version = (job, bool(apart)), int(session.jobs.version[job])
+        apart = simulated and not session.strict and session.jobs.counts.item(_LEAVES, job) > 0
+        key, version = (job, apart), session.jobs.version.item(job)
         known = self._next.get(key)
         # To the letter, nothing is not remembered.
         if known is None or known[0] != version or (session.strict and not len(known[1])):
@@ -289,9 +306,9 @@ class PodSets:
     def _wanted(self, pod_set: PodSet, simulated: bool) -> TaskRows:
         session = self._session
         status = session.tasks.status[pod_set.rows]
-        waiting = status == Status.PENDING
+        waiting = status == _WAITS
         if simulated:
-            waiting |= (status == Status.RELEASING) & session.tasks.virtual[pod_set.rows]
+            waiting |= (status == _LEAVES) & session.tasks.virtual[pod_set.rows]
         rows = pod_set.rows[waiting]
         lack = max(pod_set.minimum - self.count(pod_set, ACTIVE_ALLOCATED), 1)
         return self._in_task_order(rows)[:lack] if len(rows) > 1 else rows

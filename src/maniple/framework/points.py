@@ -37,7 +37,7 @@ ALL = int(np.iinfo(np.int64).max)
 ASK = -1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Event:
     """Tasks of one class and one job that took, or gave back, what they ask for on the nodes named beside them."""
 

@@ -7,6 +7,7 @@ record of refusals. Rows are numbers; `task_key`, `job_key`, `queue_name`, `node
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
+from itertools import compress
 from typing import Any, Protocol
 
 import numpy as np
@@ -24,7 +25,7 @@ from maniple.framework.queue_tree import QueueTree
 from maniple.framework.reasons import Histogram, NotWhole, ReasonTable
 from maniple.framework.sub_jobs import SubJobs
 
-_VALID = np.flatnonzero(VALID)
+_VALID, _PIPELINED = VALID.tolist(), int(Status.PIPELINED)
 _SOME = 16  # jobs from which on columns beat keys
 NON_PREEMPTIBLE = 100  # the priority from which on a job that does not say is not preempted
 
@@ -139,7 +140,8 @@ class Session:
         self.changes: list[NDArray[np.intp]] = []  # node rows, in the order in which they changed
         self.plugins: list[tuple[PluginOption, Plugin]] = []
         self.shared: dict[type, Any] = {}  # what several plugins keep together, by its type
-        self._by_job: tuple[TaskRows, NDArray[np.int32]] | None = None
+        self._by_job: tuple[TaskRows, list[int]] | None = None
+        self._task_counts: list[int] = []  # by job, once somebody asked; nothing in a session changes them
         self._class_requests: Amounts | None = None
         self._job_ties: dict[int, tuple[float, str, str]] = {}
         self.counts_shortfall = False
@@ -249,33 +251,27 @@ class Session:
 
     def ready(self, job: int) -> int:
         """Tasks that count towards the minimum."""
-        return int(self.jobs.ready[job])
+        return self.jobs.ready.item(job)
 
     def pipelined(self, job: int) -> int:
-        return int(self.jobs.counts[Status.PIPELINED, job])
+        return self.jobs.counts.item(_PIPELINED, job)
 
     def valid(self, job: int) -> int:
         """Tasks that are there or could be."""
-        return int(self.jobs.counts[_VALID, job].sum())
+        return sum(compress(self.jobs.counts[:, job].tolist(), _VALID))
 
     def task_count(self, job: int) -> int:
-        return int(self.jobs.counts[:, job].sum())
+        if not self._task_counts:
+            self._task_counts = self.jobs.counts.sum(axis=0).tolist()
+        return self._task_counts[job]
 
     def tasks_of(self, job: int) -> TaskRows:
         if self._by_job is None:
             order = np.argsort(self.tasks.job, kind="stable")
-            self._by_job = order, self.tasks.job[order]
-        order, jobs = self._by_job
-        start, stop = np.searchsorted(jobs, [job, job + 1])
-        return order[start:stop]
-
-    def tasks_of_each(self, jobs: list[int]) -> list[TaskRows]:
-        """The same for many jobs."""
-        self.tasks_of(-1)  # has them sorted
-        assert self._by_job is not None
-        order, owners = self._by_job
-        starts, stops = np.searchsorted(owners, jobs), np.searchsorted(owners, jobs, side="right")
-        return [order[start:stop] for start, stop in zip(starts.tolist(), stops.tolist(), strict=True)]
+            starts = np.searchsorted(self.tasks.job[order], np.arange(len(self.jobs.queue) + 1))
+            self._by_job = order, starts.tolist()
+        rows, bounds = self._by_job
+        return rows[bounds[job] : bounds[job + 1]]
 
     def job_key_order(self, job: int) -> tuple[Any, ...]:
         """The order of jobs: plugins first, then the older, then the unique id."""

@@ -45,8 +45,8 @@ class SubJobs:
         self.progress: Progress | None = None
         served = set(session.jobs.rows.tolist()) if session.cluster.jobs.shaped else ()
         shaped = sorted(session.cluster.jobs.shaped.intersection(served))
-        for job, rows in zip(shaped, session.tasks_of_each(shaped) if shaped else (), strict=True):
-            self._open(job, rows)
+        for job in shaped:
+            self._open(job, session.tasks_of(job))
         self._whereabouts = Whereabouts(session)
         self._recall()
 

@@ -39,9 +39,10 @@ class Kind(Enum):
 _ALLOCATE, _PIPELINE, _EVICT, _RESTORE, _MOVE, _WITHDRAW = Kind
 _PENDING, _ALLOCATED_NOW, _PIPELINED = Status.PENDING, Status.ALLOCATED, Status.PIPELINED
 _BINDING, _RELEASING = Status.BINDING, Status.RELEASING
+_STATUSES = tuple(Status)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Operation:
     kind: Kind
     event: Event
@@ -139,7 +140,7 @@ class Transaction:
             Operation(
                 _EVICT,
                 _event(session, np.array(together)),
-                Status(status),
+                _STATUSES[status],
                 _RELEASING,
                 reason,
                 virtual=tasks.virtual[together] if status == _PIPELINED else None,
@@ -210,11 +211,11 @@ class Transaction:
                     del evicted[row]
         if evicted:
             session.evicted += evicted.items()
-            gone = list(evicted)
+            gone = np.array(list(evicted))
             session.tasks.virtual[gone] = False
             # They cannot come back any more: what a job asks for next is worked out anew.
-            owners = np.unique(session.tasks.job[gone])
-            session.jobs.version[owners[owners >= 0]] += 1
+            for owner in {*session.tasks.job[gone].tolist()} - {-1}:
+                session.jobs.version[owner] += 1
         for operation in self._allocations():
             bind(session, operation.event)
         for operation in self.operations if evicted else ():
@@ -289,13 +290,17 @@ def _evict_together(session: Session, operations: list[Operation]) -> None:
         alike.setdefault((operation.event.class_.number, operation.before), []).append(operation)
     for (number, before), some in alike.items():
         events = [operation.event for operation in some]
-        rows = np.concatenate([event.rows for event in events])
+        rows, nodes = events[0].rows, events[0].nodes
+        if len(events) > 1:
+            rows = np.concatenate([event.rows for event in events])
+            nodes = np.concatenate([event.nodes for event in events])
         session.tasks.status[rows] = _RELEASING
         session.tasks.virtual[rows] = True
         _count_evicted(session, session.classes[number], events, before)
-        for operation in some:
-            _hold(session, operation, +1)
-        _release(session, session.classes[number], np.concatenate([event.nodes for event in events]), +1)
+        if before is _PIPELINED:
+            for operation in some:
+                _hold(session, operation, +1)
+        _release(session, session.classes[number], nodes, +1)
     for operation in operations:
         if operation.event.class_.share is not None:
             _share(session, operation)
@@ -404,57 +409,50 @@ def _count(session: Session, event: Event, before: Status, after: Status) -> Non
     jobs.counts[before, job] -= count
     jobs.counts[after, job] += count
     jobs.ready[job] += count * (_READY[after] - _READY[before])
-    amount = event.class_.request * count
     if _ALLOCATED[after] != _ALLOCATED[before]:
-        jobs.allocated[:, job] += amount * (_ALLOCATED[after] - _ALLOCATED[before])
+        jobs.allocated[:, job] += event.class_.request * (count * (_ALLOCATED[after] - _ALLOCATED[before]))
     if job in session.sub_jobs.split:
         session.sub_jobs.count(event.rows, before, after, best_effort=event.class_.best_effort)
     waiting = (after is _PENDING) - (before is _PENDING)
     if waiting:
-        jobs.pending[:, job] += amount * waiting
+        jobs.pending[:, job] += event.class_.request * (count * waiting)
         if event.class_.best_effort:
             jobs.pending_best_effort[job] += count * waiting
+
+
+def _occupy(session: Session, event: Event, status: Status, sign: int) -> None:
+    """Put tasks onto their nodes' books, or take them off."""
+    entries = event.class_.entries
+    if status is _PIPELINED:
+        session.flowing = True
+        _book(session, event.nodes, entries.pipelined, sign)
+    else:
+        _book(session, event.nodes, entries.allocated, sign)
+
+
+def _release(session: Session, class_: TaskClass, nodes: NodeRows, sign: int) -> None:
+    """Evicted tasks stay on their nodes' books as being released."""
+    session.flowing = True
+    _book(session, nodes, class_.entries.released, sign)
+
+
+def _book(session: Session, nodes: NodeRows, entry: Amounts, sign: int) -> None:
+    """Enter as many tasks on each node as it is named; tasks may be on none. `take` reads a few columns in half the time of an indexed sum."""
+    books = session.nodes.books
+    where, counts = _spots(nodes)
+    books[:, where] = books.take(where, axis=1) + np.multiply.outer(entry, counts * sign)
+    session.changes.append(where)
 
 
 def _spots(nodes: NodeRows) -> tuple[NodeRows, NDArray[np.intp]]:
     """Each node once, and how often it was named."""
     if len(nodes) > _FEW:
-        return np.unique(nodes, return_counts=True)
+        return np.unique(nodes[nodes >= 0], return_counts=True)
     named: dict[int, int] = {}
     for node in nodes.tolist():
         named[node] = named.get(node, 0) + 1
+    named.pop(-1, None)
     return np.array(list(named), dtype=np.intp), np.array(list(named.values()), dtype=np.intp)
-
-
-def _add(books: Amounts, where: NodeRows, amounts: Amounts) -> None:
-    """Add to columns, each named once. `take` reads a few of them in half the time of an indexed sum."""
-    books[:, where] = books.take(where, axis=1) + amounts
-
-
-def _occupy(session: Session, event: Event, status: Status, sign: int) -> None:
-    """Put tasks onto their nodes' books, or take them off."""
-    nodes, class_ = session.nodes, event.class_
-    where, counts = _spots(event.nodes)
-    amounts = np.multiply.outer(class_.booking, counts * sign)
-    if status is _PIPELINED:
-        height = len(class_.request)
-        _add(nodes.pipelined, where, amounts[:height])
-        _add(nodes.books[height:], where, amounts[height:])
-        session.flowing = True
-    else:
-        _add(nodes.books, where, amounts)
-    session.changes.append(where)
-
-
-def _release(session: Session, class_: TaskClass, named: NodeRows, sign: int) -> None:
-    """Evicted tasks stay on their nodes' books as being released, but leave kube-scheduler's."""
-    nodes = session.nodes
-    where, counts = _spots(named[named >= 0])
-    amounts, height = np.multiply.outer(class_.booking, counts * sign), len(class_.request)
-    _add(nodes.releasing, where, amounts[:height])
-    _add(nodes.books[height:], where, -amounts[height:])
-    session.flowing = True
-    session.changes.append(where)
 
 
 __all__ = ["Kind", "Operation", "SavedPlan", "Transaction", "bind", "bind_allocated", "withdraw"]

@@ -29,6 +29,7 @@ class ClassColumn:
         self._amounts = class_.request[self._asked][:, None]
         self._unasked = [d for d in self._owed(class_) if class_.request[d] <= 0]
         self.open = criteria.verdict == FITS  # nothing lasting speaks against the node
+        self.all_open = bool(self.open.all())
         size = len(session.nodes)
         self.slots: Amounts = np.zeros(size, dtype=np.int64)  # on what is idle now
         self.later: Amounts = self.slots  # on what is idle once everything under way is released

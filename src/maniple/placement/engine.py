@@ -48,7 +48,7 @@ class Lookahead:
         return len(self.nodes) - self.taken
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Proposal:
     """Nodes for the next tasks of a class, and which of them are to wait there for resources that are being released."""
 

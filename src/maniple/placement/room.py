@@ -94,7 +94,7 @@ class DomainRoom:
 
     def _books(self, column: ClassColumn) -> Amounts:
         nodes, slots = self._session.nodes, [column.slots, column.later]
-        return np.concatenate([slots, nodes.allocatable, nodes.books, nodes.releasing, nodes.pipelined])
+        return np.concatenate([slots, nodes.allocatable, nodes.books])
 
     def _structure(self, domain: int) -> bytes:
         """How a domain's nodes are spread over the domains inside it."""

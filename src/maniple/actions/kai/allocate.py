@@ -6,19 +6,18 @@ binding half of itself. A job that cannot be placed leaves no trace and is not t
 """
 
 from collections.abc import Mapping
+from itertools import compress
 from typing import Any
-
-import numpy as np
 
 from maniple.actions.kai.allocate_job import JobPlacer
 from maniple.actions.kai.order import JobsByQueue
-from maniple.cluster.statuses import ALLOCATED_LIKE, Status
+from maniple.cluster.statuses import ALLOCATED_LIKE
 from maniple.framework.arguments import Arguments
 from maniple.framework.session import Session
 from maniple.framework.transaction import Transaction
 from maniple.placement.engine import Placement
 
-_ALLOCATED = np.flatnonzero(ALLOCATED_LIKE)
+_ALLOCATED = ALLOCATED_LIKE.tolist()
 
 
 class Allocate:
@@ -39,15 +38,13 @@ class Allocate:
 
 def waiting(session: Session) -> list[int]:
     """Jobs that have something to place, and enough tasks to be whole."""
-    rows = session.jobs.rows
-    rows = rows[session.jobs.counts[Status.PENDING, rows] > 0]
-    return [job for job in rows.tolist() if session.pending(job) and session.pod_sets.ready(job)]
+    return session.pod_sets.able(session.jobs.rows)
 
 
 def _serve(session: Session, placer: JobPlacer, job: int) -> bool:
     """One turn of a job. True when something was placed."""
     transaction = Transaction(session)
-    begun = bool(session.jobs.counts[_ALLOCATED, job].any())
+    begun = any(compress(session.jobs.counts[:, job].tolist(), _ALLOCATED))
     if not placer.allocate(transaction, job, None, pipeline_only=False, real=True):
         return False
     claims = session.pod_sets.should_pipeline(job)

@@ -9,6 +9,7 @@ What a trial is refused for counts only if the job is refused in the end, and on
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -156,18 +157,16 @@ class JobPlacer:
                 return False
         return True
 
-    def _runs(self, rows: TaskRows) -> Iterator[TaskRows]:
+    def _runs(self, rows: TaskRows) -> list[TaskRows]:
         """Tasks that follow one another, are of one class, and all wait, or are all evicted."""
-        tasks = self._session.tasks
-        kinds = (tasks.class_of[rows] * 2 + (tasks.status[rows] == Status.RELEASING)).tolist()
-        start = 0
-        while start < len(kinds):
-            # Most often all are alike.
-            stop = len(kinds) if kinds.count(kinds[start]) == len(kinds) - start else start + 1
-            while stop < len(kinds) and kinds[stop] == kinds[start]:
-                stop += 1
-            yield rows[start:stop]
-            start = stop
+        classes: list[int] = self._session.tasks.class_of[rows].tolist()
+        states: list[int] = self._session.tasks.status[rows].tolist()
+        count = len(classes)
+        if not count or (classes.count(classes[0]) == count and states.count(states[0]) == count):
+            return [rows] if count else []
+        kinds = list(zip(classes, states, strict=True))
+        ends = [place for place in range(1, count) if kinds[place] != kinds[place - 1]]
+        return [rows[start:stop] for start, stop in pairwise([0, *ends, count])]
 
     def _run(self, attempt: Attempt, rows: TaskRows, ground: Ground) -> Found:
         """Place a run. How many found a place, and why the next did not."""

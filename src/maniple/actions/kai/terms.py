@@ -35,7 +35,7 @@ class Losers:
         return self._jobs[active]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Terms:
     reason: str
     losers: Losers

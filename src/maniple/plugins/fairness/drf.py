@@ -36,6 +36,7 @@ class Drf:
         self._total = session.total[self._offered][:, None].astype(np.float64)
         self._measures: list[tuple[int, int]] = [(d, int(session.total[d])) for d in self._offered.tolist()]
         self._shares: list[float] = self._shares_of(self._allocated).tolist()
+        self._changed: set[int] = set()  # jobs whose share is to be worked out anew
         self._hierarchy: QueueHierarchy | None = None
         if is_hierarchical(session, self.name):
             self._hierarchy = QueueHierarchy(session, self._allocated, self._served)
@@ -45,11 +46,14 @@ class Drf:
 
     def job_order(self, job: int) -> float:
         """The job's dominant share."""
+        if job in self._changed:
+            self._changed.remove(job)
+            has: list[int] = self._allocated[:, job].tolist()
+            self._shares[job] = max([0.0, *[has[dimension] / total for dimension, total in self._measures]])
         return self._shares[job]
 
     def job_orders(self, jobs: JobRows) -> NDArray[np.float64]:
-        shares = self._shares
-        return np.array([shares[job] for job in jobs.tolist()], dtype=np.float64)
+        return np.array([self.job_order(job) for job in jobs.tolist()], dtype=np.float64)
 
     def preemptable(self, task: int, candidates: TaskRows) -> TaskRows:
         """Victims are taken off their jobs one after the other, whether allowed or not."""
@@ -78,11 +82,7 @@ class Drf:
             return
         amounts = event.class_.request * count
         self._allocated[:, job] += amounts
-        column: list[int] = self._allocated[:, job].tolist()
-        share = 0.0
-        for dimension, total in self._measures:
-            share = max(share, column[dimension] / total)
-        self._shares[job] = share
+        self._changed.add(job)
         if self._hierarchy is not None:
             self._hierarchy.changed(job, amounts)
 

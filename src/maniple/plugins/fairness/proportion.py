@@ -38,10 +38,6 @@ class Account(QueueAmounts):
 
     most: list[int]  # deserved in whole base units: the most that may be allocated
 
-    def change(self, request: Sequence[int], count: int) -> None:
-        self.add(request, count)
-        self.measure()
-
     def room(self, request: Sequence[int], count: int) -> int:
         """How many of `count` equal requests fit below what the queue deserves; places for pods do not matter."""
         for dimension, amount in enumerate(request):
@@ -68,6 +64,7 @@ class Proportion:
 
     def queue_order(self, queue: int) -> tuple[int, float]:
         account = self._accounts[queue]
+        account.measure()
         return (-account.priority, account.share)
 
     def overused(self, queue: int) -> bool:
@@ -94,7 +91,7 @@ class Proportion:
         queues = self._session.jobs.queue[job_of[candidates]]
         accounts = [self._accounts[queue] for queue in queues.tolist()]
         requests = self._session.requests(candidates)
-        if all(account is accounts[0] for account in accounts):
+        if accounts.count(accounts[0]) == len(accounts):
             accounts, taken = accounts[:1], requests.cumsum(axis=1) - requests
         else:
             taken = sums_before(requests, queues)
@@ -151,12 +148,12 @@ class Proportion:
     def on_allocate(self, event: Event) -> None:
         if self._served[event.job]:
             account = self._accounts[self._queue_of[event.job]]
-            account.change(self._request(event.class_), len(event.rows))
+            account.add(self._request(event.class_), len(event.rows))
 
     def on_deallocate(self, event: Event) -> None:
         if self._served[event.job]:
             account = self._accounts[self._queue_of[event.job]]
-            account.change(self._request(event.class_), -len(event.rows))
+            account.add(self._request(event.class_), -len(event.rows))
 
     def _request(self, class_: TaskClass) -> list[int]:
         known = self._requests.get(class_.number)
@@ -178,6 +175,7 @@ class Proportion:
         account = self._accounts.get(queue)
         if account is None:
             return {}
+        account.measure()
         return {
             "deserved": self.deserved(queue),
             "allocated": np.array(account.allocated, dtype=np.int64),
@@ -222,5 +220,4 @@ def _accounts(session: Session, claims: Claims) -> dict[int, Account]:
             kept=sums.kept[:, place].tolist(),
             elastic=sums.elastic[:, place].tolist(),
         )
-        accounts[queue].measure()
     return accounts

@@ -28,6 +28,7 @@ from maniple.plugins.settings import takes_none
 
 TOO_FEW_TASKS = "NotEnoughTasks"
 TOO_FEW_OF_A_ROLE = "NotEnoughPodsOfTask"
+_PENDING = int(Status.PENDING)
 
 
 class Gang:
@@ -42,6 +43,7 @@ class Gang:
         self._roles = RoleMinimums(session)
         self._sub_groups = SubGroupMinimums(session)
         self._minimum: list[int] = session.jobs.minimum.tolist()
+        self._voting: dict[tuple[str, int], bool] = {}  # by point, and how many plugins there were
 
     # -- is the job complete --------------------------------------------------------------------------------------
 
@@ -51,7 +53,7 @@ class Gang:
             return f"{TOO_FEW_OF_A_ROLE}: {lacking}"
         jobs, minimum = self._session.jobs, self._minimum[job]
         # Those that wait and those that are placed are nearly always enough, and cheaper to count than all.
-        if jobs.ready[job] + jobs.counts[Status.PENDING, job] >= minimum:
+        if jobs.ready.item(job) + jobs.counts.item(_PENDING, job) >= minimum:
             return None
         valid = self._session.valid(job)
         if valid < minimum:
@@ -65,7 +67,7 @@ class Gang:
         """
         if self._missing(job) <= 0:
             return 1
-        broken = not self._session.strict and self._session.jobs.ready[job] > 0
+        broken = not self._session.strict and self._session.ready(job) > 0
         return -1 if broken else 0
 
     def job_orders(self, jobs: JobRows) -> NDArray[np.int64]:
@@ -102,7 +104,7 @@ class Gang:
     def _missing(self, job: int) -> int:
         """Tasks short of the minimum; zero or less when there are enough."""
         jobs = self._session.jobs
-        return self._minimum[job] - int(jobs.ready[job]) - int(jobs.pending_best_effort[job])
+        return self._minimum[job] - jobs.ready.item(job) - jobs.pending_best_effort.item(job)
 
     # -- is the sub-job complete ----------------------------------------------------------------------------------
 
@@ -158,11 +160,14 @@ class Gang:
         return self._beyond_minimums(candidates) if self._votes("reclaimable") else None
 
     def _votes(self, point: str) -> bool:
-        if self._session.strict:
-            return True
-        switch = POINTS[point].switch
-        others = [(o, p) for o, p in self._session.plugins if p is not self and hasattr(p, point)]
-        return not any(switch is None or option.enabled(switch) for option, _ in others)
+        key = (point, len(self._session.plugins))
+        known = self._voting.get(key)
+        if known is None:
+            switch = POINTS[point].switch
+            others = [(o, p) for o, p in self._session.plugins if p is not self and hasattr(p, point)]
+            alone = not any(switch is None or option.enabled(switch) for option, _ in others)
+            known = self._voting[key] = alone or self._session.strict
+        return known
 
     def _beyond_minimums(self, candidates: TaskRows) -> TaskRows:
         job_of = self._session.tasks.job
