@@ -11,7 +11,7 @@ import click
 
 from maniple.cli import EXIT_BAD_INPUT, EXIT_WAITING, InputError
 from maniple.cli.kai_flags import KaiCommand
-from maniple.cli.planning import Asked, Question, complain, planning_options, question
+from maniple.cli.planning import Asked, Question, planning_options, question, report
 
 if TYPE_CHECKING:
     from maniple.cli.read import Reading
@@ -48,7 +48,7 @@ def command(
     \b
     Examples:
       kubectl get nodes,pods,queues,podgroups,priorityclasses -A -o json | maniple plan -
-      maniple plan cluster/ new-job.yaml --conf volcano-scheduler.conf --fail-on-waiting
+      maniple plan cluster/ new-job.yaml --profile volcano --conf volcano-scheduler.conf --fail-on-waiting
       maniple plan snapshot.zip
       maniple plan cluster/ --profile kai --snapshot-out for-a-colleague.zip
 
@@ -60,8 +60,7 @@ def command(
     plan = asking.answer()
     if snapshot_out is not None:
         _write_snapshot(plan, asking, snapshot_out)
-    complain("problem", plan.problems)
-    complain("warning", (*asking.remarks, *plan.warnings))
+    report(asking, plan)
     waits = show(plan, asking.reading, output, everything)
     if asking.reading.problems:
         raise SystemExit(EXIT_BAD_INPUT)

@@ -17,6 +17,7 @@ import msgspec
 
 import maniple
 from maniple.cli import DEFAULT_PROFILE, InputError, with_extensions, with_transport
+from maniple.cli.hints import hints
 from maniple.cli.kai_flags import given_flags, with_kai_flags
 from maniple.cli.read import STANDARD_INPUT, Reading, read_paths
 from maniple.framework.configuration import ConfigurationError
@@ -273,6 +274,19 @@ def configuration_message(source: str | None, error: ConfigurationError) -> str:
         return str(error)
     place = source if error.line is None else f"{source}:{error.line}"
     return ": ".join(part for part in (place, error.path, error.message) if part)
+
+
+def report(asking: Question, plan: "Plan") -> None:
+    """Everything that is wrong or doubtful, each on a line of standard error."""
+    complain("problem", plan.problems)
+    warnings = (*asking.remarks, *(_at_home(asking.source, warning) for warning in plan.warnings))
+    complain("warning", (*warnings, *hints(asking.reading.objects, plan, asking.profile)))
+
+
+def _at_home(source: str | None, warning: str) -> str:
+    """With the name of the file where the planner, which sees only its text, says "configuration"."""
+    rest = warning.removeprefix("configuration:")
+    return warning if source is None or rest == warning else f"{source}:{rest}"
 
 
 def complain(word: str, messages: Iterable[object]) -> None:

@@ -13,7 +13,7 @@ import msgspec
 from maniple.cli import EXIT_BAD_INPUT, EXIT_WAITING, seconds
 from maniple.cli.kai_flags import KaiCommand
 from maniple.cli.plan import show
-from maniple.cli.planning import Asked, Question, complain, planning_options, question
+from maniple.cli.planning import Asked, Question, planning_options, question, report
 
 if TYPE_CHECKING:
     from maniple.planner import Plan
@@ -59,8 +59,7 @@ def command(
     asking = question(asked)
     plans = list(_plans(asking, rounds, timedelta(seconds=period)))
     last = plans[-1]
-    complain("problem", last.problems)
-    complain("warning", (*asking.remarks, *last.warnings))
+    report(asking, last)
     if output == "json" and rounds > 1:
         waits = _show_rounds(plans, asking)
     else:

@@ -144,7 +144,7 @@ def command(
     Examples:
       maniple run --until-done
       maniple run -f my-cluster/ --virtual-time --until-done
-      maniple run --kubeconfig ~/.kube/config --conf volcano-scheduler.conf
+      maniple run --kubeconfig ~/.kube/config --profile volcano --conf volcano-scheduler.conf
 
     Exit code: 0; 1 if --until-done ended and something still waits; 2 if usage or input is bad.
     """

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 # Where a pod names its gang: Volcano's annotation, then KAI's.
 GROUP_ANNOTATIONS = ("scheduling.k8s.io/group-name", "pod-group-name")
 WAITING_STATUSES = frozenset({"Pending", "Gated"})
+NO_PODS = "no pod of it is for this scheduler"
 FIRST_RESOURCES = ("cpu", "memory")
 BYTES = ("memory", "ephemeral-storage")
 
@@ -106,6 +107,8 @@ def waiting_jobs(plan: "Plan", jobs_of: Mapping[str, str]) -> list[Waiting]:
         task_reasons = left.pop(name, [])
         if short or task_reasons:
             reasons = list(job.reasons) or _counted(task_reasons) or _condition_messages(job.conditions)
+            if not reasons and not job.total:
+                reasons = [NO_PODS]
             rows.append(Waiting(name, job.queue, len(task_reasons), job.ready, job.minimum, reasons))
     rows += [Waiting(name, "", len(given), 0, 1, _counted(given)) for name, given in left.items()]
     return rows

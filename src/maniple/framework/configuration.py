@@ -199,7 +199,8 @@ def _actions(
             raise where.error("an action name is empty")
         if action not in known_actions:
             other = counterparts.get(action)
-            hint = f": {other}" if other else suggestion(action, known_actions)
+            known = f"; there is: {', '.join(known_actions)}"
+            hint = f": {other}" if other else suggestion(action, known_actions) or known
             raise where.error(f"there is no action {quoted(action)}{hint}")
     return tuple(action for _, action in names)
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from maniple.framework.configuration import Configuration
+from maniple.framework.document import located, suggestion
 from maniple.framework.session import PluginMaker, Session
 
 ActionMaker = Callable[[Mapping[str, Any]], Any]
@@ -38,7 +39,9 @@ class Registry:
             for option in tier:
                 rival = self._rival(option.name, names)
                 if option.name not in self.plugins:
-                    session.report(f"plugin {option.name!r} is not known and was left out")
+                    hint = suggestion(option.name, self.plugins)
+                    unknown = f"plugin {option.name!r} is not known and was left out{hint}"
+                    session.report(located("configuration", option.line, "", unknown))
                 elif rival is not None:
                     session.report(
                         f"plugin {option.name!r} was left out: {rival!r} does the same in another way"

@@ -1,0 +1,69 @@
+"""What a person should know about the input before wondering about the plan. Called by `plan` and `replay`, which print it.
+
+Each hint is about something that is no mistake of any one object, and yet hardly what was meant: a cluster without nodes, an object that is
+given twice, pods that all belong to another scheduler.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from maniple.cli import DEFAULT_PROFILE
+
+if TYPE_CHECKING:
+    from maniple.planner import Plan
+
+# Whose pods a profile takes when nobody says otherwise.
+PROFILE_OF_NAME = {"volcano": "volcano", "kai-scheduler": "kai", "maniple": DEFAULT_PROFILE}
+DEFAULT_SCHEDULER = "default-scheduler"
+NAMES_SHOWN = 3
+
+
+def hints(objects: Iterable[Mapping[str, Any]], plan: "Plan", profile: str) -> list[str]:
+    """Everything worth a word, in words."""
+    given = list(objects)
+    found = list(_given_twice(given))
+    if not plan.nodes:
+        found.append("there is no node in the input: nothing can be placed")
+    return found + list(_pods_of_others(given, plan, profile))
+
+
+def _given_twice(objects: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    counts: Counter[tuple[str, str, str, str]] = Counter()
+    for item in objects:
+        metadata = item.get("metadata")
+        if isinstance(metadata, Mapping) and metadata.get("name"):
+            group = str(item.get("apiVersion")).rpartition("/")[0]
+            namespace = str(metadata.get("namespace") or "")
+            counts[group, str(item.get("kind")), namespace, str(metadata["name"])] += 1
+    for (_, kind, namespace, name), number in counts.items():
+        if number > 1:
+            key = f"{namespace}/{name}" if namespace else name
+            yield f"{kind} {key}: given {number} times, the last one counts"
+
+
+def _pods_of_others(objects: Iterable[Mapping[str, Any]], plan: "Plan", profile: str) -> Iterator[str]:
+    """Pods that wait for some scheduler, when none of them waits for this one."""
+    from maniple.profiles.options import strings
+
+    ours = strings(plan.session.options, "schedulerName") or (profile,)
+    names = Counter(name for item in objects if (name := _awaited_scheduler(item)))
+    if not names or any(name in names for name in ours):
+        return
+    theirs = ", ".join(f"{name} ({number:,})" for name, number in names.most_common(NAMES_SHOWN))
+    first = names.most_common(1)[0][0]
+    other = PROFILE_OF_NAME.get(first)
+    remedy = f"--profile {other}" if other not in (None, profile) else f"--scheduler-name {first}"
+    yield (
+        f"no pod here waits for this scheduler: they name {theirs}, and the profile {profile} takes"
+        f" {' and '.join(ours)}; try {remedy}"
+    )
+
+
+def _awaited_scheduler(item: Mapping[str, Any]) -> str:
+    """The scheduler that a pod waits for; nothing for everything else."""
+    spec, status = item.get("spec"), item.get("status")
+    if item.get("kind") != "Pod" or not isinstance(spec, Mapping) or spec.get("nodeName"):
+        return ""
+    phase = status.get("phase") if isinstance(status, Mapping) else None
+    return str(spec.get("schedulerName") or DEFAULT_SCHEDULER) if phase in (None, "", "Pending") else ""
