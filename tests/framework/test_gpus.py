@@ -450,5 +450,18 @@ def test_what_is_used_of_a_group() -> None:
 def test_a_device_that_a_task_opens_has_a_name_of_its_own() -> None:
     session = session_of(pod("a", group="g", uid="u"), pod("b", group="g"))
     rows = [session.cluster.tasks.index_of(f"default/{one}") for one in "ab"]
-    names = {session.gpus.new_name(row, number) for row in rows if row is not None for number in (0, 1)}
-    assert len(names) == 4
+    names: list[str] = []
+    for row in (rows[0], rows[0], rows[1], rows[1]):
+        assert row is not None
+        names.append(session.gpus.new_name(row, 0, names))
+    assert len(set(names)) == 4
+
+
+def test_a_device_that_a_task_leaves_does_not_lend_its_name_to_the_next() -> None:
+    session = session_of(
+        gpu_node("n"), gpu_node("o"), pod("a", group="g", uid="u", fraction="0.5", on="n", groups=("u-0",))
+    )
+    row = session.cluster.tasks.index_of("default/a")
+    assert row is not None
+    assert session.gpus.new_name(row, 0) == "u-1"
+    assert session.gpus.new_name(row, 1) == "u-1"

@@ -107,10 +107,9 @@ class Moves(RuleBasedStateMachine):
         share = session.classes[session.tasks.class_of[row]].share
         if share is None:
             return np.array([row]), np.array([node], dtype=np.intp), None
-        names = [
-            *session.gpus.groups(node),
-            *(session.gpus.new_name(row, one) for one in range(share.devices)),
-        ]
+        names = list(session.gpus.groups(node))
+        for _ in range(share.devices):
+            names.append(session.gpus.new_name(row, node, names))
         chosen = data.draw(st.permutations(list(dict.fromkeys(names))))[: share.devices]
         return np.array([row]), np.array([node], dtype=np.intp), [tuple(chosen)]
 

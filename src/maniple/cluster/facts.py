@@ -157,6 +157,8 @@ class Dialect(Protocol):
     idle_first: bool
     # whether resource claims and slices count in requests and on nodes (see `requests`, `allocatable`)
     counts_devices: bool
+    # whether jobs and queues that nothing else tells apart stand in the order of their names, or of their unique ids
+    ordered_by_name: bool
     # whether pods that need different config maps differ for placement
     minds_config_maps: bool
     # annotations that make two otherwise equal pods differ for placement

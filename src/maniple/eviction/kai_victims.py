@@ -8,7 +8,6 @@ order of queues has it with what each has given up so far, without those that th
 from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import Any
 
 import numpy as np
 
@@ -181,7 +180,7 @@ class VictimSequence:
         head = self._head(leaf)
         assert head is not None
         victims = list(self._given_up[leaf] | {head.job: None})
-        return (*self._session.hooks.queue_turn(queue, -1, victims), *self._last_resort(queue))
+        return (*self._session.hooks.queue_turn(queue, -1, victims), *self._session.queue_tie(queue))
 
     def _next_leaf(self, queue: int) -> int:
         """Below a queue that has something to give up: the leaf whose turn it is."""
@@ -226,10 +225,6 @@ class VictimSequence:
         if known is None:
             known = self._answers[job] = self._lets_go(job)
         return known
-
-    def _last_resort(self, queue: int) -> tuple[Any, ...]:
-        meta = self._session.queues.objects[queue].metadata
-        return (self._session.queues.created[queue], meta.uid, meta.name)
 
 
 __all__ = ["VictimPool", "VictimSequence"]

@@ -75,6 +75,7 @@ class GpuBooks:
         self.dimension = session.resources.known(GPU)
         self.groups_of: dict[int, Groups] = {}
         self._nodes: dict[int, dict[str, Group]] = {}
+        self._opened_on: dict[int, set[int]] = {}  # task -> nodes where devices may bear its name
         self._taken: dict[int, int] = {}  # node -> devices that groups took from what is idle
         self._freed: dict[
             int, int
@@ -88,6 +89,7 @@ class GpuBooks:
         for row in sorted(held, key=session.task_key):
             self.groups_of[row] = held[row]
             node, status = int(session.tasks.node[row]), Status(session.tasks.status[row])
+            self._opened_on[row] = {node}
             class_ = session.classes[session.tasks.class_of[row]]
             if node >= 0 and ON_NODE[status] and class_.share is not None:
                 self.add(node, class_, held[row], status)
@@ -297,10 +299,16 @@ class GpuBooks:
                 total[node] += 1 - part if idle else part
         return total
 
-    def new_name(self, row: int, number: int) -> str:
-        """A device that a task opens is named after the task: nobody else's has that name, anywhere."""
+    def new_name(self, row: int, node: int, taken: Sequence[str] = ()) -> str:
+        """A device that a task opens is named after the task. No other device has that name, not even one that the task has just left."""
         uid = self._session.cluster.tasks.pods[row].metadata.uid
-        return f"{uid or self._session.task_key(row).replace('/', '.')}-{number}"
+        owner = uid or self._session.task_key(row).replace("/", ".")
+        opened = self._opened_on.setdefault(row, set())
+        opened.add(node)
+        number = 0
+        while (name := f"{owner}-{number}") in taken or any(name in self.groups(one) for one in opened):
+            number += 1
+        return name
 
     # -- books ----------------------------------------------------------------------------------------------------
 

@@ -24,6 +24,7 @@ from maniple.framework.points import ASK, POINTS, Capacity, Hooks, JobRows, Task
 from maniple.framework.queue_tree import QueueTree
 from maniple.framework.reasons import Histogram, NotWhole, ReasonTable
 from maniple.framework.sub_jobs import SubJobs
+from maniple.objects.meta import Object
 
 _VALID, _PIPELINED = VALID.tolist(), int(Status.PIPELINED)
 _SOME = 16  # jobs from which on columns beat keys
@@ -274,15 +275,23 @@ class Session:
         return rows[bounds[job] : bounds[job + 1]]
 
     def job_key_order(self, job: int) -> tuple[Any, ...]:
-        """The order of jobs: plugins first, then the older, then the unique id."""
+        """The order of jobs: plugins first, then the older, then what identifies them (`Dialect.ordered_by_name`)."""
         return (*self.hooks.job_order(job), *self._job_tie(job))
 
     def _job_tie(self, job: int) -> tuple[float, str, str]:
         last = self._job_ties.get(job)
         if last is None:
-            uid = self.cluster.jobs.objects[job].metadata.uid
-            last = self._job_ties[job] = (float(self.jobs.created[job]), uid, self.job_key(job))
+            mark = self._mark(self.cluster.jobs.objects[job])
+            last = self._job_ties[job] = (float(self.jobs.created[job]), mark, self.job_key(job))
         return last
+
+    def queue_tie(self, queue: int) -> tuple[Any, ...]:
+        """The order of queues of which plugins say nothing: the older, then what identifies them."""
+        item = self.queues.objects[queue]
+        return (self.queues.created[queue], self._mark(item), item.metadata.name)
+
+    def _mark(self, item: Object) -> str:
+        return item.metadata.name if self.cluster.dialect.ordered_by_name else item.metadata.uid
 
     def in_job_order(self, jobs: JobRows) -> JobRows:
         """Many jobs in that order. Where all plugins can tell it in columns, names are looked at only among equals."""
@@ -309,8 +318,7 @@ class Session:
         return spare
 
     def queue_key_order(self, queue: int) -> tuple[Any, ...]:
-        meta = self.queues.objects[queue].metadata
-        return (*self.hooks.queue_order(queue), self.queues.created[queue], meta.uid, meta.name)
+        return (*self.hooks.queue_order(queue), *self.queue_tie(queue))
 
     def in_task_order(self, rows: TaskRows) -> TaskRows:
         """Tasks job by job, inside a job in task order: plugins, number in the name, age, unique id."""

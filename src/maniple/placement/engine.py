@@ -249,11 +249,12 @@ class Placement:
             return None
         column = self.column(class_)
         idle_now = bool(column.slots[node]) and not pipeline_only
-        chosen, waits = [], False
-        for number, device in enumerate(devices):
+        chosen: list[str] = []
+        waits = False
+        for device in devices:
             if device == WHOLE:
                 waits |= not idle_now
-                chosen.append(gpus.new_name(row, number))
+                chosen.append(gpus.new_name(row, node, chosen))
             else:
                 waits |= not (bool(column.slots[node]) and gpus.fits_now(class_, node, device))
                 chosen.append(device)

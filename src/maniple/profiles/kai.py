@@ -65,6 +65,7 @@ class KaiDialect:
     default_priority = 50
     idle_first = False
     counts_devices = True
+    ordered_by_name = True
     minds_config_maps = True
     placement_annotations: tuple[str, ...] = ()
 

@@ -36,6 +36,7 @@ class ManipleDialect:
     default_priority = 50
     idle_first = True
     counts_devices = True
+    ordered_by_name = False
     minds_config_maps = False
     placement_annotations = volcano.VolcanoDialect.placement_annotations
 

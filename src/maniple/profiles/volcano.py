@@ -41,6 +41,7 @@ class VolcanoDialect:
     default_priority = 0
     idle_first = True
     counts_devices = False
+    ordered_by_name = False
     minds_config_maps = False
     placement_annotations: tuple[str, ...] = (
         ADMISSION_GATE,

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from maniple.actions.kai.order import Heap, JobsByQueue
 from maniple.cluster import snapshot
@@ -15,7 +16,7 @@ from maniple.framework.configuration import load_kai
 from maniple.framework.points import Key
 from maniple.framework.session import Session
 from maniple.profiles.kai import KaiDialect
-from tests.actions.kai.allocate_scenes import flat, gang, queue
+from tests.actions.kai.allocate_scenes import cycle, flat, gang, node, placed, queue
 
 ACTIONS = ("allocate",)
 
@@ -133,6 +134,23 @@ def test_queues_by_their_turn_and_jobs_by_their_order() -> None:
     line = Line({"a": "", "b": ""}, "a2 a1 b1 b2", {"a": 1, "b": 0})
     assert len(line.line) == 4
     assert line.pop(5) == "b1 b2 a1 a2 -"
+
+
+def _with_uid(item: Any, uid: str) -> Any:
+    return structs.replace(item, metadata=structs.replace(item.metadata, uid=uid))
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_jobs_of_one_age_come_by_name_whatever_their_unique_ids(strict: bool) -> None:
+    (first, *tasks), (second, *others) = gang("b", 1), gang("a", 1)
+    jobs = [_with_uid(first, "1"), *tasks, _with_uid(second, "2"), *others]
+    assert set(placed(cycle(queue("q"), node("n1", 1), jobs, strict=strict))) == {"a-0"}
+
+
+def test_queues_that_nothing_tells_apart_come_by_name_whatever_their_unique_ids() -> None:
+    queues = [_with_uid(queue("y"), "1"), _with_uid(queue("x"), "2")]
+    jobs = [gang("b", 1, queue="y"), gang("a", 1, queue="x")]
+    assert set(placed(cycle(queues, node("n1", 1), jobs))) == {"a-0"}
 
 
 def test_a_queue_that_was_served_is_looked_at_again_before_its_next_turn() -> None:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from maniple.framework.points import Capacity
+from maniple.framework.transaction import Transaction
 from maniple.planner import Planner
 from maniple.plugins.feasibility.volume_binding import NO_ROOM
 from maniple.plugins.kai import node_rules
@@ -264,6 +265,21 @@ def test_an_evicted_pod_keeps_its_port_to_the_letter_only(strict: bool, still_th
             assert set(asking.refused("p")) == {"n"}
         transaction = asking.evict("user")
         assert set(asking.refused("p")) == ({"n"} if still_there else set())
+        transaction.discard()
+        assert set(asking.refused("p")) == {"n"}
+
+
+def test_an_evicted_pod_that_the_session_itself_placed_keeps_its_port_too() -> None:
+    ports = [{"name": "c", "ports": [{"containerPort": 80, "hostPort": 80}]}]
+    for early in (True, False):
+        asking = ask(node("n"), member("user", containers=ports), member("p", containers=ports), strict=True)
+        if early:
+            assert set(asking.refused("p")) == set()
+        placing = Transaction(asking.session)
+        placing.pipeline(np.array([asking.row("user")]), np.array([asking.node("n")], dtype=np.intp))
+        placing.commit()
+        transaction = asking.evict("user")
+        assert set(asking.refused("p")) == {"n"}
         transaction.discard()
         assert set(asking.refused("p")) == {"n"}
 

@@ -10,7 +10,7 @@ queue is remembered until a node changes; or, where only jobs that have been han
 
 from bisect import insort
 from collections.abc import Callable, Iterable
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -231,7 +231,7 @@ class JobsByQueue:
             rows = session.in_job_order(rows)
         for job, queue in zip(rows.tolist(), session.jobs.queue[rows].tolist(), strict=True):
             leaves.setdefault(queue, []).append(job)
-        for queue in sorted(filter(tree.serves, leaves), key=self._last_resort):
+        for queue in sorted(filter(tree.serves, leaves), key=session.queue_tie):
             self._grow(queue, leaves[queue])
 
     def _grow(self, queue: int, ordered: list[int]) -> None:
@@ -295,12 +295,8 @@ class JobsByQueue:
                 if self._victims
                 else hooks.queue_turn(queue, job, ())
             )
-            turn.key = (*asked, *self._last_resort(queue)) if self._ties else asked
+            turn.key = (*asked, *self._session.queue_tie(queue)) if self._ties else asked
         return turn.key
-
-    def _last_resort(self, queue: int) -> tuple[Any, ...]:
-        meta = self._session.queues.objects[queue].metadata
-        return (self._session.queues.created[queue], meta.uid, meta.name)
 
 
 def _first(heap: Heap[_Turn]) -> _Turn:

@@ -7,6 +7,8 @@ an evicted pod no longer stands in the way.
 
 from dataclasses import replace
 
+from maniple.cluster.statuses import Status
+from maniple.framework.criteria import NodeRows
 from maniple.framework.points import Event
 from maniple.framework.session import Session
 from maniple.plugins.feasibility.placed import Placements
@@ -16,6 +18,7 @@ class Presence:
     """Passes a session's notices on to the counts that several plugins share."""
 
     def __init__(self, session: Session, keeper: object) -> None:
+        self._session = session
         self.placements = Placements.shared(session, keeper)
         self._keeper = keeper
         if session.strict:
@@ -25,7 +28,15 @@ class Presence:
         self.placements.follow(self._keeper, self._that_count(event), +1)
 
     def on_deallocate(self, event: Event) -> None:
+        if self.placements.homes is not None:
+            self._stay(self.placements.homes, event)
         self.placements.follow(self._keeper, self._that_count(event), -1)
+
+    def _stay(self, homes: NodeRows, event: Event) -> None:
+        """Who is evicted stays, also one that this session has placed."""
+        evicted = self._session.tasks.status[event.rows] == Status.RELEASING
+        new = evicted & (homes[event.rows] < 0)
+        homes[event.rows[new]] = event.nodes[new]
 
     def _that_count(self, event: Event) -> Event:
         homes = self.placements.homes
