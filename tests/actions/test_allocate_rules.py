@@ -51,6 +51,17 @@ def test_an_overused_queue_is_out_for_the_rest_of_the_cycle_and_its_jobs_are_tol
     assert "queue 'full' has used up what it deserves" in plan.jobs["default/a0"].reasons
 
 
+@pytest.mark.parametrize(("actions", "phase"), [("allocate", "Inqueue"), ("enqueue,allocate", "Pending")])
+def test_without_enqueue_jobs_are_let_in_even_if_they_have_no_tasks_yet(actions: str, phase: str) -> None:
+    objects = [
+        queue("default", state="Closed"),
+        group("a", 2, phase="Pending", minResources={"cpu": "1"}),
+        node("n1"),
+    ]
+    plan = planned(objects, "proportion", actions=actions, compat="strict")
+    assert plan.jobs["default/a"].phase == phase
+
+
 def test_queues_are_compared_again_after_each_turn() -> None:
     """Both start equal; whoever got something comes after the other."""
     objects = [

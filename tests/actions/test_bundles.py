@@ -133,6 +133,14 @@ def test_the_worth_of_a_whole_bundle_is_what_it_frees_here_for_what_the_job_lose
     assert bundle.worth == pytest.approx((1 + 2 / 4) / (4 + 4 / 4))
 
 
+def test_in_the_original_what_waits_counts_as_lost_with_a_whole_bundle() -> None:
+    waits = pod("old-9", {"cpu": "2", "memory": "1Gi"}, group="old", uid="old-9")
+    for strict, lost in ((False, 4), (True, 6)):
+        session = opened(*spread(4), waits, strict=strict)
+        (bundle,) = bundled(session, need={"cpu": 2000})
+        assert bundle.worth == pytest.approx(1 / (lost / 2))
+
+
 def test_what_is_safe_costs_nobody_anything() -> None:
     session = opened(node("n1"), *low("old", 1, 2, "n1"))
     worth = {bundle.whole: bundle.worth for bundle in bundled(session)}

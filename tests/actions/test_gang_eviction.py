@@ -120,11 +120,6 @@ def test_gangreclaim_asks_whether_the_queue_may_take_all_that_waits() -> None:
     assert any("may not take" in reason for reason in plan.jobs["default/new"].reasons)
 
 
-def test_a_pod_that_must_not_preempt_does_not_ask() -> None:
-    meek = [group("new", 1, priorityClassName="high"), *waiting("new", 1, preemptionPolicy="Never")]
-    assert preempt(node("n1", {"cpu": "2"}), *low("old", 1, 2, "n1"), *meek).evictions == []
-
-
 def test_a_job_that_is_not_ready_asks_for_all_that_waits() -> None:
     plan = preempt(node("n1", {"cpu": "4"}), *low("old", 0, 4, "n1"), *high("new", 3, minimum=2))
     assert len(plan.pipelined) == 3
@@ -242,7 +237,8 @@ def test_plugins_that_protect_tasks_from_reclaim_are_asked_but_not_in_the_origin
     assert victims(reclaim(*objects, theirs=forbidden, compat="strict")) == {"fair": 2}
 
 
-def test_a_queue_does_not_pass_its_ceiling_but_does_in_the_original() -> None:
+@pytest.mark.parametrize("compat", ["better", "strict"])
+def test_a_queue_does_not_pass_its_ceiling(compat: str) -> None:
     """Victims that ask for half of what comes: the queue would have more than it may."""
     capped = queue("default", capability={"cpu": "4", "memory": "100Gi"})
     small = [
@@ -256,8 +252,37 @@ def test_a_queue_does_not_pass_its_ceiling_but_does_in_the_original() -> None:
     new = [group("new", 1, priorityClassName="high"), *waiting("new", 1, {"cpu": "3", "memory": "1Gi"})]
     objects = [*CLASSES, capped, node("n1", {"cpu": "4"}), node("n2", {"cpu": "2"}), *old, *keeps, *new]
     plugins = (*PREEMPTING, {"name": "capacity"})
-    assert run(*objects, action="gangpreempt", plugins=plugins).evictions == []
-    assert len(run(*objects, action="gangpreempt", plugins=plugins, compat="strict").evictions) == 2
+    assert run(*objects, action="gangpreempt", plugins=plugins, compat=compat).evictions == []
+
+
+def test_a_task_that_must_not_preempt_does_not_ask_except_in_the_original() -> None:
+    meek = [group("new", 1, priorityClassName="high"), *waiting("new", 1, preemptionPolicy="Never")]
+    objects = [node("n1", {"cpu": "2"}), *low("old", 1, 2, "n1"), *meek]
+    assert preempt(*objects).evictions == []
+    assert victims(preempt(*objects, compat="strict")) == {"old": 1}
+
+
+def test_all_sub_jobs_are_placed_and_in_the_original_as_many_as_the_job_needs() -> None:
+    new = [
+        group("new", 1, priorityClassName="high", subGroupPolicy=[policy("w", 1, 1)]),
+        *part("new", "w", 0, 1),
+        *part("new", "w", 1, 1),
+    ]
+    objects = [node("n1", {"cpu": "3"}), *low("old", 1, 2, "n1"), *new]
+    assert set(preempt(*objects).pipelined) == {"default/new-w0-0", "default/new-w1-0"}
+    assert set(preempt(*objects, compat="strict").pipelined) == {"default/new-w0-0"}
+
+
+def test_in_the_original_a_sub_job_that_does_not_become_whole_stops_its_job() -> None:
+    """The second sub-job lacks a task for good; the job could do without it."""
+    new = [
+        group("new", 3, priorityClassName="high", subGroupPolicy=[policy("w", 2, 0)]),
+        *part("new", "w", 0, 2),
+        *part("new", "w", 1, 1),
+    ]
+    objects = [node("n1", {"cpu": "4"}), *low("old", 1, 2, "n1"), *new]
+    assert len(preempt(*objects).pipelined) == 3
+    assert preempt(*objects, compat="strict").pipelined == {}
 
 
 # -- how many --------------------------------------------------------------------------------------------------------

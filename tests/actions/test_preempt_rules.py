@@ -64,6 +64,10 @@ def test_a_job_that_matters_more_gets_room_in_its_queue(compat: str) -> None:
         {"schedulingGates": [{"name": "x"}]},
         {"preemptionPolicy": "Never"},
         {"group": {"networkTopology": {"mode": "soft"}}},  # left to gangpreempt
+        {
+            "group": {"subGroupPolicy": [{"name": "g", "matchLabelKeys": ["k"], "networkTopology": {}}]},
+            "labels": {"k": "1"},
+        },
     ],
 )
 def test_who_does_not_ask(compat: str, asker: dict[str, Any]) -> None:
@@ -226,6 +230,14 @@ def test_to_the_letter_nodes_come_by_what_they_are_worth() -> None:
     assert plan.pipelined == {"default/new-0": "n2"}
 
 
+def test_to_the_letter_a_node_is_taken_where_the_task_fits_as_it_is() -> None:
+    """Free room is allocate's business; the original takes it all the same, and evicts nobody."""
+    empty = node("n2", {"cpu": "2"})
+    plan = preempted(scene(empty), "predicates", "nodeorder", compat="strict")
+    assert plan.evictions == []
+    assert plan.pipelined == {"default/new-0": "n2"}
+
+
 # -- within a job ----------------------------------------------------------------------------------------------------
 
 
@@ -259,6 +271,24 @@ def test_each_task_counts_for_itself_and_the_first_that_gets_nothing_ends_it(com
     plan = planned(family(6), "priority", actions="preempt", compat=compat)
     assert len(plan.evictions) == 4
     assert len(plan.pipelined) == 4
+
+
+@pytest.mark.parametrize(("compat", "got"), [("better", {"default/big-1"}), ("strict", set())])
+def test_a_task_that_must_not_preempt_is_passed_over_and_to_the_letter_ends_it(
+    compat: str, got: set[str]
+) -> None:
+    big = [
+        pod("big-0", ONE, group="a", uid="big-0", priority=10, preemptionPolicy="Never"),
+        pod("big-1", ONE, group="a", uid="big-1", priority=9),
+    ]
+    plan = planned(
+        [*family(0), *big],
+        "priority",
+        actions="preempt",
+        compat=compat,
+        job_pipelined=lambda *_: Vote.REJECT,
+    )
+    assert set(plan.pipelined) == got
 
 
 @pytest.mark.parametrize(("compat", "own"), [("better", 0), ("strict", 1)])

@@ -214,6 +214,13 @@ def test_to_the_letter_nodes_without_victims_are_passed_over_even_if_they_have_r
     assert better.pipelined == {"default/new-0": "n0"}
 
 
+def test_to_the_letter_room_is_used_where_somebody_could_go_though_nobody_is_given_up() -> None:
+    roomy = [node("n0", {"cpu": "2"}), pod("old-9", ONE, group="old", on="n0", uid="old-9")]
+    plan = reclaimed(scene(*roomy), compat="strict", reclaimable=lambda _session, _asker, rows: rows[:0])
+    assert plan.evictions == []
+    assert plan.pipelined == {"default/new-0": "n0"}
+
+
 def test_to_the_letter_nodes_come_by_name_and_what_they_are_worth_does_not_matter() -> None:
     more = [node("n0", {"cpu": "64"}), pod("old-9", {"cpu": "64"}, group="old", on="n0", uid="old-9")]
     plan = reclaimed(scene(*more), compat="strict")

@@ -51,6 +51,7 @@ class _Allocation:
 
     def run(self) -> None:
         session = self._session
+        self._let_in()
         sheets = {
             sheet.job: self._shaped(sheet) for sheet in worksheets(session) if self._admitted(sheet.job)
         }
@@ -67,6 +68,13 @@ class _Allocation:
             if self._serve(sheets[job]) and len(sheets[job]):
                 turns.return_job(job)
             turns.return_queue(queue)
+
+    def _let_in(self) -> None:
+        """Without the action enqueue, whoever waits to be admitted is, tasks or not."""
+        session = self._session
+        if "enqueue" not in session.actions:
+            waiting = [job for job in session.jobs.rows.tolist() if session.is_waiting(job)]
+            session.phases.update(dict.fromkeys(waiting, "Inqueue"))
 
     def _keep_promises(self, sheets: dict[int, Worksheet | JobSheet]) -> None:
         """The turn of jobs with nominated tasks. One that has nothing left, or could not be served, is taken from the sheets."""
@@ -94,9 +102,7 @@ class _Allocation:
     def _admitted(self, job: int) -> bool:
         session = self._session
         if session.is_waiting(job):
-            if "enqueue" in session.actions:
-                return False
-            session.phases[job] = "Inqueue"
+            return False
         refused = session.hooks.job_valid(job)
         if refused is None and job in session.sub_jobs.shapes:
             refused = stopped(session, session.sub_jobs.of(job))

@@ -5,8 +5,8 @@ Starving jobs of queues in queue order. For each, domains that could be cleared 
 free. The first domain in which every task finds a node and the job counts as pipelined is taken, and is nominated for the sub-jobs. All of it happens in a
 transaction: a job that cannot be served leaves no trace.
 
-Done better than in Volcano, which stays as it is with `compat: strict`: the plugins that protect tasks from preemption or reclaim are asked here too, and
-the queue's limits are minded; room that comes free anyway is used before anybody goes; tasks that can be spared go one by one, and whoever turns out not to be
+Done better than in Volcano, which stays as it is with `compat: strict`: the plugins that protect tasks from preemption or reclaim are asked here too, and tasks that
+must not preempt do not ask; room that comes free anyway is used before anybody goes; tasks that can be spared go one by one, and whoever turns out not to be
 needed stays; a job whose extra tasks do not fit is served up to its minimum; a nomination outlives the cycle.
 """
 
@@ -152,9 +152,12 @@ class GangEviction:
                 yield self._asking(shape, queue, [(one, least)])
 
     def _willing(self, rows: TaskRows) -> TaskRows:
-        """Without tasks behind a gate and those that must not preempt."""
-        pods, gated = self._session.cluster.tasks.pods, self._session.tasks.gated
-        keep = [not gated[row] and pods[row].spec.preemption_policy != NEVER for row in rows.tolist()]
+        """Without tasks behind a gate and those that must not preempt, which the original does not look at."""
+        session, pods = self._session, self._session.cluster.tasks.pods
+        rows = rows[~session.tasks.gated[rows]]
+        if session.strict:
+            return rows
+        keep = [pods[row].spec.preemption_policy != NEVER for row in rows.tolist()]
         return rows[np.array(keep, dtype=np.bool_)]
 
     def _asking(self, shape: JobShape, queue: int, waiting: list[tuple[SubJob, TaskRows]]) -> Asking:

@@ -1,7 +1,7 @@
 """Placing a job that asks for room, sub-job by sub-job, on what will be free in a domain: what gang-aware eviction tries after every bundle.
 
 Called by `gang_eviction.py`. All tasks are pipelined or none. Sums are compared before anything is tried. With `compat: strict` tasks are placed one after the
-other, on any node that nothing lasting speaks against, whatever the queue may take.
+other, on any node that nothing lasting speaks against, and sub-jobs only until the job counts as pipelined.
 """
 
 from dataclasses import dataclass
@@ -56,8 +56,15 @@ class GangPlacer:
         self._placement = placement
 
     def free(self, within: Mask) -> Amounts:
-        """What will be free on the nodes of a domain. What one node owes no other has to pay."""
-        free: Amounts = np.maximum(self._session.nodes.future_idle(np.flatnonzero(within)), 0).sum(axis=1)
+        """What will be free on the nodes of a domain. What one node owes no other has to pay.
+
+        In the original what others wait for there counts as free, too.
+        """
+        nodes, rows = self._session.nodes, np.flatnonzero(within)
+        ahead = nodes.future_idle(rows)
+        if self._session.strict:
+            ahead = ahead + nodes.pipelined[:, rows]
+        free: Amounts = np.maximum(ahead, 0).sum(axis=1)
         return free
 
     def place_if_roomy(self, transaction: Transaction, asking: Asking, domain: int) -> Places | None:
@@ -73,15 +80,17 @@ class GangPlacer:
 
     def place(self, transaction: Transaction, asking: Asking, domain: int) -> Places | None:
         """Pipeline all tasks, sub-job by sub-job; None, and nothing done, when they do not all fit."""
-        checkpoint, places = transaction.checkpoint(), Places()
+        session, checkpoint, places = self._session, transaction.checkpoint(), Places()
         for part in asking.parts:
+            if places and session.strict and session.hooks.job_pipelined(asking.job):
+                break  # the original leaves the other sub-jobs for later
             domains = self._domains_inside(asking.shape, part.sub_job, domain)
             inside = next((one for one in domains if self._place_part(transaction, asking, part, one)), None)
             if inside is None:
                 transaction.rollback(checkpoint)
                 return None
             places[part.sub_job.row] = inside
-        if not self._session.hooks.job_pipelined(asking.job):
+        if not session.hooks.job_pipelined(asking.job):
             transaction.rollback(checkpoint)
             return None
         return places
@@ -99,6 +108,10 @@ class GangPlacer:
         session.sub_jobs.begin(part.sub_job, domain)
         fits = all(place(transaction, asking.queue, demand, within) for demand in self._pieces(part))
         session.sub_jobs.progress = None
+        if session.strict:
+            fits = fits and (
+                session.sub_jobs.is_ready(part.sub_job) or session.sub_jobs.is_pipelined(part.sub_job)
+            )
         if not fits:
             transaction.rollback(checkpoint)
         return fits
@@ -123,8 +136,10 @@ class GangPlacer:
             rows = rows[len(proposal) :]
         return True
 
-    def _place_as_original(self, transaction: Transaction, _queue: int, demand: Demand, within: Mask) -> bool:
+    def _place_as_original(self, transaction: Transaction, queue: int, demand: Demand, within: Mask) -> bool:
         """One task, on any node that nothing lasting speaks against: idle before idle later, then the best score."""
+        if self._session.hooks.allocatable(queue, demand.class_, 1) == 0:
+            return False
         nodes = self._placement.evictable_nodes(demand.class_)
         nodes = nodes[within[nodes]]
         free = self._session.nodes.future_idle(nodes)

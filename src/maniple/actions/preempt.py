@@ -26,7 +26,6 @@ from maniple.framework.points import TaskRows
 from maniple.framework.reasons import FITS
 from maniple.framework.session import Session
 from maniple.framework.transaction import Transaction
-from maniple.objects.volcano import VolcanoPodGroup
 from maniple.placement.engine import Placement
 
 REASON = "preempt"
@@ -67,8 +66,9 @@ class Preempt:
 
 
 def _has_topology(session: Session, job: int) -> bool:
-    group = session.cluster.jobs.objects[job]
-    return isinstance(group, VolcanoPodGroup) and group.spec.network_topology is not None
+    """Of its own, or of one of its sub-groups."""
+    shape = session.sub_jobs.shapes.get(job)
+    return shape is not None and bool(shape.limits)
 
 
 def _candidates(session: Session) -> TaskRows:
@@ -131,8 +131,9 @@ class _TaskByTask:
 
     def within_job(self, job: int, queue: int) -> None:
         session = self._session
-        for task in self._asking.tasks(job).tolist():
-            # The original goes on although other jobs have given what was lacking.
+        # The original goes on although other jobs have given what was lacking, and stops at a task that must not preempt.
+        waiting = self._asking.with_meek(job) if session.strict else self._asking.tasks(job)
+        for task in waiting.tolist():
             if not session.strict and not session.hooks.job_starving(job):
                 break
             rows = _candidates(session)
@@ -147,18 +148,17 @@ class _TaskByTask:
         class_ = session.classes[session.tasks.class_of[task]]
         if session.tasks.best_effort[task]:
             candidates = candidates[session.tasks.best_effort[candidates]]
-        if (
-            not len(candidates)
-            or not self._eligible(task, class_)
-            or session.hooks.pre_predicate(class_) is not None
-        ):
+        evicts = not session.strict  # the original also takes a node where the task fits as it is
+        if evicts and not len(candidates):
+            return False
+        if not self._eligible(task, class_) or session.hooks.pre_predicate(class_) is not None:
             return False
 
         def fits(class_: TaskClass, node: int) -> bool:
             allowed = session.hooks.allocatable(queue, class_, 1) > 0
             return allowed and int(placement.verdicts(class_, resources=False)[node]) == FITS
 
-        search = Search(candidates, session.hooks.preemptable, fits, REASON)
+        search = Search(candidates, session.hooks.preemptable, fits, REASON, evicts, evicts)
         nodes = placement.evictable_nodes(class_)
         if self._limits is not None:
             return make_room_cheaply(session, transaction, task, nodes.tolist(), search, self._limits)
@@ -167,6 +167,8 @@ class _TaskByTask:
     def _eligible(self, task: int, class_: TaskClass) -> bool:
         """A task that was promised a node waits for it, unless the node can no longer take it."""
         session = self._session
+        if self._asking.is_meek(task):
+            return False
         promised = session.cluster.tasks.nominated.get(task)
         node = session.nodes.facts.index.get(promised or "")
         if promised is None:

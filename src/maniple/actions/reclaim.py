@@ -115,7 +115,8 @@ class _Original:
                 continue
             candidates = _candidates(session)
             foreign = session.jobs.queue[session.tasks.job[candidates]] != queue
-            search = Search(candidates[foreign], hooks.reclaimable, lambda *_: True, REASON)
+            others = candidates[foreign]
+            search = Search(others, hooks.reclaimable, lambda *_: True, REASON, needs_victims=False)
             make_room(session, transaction, task, self._placement.evictable_nodes(class_).tolist(), search)
         if hooks.job_pipelined(job):
             transaction.commit()

@@ -32,25 +32,32 @@ def starving_jobs(session: Session) -> list[int]:
 
 
 class Asking:
-    """The waiting tasks of starving jobs, in task order, without those that are gated or must not preempt."""
+    """The waiting tasks of starving jobs, in task order, without those that are gated."""
 
     def __init__(self, session: Session, jobs: list[int]) -> None:
         self._session = session
         tasks, pods = session.tasks, session.cluster.tasks.pods
         rows = np.flatnonzero((tasks.status == Status.PENDING) & ~tasks.gated)
         rows = session.in_task_order(rows[np.isin(tasks.job[rows], jobs)])
-        meek = [pods[row].spec.preemption_policy == NEVER for row in rows.tolist()]
-        rows = rows[~np.array(meek, dtype=np.bool_)]
+        self._meek = {row for row in rows.tolist() if pods[row].spec.preemption_policy == NEVER}
         of_job = tasks.job[rows]
         starts = np.searchsorted(of_job, jobs).tolist()
         stops = np.searchsorted(of_job, jobs, side="right").tolist()
         self._rows = {job: rows[a:b] for job, a, b in zip(jobs, starts, stops, strict=True)}
 
     def tasks(self, job: int) -> TaskRows:
-        """Those that still wait."""
+        """Those that still wait and may preempt."""
+        rows = self.with_meek(job)
+        return rows[~np.isin(rows, list(self._meek))] if self._meek else rows
+
+    def with_meek(self, job: int) -> TaskRows:
+        """Those that still wait, also the ones that must not preempt."""
         rows = self._rows[job]
         waiting: TaskRows = rows[self._session.tasks.status[rows] == _PENDING]
         return waiting
+
+    def is_meek(self, task: int) -> bool:
+        return task in self._meek
 
 
 def next_tasks(session: Session, job: int, rows: TaskRows) -> TaskRows:

@@ -3,7 +3,8 @@
 A task is safe while its job has more than its minimum, its role keeps its own minimum, and its policy keeps as many sub-jobs as it needs. A job
 that is below its minimum has nothing left to lose: all of its tasks are safe. What is not safe is one bundle, and taking it breaks the gang.
 
-worth = sum over what is asked of min(freed here, need)/need, divided by the sum of (all that the job holds)/need; infinite for a safe bundle
+worth = sum over what is asked of min(freed here, need)/need, divided by the sum of (all that the job holds)/need; infinite for a safe bundle.
+In the original what the job's waiting tasks ask for counts as held.
 
 Safe bundles come before whole ones; then victims as the action orders them; then the most worth first. Whole means whole: a gang that breaks is
 taken everywhere, and not at all where some of it may not be evicted. With `compat: strict` a whole bundle ends at the border of its domain, and
@@ -206,9 +207,17 @@ class BundlePool:
             return []
         asked = need > 0
         gain = (np.minimum(np.array(freed)[:, asked], need[asked]) / need[asked]).sum(axis=1)
-        loss = (self._session.jobs.allocated[asked][:, jobs].T / need[asked]).sum(axis=1)
+        loss = (self._held(jobs)[asked].T / need[asked]).sum(axis=1)
         worth: list[float] = np.divide(gain, loss, out=np.full(len(jobs), inf), where=loss > 0).tolist()
         return worth
+
+    def _held(self, jobs: Jobs) -> Amounts:
+        session = self._session
+        if not session.strict:
+            return session.jobs.allocated[:, jobs]
+        return np.stack(
+            [session.requests(session.tasks_of(job)).sum(axis=1) for job in jobs.tolist()], axis=1
+        )
 
 
 def in_order(session: Session, bundles: list[Bundle], standing: Standing) -> list[Bundle]:

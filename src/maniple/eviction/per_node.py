@@ -25,6 +25,10 @@ class Search:
     approve: Callable[[int, TaskRows], TaskRows]
     fits: Callable[[TaskClass, int], bool]  # besides resources: may the task now go to the node
     reason: str
+    needs_candidates: bool = True  # a node with nobody who could go is passed over
+    needs_victims: bool = (
+        True  # and so is one where nobody is given up, though the task may fit there as it is
+    )
 
 
 def make_room(
@@ -35,10 +39,12 @@ def make_room(
     where = session.tasks.node[search.candidates]
     for node in nodes:
         there = search.candidates[where == node]
-        if not len(there):
+        if search.needs_candidates and not len(there):
             continue
-        victims = search.approve(task, in_victim_order(session, task, there))
-        if not len(victims) or not _suffice(session, class_, node, victims):
+        victims = search.approve(task, in_victim_order(session, task, there)) if len(there) else there
+        if search.needs_victims and not len(victims):
+            continue
+        if not _suffice(session, class_, node, victims):
             continue
         checkpoint = transaction.checkpoint()
         if _evict_until_fit(
