@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from maniple.cli.shape_model import GPU, Object, Shape
-from maniple.cli.shape_objects import kai_objects, volcano_objects
+from maniple.cli.shape_objects import kai_objects, maniple_objects, volcano_objects
 from maniple.cli.shapes import SHAPES
 
 OUR_OWN = (
@@ -198,3 +198,30 @@ def test_jobs_nodes_and_queues_are_as_defined(name: str, divisor: int) -> None:
     assert json.dumps(as_defined(shape)) == json.dumps(wanted["jobs"])
     assert list(shape.nodes) == [node["name"] for node in wanted["nodes"]]
     assert list(shape.queues) == [queue["name"] for queue in wanted["queues"]]
+
+
+# -- both systems' objects ----------------------------------------------------------------------------------------------
+
+
+def systems(objects: list[Object], kind: str) -> list[str]:
+    return [item["apiVersion"].split("/")[0].split(".")[1] for item in of_kind(objects, kind)]
+
+
+def test_every_other_job_and_queue_is_kais() -> None:
+    objects = maniple_objects(SHAPES["a"](Fraction(1, 250)))
+    assert systems(objects, "PodGroup") == ["volcano", "run", "volcano", "run"]
+    assert systems(objects, "Queue") == ["volcano", "run", "volcano", "run"]
+    pods = of_kind(objects, "Pod")
+    assert {pod["spec"]["schedulerName"] for pod in pods} == {"maniple"}
+    assert sum("pod-group-name" in pod["metadata"]["annotations"] for pod in pods) == len(pods) // 2
+
+
+def test_queues_with_quotas_are_all_kais() -> None:
+    assert set(systems(maniple_objects(SHAPES["d_quota"](Fraction(1, 250))), "Queue")) == {"run"}
+
+
+def test_racks_are_there_for_both() -> None:
+    objects = maniple_objects(SHAPES["hypernodes"](Fraction(1, 50)))
+    assert len(of_kind(objects, "HyperNode")) == 3
+    assert len(of_kind(objects, "Topology")) == 1
+    assert all(len(node["metadata"]["labels"]) == 2 for node in of_kind(objects, "Node"))

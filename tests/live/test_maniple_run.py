@@ -2,20 +2,15 @@
 
 import asyncio
 
-from maniple.kube.kinds import KINDS
 from maniple.live.dialects import dialect_of
 from maniple.live.overview import overview
 from maniple.objects.core import Pod
 from maniple.objects.kai import BindRequest, KaiPodGroup
 from maniple.objects.load import load
 from maniple.objects.volcano import VolcanoPodGroup, VolcanoQueue
-from maniple.planner import Planner
 from tests.live import kai_objects, objects
 from tests.live.kai_stage import KaiStage, played
 from tests.live.objects import NAMESPACE
-from tests.live.test_kai_permissions import ROLE as KAI_ROLE
-from tests.live.test_kai_permissions import allowed
-from tests.live.test_permissions import ROLE as VOLCANO_ROLE
 
 NAMES = {"schedulerName": ["maniple", "volcano", "kai-scheduler"]}
 
@@ -143,18 +138,3 @@ def test_no_default_queue_is_made_where_the_other_system_has_one_of_that_name() 
     dialect = dialect_of("maniple", NAMES, ())
     assert [raw["metadata"]["name"] for raw in dialect.lacking([])] == ["default"]
     assert dialect.lacking([load(kai_objects.queue("default"))]) == []
-
-
-def test_both_roles_together_and_budgets_are_all_that_is_watched() -> None:
-    planner = Planner(profile="maniple")
-    plugins = {option.name for tier in planner.configuration.tiers for option in tier}
-    kinds = dialect_of("maniple", planner.options, plugins).kinds
-    listed = {
-        (group, resource)
-        for role in (VOLCANO_ROLE, KAI_ROLE)
-        for group, resource, verb in allowed(role)
-        if verb == "list"
-    }
-    assert {(KINDS[kind].group, KINDS[kind].plural) for kind in kinds} - listed == {
-        ("policy", "poddisruptionbudgets")
-    }

@@ -171,6 +171,15 @@ def test_jobs_are_moved_together_when_that_makes_room_and_nobody_loses_its_place
     assert claims(plan).keys() == {"new-0", *evicted(plan)}
 
 
+def test_whoever_is_moved_does_not_stay_on_the_node_that_it_was_to_leave() -> None:
+    """All nodes are half full; the one that is being left counts as empty when it is seen where GPUs are in use."""
+    nodes = [node(f"n{number}") for number in range(5)]
+    old = [gang(f"old{number}", "q", 4, on=f"n{number}") for number in range(5)]
+    plan = cycle(*nodes, *old, volcano_queue("q"), gang("wide", "q", 2, gpus=8))
+    assert len(evicted(plan)) == 8
+    assert claims(plan).keys() == {"wide-0", "wide-1", *evicted(plan)}
+
+
 def test_jobs_that_may_not_be_preempted_are_not_moved() -> None:
     assert not evicted(cycle(*spread_out(firm=True), gang("new", "q", 1, gpus=4)))
 
@@ -221,6 +230,33 @@ def test_no_victim_could_have_stayed() -> None:
         left = [one for one in old if one[1].metadata.name not in gone]
         again = cycle(*parts[:-6], *left, new, actions=["allocate"])
         assert not bound(again)
+
+
+def test_what_is_placed_and_taken_away_in_one_cycle_was_never_placed() -> None:
+    """It is neither bound nor evicted: nobody has started it yet."""
+    parts: list[Any] = [HIGH, node("n0", 2), node("n1", 2), volcano_queue("q")]
+    parts.append(gang("other", "q", 1, on="n0", firm=True))
+    grows = gang("grows", "q", 2, 1, on=["n1"])
+    plan = cycle(*parts, grows, gang("new", "q", 1, gpus=2, priority="high"), actions=["allocate", "preempt"])
+    assert bound(plan) == {}
+    assert evicted(plan) == {"grows-0"}
+    assert claims(plan) == {"new-0": "n1", "grows-0": "n0"}
+    assert plan.tasks["default/grows-1"].status == "Pending"
+
+
+def test_a_gang_that_has_just_lost_its_place_does_not_come_back_in_part() -> None:
+    """`lost` has one pod that waits; two are needed, and the two that ran have to go."""
+    plan = cycle(
+        node("n0", 4),
+        node("n1", 4),
+        kai_queue("rich", 8.0),
+        kai_queue("poor"),
+        gang("big", "rich", 2, 1, gpus=2, on="n0"),
+        gang("lost", "poor", 3, 2, on=["n1", "n1"]),
+        gang("wants", "rich", 3, 1, on=["n1", "n1"]),
+    )
+    assert evicted(plan) == {"lost-0", "lost-1"}
+    assert not any(name.startswith("lost") for name in claims(plan))
 
 
 def test_nobody_is_evicted_in_vain() -> None:
@@ -308,6 +344,14 @@ def test_a_job_that_has_just_begun_is_left_alone_for_as_long_as_its_queue_says()
     inside = [HIGH, node("n1"), old, gang("new", "w", 3, priority="high")]
     assert evicted(cycle(*inside, kai_queue("w")))
     assert not evicted(cycle(*inside, kai_queue("w", preemptMinRuntime="10m")))
+
+
+def test_a_volcano_job_has_begun_when_its_group_says_that_it_was_scheduled() -> None:
+    parts = [node("n1"), kai_queue("w", reclaimMinRuntime="10m"), volcano_queue("v"), gang("new", "v", 3)]
+    for since, goes in (("2026-01-01T11:59:00Z", False), ("2026-01-01T11:00:00Z", True)):
+        said = [{"type": "Scheduled", "status": "True", "lastTransitionTime": since}]
+        old = gang("old", "w", 8, on="n1", status={"conditions": said})
+        assert bool(evicted(cycle(*parts, old))) == goes
 
 
 def test_a_gang_that_has_been_broken_for_too_long_loses_the_rest() -> None:

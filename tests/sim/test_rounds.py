@@ -59,6 +59,24 @@ def test_shared_gpus_are_labelled_as_the_binder_labels_them() -> None:
     assert len(labels) == 3
 
 
+def test_groups_of_one_name_in_both_systems_are_told_apart() -> None:
+    notes = ("scheduling.k8s.io/group-name", "pod-group-name")
+    apis = ("scheduling.volcano.sh/v1beta1", "scheduling.run.ai/v2alpha2")
+    objects: list[Any] = [*TWO_NODES]
+    for api, note in zip(apis, notes, strict=True):
+        name = note.partition("-")[0].partition(".")[0]
+        one = pod(name, "train", 8)
+        one["spec"]["schedulerName"] = "maniple"
+        one["metadata"]["annotations"] = {note: "train"}
+        spec = {"minMember": 1, "queue": "team"}
+        group = {"apiVersion": api, "kind": "PodGroup", "metadata": {"name": "train", "namespace": "ml"}}
+        objects += [{**group, "spec": spec}, one]
+    found = carried_out(objects, maniple.plan(objects, now=NOW))
+    first, second = (item for item in found if item["kind"] == "PodGroup")
+    assert first["status"] == {"phase": "Pending"}  # that is what it is until its pods run
+    assert LAST_START in second["metadata"]["annotations"]
+
+
 def test_a_bind_request_is_done() -> None:
     request = {
         "apiVersion": "scheduling.run.ai/v1alpha2",

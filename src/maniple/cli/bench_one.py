@@ -62,7 +62,7 @@ def _run(
     """One cycle from objects to plan: seconds of each phase, seconds from open to close, the plan."""
     from maniple.planner import Planner
 
-    special = profile == "volcano"  # KAI's default configuration does everything that a shape is about
+    special = profile == "volcano"  # the others' default configurations do everything that a shape is about
     conf, actions = (shape.conf, shape.actions) if special else (None, None)
     planner = Planner(conf=conf, profile=profile, actions=actions, clock=clock)
     gc.collect()  # the garbage of an earlier run is not this run's cost

@@ -55,12 +55,12 @@ class Shape:
     nodes: tuple[str, ...]
     queues: tuple[str, ...]
     jobs: tuple[Job, ...]
-    # Volcano's actions and configuration, where its default is not meant; KAI's default does everything
+    # Volcano's actions and configuration, where its default is not meant; those of the others do everything
     actions: tuple[str, ...] | None = None
     conf: dict[str, Any] | None = None
     # nodes that are close together: HyperNodes of tier 1 below one of tier 2, or levels of a topology
     racks: tuple[tuple[str, ...], ...] = ()
-    # of queues that are no equals; only KAI has quotas
+    # of queues that are no equals; not told in the objects of the profile volcano
     shares: Mapping[str, Share] = field(default_factory=lambda: MappingProxyType({}))
 
     @property

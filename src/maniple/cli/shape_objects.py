@@ -153,9 +153,9 @@ def volcano_objects(shape: Shape) -> list[Object]:
     return objects
 
 
-def _volcano_pod(job: Job, index: int) -> Object:
+def _volcano_pod(job: Job, index: int, scheduler: str = "volcano") -> Object:
     annotations = {"scheduling.k8s.io/group-name": job.name, "volcano.sh/task-spec": "task"}
-    return _pod(job, index, "volcano", annotations, SUB_GROUP_LABEL)
+    return _pod(job, index, scheduler, annotations, SUB_GROUP_LABEL)
 
 
 # -- KAI ---------------------------------------------------------------------------------------------------------------
@@ -222,11 +222,7 @@ def _kai_topology() -> Object:
 
 def kai_objects(shape: Shape) -> list[Object]:
     """The shape as KAI's objects: every queue below one that has no limits, with no quota but what the shape says."""
-    rack_of = {node: f"rack{index:04d}" for index, rack in enumerate(shape.racks) for node in rack}
-    objects = [
-        _node(name, {SPINE_LEVEL: "spine", RACK_LEVEL: rack_of[name]} if name in rack_of else None)
-        for name in shape.nodes
-    ]
+    objects = _labelled_nodes(shape)
     objects += [_priority_class(value) for value in sorted({job.priority for job in shape.jobs})]
     objects.append(_kai_queue(KAI_PARENT, "", Share(UNLIMITED, UNLIMITED, UNLIMITED)))
     objects += [_kai_queue(name, KAI_PARENT, shape.shares.get(name, Share())) for name in shape.queues]
@@ -234,8 +230,43 @@ def kai_objects(shape: Shape) -> list[Object]:
         objects.append(_kai_topology())
     for job in shape.jobs:
         objects.append(_kai_pod_group(job))
-        objects += [
-            _pod(job, index, "kai-scheduler", {"pod-group-name": job.name}, "kai.scheduler/subgroup-name")
-            for index in range(job.tasks)
-        ]
+        objects += [_kai_pod(job, index) for index in range(job.tasks)]
+    return objects
+
+
+def _labelled_nodes(shape: Shape) -> list[Object]:
+    """Nodes that say by labels where they are, if that matters."""
+    rack_of = {node: f"rack{index:04d}" for index, rack in enumerate(shape.racks) for node in rack}
+    return [
+        _node(name, {SPINE_LEVEL: "spine", RACK_LEVEL: rack_of[name]} if name in rack_of else None)
+        for name in shape.nodes
+    ]
+
+
+def _kai_pod(job: Job, index: int, scheduler: str = "kai-scheduler") -> Object:
+    return _pod(job, index, scheduler, {"pod-group-name": job.name}, "kai.scheduler/subgroup-name")
+
+
+# -- both --------------------------------------------------------------------------------------------------------------
+
+
+def maniple_objects(shape: Shape) -> list[Object]:
+    """The shape as objects of both systems: every other queue and every other job is KAI's, the first of each Volcano's.
+
+    Queues of which the shape says more than their names are all KAI's: Volcano cannot say that a quota has no end.
+    """
+    objects = _labelled_nodes(shape)
+    objects += [_priority_class(value) for value in sorted({job.priority for job in shape.jobs})]
+    for number, name in enumerate(shape.queues):
+        of_kai = number % 2 == 1 or name in shape.shares
+        objects.append(
+            _kai_queue(name, "", shape.shares.get(name, Share())) if of_kai else _volcano_queue(name)
+        )
+    objects += _hyper_nodes(shape.racks)
+    if shape.racks:
+        objects.append(_kai_topology())
+    for number, job in enumerate(shape.jobs):
+        group, pod = (_kai_pod_group, _kai_pod) if number % 2 else (_volcano_pod_group, _volcano_pod)
+        objects.append(group(job))
+        objects += [pod(job, index, "maniple") for index in range(job.tasks)]
     return objects

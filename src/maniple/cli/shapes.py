@@ -11,7 +11,7 @@ from random import Random
 from typing import Any
 
 from maniple.cli.shape_model import FIRST_CREATED, FIRST_PENDING, UNLIMITED, Job, Object, Shape, Share
-from maniple.cli.shape_objects import kai_objects, volcano_objects
+from maniple.cli.shape_objects import kai_objects, maniple_objects, volcano_objects
 
 GANG = 8
 WITH_EVICTION = ("enqueue", "allocate", "backfill", "reclaim", "preempt")
@@ -210,4 +210,8 @@ SHAPES: dict[str, Callable[[Fraction], Shape]] = {
 }
 
 # To add a dialect, write its objects and name them here.
-DIALECTS: dict[str, Callable[[Shape], list[Object]]] = {"volcano": volcano_objects, "kai": kai_objects}
+DIALECTS: dict[str, Callable[[Shape], list[Object]]] = {
+    "volcano": volcano_objects,
+    "kai": kai_objects,
+    "maniple": maniple_objects,
+}

@@ -40,6 +40,7 @@ _ALLOCATE, _PIPELINE, _EVICT, _RESTORE, _MOVE, _WITHDRAW = Kind
 _PENDING, _ALLOCATED_NOW, _PIPELINED = Status.PENDING, Status.ALLOCATED, Status.PIPELINED
 _BINDING, _RELEASING = Status.BINDING, Status.RELEASING
 _STATUSES = tuple(Status)
+_ON_NODES = [int(Status.ALLOCATED), int(_BINDING), int(Status.BOUND), int(Status.RUNNING)]
 
 
 @dataclass(slots=True, eq=False)
@@ -124,7 +125,7 @@ class Transaction:
             if operation.kind is _ALLOCATE:
                 standing[id(operation.event)] = operation
             elif operation.kind is _WITHDRAW:
-                del standing[id(operation.event)]
+                standing.pop(id(operation.event), None)  # or it was made in another transaction
         return list(standing.values())
 
     def evict(self, rows: TaskRows, reason: str) -> list[Operation]:
@@ -199,9 +200,28 @@ class Transaction:
         for operation in plan.operations:
             self._do(replace(operation, saved=[], former=[]))
 
+    def _take_back(self) -> None:
+        """Tasks that got their place in this very cycle and lose it again wait, as if nothing had been: nobody has bound them yet."""
+        session, tasks = self._session, self._session.tasks
+        gone = [one.event.rows for one in self.operations if one.kind is _EVICT]
+        if not gone:
+            return
+        rows = np.concatenate(gone)
+        fresh = (tasks.status[rows] == _RELEASING) & (session.cluster.tasks.status[rows] == _PENDING)
+        rows = np.unique(rows[fresh])
+        if not len(rows):
+            return
+        start = len(self.operations)
+        self.restore(rows)
+        for operation in self.operations[start:]:
+            self._do(Operation(_WITHDRAW, operation.event, operation.after, _PENDING))
+        _forget_bindings(session, rows.tolist())
+
     def commit(self) -> None:
         """Hand the operations over as effects, in order."""
         session = self._session
+        if session.cluster.dialect.takes_back:
+            self._take_back()
         evicted: dict[int, str] = {}
         for operation in self.operations:
             if operation.kind is _EVICT:
@@ -209,6 +229,8 @@ class Transaction:
             elif operation.kind is _RESTORE:
                 for row in operation.event.rows.tolist():
                     del evicted[row]
+        if session.cluster.dialect.takes_back:
+            evicted = _that_were_there(session, evicted)
         if evicted:
             session.evicted += evicted.items()
             gone = np.array(list(evicted))
@@ -224,6 +246,30 @@ class Transaction:
                 rows, nodes = operation.event.rows.tolist(), operation.event.nodes.tolist()
                 session.nominated.update(zip(rows, nodes, strict=True))
         self.operations = []
+
+
+def _that_were_there(session: Session, evicted: dict[int, str]) -> dict[int, str]:
+    """Without tasks that got their place in this very cycle: they move before they were ever bound."""
+    rows = np.array(list(evicted), dtype=np.int64)
+    fresh = rows[session.cluster.tasks.status[rows] == _PENDING]
+    if not len(fresh):
+        return evicted
+    session.tasks.virtual[fresh] = False
+    _forget_bindings(session, fresh.tolist())
+    gone = set(fresh.tolist())
+    return {row: reason for row, reason in evicted.items() if row not in gone}
+
+
+def _forget_bindings(session: Session, rows: list[int]) -> None:
+    """Tasks that were to be bound are not, and their jobs have not started if nothing else of them has."""
+    for decided in (session.bound, session.held):
+        for place, (placed, nodes) in enumerate(decided):
+            stays = ~np.isin(placed, rows)
+            if not stays.all():
+                decided[place] = (placed[stays], nodes[stays])
+    for job in np.unique(session.tasks.job[rows]).tolist():
+        if not session.jobs.counts[_ON_NODES, job].any():
+            session.started.pop(job, None)
 
 
 def bind(session: Session, event: Event) -> None:

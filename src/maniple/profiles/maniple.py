@@ -9,6 +9,7 @@ Queues of one name are one queue, of which both systems' objects speak. Jobs of 
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 
 from maniple.cluster.facts import GpuAsk, JobFacts, QueueFacts, TaskFacts, job_key
 from maniple.cluster.resources import Amount
@@ -29,12 +30,19 @@ def of_kai(pod: Pod) -> bool:
     return bool(annotations.get(kai.GROUP_NAME)) and not annotations.get(volcano.GROUP_NAME)
 
 
+def _scheduled_since(group: VolcanoPodGroup) -> datetime | None:
+    """When a Volcano group got its places, by its condition: it has no annotation that says so, as KAI's have."""
+    said = [one for one in group.status.conditions if one.type == "Scheduled" and one.status == "True"]
+    return said[0].last_transition_time if said else None
+
+
 class ManipleDialect:
     """Volcano's and KAI's fields, annotations and labels."""
 
     name = "maniple"
     default_priority = 50
     idle_first = True
+    takes_back = True
     counts_devices = True
     ordered_by_name = False
     minds_config_maps = False
@@ -126,6 +134,7 @@ class ManipleDialect:
             facts,
             minimum=max(facts.minimum, 1),
             preemptible=facts.preemptable if said is not None else True,
+            started=_scheduled_since(group),
             system=VOLCANO,
         )
 

@@ -30,12 +30,12 @@ from maniple.plugins.kai.ray import Ray
 from maniple.plugins.kai.subgrouporder import SubGroupOrder
 from maniple.plugins.kai.taskorder import TaskOrder
 from maniple.plugins.kai.topology import Topology
+from maniple.plugins.maniple.binpack import Binpack
 from maniple.plugins.maniple.budgets import Budgets
 from maniple.plugins.maniple.conformance import Conformance
 from maniple.plugins.maniple.fairness import Fairness
 from maniple.plugins.maniple.hypernodes import HyperNodes
 from maniple.plugins.maniple.predicates import Predicates
-from maniple.plugins.score.binpack import Binpack
 from maniple.plugins.score.nodeorder import NodeOrder
 from maniple.plugins.score.resource_strategy_fit import ResourceStrategyFit
 from maniple.plugins.score.usage import Usage

@@ -9,7 +9,9 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from maniple.cluster.facts import job_key
 from maniple.planner import Plan
+from maniple.profiles.maniple import KAI, VOLCANO
 
 Raw = Mapping[str, Any]
 
@@ -85,8 +87,13 @@ def _group_labels(groups: tuple[str, ...]) -> dict[str, str]:
 
 
 def _group(group: Raw, plan: Plan) -> dict[str, Any]:
+    volcano = str(group.get("apiVersion")).startswith(_VOLCANO)
     key = key_of(group)
-    if str(group.get("apiVersion")).startswith(_VOLCANO):
+    if key not in plan.jobs:
+        key = job_key(
+            key, VOLCANO if volcano else KAI
+        )  # as it is called where the other system has one of the name
+    if volcano:
         if key not in plan.jobs:
             return dict(group)
         return {**group, "status": {**(group.get("status") or {}), "phase": plan.jobs[key].phase}}

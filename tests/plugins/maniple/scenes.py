@@ -115,6 +115,7 @@ def gang(
     group_notes: Mapping[str, str] | None = None,
     namespace: str = "default",
     preemptibility: str | None = None,
+    status: Mapping[str, Any] | None = None,
     **more: Any,
 ) -> list[Object]:
     """A pod group and its pods `name-0`, `name-1` ...: the first of them on the nodes of `on`, all of them on the one that it names.
@@ -139,6 +140,7 @@ def gang(
         created=created,
         annotations={**said, **(group_notes or {})},
         spec=spec,
+        status=dict(status or {}),
     )
     note = "pod-group-name" if kai else "scheduling.k8s.io/group-name"
     role = "kai.scheduler/subgroup-name" if kai else "volcano.sh/task-spec"

@@ -38,8 +38,12 @@ class RoomMaking:
         ahead: dict[int, list[int]] = {}  # by queue, jobs that had their turn and still wait
         while (job := line.pop()) is not None:
             waiting = ahead.setdefault(int(session.jobs.queue[job]), [])
-            if not admits(job) or not self._served(job, terms, waiting):
+            if not self._whole(job) or not admits(job) or not self._served(job, terms, waiting):
                 waiting.append(job)
+
+    def _whole(self, job: int) -> bool:
+        """It has not lost so much to others in this action that what waits of it would be no gang. The original does not look."""
+        return self._session.strict or self._session.pod_sets.ready(job)
 
     def _served(self, job: int, terms: Callable[[int], Terms | None], ahead: list[int]) -> bool:
         known = self._known(job)

@@ -46,6 +46,7 @@ class BinpackArguments:
 
 class Binpack:
     name = "binpack"
+    _requested = False  # see `Term.requested`
 
     def __init__(self, session: Session, arguments: Mapping[str, Any]) -> None:
         self._arguments = BinpackArguments.read(session, arguments)
@@ -71,7 +72,7 @@ class Binpack:
         terms = self._terms.get(class_.number)
         if terms is None:
             terms = self._terms[class_.number] = [
-                Term(dimension, weight, most=True)
+                Term(dimension, weight, most=True, requested=self._requested)
                 for dimension in np.flatnonzero(class_.request).tolist()
                 if (weight := self._weights.get(dimension)) is not None
             ]

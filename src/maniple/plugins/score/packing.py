@@ -19,6 +19,7 @@ class Term:
     dimension: int
     weight: int
     most: bool | None
+    requested: bool = False  # count what is claimed and not what this cycle evicts, instead of what is on the node as of now
 
 
 def weighted_average(terms: Sequence[Term], cells: Cells) -> Scores:
@@ -32,7 +33,8 @@ def weighted_average(terms: Sequence[Term], cells: Cells) -> Scores:
         if term.weight == 0 or term.most is None:
             continue
         allocatable = cells.allocatable(term.dimension)
-        used = cells.used(term.dimension) + int(cells.class_.request[term.dimension])
+        counted = cells.requested if term.requested else cells.used
+        used = counted(term.dimension) + int(cells.class_.request[term.dimension])
         offered = allocatable != 0
         overfull |= offered & (used > allocatable)
         part = (used if term.most else allocatable - used) * float(term.weight)

@@ -1,0 +1,19 @@
+"""Every scenario with objects of both systems on a real API server with kwok for the nodes."""
+
+import asyncio
+
+import pytest
+
+from plane.plane import Plane
+from tests.live.maniple_scenarios import MANIPLE_SCENARIOS
+from tests.live.scenarios import Scenario
+from tests.live.worlds import real_world
+
+
+@pytest.mark.parametrize("scenario", MANIPLE_SCENARIOS, ids=lambda scenario: scenario.__name__)
+def test_scenario(scenario: Scenario, own_plane: Plane) -> None:
+    async def main() -> None:
+        async with real_world(own_plane, "") as world:
+            await scenario(world)
+
+    asyncio.run(main())

@@ -1,0 +1,16 @@
+"""Every scenario with objects of both systems on the embedded cluster, in virtual time."""
+
+import pytest
+
+from maniple.sim.clock import run
+from tests.live.maniple_scenarios import MANIPLE_SCENARIOS
+from tests.live.scenarios import Scenario
+from tests.live.worlds import EmbeddedWorld
+
+
+@pytest.mark.parametrize("scenario", MANIPLE_SCENARIOS, ids=lambda scenario: scenario.__name__)
+def test_scenario(scenario: Scenario) -> None:
+    async def main() -> None:
+        await scenario(EmbeddedWorld())
+
+    run(main(), virtual=True)
