@@ -12,13 +12,21 @@ from click.testing import CliRunner, Result
 
 from maniple.cli.main import main
 from maniple.cli.planning import shard_among
-from maniple.cli.run import shard_objects
-from maniple.kube.errors import ApiError
+from maniple.cli.run_cluster import shard_objects
+from maniple.kube.errors import ApiError, UnreachableError
 from maniple.objects.kai import KaiConfig, SchedulingShard
 from tests.cli import kai_cluster
 from tests.kube.fake_server import Answer, FakeServer, status
 from tests.live.objects import gang, node, pod
 
+NOWHERE = {
+    "apiVersion": "v1",
+    "kind": "Config",
+    "current-context": "c",
+    "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+    "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}],
+    "users": [{"name": "u", "user": {"token": "x"}}],
+}
 FAST = ["--virtual-time", "--until-done"]
 
 VOLCANO = ("--profile", "volcano")
@@ -111,7 +119,9 @@ def test_other_scheduler_names_and_default_queues(tmp_path: Path) -> None:
         raw["spec"]["schedulerName"] = "mine"
     del raws[1]["spec"]["queue"]
     path = written(tmp_path / "mine.json", *raws)
-    assert run(*VOLCANO, "-f", path, *FAST).exit_code == 1
+    left = run(*VOLCANO, "-f", path, *FAST)
+    assert left.exit_code == 1
+    assert left.stderr.endswith("try --scheduler-name mine\n")
     result = run(*VOLCANO, "-f", path, "--scheduler-name", "mine", "--default-queue", "main", *FAST)
     assert result.exit_code == 0, result.output
 
@@ -136,6 +146,21 @@ def test_wrong_usage_is_said_and_ends_with_two(arguments: list[str], message: st
     result = run(*arguments)
     assert result.exit_code == 2
     assert message in result.output
+
+
+def test_a_cluster_that_cannot_be_reached_is_one_error_and_not_one_for_each_kind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("maniple.kube.client.Client.request", unreachable)
+    kubeconfig = tmp_path / "config"
+    kubeconfig.write_text(json.dumps(NOWHERE))
+    result = run("--kubeconfig", str(kubeconfig))
+    assert result.exit_code == 2
+    assert result.stderr == "Error: https://127.0.0.1:1: Unreachable: cannot connect\n"
+
+
+async def unreachable(*_: object, **__: object) -> bytes:
+    raise UnreachableError("cannot connect", sent=False)
 
 
 def test_a_wrong_configuration_names_its_file(tmp_path: Path) -> None:
@@ -201,7 +226,7 @@ def test_without_the_binder_what_needs_it_is_left_and_says_why(tmp_path: Path) -
     result = run("-f", path, "--profile", "kai", "--bind", "direct", *FAST)
     assert result.exit_code == 1
     assert "handed over by KAI's binder only" in result.output
-    assert "1 pods are left: ml/shares-0" in result.output
+    assert "1 pod is left: ml/shares-0" in result.output
 
 
 def test_how_to_bind_is_a_choice_of_the_profile_kai_only(tmp_path: Path) -> None:

@@ -4,7 +4,8 @@ from io import StringIO
 
 from rich.console import Console
 
-from maniple.cli.run_view import JOB_ROWS, Lines, News, Tables, places, shortened
+from maniple.cli.render import places
+from maniple.cli.run_view import JOB_ROWS, Lines, News, Tables, shortened
 from maniple.live.overview import JobLine, NodeLine, Overview
 
 
@@ -62,6 +63,7 @@ def test_the_cause_is_what_is_left_of_a_long_message() -> None:
     assert shortened("8/8 tasks in gang unschedulable: x. Origin reason is train-0: no room") == "no room"
     assert shortened("1/1 tasks unschedulable. Origin reason is: queue full") == "queue full"
     assert shortened("queue full") == "queue full"
+    assert shortened("no cpu. \nno gpu.") == "no cpu. no gpu."
 
 
 def test_many_nodes_are_counted() -> None:

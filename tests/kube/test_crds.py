@@ -88,7 +88,7 @@ def test_a_wrong_kubeconfig_is_bad_input(tmp_path: Path) -> None:
     missing = str(tmp_path / "nowhere")
     result = CliRunner().invoke(main, ["crds", "--install", "--kubeconfig", missing])
     assert result.exit_code == 2
-    assert result.stderr == f"error: {missing}: No such file or directory\n"
+    assert result.stderr == f"Error: {missing}: No such file or directory\n"
     assert CliRunner().invoke(main, ["crds", "--kubeconfig", missing]).exit_code == 2
 
 

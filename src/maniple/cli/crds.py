@@ -5,18 +5,18 @@ Without `--install` it talks to nobody: the YAML goes to standard output, for ku
 
 import asyncio
 import logging
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+
+from maniple.cli import InputError
 
 if TYPE_CHECKING:
     from maniple.kube.configuration import Configuration
     from maniple.kube.crds import Manifest
 
 DIALECTS = ("volcano", "kai")
-EXIT_FAILED = 2
 _SAID = {
     "created": "created",
     "updated": "updated",
@@ -62,11 +62,9 @@ def _install(wanted: list["Manifest"], kubeconfig: Path | None, context: str, re
         configuration = load_configuration(kubeconfig, context)
         asyncio.run(_apply(configuration, wanted, replace))
     except KubeconfigError as error:
-        click.echo(f"error: {error}", err=True)
-        sys.exit(EXIT_FAILED)
+        raise InputError(str(error)) from None
     except ApiError as error:
-        click.echo(f"error: {configuration.server}: {error}", err=True)
-        sys.exit(EXIT_FAILED)
+        raise InputError(f"{configuration.server}: {error}") from None
 
 
 async def _apply(configuration: "Configuration", wanted: list["Manifest"], replace: bool) -> None:

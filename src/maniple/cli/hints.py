@@ -1,4 +1,4 @@
-"""What a person should know about the input before wondering about the plan. Called by `plan` and `replay`, which print it.
+"""What a person should know about the input before wondering about the plan. Called by `plan`, `replay` and `run`, which print it.
 
 Each hint is about something that is no mistake of any one object, and yet hardly what was meant: a cluster without nodes, an object that is
 given twice, pods that all belong to another scheduler.
@@ -25,7 +25,7 @@ def hints(objects: Iterable[Mapping[str, Any]], plan: "Plan", profile: str) -> l
     found = list(_given_twice(given))
     if not plan.nodes:
         found.append("there is no node in the input: nothing can be placed")
-    return found + list(_pods_of_others(given, plan, profile))
+    return found + list(pods_of_others(given, plan.session.options, profile))
 
 
 def _given_twice(objects: Iterable[Mapping[str, Any]]) -> Iterator[str]:
@@ -42,11 +42,13 @@ def _given_twice(objects: Iterable[Mapping[str, Any]]) -> Iterator[str]:
             yield f"{kind} {key}: given {number} times, the last one counts"
 
 
-def _pods_of_others(objects: Iterable[Mapping[str, Any]], plan: "Plan", profile: str) -> Iterator[str]:
+def pods_of_others(
+    objects: Iterable[Mapping[str, Any]], options: Mapping[str, Any], profile: str
+) -> Iterator[str]:
     """Pods that wait for some scheduler, when none of them waits for this one."""
     from maniple.profiles.options import strings
 
-    ours = strings(plan.session.options, "schedulerName") or (profile,)
+    ours = strings(options, "schedulerName") or (profile,)
     names = Counter(name for item in objects if (name := _awaited_scheduler(item)))
     if not names or any(name in names for name in ours):
         return

@@ -108,19 +108,19 @@ def make_table(title: str, *columns: str, right: tuple[str, ...] = ()) -> Table:
 def _placed_table(rows: list[Placed]) -> Table:
     table = make_table("Placed", "job", "queue", "tasks", "on", right=("tasks",))
     for row in rows:
-        where = _node_counts(row)
+        where = places(row.nodes)
         if row.pipelined:
             where += f" ({row.pipelined} once resources are released)"
         table.add_row(Text(row.job), Text(row.queue), str(row.tasks), Text(where))
     return table
 
 
-def _node_counts(row: Placed) -> str:
+def places(nodes: Mapping[str, int]) -> str:
     """ "node-1 ×4, node-2 ×4", the nodes with most tasks first."""
-    ranked = sorted(row.nodes.items(), key=lambda each: (-each[1], each[0]))
-    shown = ", ".join(node if count == 1 else f"{node} ×{count}" for node, count in ranked[:NODES_IN_A_ROW])
+    ranked = sorted(nodes.items(), key=lambda each: (-each[1], each[0]))
+    shown = [name if number == 1 else f"{name} ×{number}" for name, number in ranked[:NODES_IN_A_ROW]]
     more = len(ranked) - NODES_IN_A_ROW
-    return shown if more <= 0 else f"{shown} and {count(more, 'more node')}"
+    return ", ".join(shown) + (f" and {count(more, 'more node')}" if more > 0 else "")
 
 
 def _task_table(plan: "Plan", jobs_of: Mapping[str, str]) -> Table:

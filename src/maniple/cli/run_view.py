@@ -5,7 +5,7 @@ which it waits is another one, and when a node comes or goes.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -14,13 +14,12 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from maniple.cli.render import NODE_ROWS, count, fill_table, make_table
+from maniple.cli.render import NODE_ROWS, NODES_IN_A_ROW, count, fill_table, make_table, places
 from maniple.cli.summary import Fill
 from maniple.live.overview import JobLine, NodeLine, Overview
 
 JOB_ROWS = 20
 NEWS_ROWS = 8
-NODES_IN_A_LINE = 4
 _STYLES = {"waits": "yellow", "starts": "cyan", "runs": "green", "done": "dim", "failed": "red"}
 _ORDER = ("waits", "starts", "runs", "failed", "done")
 
@@ -68,7 +67,7 @@ class News:
 
 
 def _few(names: list[str]) -> str:
-    return ", ".join(names) if len(names) <= NODES_IN_A_LINE else count(len(names), "node")
+    return ", ".join(names) if len(names) <= NODES_IN_A_ROW else count(len(names), "node")
 
 
 def _news(before: JobLine | None, now: JobLine) -> str:
@@ -97,18 +96,10 @@ def _progress(job: JobLine) -> str:
     return f"{job.starting + job.running} of {job.tasks - job.succeeded - job.failed}"
 
 
-def places(nodes: Mapping[str, int]) -> str:
-    """ "gpu-1 ×4, gpu-2 ×4", the nodes with most tasks first."""
-    ranked = sorted(nodes.items(), key=lambda each: (-each[1], each[0]))
-    shown = [name if number == 1 else f"{name} ×{number}" for name, number in ranked[:NODES_IN_A_LINE]]
-    more = len(ranked) - NODES_IN_A_LINE
-    return ", ".join(shown) + (f" and {count(more, 'more node')}" if more > 0 else "")
-
-
 def shortened(why: str) -> str:
-    """The cause at the end of a gang's message, which for a person says it all."""
+    """The cause at the end of a gang's message, which for a person says it all, on one line."""
     _, found, cause = why.partition("Origin reason is")
-    return cause.partition(": ")[2] if found else why
+    return " ".join((cause.partition(": ")[2] if found else why).split())
 
 
 class Lines:

@@ -1,0 +1,101 @@
+"""`maniple run` on a real cluster: how it is reached, and the scheduler on it."""
+
+import asyncio
+import os
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
+
+from maniple.cli import InputError
+from maniple.cli.run_stage import Settings, log_to, observer, open_view, stop_on_signals, tick
+
+if TYPE_CHECKING:
+    from maniple.kube.client import Client
+    from maniple.kube.configuration import Configuration
+    from maniple.kube.usage import UsageFeed
+    from maniple.planner import Planner
+
+KAI_CONFIG = "kai-config"  # KAI knows only one
+
+
+def find_cluster(settings: Settings) -> "Configuration":
+    from maniple.kube.configuration import in_cluster, load_configuration
+    from maniple.kube.errors import KubeconfigError
+
+    try:
+        if settings.in_cluster:
+            return in_cluster(os.environ)
+        return load_configuration(settings.kubeconfig, settings.context)
+    except KubeconfigError as error:
+        raise InputError(str(error)) from None
+
+
+async def run_on_cluster(
+    planner: "Planner", settings: Settings, configuration: "Configuration", feed: "UsageFeed | None"
+) -> int:
+    from maniple.kube.client import Client
+    from maniple.kube.cluster import KubeCluster
+    from maniple.live.scheduler import Scheduler, Timing
+    from maniple.live.usage_feed import options_of, run_beside
+
+    begin = asyncio.get_running_loop().time()
+
+    def elapsed() -> float:
+        return asyncio.get_running_loop().time() - begin
+
+    async with Client(configuration) as client:
+        await _reach(client)
+        with open_view(configuration.server) as view, log_to(view, elapsed):
+            scheduler = Scheduler(
+                planner,
+                KubeCluster(client),
+                timing=Timing(period=settings.period),
+                bind=settings.bind,
+                shard=settings.shard,
+                options=options_of(feed),
+                observer=observer(view, elapsed),
+            )
+            stop_on_signals(scheduler.stop)
+            running = asyncio.create_task(run_beside(feed, scheduler))
+            await asyncio.gather(running, tick(view, elapsed, running))
+    return 0
+
+
+async def _reach(client: "Client") -> None:
+    """One question that everybody may ask. Without an answer there is one error, not one for each kind that is to be watched."""
+    from maniple.kube.errors import ApiError
+
+    try:
+        await client.request("GET", "/version")
+    except ApiError as error:
+        if error.status in (0, HTTPStatus.UNAUTHORIZED):
+            raise InputError(f"{client.configuration.server}: {error}") from None
+
+
+async def fetch_shard(name: str, configuration: "Configuration") -> list[dict[str, Any]]:
+    from maniple.kube.client import Client
+    from maniple.kube.errors import ApiError
+
+    async with Client(configuration) as client:
+        try:
+            return await shard_objects(client, name)
+        except ApiError as error:
+            raise InputError(f"{configuration.server}: {error}") from None
+
+
+async def shard_objects(client: "Client", name: str) -> list[dict[str, Any]]:
+    """A shard and the operator's own configuration, as far as the cluster has them."""
+    from maniple.kube.errors import ApiError
+    from maniple.kube.kinds import KINDS
+    from maniple.objects.kai import KaiConfig, SchedulingShard
+
+    found = []
+    for kind, key in ((SchedulingShard, name), (KaiConfig, KAI_CONFIG)):
+        resource = KINDS[kind].at("v1")
+        try:
+            raw = await client.get(resource, key)
+        except ApiError as error:
+            if error.status != HTTPStatus.NOT_FOUND:
+                raise
+        else:
+            found.append({"apiVersion": resource.api_version, "kind": kind.kind, **raw})
+    return found
