@@ -1,12 +1,17 @@
 """The command itself: help, version, and start-up that loads nothing heavy."""
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 
 from maniple import __version__
 from maniple.cli.main import COMMANDS, main
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "quickstart"
 
 
 def test_help_lists_every_command_and_no_hidden_one() -> None:
@@ -39,3 +44,39 @@ def test_help_loads_neither_the_engine_nor_the_tables() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-c", f"from maniple.cli.main import main; main({[*arguments]!r})"]
+
+
+@pytest.mark.parametrize("arguments", [("run", "--virtual-time", "--until-done"), ("crds",)])
+def test_a_reader_who_has_seen_enough_ends_it_in_silence(arguments: tuple[str, ...]) -> None:
+    with subprocess.Popen(
+        command(*arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == ""
+        assert process.wait(60) == 1
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
+def test_an_output_that_takes_no_more_is_one_clear_error() -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            command("crds"), stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=60
+        )
+    assert (done.returncode, done.stderr) == (
+        2,
+        "Error: the output cannot be written: No space left on device\n",
+    )
+
+
+def test_a_terminal_that_knows_only_ascii_gets_question_marks() -> None:
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    arguments = command("plan", str(EXAMPLE), "--profile", "volcano")
+    done = subprocess.run(arguments, env=environment, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "gpu-1 ?2, gpu-2 ?2" in done.stdout

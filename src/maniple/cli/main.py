@@ -4,11 +4,17 @@ Commands are imported when they are called, so that `maniple --help` and `manipl
 Exit codes: 0 done; 1 something waits and the caller asked to be told (`--fail-on-waiting`); 2 bad usage or input.
 """
 
+import errno
 import importlib
+import io
+import os
+import sys
+from typing import Any
 
 import click
 
 from maniple import __version__
+from maniple.cli import InputError
 
 # name -> (module that holds it as `command`, what the list of commands says about it)
 COMMANDS = {
@@ -28,6 +34,25 @@ HIDDEN_COMMANDS = {"bench-one": "maniple.cli.bench_one"}
 class LazyGroup(click.Group):
     """A group that knows its commands by name and imports only the one that is called."""
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Whatever becomes of the output, nobody is shown a traceback for it."""
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(
+                    errors="replace"
+                )  # a terminal that knows no bars and arrows gets question marks
+        try:
+            return super().invoke(ctx)
+        except (OSError, ExceptionGroup) as error:
+            failure = _of_the_output(error)
+            if failure is None:
+                raise
+            if failure.errno == errno.EPIPE:
+                raise failure from None  # the reader has seen enough: click ends in silence
+            # What is still to be written would fail again at the very end.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise InputError(f"the output cannot be written: {failure.strerror}") from None
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
 
@@ -41,6 +66,16 @@ class LazyGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, about) for name, (_, about) in COMMANDS.items()])
+
+
+def _of_the_output(error: BaseException) -> OSError | None:
+    """The failure of a write to standard output, by itself or among those of a scheduler's tasks. Other failures concern a file or an address."""
+    if isinstance(error, ExceptionGroup):
+        return next(filter(None, map(_of_the_output, error.exceptions)), None)
+    of_writing = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+    if isinstance(error, OSError) and error.errno in of_writing and error.filename is None:
+        return error
+    return None
 
 
 @click.group(
