@@ -206,7 +206,7 @@ def whole(name: str, **more: Any) -> Object:
         ([held("a", "0.3", "x"), held("b", "0.5", "y")], {"fraction": "0.5"}, (("y",), False)),
         ([held("a", "0.3", "x"), held("b", "0.3", "y")], {"fraction": "0.5"}, (("x",), False)),
         ([held("a", "0.6", "x")], {"fraction": "0.5"}, (("u-0",), False)),
-        ([held("a", "0.5", "x")], {"fraction": "0.5", "devices": "2"}, (("x", "u-1"), False)),
+        ([held("a", "0.5", "x")], {"fraction": "0.5", "devices": "2"}, (("x", "u-0"), False)),
         ([whole("a"), whole("b", deleted=GONE)], {"fraction": "0.5"}, (("u-0",), True)),
         ([whole("a"), whole("b")], {"fraction": "0.5"}, None),
         (
