@@ -370,7 +370,11 @@ def test_devices_of_claims_are_handed_out_and_written_down() -> None:
 
 
 @pytest.mark.parametrize(
-    ("into", "why_not"), [("nowhere", "queue 'nowhere' does not exist"), ("q", "needs 2 pods")]
+    ("into", "why_not"),
+    [
+        ("nowhere", "queue 'nowhere' does not exist"),
+        ("q", "waits for its pods: it needs 2 and none are there"),
+    ],
 )
 def test_a_job_without_pods_is_told_what_it_waits_for(into: str, why_not: str) -> None:
     group = make(

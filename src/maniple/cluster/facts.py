@@ -155,6 +155,8 @@ class Dialect(Protocol):
     default_priority: int
     # whether idle resources are always preferred to ones being released, or only as far as scores say
     idle_first: bool
+    # whether it is said in plain words why jobs wait and why pods are evicted, or in those that the system's users know
+    plain_words: bool
     # whether what is placed and evicted in one cycle was never placed, or is bound and evicted
     takes_back: bool
     # whether resource claims and slices count in requests and on nodes (see `requests`, `allocatable`)

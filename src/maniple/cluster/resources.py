@@ -59,6 +59,12 @@ class ResourceSpace:
         name = self.names[dimension]
         return 1 if name in _WHOLE or name.startswith(_WHOLE_PREFIX) else 1000
 
+    def written(self, dimension: int, amount: int) -> str:
+        """An amount as Kubernetes writes it."""
+        name = self.names[dimension]
+        binary = name in ("memory", "ephemeral-storage") or name.startswith(_WHOLE_PREFIX)
+        return quantity.format_quantity(Fraction(amount, self.scale(dimension)), binary=binary)
+
     def vector(self, amounts: Mapping[str, Amount] | None) -> Amounts:
         """A resource list as base units; the vector is as long as the space is now."""
         entries = [(self.dimension(name), amount) for name, amount in (amounts or {}).items()]

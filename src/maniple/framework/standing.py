@@ -70,7 +70,16 @@ def not_ready(session: Session, job: int) -> str:
         return ""
     ready = ALIVE & ~_GATED
     short = [one for one in session.pod_sets.of(job) if session.pod_sets.count(one, ready) < one.minimum]
+    if session.cluster.dialect.plain_words:
+        return "waits for its pods: " + "; ".join(_there_are(session, one) for one in short)
     return "Job is not ready for scheduling: " + "; ".join(_too_few(session, one) for one in short)
+
+
+def _there_are(session: Session, pod_set: PodSet) -> str:
+    there, gated = session.pod_sets.count(pod_set, ALIVE), session.pod_sets.count(pod_set, _GATED)
+    where = "" if pod_set.name == DEFAULT else f" of {pod_set.name}"
+    behind = f", {gated} of them behind a scheduling gate" if gated else ""
+    return f"it needs {pod_set.minimum}{where} and {there or 'none'} {'is' if there == 1 else 'are'} there{behind}"
 
 
 def _too_few(session: Session, pod_set: PodSet) -> str:

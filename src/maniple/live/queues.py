@@ -1,7 +1,5 @@
 """What queues hold, written into their status: the sum over their tasks, with the queues below them."""
 
-from fractions import Fraction
-
 import numpy as np
 
 from maniple.cluster.resources import Amounts
@@ -10,11 +8,9 @@ from maniple.live.cache import Assumption, Ref
 from maniple.live.dialect import LiveDialect
 from maniple.live.pace import Pace
 from maniple.live.writing import Writing, ref_of
-from maniple.objects.quantity import format_quantity
 
 AMOUNTS_SECONDS = 1.0
 _ALWAYS_SHOWN = ("cpu", "memory")
-_IN_BINARY = ("memory", "ephemeral-storage")
 
 
 class QueueStatuses:
@@ -71,7 +67,5 @@ def _written(session: Session, amounts: Amounts) -> dict[str, str]:
     for dimension, amount in enumerate(amounts.tolist()):
         name = session.resources.names[dimension]
         if amount or name in _ALWAYS_SHOWN:
-            exact = Fraction(amount, session.resources.scale(dimension))
-            binary = name in _IN_BINARY or name.startswith("hugepages-")
-            written[name] = format_quantity(exact, binary=binary)
+            written[name] = session.resources.written(dimension, amount)
     return written

@@ -64,6 +64,7 @@ class KaiDialect:
     name = "kai"
     default_priority = 50
     idle_first = False
+    plain_words = False
     takes_back = False
     counts_devices = True
     ordered_by_name = True

@@ -42,6 +42,7 @@ class ManipleDialect:
     name = "maniple"
     default_priority = 50
     idle_first = True
+    plain_words = True
     takes_back = True
     counts_devices = True
     ordered_by_name = False

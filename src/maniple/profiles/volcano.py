@@ -40,6 +40,7 @@ class VolcanoDialect:
     name = "volcano"
     default_priority = 0
     idle_first = True
+    plain_words = False
     takes_back = False
     counts_devices = False
     ordered_by_name = False

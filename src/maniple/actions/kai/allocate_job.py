@@ -14,6 +14,7 @@ from itertools import pairwise
 import numpy as np
 
 from maniple.actions.kai.causes import UNTOLD, Causes, Found
+from maniple.actions.maniple.causes import PlainCauses
 from maniple.cluster.classes import TaskClass
 from maniple.cluster.statuses import Status
 from maniple.framework.criteria import NodeRows
@@ -51,7 +52,8 @@ class JobPlacer:
     def __init__(self, session: Session, placement: Placement) -> None:
         self._session = session
         self._placement = placement
-        self._causes = Causes(session, placement)
+        plain = session.cluster.dialect.plain_words
+        self._causes = (PlainCauses if plain else Causes)(session, placement)
         self._everywhere = Ground(np.arange(len(session.nodes)), None)
 
     def allocate(

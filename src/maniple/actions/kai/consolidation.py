@@ -11,6 +11,7 @@ from maniple.actions.kai.allocate import waiting
 from maniple.actions.kai.feasible import enough_gpus
 from maniple.actions.kai.making_room import RoomMaking
 from maniple.actions.kai.terms import Losers, Terms
+from maniple.actions.maniple import words
 from maniple.cluster.statuses import Status
 from maniple.eviction.kai_scenario import Outcome
 from maniple.framework.arguments import Arguments
@@ -33,7 +34,7 @@ class Consolidation:
         limit = int(session.options.get("maxConsolidationPreemptees", 16))
         if limit == 0:
             return
-        hooks, losers = session.hooks, Losers(session)
+        hooks, losers, plain = session.hooks, Losers(session), session.cluster.dialect.plain_words
         protects = "consolidation_victim_filter" in hooks.answered
 
         def all_placed(outcome: Outcome) -> bool:
@@ -45,7 +46,7 @@ class Consolidation:
             if not enough_gpus(session, session.pod_sets.to_allocate(job)):
                 return None
             return Terms(
-                reason=MadeRoom(TEXT, self.name, job),
+                reason=MadeRoom(words.moved(session, job) if plain else TEXT, self.name, job),
                 losers=losers,
                 allowed=lambda jobs: jobs != job,
                 lets_go=(lambda victim: hooks.consolidation_victim_filter(job, victim)) if protects else None,

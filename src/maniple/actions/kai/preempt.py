@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from maniple.actions.kai.allocate import waiting
 from maniple.actions.kai.making_room import RoomMaking
 from maniple.actions.kai.terms import Losers, Terms
+from maniple.actions.maniple import words
 from maniple.framework.arguments import Arguments
 from maniple.framework.points import JobRows
 from maniple.framework.reasons import POD, MadeRoom
@@ -38,11 +39,7 @@ class Preempt:
                 return found
 
             return Terms(
-                reason=MadeRoom(
-                    f"Pod {POD} was preempted by higher priority workload {session.job_key(job)}",
-                    self.name,
-                    job,
-                ),
+                reason=MadeRoom(_text(session, job), self.name, job),
                 losers=losers,
                 allowed=lower,
                 lets_go=lambda victim: hooks.preempt_victim_filter(job, victim),
@@ -52,6 +49,12 @@ class Preempt:
         RoomMaking(session, placement, by_queue=True).serve(
             self.name, waiting(session), lambda _: True, terms
         )
+
+
+def _text(session: Session, job: int) -> str:
+    if session.cluster.dialect.plain_words:
+        return words.preempted(session, job)
+    return f"Pod {POD} was preempted by higher priority workload {session.job_key(job)}"
 
 
 __all__ = ["Preempt"]

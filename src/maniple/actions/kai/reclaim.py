@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from maniple.actions.kai.allocate import waiting
 from maniple.actions.kai.making_room import RoomMaking
 from maniple.actions.kai.terms import Losers, Terms
+from maniple.actions.maniple import words
 from maniple.framework.arguments import Arguments
 from maniple.framework.points import JobRows
 from maniple.framework.reasons import POD, MadeRoom
@@ -39,9 +40,7 @@ class Reclaim:
                 return foreign
 
             return Terms(
-                reason=MadeRoom(
-                    f"Pod {POD} was preempted by workload {session.job_key(job)}.", self.name, job
-                ),
+                reason=MadeRoom(_text(session, job), self.name, job),
                 losers=losers,
                 allowed=others,
                 lets_go=lambda victim: hooks.reclaim_victim_filter(job, victim),
@@ -51,6 +50,12 @@ class Reclaim:
         RoomMaking(session, placement, by_queue=True).serve(
             self.name, waiting(session), hooks.can_reclaim_resources, terms
         )
+
+
+def _text(session: Session, job: int) -> str:
+    if session.cluster.dialect.plain_words:
+        return words.reclaimed(session, job)
+    return f"Pod {POD} was preempted by workload {session.job_key(job)}."
 
 
 __all__ = ["Reclaim"]

@@ -165,13 +165,14 @@ def _complete(
     units: Floats,
 ) -> None:
     """What an account has beyond KAI's."""
-    quotas, guarantees, bounds = (
-        (amounts * units).T.tolist() for amounts in (terms.quota, terms.guarantee, terms.bound)
+    quotas, guarantees, bounds, ceilings = (
+        (amounts * units).T.tolist() for amounts in (terms.quota, terms.guarantee, terms.bound, terms.ceiling)
     )
     known = [bool(one) for one in np.any(terms.states, axis=1)]
     for place, queue in enumerate(queues):
         account, item = accounts[queue], session.queues.stated(queue, VolcanoQueue)
         account.guarantee, account.bound = guarantees[place], bounds[place]
+        account.ceiling = ceilings[place]
         # Of what nobody states a quota for, nobody is above it.
         account.quota = _where(known, quotas[place])
         account.firm_quota = _where(list(terms.states[:, place]), quotas[place])

@@ -16,6 +16,7 @@ from maniple.plugins.kai.proportion_capacity import OVER_LIMIT, OVER_QUOTA, SCHE
 from maniple.plugins.kai.queue_accounts import Account, readable
 
 LIMIT = "queue {queue} may have {limit} of {resource} and has {has}: {asked} more would be too much"
+LESS = "queue {queue} may have {limit} of {resource}, because {promised} of {bound} is guaranteed to others, and has {has}: {asked} more would be too much"
 GUARANTEE = "queue {queue} may not have {asked} more of {resource}: of {bound}, {has} is taken and {reserved} is guaranteed to others"
 QUOTA = (
     "jobs that may not be preempted stay within the quota of their queue: queue {queue} has a quota of {quota} of {resource}, "
@@ -30,6 +31,7 @@ class QueueAccount(Account):
     """Made by `open_accounts`, completed by `fairness`. `limit` is without what is guaranteed to others."""
 
     guarantee: Amount = field(init=False)
+    ceiling: Amount = field(init=False)  # the limit as it was stated
     bound: Amount = field(init=False)  # the most that it and its siblings may have together
     beside: Amount = field(init=False)  # what they have: the account above follows the session
     guaranteed: "list[QueueAccount]" = field(init=False)  # siblings that are guaranteed something
@@ -97,9 +99,13 @@ def over_capacity(
     for account in path:
         resource = beyond(account.limit, account.allocated, request)
         if resource is not None:
-            text = LIMIT.format(
+            stated = account.limit[resource] >= account.ceiling[resource]
+            promised = sum(other.guarantee[resource] for other in account.guaranteed)
+            text = (LIMIT if stated else LESS).format(
                 **_words(counting, account, resource, request),
                 limit=_amount(counting, resource, account.limit[resource]),
+                bound=_amount(counting, resource, account.bound[resource]),
+                promised=_amount(counting, resource, promised),
                 has=_amount(counting, resource, account.allocated[resource]),
             )
             return Capacity(False, OVER_LIMIT, text, details(account, request, firm=firm))

@@ -49,6 +49,7 @@ class QueueTerms:
     limit: Floats
     weight: Floats
     guarantee: Floats
+    ceiling: Floats  # the limit as it was stated
     bound: Floats  # the most that a queue and those beside it may have together
 
 
@@ -79,8 +80,9 @@ def read_terms(session: Session, counting: Counting, queues: list[int], total: F
         limit[:three, place] = np.minimum(limit[:three, place], of_kai.limit[:, place])
         weight[:three, place] = of_kai.weight[:, place]
     _add_up(session, queues, guarantee, quota)
+    ceiling = limit
     limit, bound = _below_guarantees(session, queues, limit, guarantee, total)
-    return QueueTerms(quota, states, limit, weight, guarantee, bound)
+    return QueueTerms(quota, states, limit, weight, guarantee, ceiling, bound)
 
 
 def _picked(session: Session, counting: Counting, vector: NDArray[np.generic]) -> Floats:

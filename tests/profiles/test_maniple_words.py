@@ -1,0 +1,102 @@
+"""Why a job waits and why a pod goes, in plain words; and what is said to help does."""
+
+import re
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from maniple.planner import Plan
+from tests.plugins.maniple.scenes import GPU, bound, cycle, gang, kai_queue, node, volcano_queue, why
+from tests.support import make, priority_class
+
+Q = volcano_queue("q")
+
+
+def test_a_gang_says_what_is_short_where_by_how_much_and_what_would_do() -> None:
+    nodes = [node("n1", 2), node("n2", 3), node("n3", 0)]
+    plan = cycle(*nodes, Q, gang("train", "q", 4, gpus=2))
+    assert why(plan, "train") == (
+        "needs places for 4 tasks at once and there are 2, 2 too few: no node takes a task that asks for cpu 1, memory 1Gi, "
+        "nvidia.com/gpu 2: of 3 nodes 3 Insufficient nvidia.com/gpu (1 left together, at most 1 on one); 2 more such places would do"
+    )
+
+
+def test_what_filters_say_is_kept() -> None:
+    lonely = gang("picky", "q", 2, nodeSelector={"zone": "x"})
+    plan = cycle(node("n1"), Q, lonely)
+    assert "of 1 nodes 1 node(s) didn't match Pod's node affinity/selector" in why(plan, "picky")
+
+
+def test_a_single_task_is_named() -> None:
+    plan = cycle(node("n1", 1), Q, gang("big", "q", 1, gpus=2))
+    assert why(plan, "big").startswith("default/big-0 has no place: no node takes a task that asks for")
+    assert "at most 1 on one" in why(plan, "big")
+
+
+def test_parts_of_gpus_are_named_as_they_were_asked_for() -> None:
+    plan = cycle(node("n1", 0), Q, gang("part", "q", 1, gpus=0, notes={"gpu-fraction": "0.5"}))
+    assert "0.5 of a GPU" in why(plan, "part")
+
+
+def test_a_sub_group_is_named() -> None:
+    group = {"minTaskMember": {"worker": 3, "master": 1}}
+    roles = ["master", "worker", "worker", "worker"]
+    plan = cycle(node("n1", 3), Q, gang("train", "q", 4, group=group, roles=roles))
+    assert "needs places for 3 tasks of worker at once and there are 2, 1 too few" in why(plan, "train")
+
+
+def test_pods_that_are_missing_or_behind_a_gate_are_counted() -> None:
+    gated = gang("late", "q", 3, 4, schedulingGates=[{"name": "wait"}])
+    plan = cycle(node("n1"), Q, gated)
+    assert why(plan, "late") == (
+        "waits for its pods: it needs 4 and 3 are there, 3 of them behind a scheduling gate"
+    )
+
+
+def test_no_node_at_all_is_said() -> None:
+    assert "there is no node" in why(cycle(Q, gang("a", "q", 2)), "a")
+
+
+def reasons(plan: Plan) -> set[str]:
+    return {str(reason) for _, reason in plan.session.evicted}
+
+
+def test_an_eviction_says_for_whom_and_by_what_right() -> None:
+    taken = cycle(node("n1"), Q, kai_queue("k"), gang("old", "k", 8, 1, on="n1"), gang("new", "q", 4))
+    (said,) = reasons(taken)
+    assert "makes room for job default/new of queue q, which stays within its share" in said
+    high = priority_class("high", 90)
+    (said,) = reasons(
+        cycle(high, node("n1"), Q, gang("old", "q", 8, on="n1"), gang("new", "q", 8, priority="high"))
+    )
+    assert "makes room for job default/new, which matters more in the same queue" in said
+    halves = [gang(name, "q", 1, gpus=2, on=home) for name, home in (("x", "n1"), ("y", "n2"))]
+    (said,) = reasons(cycle(node("n1", 4), node("n2", 4), Q, halves, gang("new", "q", 1, gpus=4)))
+    assert "moves to another node, so that job default/new finds its room" in said
+
+
+def test_kais_own_profile_keeps_its_sentences() -> None:
+    from maniple.planner import Planner
+
+    planner = Planner(profile="kai", options={"schedulerName": ["maniple"]})
+    objects = [node("n1", 1), kai_queue("k"), *gang("a", "k", 2, kai=True)]
+    plan = planner.cycle(planner.build(objects))
+    assert "Resources were found for 1 pods while 2 are required" in why(plan, "a")
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=4), st.integers(1, 6), st.integers(1, 3))
+def test_so_many_more_places_do_help(sizes: list[int], count: int, gpus: int) -> None:
+    nodes = [node(f"n{number}", size) for number, size in enumerate(sizes)]
+    job = gang("train", "q", count, gpus=gpus)
+    plan = cycle(*nodes, Q, job)
+    if plan.binds:
+        return
+    told = re.search(r"; (\d+) more such places would do", why(plan, "train"))
+    more = int(told[1]) if told else 1
+    assert told or count == 1
+    one = {"cpu": "1", "memory": "1Gi", "pods": "1", GPU: str(gpus)}
+    status = {"allocatable": one, "capacity": one}
+    room = [make("v1", "Node", f"new{number}", spec={}, status=status) for number in range(more)]
+    assert len(bound(cycle(*nodes, *room, Q, job))) == count
+    assert not bound(cycle(*nodes, *room[1:], Q, job))
