@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.actions.kai.allocate_scenes import Bench, flat, gang, node, queue, topology
+from tests.actions.kai.allocate_scenes import LEAVING, Bench, flat, gang, node, queue, topology
 
 ROOT = [queue("q")]
 RACKS = topology("net", "rack")
@@ -226,3 +226,11 @@ def test_a_group_that_holds_the_only_pod_set_is_placed() -> None:
     bench = Bench(ROOT, node("n1", 2), gang("a", 2, groups=groups, roles=["workers"] * 2))
     assert bench.place("a")
     assert bench.where("a-0", "a-1") == [("Allocated", "n1")] * 2
+
+
+def test_claims_of_a_dry_run_leave_idle_what_is_idle_to_the_letter() -> None:
+    """One device of the small node is idle, one is being released. The second task still sees the idle one, and packs."""
+    leaving = gang("old", 1, on=["n1"], deleted=LEAVING)
+    bench = Bench(ROOT, node("n1", 2), node("n2", 8), leaving, gang("a", 2), strict=True)
+    assert bench.place("a", real=False)
+    assert bench.where("a-0", "a-1") == [("Pipelined", "n1")] * 2

@@ -204,6 +204,14 @@ def part(name: str, portion: str, devices: str = "1") -> list[Any]:
     return gang(name, 1, gpus=0, annotations=notes)
 
 
+def test_in_kai_a_job_keeps_the_signature_that_it_had_when_the_session_was_opened() -> None:
+    bench = Bench(PARTS, gang("grown", 2, 1, on=["n1"]), gang("new", 1), strict=True)
+    bench.evict("grown-0")
+    known = failures(bench.session)
+    known.remember(bench.job("grown"))
+    assert known.rules_out(bench.job("new"))
+
+
 def test_in_kai_a_part_of_a_device_is_less_than_a_whole_one_and_more_of_it_is_not() -> None:
     jobs = [gang("whole", 1), part("half", "0.5"), part("third", "0.3"), part("halves", "0.5", "2")]
     assert not Known(*jobs, strict=True).failed("whole").skips("half")

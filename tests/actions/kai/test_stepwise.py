@@ -174,3 +174,15 @@ def test_of_several_sub_groups_each_step_needs_what_it_holds() -> None:
     search = Search(node("n0", 3), victims, asks)
     assert [count for count, _ in search.judged] == [1, 2, 3]
     assert search.states("a-0", "a-1", "a-2") == ["Pipelined"] * 3
+
+
+def test_a_step_uses_the_nodes_of_those_who_had_to_go_not_of_those_who_could_stay() -> None:
+    """In the first step the wide job's pods go to the node without GPUs, where one of them is. It stays, so that the node is none of the second step's."""
+    wide = victim("wide", "n0", "n1", "n1", gpus=0, created=NEW)
+    search = Search(node("n0", 0), node("n1", 2), wide, victim("large", "n1", gpus=2), gang("a", 2))
+    assert search.found is not None
+    assert search.bench.where("wide-0", "wide-1", "wide-2") == [
+        ("Pipelined", "n1"),
+        ("Running", "n1"),
+        ("Running", "n1"),
+    ]

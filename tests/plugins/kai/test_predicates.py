@@ -298,6 +298,22 @@ def test_a_pod_that_moves_counts_at_both_ends_to_the_letter() -> None:
         assert set(asking.refused("p")) == {"a"}
 
 
+def test_a_pod_that_moved_and_is_evicted_again_counts_wherever_it_was_to_the_letter() -> None:
+    ports = [{"name": "c", "ports": [{"containerPort": 80, "hostPort": 80}]}]
+    user = task("user", {"cpu": "1"}, on="a", annotations={"pod-group-name": "g"}, containers=ports)
+    for early in (True, False):
+        asking = ask(node("a"), node("b"), node("c"), user, member("p", containers=ports), strict=True)
+        if early:
+            assert set(asking.refused("p")) == {"a"}
+        transaction = asking.evict("user")
+        transaction.move(np.array([asking.row("user")]), np.array([asking.node("b")], dtype=np.intp))
+        transaction.commit()
+        again = asking.evict("user")
+        assert set(asking.refused("p")) == {"a", "b"}
+        again.discard()
+        assert set(asking.refused("p")) == {"a", "b"}
+
+
 def test_with_csi_storage_scheduling_the_room_for_volumes_is_kept_books_of() -> None:
     storage_class = make(
         "storage.k8s.io/v1",

@@ -202,6 +202,9 @@ class JobPlacer:
         if forced is not None:
             attempt.transaction.pipeline(rows, forced)
             return len(rows)
+        if attempt.pipeline_only and self._session.strict:
+            # Claims leave what is idle idle, and scores see it; a step for several would take it for used.
+            rows = rows[:1]
         proposal = self._placement.fill(class_, len(rows), ground.mask)
         if proposal is None:
             return 0

@@ -107,7 +107,7 @@ class _AsInKai:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._representatives: dict[bytes, int] = {}
-        self._signatures: dict[int, bytes] = {}  # jobs keep the one that they had when first asked
+        self._signatures: dict[int, bytes] = {}
         books = bool(session.options.get("scheduleCSIStorage", False))
         self._claims: Mapping[str, PersistentVolumeClaim] = (
             session.cluster.all(PersistentVolumeClaim) if books else {}
@@ -161,13 +161,13 @@ class _AsInKai:
         return known
 
     def _of_pod_set(self, pod_set: PodSet) -> bytes:
-        """The wishes on the way up, and the pods that have no place yet."""
+        """The wishes on the way up, and the pods that had no place when the session was opened: a job keeps its signature."""
         session, wishes = self._session, [pod_set.wish]
         group: GroupSet | None = pod_set.parent
         while group is not None:
             wishes.append(group.wish)
             group = group.parent
-        rows = pod_set.rows[~ACTIVE_ALLOCATED[session.tasks.status[pod_set.rows]]]
+        rows = pod_set.rows[~ACTIVE_ALLOCATED[session.cluster.tasks.status[pod_set.rows]]]
         if not len(rows):
             return b""
         return _encoder.encode((wishes, sorted(self._of_pods(rows))))

@@ -46,7 +46,8 @@ class _Scenario:
 @dataclass(frozen=True, slots=True, eq=False)
 class _Solved:
     transaction: Transaction
-    victims: list[_Group]
+    victims: list[_Group]  # of which somebody had to go
+    gone: TaskRows  # of these, without those who simply stayed
 
 
 class StepwiseSolver:
@@ -64,14 +65,17 @@ class StepwiseSolver:
         feasible = feasible_nodes(session, job)
         rows = session.pod_sets.to_allocate(job, simulated=True)
         victims: list[_Group] = []
+        nodes = feasible.copy()
         for count in range(1, len(rows) + 1):
             with session.pod_sets.narrowed(job, rows[:count], all_needed=True):
-                solved = _Part(self, job, rows[:count], terms, feasible.copy()).solve(victims)
+                solved = _Part(self, job, rows[:count], terms, nodes).solve(victims)
             if solved is None:
                 return None
             victims = solved.victims
             if count < len(rows):
                 solved.transaction.discard()
+                nodes = feasible.copy()
+                nodes[session.tasks.node[solved.gone]] = True
             elif session.pod_sets.satisfied(job) and _used(session, job) > before:
                 return solved.transaction
             else:
@@ -99,8 +103,6 @@ class _Part:
 
     def solve(self, recorded: list[_Group]) -> _Solved | None:
         session = self._session
-        for group in recorded:
-            self._feasible[session.tasks.node[group.rows]] = True
         scenario = _Scenario(recorded)
         filters = ScenarioFilters(session, self._placement, self._job, self._rows, self._feasible)
         for group in recorded:
@@ -178,8 +180,9 @@ class _Part:
             transaction.discard()
             return None
         status = self._session.tasks.status
-        gone = [group for group in evicted if _GONE[status[group.rows]].any()]
-        return _Solved(transaction, gone)
+        victims = [group for group in evicted if _GONE[status[group.rows]].any()]
+        rows = np.concatenate([_NOBODY, *(group.rows for group in victims)])
+        return _Solved(transaction, victims, rows[_GONE[status[rows]]])
 
 
 class _VictimLine:

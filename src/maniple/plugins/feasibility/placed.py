@@ -49,6 +49,9 @@ class Placements:
         self._followed: dict[int, list[tuple[Column, int]]] = {}
         self._selected_by: dict[int, list[int]] | None = None
         self.homes: NodeRows | None = None  # by task, the node that it counts on until it is gone; -1: none
+        self._further: set[tuple[int, int]] = (
+            set()
+        )  # tasks and nodes: more of the same, for tasks that were moved and evicted again
 
     def keep_evicted(self) -> None:
         """Pods go on counting where they are when the session opens, also once it evicts them."""
@@ -56,6 +59,24 @@ class Placements:
             self.homes = np.full(len(self._session.tasks), -1, dtype=np.intp)
             rows = present_rows(self._session)
             self.homes[rows] = self._session.tasks.node[rows]
+
+    def keep(self, rows: TaskRows, nodes: NodeRows) -> None:
+        """These go on counting on these nodes as well."""
+        assert self.homes is not None
+        first = self.homes[rows] < 0
+        self.homes[rows[first]] = nodes[first]
+        elsewhere = self.homes[rows] != nodes
+        if elsewhere.any():
+            self._further.update(zip(rows[elsewhere].tolist(), nodes[elsewhere].tolist(), strict=True))
+
+    def away(self, rows: TaskRows, nodes: NodeRows) -> NDArray[np.bool_]:
+        """Which of them do not count on these nodes anyway."""
+        assert self.homes is not None
+        away: NDArray[np.bool_] = self.homes[rows] != nodes
+        if self._further:
+            pairs = zip(rows.tolist(), nodes.tolist(), strict=True)
+            away &= np.array([pair not in self._further for pair in pairs], dtype=np.bool_)
+        return away
 
     @classmethod
     def shared(cls, session: Session, keeper: object) -> "Placements":
@@ -117,9 +138,13 @@ class Placements:
         nodes = self._session.tasks.node[rows].astype(np.intp)
         if self.homes is None:
             return rows, nodes
-        away = nodes != self.homes[rows]
+        away = self.away(rows, nodes)
         at_home = np.flatnonzero(self.homes >= 0)
-        return np.concatenate([rows[away], at_home]), np.concatenate([nodes[away], self.homes[at_home]])
+        more = np.array(sorted(self._further), dtype=np.intp).reshape(-1, 2)
+        return (
+            np.concatenate([rows[away], at_home, more[:, 0]]),
+            np.concatenate([nodes[away], self.homes[at_home], more[:, 1]]),
+        )
 
 
 def present_rows(session: Session, *, living: bool = False) -> TaskRows:

@@ -8,7 +8,6 @@ an evicted pod no longer stands in the way.
 from dataclasses import replace
 
 from maniple.cluster.statuses import Status
-from maniple.framework.criteria import NodeRows
 from maniple.framework.points import Event
 from maniple.framework.session import Session
 from maniple.plugins.feasibility.placed import Placements
@@ -29,18 +28,18 @@ class Presence:
 
     def on_deallocate(self, event: Event) -> None:
         if self.placements.homes is not None:
-            self._stay(self.placements.homes, event)
+            self._stay(event)
         self.placements.follow(self._keeper, self._that_count(event), -1)
 
-    def _stay(self, homes: NodeRows, event: Event) -> None:
-        """Who is evicted stays, also one that this session has placed."""
-        evicted = self._session.tasks.status[event.rows] == Status.RELEASING
-        new = evicted & (homes[event.rows] < 0)
-        homes[event.rows[new]] = event.nodes[new]
+    def _stay(self, event: Event) -> None:
+        """Who is evicted stays, also one that this session has placed. A move that is undone leaves nothing behind."""
+        tasks = self._session.tasks
+        here = tasks.node[event.rows] == event.nodes
+        evicted = here & (tasks.status[event.rows] == Status.RELEASING)
+        self.placements.keep(event.rows[evicted], event.nodes[evicted])
 
     def _that_count(self, event: Event) -> Event:
-        homes = self.placements.homes
-        if homes is None:
+        if self.placements.homes is None:
             return event
-        moves = homes[event.rows] != event.nodes
+        moves = self.placements.away(event.rows, event.nodes)
         return event if moves.all() else replace(event, rows=event.rows[moves], nodes=event.nodes[moves])
