@@ -3,6 +3,7 @@
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+from maniple.live.cache import SHARED
 from maniple.live.scheduler import Scheduler
 from maniple.objects.core import Pod
 from maniple.objects.kai import BindRequest, KaiPodGroup
@@ -14,6 +15,7 @@ from maniple.sim.store import Raw
 from maniple.sim.world import World
 from tests.live.beside import beside
 from tests.live.objects import NAMESPACE
+from tests.live.ports import Late
 
 
 class KaiStage:
@@ -24,13 +26,15 @@ class KaiStage:
         options: dict[str, Any] | None = None,
         bind: str = "",
         profile: str = "kai",
-        watch_seconds: float = 0.0,
+        late: float = 0.0,
     ) -> None:
+        """`late`: by how many seconds the watches of volumes and claims are behind the others."""
         self.world = World(start_seconds=0.1)
         self.store = self.world.store
-        self.port: SimCluster = self.world.port(watch_seconds=watch_seconds)
+        self.port: SimCluster = self.world.port()
         planner = Planner(conf=conf, profile=profile, options={"debug": True, **(options or {})})
-        self.scheduler = Scheduler(planner, self.port, clock=self.world.clock, inline=True, bind=bind)
+        seen = Late(self.port, SHARED, late) if late else self.port
+        self.scheduler = Scheduler(planner, seen, clock=self.world.clock, inline=True, bind=bind)
 
     def create(self, *raws: Raw) -> None:
         for raw in raws:

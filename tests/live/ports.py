@@ -4,11 +4,13 @@ They stand in front of either world; what they pass on is carried out by the rea
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from contextlib import aclosing, suppress
 from typing import Any
 
-from maniple.live.port import Port
+from maniple.live.port import Change, Port
 from maniple.objects.core import Pod
+from maniple.objects.meta import Object
 
 
 class RefusedError(Exception):
@@ -86,3 +88,31 @@ class Refusing(Between):
         if answers:
             raise RefusedError(answers.pop(0))
         await self._port.bind(pod, node, annotations)
+
+
+class Late(Between):
+    """Shows what becomes of objects of some kinds so many seconds later than the rest."""
+
+    def __init__(self, port: Port, kinds: Iterable[type[Object]], seconds: float) -> None:
+        super().__init__(port)
+        self._kinds = frozenset(kinds)
+        self._seconds = seconds
+
+    async def changes(self, kinds: Iterable[type[Object]]) -> AsyncGenerator[Change]:
+        told: asyncio.Queue[Change] = asyncio.Queue()
+
+        async def read() -> None:
+            async with aclosing(self._port.changes(kinds)) as changes:
+                async for change in changes:
+                    late = change.kind is None or change.kind in self._kinds
+                    loop = asyncio.get_running_loop()
+                    loop.call_later(self._seconds if late else 0.0, told.put_nowait, change)
+
+        reading = asyncio.create_task(read())
+        try:
+            while True:
+                yield await told.get()
+        finally:
+            reading.cancel()
+            with suppress(asyncio.CancelledError):
+                await reading

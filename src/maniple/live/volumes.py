@@ -33,12 +33,10 @@ def naming(claim: PersistentVolumeClaim) -> Lacks:
 
     def lacks(volume: PersistentVolume) -> Part | None:
         known, ref = volume.spec.claim_ref, volume_ref(volume.key)
-        if known is not None and ((known.namespace, known.name) != (namespace, name)):
-            raise conflict(ref, f"is claimed by {known.namespace}/{known.name} by now")
-        if known is not None and known.uid == uid:
+        if known is not None and (known.namespace, known.name, known.uid) == (namespace, name, uid):
             return None
-        if known is not None and known.uid:
-            raise conflict(ref, f"is claimed by an earlier {namespace}/{name}")
+        if known is not None and (known.namespace, known.name, known.uid) != (namespace, name, ""):
+            raise conflict(ref, f"is claimed by {known.namespace}/{known.name} by now")
         if volume.metadata.deletion_timestamp is not None:
             raise conflict(ref, "is being deleted")
         reference = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": namespace}
