@@ -6,6 +6,7 @@ from tests.live.objects import NAMESPACE, Raw
 
 LOCAL, MADE = "local", "made"  # storage classes: with volumes that are there, and with volumes that are made
 DRIVER = "gpu.example.com"
+GATE = "scheduling.volcano.sh/queue-allocation-gate"
 
 
 def storage_class(name: str) -> Raw:
@@ -109,3 +110,12 @@ def claiming(pod: Raw, claim: str = "") -> Raw:
     """A pod that uses a resource claim: one that others may use, or one of its own."""
     one = {"resourceClaimName": claim} if claim else {"resourceClaimTemplateName": "gpus"}
     return {**pod, "spec": {**pod["spec"], "resourceClaims": [{"name": "gpus", **one}]}}
+
+
+def gated(pod: Raw, *others: str) -> Raw:
+    """A pod that waits until its queue admits it."""
+    metadata = pod["metadata"]
+    annotations = {**metadata["annotations"], GATE: "true"}
+    gates = [{"name": gate} for gate in (GATE, *others)]
+    spec = {**pod["spec"], "schedulingGates": gates}
+    return {**pod, "metadata": {**metadata, "annotations": annotations}, "spec": spec}

@@ -18,6 +18,7 @@ from tests.live.need_objects import (
     csi_node,
     device_class,
     devices,
+    gated,
     mounting,
     resource_claim,
     storage_class,
@@ -119,6 +120,19 @@ async def volumes_are_made_on_the_chosen_node_and_a_refusal_is_decided_anew(worl
         await bound_before_its_pod_runs(world)
         for each in await world.objects(PersistentVolumeClaim):
             assert each.metadata.annotations[SELECTED_NODE] == "n1"
+        await settles(world, scheduler)
+
+
+# -- queue admission ---------------------------------------------------------------------------------------------------
+
+
+@scenario
+async def pods_behind_the_gate_of_queue_admission_are_let_in_and_run(world: World) -> None:
+    async with scheduling(world) as scheduler:
+        await world.create([node("n1"), group("train", 2)])
+        await world.create([gated(pod(f"train-{n}", "train")) for n in range(2)])
+        await until(lambda: runs(world, "train", 2), "both run")
+        assert [p.spec.scheduling_gates for p in await pods_of(world, "train")] == [(), ()]
         await settles(world, scheduler)
 
 

@@ -21,6 +21,7 @@ from tests.live.need_objects import (
     csi_node,
     device_class,
     devices,
+    gated,
     resource_claim,
     storage_class,
     volume,
@@ -69,6 +70,8 @@ def test_the_role_is_enough_to_schedule(own_plane: Plane, tmp_path: Path) -> Non
                 async with world.controllers():
                     await world.create([needy(pod("needy"))])
                     await until(lambda: has_all(world, "needy"), "the pod that needs more runs")
+                await world.create([gated(pod("admitted"))])
+                await until(lambda: runs_alone(world, "admitted"), "the pod that its queue admits runs")
                 await world.create(gang("later", 8))
                 await until(lambda: _told(world, "later"), "the gang that waits is told why")
 

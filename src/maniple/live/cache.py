@@ -319,6 +319,16 @@ def bound(pod: Pod, node: str) -> Assumption:
     )
 
 
+def ungated(pod: Pod) -> Assumption:
+    """A pod may be scheduled from the moment of the decision."""
+    return Assumption(
+        uid=pod.metadata.uid,
+        change=lambda seen: replace(seen, spec=replace(seen.spec, scheduling_gates=())),
+        shown=lambda seen: not seen.spec.scheduling_gates,
+        lasting=True,
+    )
+
+
 def leaving(pod: Pod, since: datetime) -> Assumption:
     """A pod releases what it has from the moment of the decision."""
     return Assumption(

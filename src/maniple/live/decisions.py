@@ -1,4 +1,4 @@
-"""Binds and evictions: counted from the moment of the decision, carried out beside the cycles, taken back when refused.
+"""Binds, evictions and admissions: counted from the moment of the decision, carried out beside the cycles, taken back when refused.
 
 The scheduler calls `read` on a fresh plan and `carry_out` once everything else has read its session. A pod whose bind was refused is left
 alone for a while, longer each time, and its gang is looked at again meanwhile. Pods are bound from here, once what they need besides a node is there (`preparing.py`), or by somebody else who is asked to (`bind_requests.py`); the
@@ -12,7 +12,7 @@ from typing import Any
 
 from maniple.framework.outcome import Plan
 from maniple.live.bind_requests import BindRequests
-from maniple.live.cache import Assumption, Cache, Ref, bound, leaving
+from maniple.live.cache import Assumption, Cache, Ref, bound, leaving, ungated
 from maniple.live.dialect import Farewell, LiveDialect
 from maniple.live.effects import Effect, Effects, Urgency
 from maniple.live.notes import Notes
@@ -60,6 +60,7 @@ class Decisions:
         self._requests = BindRequests(cache, effects, port, dialect, self._retries, later)
         self._binds: list[_Bind] = []
         self._evictions: list[tuple[str, Farewell]] = []
+        self._admitted: list[str] = []
 
     def read(self, plan: Plan) -> None:
         """Take the decisions out of a plan."""
@@ -78,16 +79,20 @@ class Decisions:
         self._evictions = [
             (session.task_key(row), dialect.farewell(plan, row, reason)) for row, reason in session.evicted
         ]
+        self._admitted = [session.task_key(row) for rows in session.admitted for row in rows.tolist()]
 
     def carry_out(self, when: datetime) -> bool:
         """Have everything done. True when there was something."""
         binds, self._binds = self._binds, []
         evictions, self._evictions = self._evictions, []
+        admitted, self._admitted = self._admitted, []
         for key, farewell in evictions:
             self._evict(key, farewell, when.replace(microsecond=0))
+        for key in admitted:
+            self._admit(key)
         preparations = [one for each in binds if (one := self._bind(each)) is not None]
         self._preparations.begin(preparations)
-        return bool(binds or evictions)
+        return bool(binds or evictions or admitted)
 
     def seen(self, item: Object) -> bool:
         """The watch showed an object. True when a decision may depend on what follows from it."""
@@ -167,6 +172,25 @@ class Decisions:
                     lambda error: None,
                 )
             )
+
+    # -- admissions ---------------------------------------------------------------------------------------------------
+
+    def _admit(self, key: str) -> None:
+        """A pod that waits behind the gate of queue admission, and behind no other, waits no more."""
+        pod = self._cache.pod(key)
+        if pod is None:
+            return
+        patch = {"metadata": {"uid": pod.metadata.uid}, "spec": {"schedulingGates": None}}
+
+        def after(error: BaseException | None) -> bool:
+            if error is not None:
+                return self._retries.failed(pod, f"its scheduling gate cannot be removed: {error}")
+            self._retries.forget(pod.metadata.uid)
+            return False
+
+        write = _Write("gate", ungated(pod), lambda: self._port.patch_status(Pod, key, patch, False), after)
+        self._cache.assume((Pod, key), write.aspect, write.assumption)
+        self._submit(pod, write)
 
     # -- evictions ----------------------------------------------------------------------------------------------------
 

@@ -49,6 +49,8 @@ def bind_pod(
         raise errors.conflict("Pod", key, f"is bound to {bound} already")
     if metadata.get("deletionTimestamp"):
         raise errors.conflict("Pod", key, "is being deleted")
+    if current.get("spec", {}).get("schedulingGates"):
+        raise errors.conflict("Pod", key, "has scheduling gates")
     scheduled = {"type": "PodScheduled", "status": "True", "lastTransitionTime": moment(clock.now())}
     others = [c for c in current.get("status", {}).get("conditions", []) if c["type"] != "PodScheduled"]
     written = {"annotations": dict(annotations or {}), "labels": dict(labels or {})}
