@@ -5,7 +5,9 @@ live scheduler, the simulator) or who measure the steps. No clock is read here: 
 argument.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import gc
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
@@ -96,8 +98,11 @@ class Planner:
         self, cluster: Cluster, now: datetime | None = None, options: Mapping[str, Any] | None = None
     ) -> Plan:
         """One cycle: open a session, run the actions, close it. `options`: what `with_options` gave, if anything."""
+        with _undisturbed():
+            return self._cycle(cluster, now, self.options if options is None else options)
+
+    def _cycle(self, cluster: Cluster, now: datetime | None, options: Mapping[str, Any]) -> Plan:
         watch = _Stopwatch(self._clock, self.timings)
-        options = self.options if options is None else options
         session = Session(
             snapshot.take(cluster), self.configuration, actions=self.actions, now=now, options=options
         )
@@ -126,6 +131,18 @@ class Planner:
                 known = ", ".join(self.registry.actions)
                 raise ConfigurationError("actions", None, "", f"{name!r} is not known; there is: {known}")
         return chosen
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """The garbage collector waits. A cycle makes many small things that stay, and would be made to look through the whole cluster for it."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
 
 
 def _check(session: Session) -> None:

@@ -48,19 +48,16 @@ class Pieces:
         starts = np.flatnonzero(np.diff(owners, prepend=-1))
         stops = np.append(starts[1:], len(owners))[: len(starts)]  # nobody is there: no piece either
         found = owners[starts]
-        spare = np.maximum(stops - starts - session.jobs.minimum[found], 0)
-        self._simple = dict(
-            zip(
-                found.tolist(), zip(starts.tolist(), spare.tolist(), stops.tolist(), strict=True), strict=True
-            )
-        )
+        cores = np.maximum(stops - session.jobs.minimum[found], starts)
+        bounds = zip(starts.tolist(), cores.tolist(), stops.tolist(), strict=True)
+        self._simple = dict(zip(found.tolist(), bounds, strict=True))
 
     def of(self, job: int) -> tuple[TaskRows, TaskRows]:
         known = self._simple.get(job)
         if known is None:
             return self._of_groups(job)
-        start, spare, stop = known
-        return self._rows[start : start + spare], self._rows[start + spare : stop]
+        start, core, stop = known
+        return self._rows[start:core], self._rows[core:stop]
 
     def _of_groups(self, job: int) -> tuple[TaskRows, TaskRows]:
         session, pod_sets = self._session, self._session.pod_sets

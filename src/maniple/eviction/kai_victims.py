@@ -24,20 +24,27 @@ class _Leaf:
         self._session = session
         self._pieces = pieces
         self._waiting = jobs  # in job order, so that the next victim is the last; a core that is left is ~job
-        self._cores: dict[int, tuple[Key, TaskRows]] = {}
+        self._cores: dict[int, TaskRows] = {}
+        self._keys: dict[int, Key] = {}  # by entry; nobody's place changes while it waits here
         self._chunks: list[Chunk] = []
 
     def at(self, place: int) -> Chunk | None:
-        while place >= len(self._chunks):
-            if not self._waiting:
-                return None
+        found = self.between(place, place + 1)
+        return found[0] if found else None
+
+    def between(self, start: int, stop: int) -> list[Chunk]:
+        """The chunks at these places, as far as there are any."""
+        while len(self._chunks) < stop and self._waiting:
             self._cut(self._waiting.pop())
-        return self._chunks[place]
+        return self._chunks[start:stop]
+
+    def place(self, chunk: Chunk) -> int:
+        return self._chunks.index(chunk)
 
     def _cut(self, entry: int) -> None:
         session = self._session
         if entry < 0:
-            self._chunks.append(Chunk(~entry, self._cores.pop(~entry)[1], core=True))
+            self._chunks.append(Chunk(~entry, self._cores.pop(~entry), core=True))
             return
         spare, core = self._pieces.of(entry)
         if not len(spare):
@@ -47,12 +54,15 @@ class _Leaf:
         self._chunks += [Chunk(entry, spare[place : place + 1], core=False) for place in range(len(spare))]
         if len(core):
             with session.pod_sets.narrowed(entry, core):
-                key = session.job_key_order(entry)
-            self._cores[entry] = (key, core)
+                key = self._keys[~entry] = session.job_key_order(entry)
+            self._cores[entry] = core
             self._waiting.insert(bisect_left(self._waiting, key, key=self._key), ~entry)
 
     def _key(self, entry: int) -> Key:
-        return self._cores[~entry][0] if entry < 0 else self._session.job_key_order(entry)
+        known = self._keys.get(entry)
+        if known is None:
+            known = self._keys[entry] = self._session.job_key_order(entry)
+        return known
 
     def drop(self, gone: set[Chunk], jobs: set[int]) -> None:
         """Chunks that have left, and jobs that are no victims any more."""
@@ -85,7 +95,8 @@ class VictimPool:
                 self.leaves[queue].drop(gone, over)
         if over:
             self._members -= over
-            self.jobs = self.jobs[~np.isin(self.jobs, list(over))]
+            for job in over:
+                self.jobs = self.jobs[self.jobs != job]
 
 
 class VictimSequence:
@@ -95,7 +106,7 @@ class VictimSequence:
         self, session: Session, pool: VictimPool, jobs: JobRows, lets_go: Callable[[int], bool] | None
     ) -> None:
         self._session = session
-        self.allowed = np.zeros(len(session.jobs.queue), dtype=np.bool_)
+        self.allowed = np.zeros(len(session.jobs.queue), dtype=np.bool_)  # by job
         self.allowed[jobs] = True
         self._lets_go = lets_go
         self._answers: dict[int, bool] = {}
@@ -127,11 +138,8 @@ class VictimSequence:
 
     def close(self, chunk: Chunk) -> None:
         """Of the chunk's queue, nothing from this chunk on."""
-        queue, place = int(self._session.jobs.queue[chunk.job]), 0
-        leaf = self._leaves[queue]
-        while leaf.at(place) is not chunk:
-            place += 1
-        self._closed[queue] = place
+        queue = int(self._session.jobs.queue[chunk.job])
+        self._closed[queue] = self._leaves[queue].place(chunk)
         self._start()
 
     def first(self, count: int) -> list[Chunk]:
@@ -144,11 +152,16 @@ class VictimSequence:
 
     def _take_from_one(self, count: int) -> None:
         """The same where there is no choice of queues."""
-        (queue,) = self._leaves
-        chunks, places = self._chunks, self._places
-        while len(chunks) < count and (chunk := self._head(queue)) is not None:
-            chunks.append(chunk)
-            places[queue] += 1
+        ((queue, leaf),) = self._leaves.items()
+        chunks, place, last = self._chunks, self._places[queue], self._closed.get(queue)
+        while len(chunks) < count:
+            stop = place + count - len(chunks)
+            more = leaf.between(place, stop if last is None else min(stop, last))
+            if not more:
+                break
+            chunks += filter(self._may_go, more)
+            place += len(more)
+        self._places[queue] = place
 
     # -- merging --------------------------------------------------------------------------------------------------
 
@@ -217,7 +230,7 @@ class VictimSequence:
 
     def _may_go(self, chunk: Chunk) -> bool:
         job = chunk.job
-        if not self.allowed[job] or chunk in self._barred or (chunk.core and job in self._uncut):
+        if not self.allowed.item(job) or chunk in self._barred or (chunk.core and job in self._uncut):
             return False
         if self._lets_go is None:
             return True

@@ -44,8 +44,7 @@ class RoomSums:
         self._session = session
         # A task that shares a device may find room in many ways: of those sums say nothing.
         telling = [one for one in demands if one.class_.share is None and not one.class_.best_effort]
-        dimensions = np.flatnonzero(np.any([one.class_.request > 0 for one in telling], axis=0))
-        self._dimensions: list[int] = dimensions.tolist() if telling else []
+        self._dimensions = sorted({d for one in telling for d in one.class_.request.nonzero()[0].tolist()})
         self._classes = [_ClassRoom(placement, demand, self._dimensions) for demand in telling]
         self.exact = (
             len(demands) == len(self._classes) == 1
@@ -80,12 +79,13 @@ class RoomSums:
         if not self._covered(np.flatnonzero(there & sequence.allowed[tasks.job])):
             return None
         size = 2 * _MANY
-        while not self._covered(_laid_out(chunks := sequence.first(size))[0]):
-            if len(chunks) < size:
+        rows, ends = _laid_out(sequence.first(size))
+        while not self._covered(rows):
+            if len(ends) < size:
                 return None
             size *= 2
-        rows, ends = _laid_out(chunks)
-        return smallest(lambda count: self._covered(rows[: ends[count - 1]]), size // 2, len(chunks))
+            rows, ends = _laid_out(sequence.first(size))
+        return smallest(lambda count: self._covered(rows[: ends[count - 1]]), size // 2, len(ends))
 
     def _covered(self, rows: TaskRows) -> bool:
         free = self._free_without(rows)

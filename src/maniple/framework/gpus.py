@@ -81,6 +81,8 @@ class GpuBooks:
             int, int
         ] = {}  # node -> devices that groups are releasing, less those that they claim
         self._asked: dict[int, Quota] = {}
+        self._of_classes: Quota = np.zeros((3, 0))
+        self._shares: NDArray[np.bool_] = np.zeros(0, dtype=np.bool_)  # by class
         self._load()
 
     def _load(self) -> None:
@@ -222,19 +224,28 @@ class GpuBooks:
 
     def of_tasks(self, rows: TaskRows) -> Quota:
         """A column a task: accepted where it is on a node, asked otherwise."""
-        session, units = self._session, self.units
-        requests = session.requests(rows)
-        amounts = np.empty((3, len(rows)), dtype=np.float64)
-        amounts[:2] = requests[[CPU, MEMORY]]
-        amounts[2] = units @ requests[: len(units)]
+        session = self._session
         class_of = session.tasks.class_of[rows]
-        for number in np.unique(class_of).tolist():
-            class_ = session.classes[number]
-            if class_.share is not None:
-                for place in np.flatnonzero(class_of == number).tolist():
-                    node = int(session.tasks.node[rows[place]])
-                    amounts[:, place] = self.accepted(class_, node) if node >= 0 else self.asked(class_)
+        amounts: Quota = self.of_classes.take(class_of, axis=1)
+        for place in self.sharing(class_of):
+            class_, node = session.classes[class_of[place]], int(session.tasks.node[rows[place]])
+            amounts[:, place] = self.accepted(class_, node) if node >= 0 else self.asked(class_)
         return amounts
+
+    @property
+    def of_classes(self) -> Quota:
+        """A column a class: what a task of it counts with, parts of devices apart."""
+        session, units = self._session, self.units
+        if self._of_classes.shape[1] < len(session.classes):
+            requests = session.class_requests.T
+            self._of_classes = np.vstack([requests[[CPU, MEMORY]], units @ requests[: len(units)]])
+            self._shares = np.array([one.share is not None for one in session.classes], dtype=np.bool_)
+        return self._of_classes
+
+    def sharing(self, class_of: NDArray[np.int32]) -> list[int]:
+        """Which of many tasks ask for parts of devices; told after `of_classes`."""
+        places: list[int] = self._shares[class_of].nonzero()[0].tolist()
+        return places
 
     def need(self, class_: TaskClass, node: int) -> int:
         """MiB of a device that a task takes on a node."""

@@ -100,12 +100,12 @@ class PodSets:
         """By job: it is certainly one pod set with all of its tasks, so that counting them will do."""
         session = self._session
         undivided = np.ones(len(session.jobs.queue), dtype=np.bool_)
-        parted = [
-            job for job, facts in session.cluster.jobs.facts.items() if facts.groups or facts.role_minimums
-        ]
+        facts_of = session.cluster.jobs.facts
+        parted = [job for job, facts in facts_of.items() if facts.groups or facts.role_minimums]
         undivided[[*parted, *session.sub_jobs.shapes]] = False
-        named = session.tasks.job[session.tasks.role >= 0]
-        undivided[named[named >= 0]] = False
+        # Where a job takes only tasks of its own groups, a role may be none of them.
+        named = np.unique(session.tasks.job[session.tasks.role >= 0]).tolist()
+        undivided[[job for job in named if job in facts_of and facts_of[job].closed]] = False
         return undivided
 
     def _tree(self, job: int) -> GroupSet:

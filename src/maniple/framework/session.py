@@ -241,10 +241,12 @@ class Session:
     def are_preemptible(self, jobs: JobRows) -> NDArray[np.bool_]:
         """The same for many jobs."""
         facts = self.cluster.jobs.facts
-        said = [facts[job].preemptible for job in jobs.tolist()]
-        by_priority = (self.jobs.priority[jobs] < NON_PREEMPTIBLE).tolist()
-        answers = [low if word is None else word for word, low in zip(said, by_priority, strict=True)]
-        return np.array(answers, dtype=np.bool_)
+        answers: NDArray[np.bool_] = self.jobs.priority[jobs] < NON_PREEMPTIBLE
+        for place, job in enumerate(jobs.tolist()):
+            said = facts[job].preemptible
+            if said is not None:
+                answers[place] = said
+        return answers
 
     def pending(self, job: int) -> bool:
         """Has a task that waits for a place."""
@@ -333,13 +335,16 @@ class Session:
 
     def requests(self, rows: TaskRows) -> Amounts:
         """What tasks ask for, a column each."""
-        if self._class_requests is None or len(self._class_requests) < len(self.classes):
-            shape = len(self.classes), len(self.resources)
-            self._class_requests = np.array([one.request for one in self.classes], dtype=np.int64).reshape(
-                shape
-            )
-        requests: Amounts = self._class_requests[self.tasks.class_of[rows]].T
+        requests: Amounts = self.class_requests[self.tasks.class_of[rows]].T
         return requests
+
+    @property
+    def class_requests(self) -> Amounts:
+        """What tasks of each class ask for, a row each."""
+        if self._class_requests is None or len(self._class_requests) < len(self.classes):
+            requests = np.array([one.request for one in self.classes], dtype=np.int64)
+            self._class_requests = requests.reshape(len(self.classes), len(self.resources))
+        return self._class_requests
 
     def report(self, warning: str) -> None:
         """Something is not as the user may expect; told once."""

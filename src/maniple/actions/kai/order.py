@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from maniple.framework.points import Key
+from maniple.framework.points import JobRows, Key
 from maniple.framework.session import Session
 
 Item = TypeVar("Item")
@@ -224,15 +224,21 @@ class JobsByQueue:
     # -- the tree -------------------------------------------------------------------------------------------------
 
     def _start(self, jobs: Iterable[int]) -> None:
-        session, tree = self._session, self._session.queue_tree
-        rows = np.fromiter(jobs, dtype=np.int64)
-        leaves: dict[int, list[int]] = {}
-        if len(rows):
-            rows = session.in_job_order(rows)
-        for job, queue in zip(rows.tolist(), session.jobs.queue[rows].tolist(), strict=True):
-            leaves.setdefault(queue, []).append(job)
-        for queue in sorted(filter(tree.serves, leaves), key=session.queue_tie):
+        tree = self._session.queue_tree
+        leaves = self._by_queue(np.fromiter(jobs, dtype=np.int64))
+        for queue in sorted(filter(tree.serves, leaves), key=self._session.queue_tie):
             self._grow(queue, leaves[queue])
+
+    def _by_queue(self, jobs: JobRows) -> dict[int, list[int]]:
+        """Jobs by leaf, in job order; whoever is alone in its leaf need not be compared with anybody."""
+        queues = self._session.jobs.queue[jobs]
+        if len(jobs) > 1 and len(set(queues.tolist())) < len(jobs):
+            jobs = self._session.in_job_order(jobs)
+            queues = self._session.jobs.queue[jobs]
+        leaves: dict[int, list[int]] = {}
+        for job, queue in zip(jobs.tolist(), queues.tolist(), strict=True):
+            leaves.setdefault(queue, []).append(job)
+        return leaves
 
     def _grow(self, queue: int, ordered: list[int]) -> None:
         """A leaf joins the tree, and the queues above it where they are missing."""

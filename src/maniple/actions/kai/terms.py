@@ -24,10 +24,9 @@ class Losers:
         """Asked for only if anybody asks for room."""
         session, queues = self._session, self._session.jobs.queue
         rows = session.jobs.rows
-        served = {queue for queue in np.unique(queues[rows]).tolist() if session.queue_tree.serves(queue)}
-        theirs = zip(rows.tolist(), queues[rows].tolist(), strict=True)
-        kept = [job for job, queue in theirs if queue in served and session.preemptible(job)]
-        return np.array(kept, dtype=np.int64)
+        served = [queue for queue in np.unique(queues[rows]).tolist() if session.queue_tree.serves(queue)]
+        rows = rows[np.isin(queues[rows], served)]
+        return rows[session.are_preemptible(rows)]
 
     def jobs(self) -> JobRows:
         """As of now, in no order."""

@@ -28,7 +28,9 @@ class Backfill:
 
     def run(self, session: Session, placement: Placement) -> None:
         placer = JobPlacer(session, placement)
-        jobs = [job for job in waiting(session) if len(_asking_for_nothing(session, job))]
+        tasks = session.tasks
+        some = set(tasks.job[(tasks.status == Status.PENDING) & tasks.best_effort].tolist())
+        jobs = [job for job in waiting(session) if job in some and len(_asking_for_nothing(session, job))]
         line = JobsByQueue(session, jobs, depth=session.configuration.queue_depth.get(self.name))
         while (job := line.pop()) is not None:
             for rows in runs(_asking_for_nothing(session, job), session.tasks.class_of):

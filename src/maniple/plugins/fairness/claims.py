@@ -25,7 +25,8 @@ class _Columns:
 
     def __init__(self, height: int) -> None:
         self._read: dict[int, JobFacts] = {}
-        self._lists: dict[tuple[tuple[str, Quantity], ...], tuple[Amounts, tuple[str, ...]]] = {}
+        self._numbers: dict[tuple[tuple[str, Quantity], ...], int] = {}
+        self._lists: list[tuple[Amounts, tuple[str, ...]]] = []
         self.amounts: Amounts = np.zeros((height, 0), dtype=np.int64)
         self.stated = np.zeros(0, dtype=np.bool_)
         self.inqueue = np.zeros(0, dtype=np.bool_)
@@ -63,20 +64,21 @@ class _Columns:
         self.stated[rows] = [item.min_resources is not None for item in facts]
         self.inqueue[rows] = [item.phase == "Inqueue" for item in facts]
         self.running[rows] = [item.phase == "Running" for item in facts]
-        lists = [self._list(session, item.min_resources or {}) for item in facts]
-        self.amounts[:, rows] = np.array([amounts for amounts, _ in lists], dtype=np.int64).T
-        for row, (_, unknown) in zip(rows, lists, strict=True):
+        numbers = [self._number(session, item.min_resources or {}) for item in facts]
+        self.amounts[:, rows] = np.array([amounts for amounts, _ in self._lists])[numbers].T
+        for row, number in zip(rows, numbers, strict=True):
             self.unoffered.pop(row, None)
-            if unknown:
+            if unknown := self._lists[number][1]:
                 self.unoffered[row] = unknown
 
-    def _list(self, session: Session, resources: Mapping[str, Quantity]) -> tuple[Amounts, tuple[str, ...]]:
-        """A resource list as amounts, and what it names that nobody offers. Most jobs state one of few lists."""
+    def _number(self, session: Session, resources: Mapping[str, Quantity]) -> int:
+        """Of a resource list, as amounts, with what it names that nobody offers. Most jobs state one of few lists."""
         key = tuple(resources.items())
-        known = self._lists.get(key)
+        known = self._numbers.get(key)
         if known is None:
             vector, _, unknown = stated(session, resources)
-            known = self._lists[key] = (vector, tuple(unknown))
+            known = self._numbers[key] = len(self._lists)
+            self._lists.append((vector, tuple(unknown)))
         return known
 
 

@@ -40,6 +40,7 @@ class Counting:
         scales = [float(session.resources.scale(one)) for one in others]
         self.units: Floats = np.concatenate([UNITS[:, 0], scales])[:, None]
         self.nothing: Amount = [0.0] * len(self.names)
+        self._classes: Floats = np.zeros((len(self.names), 0))
 
     def asked(self, class_: TaskClass) -> Amount:
         """What a task counts with before its node is known."""
@@ -55,10 +56,20 @@ class Counting:
 
     def of_tasks(self, rows: TaskRows) -> Floats:
         """A column a task: as accepted where it is on a node, as asked otherwise."""
-        first = in_units(self._session.gpus.of_tasks(rows))
-        if not len(self.others):
-            return first
-        return np.concatenate([first, self._session.requests(rows)[self.others]])
+        session, gpus = self._session, self._session.gpus
+        class_of = session.tasks.class_of[rows]
+        amounts: Floats = self._of_classes().take(class_of, axis=1)
+        for place in gpus.sharing(class_of):
+            class_, node = session.classes[class_of[place]], int(session.tasks.node[rows[place]])
+            amounts[:, place] = self.accepted(class_, node) if node >= 0 else self.asked(class_)
+        return amounts
+
+    def _of_classes(self) -> Floats:
+        """A column a class; parts of devices, which may depend on the node, apart."""
+        if self._classes.shape[1] < len(self._session.classes):
+            others = self._session.class_requests.T[self.others]
+            self._classes = np.concatenate([in_units(self._session.gpus.of_classes), others])
+        return self._classes
 
 
 __all__ = ["GPU", "UNITS", "Amount", "Counting", "Floats", "in_units"]

@@ -169,6 +169,9 @@ def _by_leaf(amounts: Floats, place: NDArray[np.intp], leaves: int) -> list[Amou
     return added
 
 
+_NOBODY = np.zeros(0, dtype=np.bool_)
+
+
 class Victims:
     """Turns the tasks that a scenario evicts into what their queues lose."""
 
@@ -189,9 +192,9 @@ class Victims:
         sizes = np.fromiter((len(rows) for rows in victims.values()), dtype=np.int64, count=len(jobs))
         rows = np.concatenate(list(victims.values()))
         owner = np.repeat(np.arange(len(jobs)), sizes)
-        if self._ignore_moved:
-            gone = ~ACTIVE_ALLOCATED[session.tasks.status[rows]]
-            rows, owner = rows[gone], owner[gone]
+        stays = ACTIVE_ALLOCATED[session.tasks.status[rows]] if self._ignore_moved else _NOBODY
+        if stays.any():
+            rows, owner = rows[~stays], owner[~stays]
         if not len(rows):
             return {}
         amounts = self._counting.of_tasks(rows)
@@ -201,7 +204,7 @@ class Victims:
         else:
             leaves, first, place = np.unique(queues[owner], return_index=True, return_inverse=True)
         totals = _by_leaf(amounts, place, len(leaves))
-        counting = _by_leaf(self._that_counts(rows, amounts), place, len(leaves))
+        counting = _by_leaf(self._that_counts(rows, amounts), place, len(leaves)) if self._slices else totals
         # Behind the last task of a leaf there is none, so it is one of the chunk that goes last.
         ends = np.zeros(len(leaves), dtype=np.intp)
         ends[place] = np.arange(len(rows))
@@ -218,8 +221,9 @@ class Victims:
 
     def involved(self, rows: TaskRows, amounts: Floats) -> tuple[bool, ...]:
         """Which resources the tasks have something of."""
-        counting = self._that_counts(rows, amounts)
-        return tuple(bool(one) for one in np.any(counting > 0, axis=1))
+        return tuple(
+            amount > 0 for amount in self._that_counts(rows, amounts).max(axis=1, initial=0.0).tolist()
+        )
 
     def _that_counts(self, rows: TaskRows, amounts: Floats) -> Floats:
         """Amounts without what does not make a resource one that the scenario is about."""
