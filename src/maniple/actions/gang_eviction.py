@@ -28,10 +28,11 @@ from maniple.cluster.resources import Amounts
 from maniple.eviction.asking import NEVER, demands_of, next_tasks, starving_jobs
 from maniple.eviction.bundles import Bundle, BundlePool, Jobs, Mask, approved
 from maniple.framework.arguments import Arguments
+from maniple.framework.operations import Operation
 from maniple.framework.points import POINTS, Purpose, TaskRows
 from maniple.framework.session import Session
 from maniple.framework.sub_jobs import JobShape, SubJob
-from maniple.framework.transaction import Operation, SavedPlan, Transaction
+from maniple.framework.transaction import SavedPlan, Transaction
 from maniple.placement.engine import Placement
 
 NO_VICTIMS = "{reason}: no tasks that may be evicted would make room"

@@ -14,7 +14,7 @@ from maniple.cluster.statuses import ACTIVE_ALLOCATED
 from maniple.eviction.kai_scenario import Chunk
 from maniple.eviction.kai_victims import VictimSequence
 from maniple.eviction.scenario import Demand
-from maniple.framework.gpus import UNIT
+from maniple.framework.gpu_facts import UNIT
 from maniple.framework.points import TaskRows
 from maniple.framework.session import Session
 from maniple.placement.engine import Placement

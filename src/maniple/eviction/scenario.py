@@ -13,9 +13,10 @@ import numpy as np
 
 from maniple.cluster.classes import TaskClass
 from maniple.eviction.units import Unit, UnitPool
+from maniple.framework.operations import Operation
 from maniple.framework.points import TaskRows
 from maniple.framework.session import Session
-from maniple.framework.transaction import Operation, SavedPlan, Transaction
+from maniple.framework.transaction import SavedPlan, Transaction
 from maniple.placement.engine import Placement
 
 

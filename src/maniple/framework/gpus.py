@@ -1,4 +1,4 @@
-"""GPUs: what nodes have of them, how queues count them, and who holds parts of which device.
+"""GPUs: how queues count them, and who holds parts of which device.
 
 Tasks that ask for a part of a device share one: the device is a *group*, named by whoever opened it. A node's books hold the memory that a group's
 users take, those that stay and those that leave, and from that follows how many whole devices the node has idle or about to be. The rules are
@@ -6,10 +6,8 @@ KAI's, case by case (`add`, `remove`). The transaction is the only writer; it ta
 """
 
 import math
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,25 +16,14 @@ from numpy.typing import NDArray
 from maniple.cluster.classes import TaskClass
 from maniple.cluster.resources import CPU, MEMORY, Amounts
 from maniple.cluster.statuses import ON_NODE, Status
-from maniple.objects.core import Node
+from maniple.framework.gpu_facts import UNIT, GpuFacts, Quota
 
 if TYPE_CHECKING:
     from maniple.framework.session import Session
 
-Quota = NDArray[np.float64]  # cpu in milli, memory in bytes, GPUs
 NodeRows = NDArray[np.intp]
 TaskRows = NDArray[np.int64]
 Groups = tuple[str, ...]
-GPU = "nvidia.com/gpu"
-MIG_PREFIX = "nvidia.com/mig-"
-_SLICE = re.compile(re.escape(MIG_PREFIX) + r"([0-9]{1,9})g\.[0-9]+gb")
-UNIT = 1000  # base units in a device
-NONE, SINGLE, MIXED = 0, 1, 2
-_STRATEGIES = {"single": SINGLE, "mixed": MIXED}
-_UNKNOWN_MEMORY = 100  # MiB that a device counts with whose memory nobody told
-_LARGEST_MIB = 2**20  # a label that says more is taken to speak of bytes
-_DIGITS = 18  # of the largest number that a label may say
-_TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 
 
 @dataclass(slots=True)
@@ -60,19 +47,11 @@ class Saved:
     freed: int
 
 
-def mig_units(resource: str) -> int:
-    """The g of a slice `nvidia.com/mig-<g>g.<memory>gb`; 0 for any other resource."""
-    found = _SLICE.fullmatch(resource)
-    return int(found[1]) if found else 0
-
-
-class GpuBooks:
+class GpuBooks(GpuFacts):
     """The GPUs of one session, nodes by name."""
 
     def __init__(self, session: "Session") -> None:
-        self._session = session
-        self._state = session.nodes
-        self.dimension = session.resources.known(GPU)
+        super().__init__(session)
         self.groups_of: dict[int, Groups] = {}
         self._nodes: dict[int, dict[str, Group]] = {}
         self._opened_on: dict[int, set[int]] = {}  # task -> nodes where devices may bear its name
@@ -95,96 +74,6 @@ class GpuBooks:
             class_ = session.classes[session.tasks.class_of[row]]
             if node >= 0 and ON_NODE[status] and class_.share is not None:
                 self.add(node, class_, held[row], status)
-
-    # -- what nodes have ------------------------------------------------------------------------------------------
-
-    def _of_nodes(self, read: "Iterable[int]") -> Amounts:
-        return np.fromiter(read, dtype=np.int64, count=len(self._state))
-
-    @cached_property
-    def _objects(self) -> Sequence[Node]:
-        return self._state.facts.objects
-
-    @cached_property
-    def whole(self) -> Amounts:
-        """Devices that a node offers as a whole, drivers' slices included."""
-        if self.dimension is None:
-            return np.zeros(len(self._state), dtype=np.int64)
-        whole: Amounts = self._state.allocatable[self.dimension] // UNIT
-        return whole
-
-    @cached_property
-    def dra(self) -> Amounts:
-        """Devices that drivers publish in slices."""
-        published = self._session.cluster.published
-        return self._of_nodes(published(name) for name in self._state.facts.names)
-
-    @cached_property
-    def dra_only(self) -> NDArray[np.bool_]:
-        """Nodes that hand out their GPUs by claims. One that has both kinds does not tell them apart, and counts as such."""
-        only: NDArray[np.bool_] = self.dra > 0
-        return only
-
-    @cached_property
-    def count(self) -> Amounts:
-        """Devices in a node, as its label says, otherwise those that it offers."""
-        offered = self.whole.tolist()
-        return self._of_nodes(
-            _number(node.metadata.labels.get("nvidia.com/gpu.count", ""), whole)
-            for node, whole in zip(self._objects, offered, strict=True)
-        )
-
-    @cached_property
-    def _labelled_memory(self) -> Amounts:
-        return self._of_nodes(_label_of_memory(node) for node in self._objects)
-
-    @cached_property
-    def memory(self) -> Amounts:
-        """MiB of each device of a node."""
-        told = self._labelled_memory
-        memory: Amounts = np.where(told > 0, told, _UNKNOWN_MEMORY)
-        return memory
-
-    @cached_property
-    def synced(self) -> NDArray[np.bool_]:
-        """The memory of a node's devices is known."""
-        known: NDArray[np.bool_] = self._labelled_memory > 0
-        return known
-
-    @cached_property
-    def least_memory(self) -> int:
-        """MiB that a device has at least. The original's minimum starts at 100 and never finds anything smaller."""
-        known = self.memory[self.synced & (self.whole > 0)]
-        return _UNKNOWN_MEMORY if self._session.strict or not len(known) else int(known.min())
-
-    @cached_property
-    def mig_enabled(self) -> NDArray[np.bool_]:
-        key = self._session.options.get("migWorkerNodeLabelKey", "node-role.kubernetes.io/mig-enabled")
-        return np.array([_mig_enabled(node, key) for node in self._objects], dtype=np.bool_)
-
-    @cached_property
-    def mig(self) -> Amounts:
-        """How a node hands out slices of devices: NONE, SINGLE (as if they were devices) or MIXED (by their own names)."""
-        told = [
-            _STRATEGIES.get(node.metadata.labels.get("nvidia.com/mig.strategy", ""), NONE)
-            for node in self._objects
-        ]
-        strategies: Amounts = np.array(told, dtype=np.int64) * self.mig_enabled
-        return strategies
-
-    @cached_property
-    def cpu_only(self) -> NDArray[np.bool_]:
-        only: NDArray[np.bool_] = ~self.mig_enabled & (self.whole <= 0) & (self.dra <= 0)
-        return only
-
-    @cached_property
-    def units(self) -> Quota:
-        """By resource: how many GPUs a base unit of it counts as in quotas."""
-        names = self._session.resources.names
-        units = np.array([mig_units(name) for name in names], dtype=np.float64)
-        if self.dimension is not None:
-            units[self.dimension] = 1.0
-        return units / UNIT
 
     # -- what tasks ask for ---------------------------------------------------------------------------------------
 
@@ -426,22 +315,3 @@ class GpuBooks:
 
 def _quota(class_: TaskClass, gpus: float) -> Quota:
     return np.array([class_.request[CPU], class_.request[MEMORY], gpus], dtype=np.float64)
-
-
-def _number(label: str, otherwise: int) -> int:
-    return int(label) if label.isascii() and label.isdigit() and len(label) <= _DIGITS else otherwise
-
-
-def _label_of_memory(node: Node) -> int:
-    """MiB of a device by the node's label, in whole hundreds; 0 when it does not say."""
-    memory = _number(node.metadata.labels.get("nvidia.com/gpu.memory", ""), 0)
-    if memory >= _LARGEST_MIB:
-        memory //= 2**20
-    return memory - memory % 100
-
-
-def _mig_enabled(node: Node, key: str) -> bool:
-    label = node.metadata.labels.get(key)
-    if label is not None:
-        return label in _TRUE
-    return any(name.startswith(MIG_PREFIX) for name in node.status.allocatable)

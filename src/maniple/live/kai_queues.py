@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from maniple.cluster.resources import CPU, MEMORY
 from maniple.cluster.statuses import Status
-from maniple.framework.gpus import UNIT
+from maniple.framework.gpu_facts import UNIT
 from maniple.framework.outcome import Plan
 from maniple.framework.reasons import MadeRoom
 from maniple.framework.session import Session

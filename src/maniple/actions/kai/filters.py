@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maniple.actions.kai.feasible import Mask
-from maniple.framework.gpus import UNIT
+from maniple.framework.gpu_facts import UNIT
 from maniple.framework.pod_sets import GroupSet
 from maniple.framework.points import TaskRows
 from maniple.framework.session import Session

@@ -13,7 +13,7 @@ import msgspec
 from maniple.cluster.classes import TaskClass
 from maniple.cluster.resources import Amounts
 from maniple.cluster.statuses import ACTIVE_ALLOCATED, Status
-from maniple.framework.gpus import UNIT
+from maniple.framework.gpu_facts import UNIT
 from maniple.framework.pod_sets import GroupSet, PodSet
 from maniple.framework.points import TaskRows
 from maniple.framework.session import Session
