@@ -173,3 +173,13 @@ def test_names_and_notes_stay_within_what_is_allowed(name: str) -> None:
             assert "namespace" not in body["regarding"]
 
     asyncio.run(scenario())
+
+
+def test_an_event_carries_its_annotations() -> None:
+    async def scenario() -> None:
+        async with FakeServer() as server, server.client() as client:
+            server.answers.append(OK)
+            assert await recorder(client).record(pod(), "Normal", "Evict", "x", annotations={"by": "preempt"})
+            assert server.requests[0].json["metadata"]["annotations"] == {"by": "preempt"}
+
+    asyncio.run(scenario())

@@ -9,6 +9,7 @@ from maniple.live.bind_requests import BindRequests
 from maniple.live.cache import Cache
 from maniple.live.effects import Effects
 from maniple.live.kai import Kai
+from maniple.live.notes import Notes
 from maniple.live.retries import Retries
 from maniple.objects.core import Pod
 from maniple.sim.clock import run
@@ -32,9 +33,9 @@ def gone(cache: Cache, requests: BindRequests) -> None:
 def test_it_is_given_up(what: Callable[[Cache, BindRequests], None]) -> None:
     async def main() -> None:
         cache, effects = a_cache(), Effects(1)
-        requests = BindRequests(
-            cache, effects, World().port(), Kai(), Retries(cache), later=lambda action: None
-        )
+        port, retries = World().port(), Retries(cache)
+        notes = Notes(port, effects)
+        requests = BindRequests(cache, effects, port, Kai(), retries, notes, later=lambda action: None)
         waiting = pod()
         assert isinstance(waiting, Pod)
         requests.ask(waiting, request_for("a", "n1", "u1"), lambda error: False)

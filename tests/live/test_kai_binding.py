@@ -4,6 +4,8 @@ import asyncio
 from itertools import pairwise
 from typing import Any
 
+import pytest
+
 from maniple.objects.core import Node, PersistentVolumeClaim, Pod
 from maniple.objects.dra import ResourceClaim
 from maniple.objects.kai import BindRequest
@@ -371,6 +373,40 @@ def test_requests_of_other_node_pools_are_left_alone() -> None:
         assert stage.requests().keys() == {"theirs"}
 
     played(scene)
+
+
+# -- nobody there ------------------------------------------------------------------------------------------------------
+
+
+def test_requests_that_nobody_carries_out_are_told_once_in_the_log_and_on_a_pod(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def scene(stage: KaiStage) -> None:
+        stage.world.binder.stop()
+        stage.create(queue(), node("n1"), *gang("train", 2))
+        await asyncio.sleep(29)
+        assert stage.events("NoBinder") == []
+        await asyncio.sleep(120)
+        ((regarding, note),) = stage.events("NoBinder")
+        assert regarding == "Pod team/train-0"
+        assert "--bind direct" in note
+
+    played(scene)
+    assert caplog.text.count("no BindRequest has been carried out") == 1
+
+
+def test_a_binder_that_carries_out_or_fails_is_a_binder(caplog: pytest.LogCaptureFixture) -> None:
+    async def scene(stage: KaiStage) -> None:
+        stage.world.binder.faults.plan(Fault("bind", 422))
+        stage.create(queue(), node("n1"), *gang("train", 1))
+        await asyncio.sleep(1)
+        stage.world.binder.stop()
+        stage.create(*gang("later", 1))
+        await asyncio.sleep(120)
+        assert stage.events("NoBinder") == []
+
+    played(scene)
+    assert "no BindRequest has been carried out" not in caplog.text
 
 
 # -- directly ----------------------------------------------------------------------------------------------------------

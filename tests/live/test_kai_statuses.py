@@ -292,6 +292,13 @@ def test_a_preempted_pod_is_told_on_its_group_and_the_claim_on_whom_it_is_for() 
         pod = f"Pod {NAMESPACE}/low-0"
         words = f"{pod} was preempted by higher priority workload {NAMESPACE}/train"
         assert stage.events("Evict") == [(f"PodGroup {NAMESPACE}/low", words)]
+        (event,) = [one for one in stage.port.events if one.reason == "Evict"]
+        assert event.annotations == {
+            "num-evicted-pods": "1",
+            "evictor-action-type": "preempt",
+            "evictor-pod-group-name": "train",
+            "evictor-pod-group-namespace": NAMESPACE,
+        }
         ((where, note),) = stage.events("Pipelined")
         assert where == f"Pod {NAMESPACE}/train-0"
         assert "being released on n1" in note

@@ -247,9 +247,11 @@ class KubeCluster:
         reason: str,
         note: str,
         action: str = "Scheduling",
+        *,
+        annotations: Mapping[str, str] | None = None,
     ) -> bool:
         """Tell people about an object. False when the note was held back or lost; that is never an error."""
-        return await self._recorder.record(regarding, event_type, reason, note, action)
+        return await self._recorder.record(regarding, event_type, reason, note, action, annotations)
 
 
 def _without_empty(body: Body) -> Body:

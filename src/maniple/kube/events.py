@@ -9,7 +9,7 @@ import logging
 import time
 import uuid
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Literal, NamedTuple
@@ -82,9 +82,15 @@ class EventRecorder:
         self._buckets: OrderedDict[tuple[str, ...], _Bucket] = OrderedDict()
 
     async def record(
-        self, regarding: Object, event_type: EventType, reason: str, note: str, action: str = "Scheduling"
+        self,
+        regarding: Object,
+        event_type: EventType,
+        reason: str,
+        note: str,
+        action: str = "Scheduling",
+        annotations: Mapping[str, str] | None = None,
     ) -> bool:
-        """Write or count an event. False when it was held back or could not be written."""
+        """Write or count an event. False when it was held back or could not be written. An event that is counted keeps its annotations."""
         note = note.encode()[:_LONGEST_NOTE].decode("utf-8", "ignore")
         same = _Note(_reference_key(regarding), event_type, reason, action, note)
         series = self._remember(same)
@@ -95,7 +101,7 @@ class EventRecorder:
             if series.written >= series.count:
                 return True
             try:
-                await self._write(regarding, same, series)
+                await self._write(regarding, same, series, annotations or {})
             except ApiError as error:
                 log.info("event %s on %s could not be written: %s", reason, regarding.key, error)
                 return False
@@ -121,7 +127,9 @@ class EventRecorder:
         bucket.tokens -= 1
         return True
 
-    async def _write(self, regarding: Object, same: _Note, series: _Series) -> None:
+    async def _write(
+        self, regarding: Object, same: _Note, series: _Series, annotations: Mapping[str, str]
+    ) -> None:
         namespace = regarding.metadata.namespace or "default"
         count = series.count
         if series.name:
@@ -137,10 +145,11 @@ class EventRecorder:
         series.count -= series.written
         series.written = 0
         series.name = _event_name(regarding)
+        event = self._event(regarding, same, series.name)
+        if annotations:
+            event["metadata"]["annotations"] = dict(annotations)
         try:
-            await self._client.create(
-                EVENTS, namespace, self._event(regarding, same, series.name), idempotent=True
-            )
+            await self._client.create(EVENTS, namespace, event, idempotent=True)
         except ApiError as error:
             # Our own, from a try whose answer was lost: the name is unlike any other.
             if error.reason != "AlreadyExists":

@@ -5,34 +5,54 @@ its pod left alone for a while, longer each time; so is one for a node that is g
 `decisions.py`.
 """
 
+import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from maniple.live.cache import Cache, Ref, made
 from maniple.live.dialect import LiveDialect
 from maniple.live.effects import Effect, Effects, Urgency
+from maniple.live.notes import Notes
 from maniple.live.port import Port
 from maniple.live.retries import Retries
-from maniple.live.writing import Later, lane
+from maniple.live.writing import Later, lane, now
 from maniple.objects.core import Node, Pod
 from maniple.objects.kai import BindRequest
 from maniple.objects.load import load
 from maniple.objects.meta import Object
 from maniple.profiles.kai import is_for, is_under_way
 
+log = logging.getLogger(__name__)
+
 ASPECT = "bind"
+NO_BINDER = "NoBinder"
+SILENCE_SECONDS = 30.0  # without a sign of a binder
+_SILENCE = (
+    f"no BindRequest has been carried out in {SILENCE_SECONDS:g} s, and none since the start: "
+    "if KAI's binder does not run on this cluster, start it, or bind directly (--bind direct)"
+)
 
 
 class BindRequests:
     def __init__(
-        self, cache: Cache, effects: Effects, port: Port, dialect: LiveDialect, retries: Retries, later: Later
+        self,
+        cache: Cache,
+        effects: Effects,
+        port: Port,
+        dialect: LiveDialect,
+        retries: Retries,
+        notes: Notes,
+        later: Later,
     ) -> None:
         self._cache = cache
         self._effects = effects
         self._port = port
         self._dialect = dialect
         self._retries = retries
+        self._notes = notes
         self._later = later
+        self._first: tuple[str, float] | None = None  # the first pod that was asked for, and when
+        self._heard = False  # a binder has given a sign of life, or its silence was told
         self._cleared: set[str] = set()  # uids of requests that are being deleted
         self._complete = False  # every object has been told once
 
@@ -46,6 +66,7 @@ class BindRequests:
         there = self._cache.get(*ref)
         if isinstance(there, BindRequest) and not _same(there, request):
             self._clear(there)  # left by a pod that had the name, or by an attempt that failed
+        self._first = self._first or (pod.key, now())
         assumption = made(request, lambda seen: _same(seen, request))
         self._cache.assume(ref, ASPECT, assumption)
 
@@ -71,7 +92,25 @@ class BindRequests:
         if isinstance(item, Pod) and item.spec.node_name:
             # Whatever became of its request, the pod is bound.
             return self._cache.give_up((BindRequest, item.key))
-        return self._judge(item) if isinstance(item, BindRequest) else False
+        if not isinstance(item, BindRequest):
+            return False
+        self._heard |= bool(item.status.phase)
+        return self._judge(item)
+
+    def listen(self, moment: float) -> None:
+        """Tell once, in the log and on the pod, that nobody seems to carry requests out."""
+        due = self.next_due()
+        if due is None or moment < due or self._first is None:
+            return
+        self._heard = True
+        pod = self._cache.pod(self._first[0])
+        log.warning("%s", _SILENCE)
+        if pod is not None:
+            self._notes.write(pod, "Warning", NO_BINDER, _SILENCE)
+
+    def next_due(self) -> float | None:
+        """When to call `listen` again."""
+        return None if self._heard or self._first is None else self._first[1] + SILENCE_SECONDS
 
     def gone(self, item: Object) -> bool:
         if isinstance(item, BindRequest):

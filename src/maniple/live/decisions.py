@@ -57,7 +57,7 @@ class Decisions:
         self._dialect = dialect
         self._retries = Retries(cache)
         self._preparations = Preparations(cache, effects, port, later)
-        self._requests = BindRequests(cache, effects, port, dialect, self._retries, later)
+        self._requests = BindRequests(cache, effects, port, dialect, self._retries, notes, later)
         self._binds: list[_Bind] = []
         self._evictions: list[tuple[str, Farewell]] = []
         self._admitted: list[str] = []
@@ -110,11 +110,13 @@ class Decisions:
 
     def expire(self, moment: float) -> bool:
         """Let go of pods that have been prepared for too long. True when a decision may depend on that."""
+        self._requests.listen(moment)
         return self._preparations.expire(moment)
 
     def next_due(self) -> float | None:
         """When to call `expire` again."""
-        return self._preparations.next_due()
+        moments = (self._preparations.next_due(), self._requests.next_due())
+        return min((moment for moment in moments if moment is not None), default=None)
 
     # -- binds --------------------------------------------------------------------------------------------------------
 
@@ -198,7 +200,7 @@ class Decisions:
         pod = self._cache.pod(key)
         if pod is None:
             return
-        self._notes.write(farewell.regarding, farewell.type, "Evict", farewell.text)
+        self._notes.write(farewell.regarding, farewell.type, "Evict", farewell.text, farewell.annotations)
         write = _Write(
             "evict",
             leaving(pod, when),

@@ -5,7 +5,7 @@
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -62,6 +62,7 @@ class Farewell:
     type: EventType
     text: str
     condition: str = ""  # its message; without one there is no condition
+    annotations: Mapping[str, str] = field(default_factory=dict)  # of the event, for programs
 
 
 class LiveDialect(Protocol):

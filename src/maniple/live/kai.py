@@ -18,6 +18,7 @@ from maniple.framework.reasons import POD
 from maniple.live import kai_groups
 from maniple.live.dialect import Farewell, Patch, PodWords, Report, Word
 from maniple.live.kai_bindings import bind_request
+from maniple.live.kai_evictions import eviction_annotations
 from maniple.live.kai_queues import queue_lines
 from maniple.objects import core, dra
 from maniple.objects.core import Pod, SchedulingGate
@@ -292,7 +293,8 @@ class Kai:
         text = reason.replace(POD, session.task_key(row)) + queue_lines(plan, row, reason)
         group = session.cluster.jobs.objects.get(int(session.tasks.job[row]))
         regarding = group if group is not None else session.cluster.tasks.pods[row]
-        return Farewell(regarding, "Normal", text, condition=text if self._marks_evicted else "")
+        condition = text if self._marks_evicted else ""
+        return Farewell(regarding, "Normal", text, condition, eviction_annotations(plan, row, reason))
 
     def ours(self, request: BindRequest) -> bool:
         return self._pool.holds(request)

@@ -4,6 +4,7 @@ While nothing new happens the same note is only counted. A note whose words chan
 waits all day long has a few events and not thousands.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from maniple.live.effects import Effect, Effects, Urgency
@@ -50,14 +51,23 @@ class Notes:
         told[reason] = _Told(note, now)
         self.write(regarding, event_type, reason, note)
 
-    def write(self, regarding: Object, event_type: EventType, reason: str, note: str) -> None:
+    def write(
+        self,
+        regarding: Object,
+        event_type: EventType,
+        reason: str,
+        note: str,
+        annotations: Mapping[str, str] | None = None,
+    ) -> None:
         """Tell it whatever was told before."""
         self._effects.submit(
             Effect(
                 lane=f"note {regarding.api_group}/{regarding.kind} {regarding.key}",
                 aspect=reason,
                 urgency=Urgency.NOTE,
-                call=lambda: self._port.record_event(regarding, event_type, reason, note),
+                call=lambda: self._port.record_event(
+                    regarding, event_type, reason, note, annotations=annotations
+                ),
                 done=lambda error: None,
                 attempts=3,
             )

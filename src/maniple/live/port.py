@@ -66,8 +66,16 @@ class Port(Protocol):
     ) -> object:
         """Set one condition of a pod and, unless None, the node that is being cleared for it."""
 
-    async def record_event(self, regarding: Object, event_type: EventType, reason: str, note: str) -> object:
-        """A note for people."""
+    async def record_event(
+        self,
+        regarding: Object,
+        event_type: EventType,
+        reason: str,
+        note: str,
+        *,
+        annotations: Mapping[str, str] | None = None,
+    ) -> object:
+        """A note for people; `annotations` say it for programs."""
 
     async def create(self, raw: Mapping[str, Any], *, same: bool = False) -> object:
         """Make an object; done when there is one already. `same`: that one must say all that this one says, or it is a conflict."""

@@ -6,7 +6,7 @@ Events are kept as they were recorded; the same note on the same object is count
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -35,6 +35,11 @@ class SimEvent:
     note: str
     first: datetime
     count: int = 1
+    annotations: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def said(self) -> tuple[str, ...]:
+        return self.regarding, self.type, self.reason, self.note
 
 
 class SimCluster:
@@ -192,16 +197,25 @@ class SimCluster:
         if current is not None and current["metadata"]["uid"] == item.metadata.uid:
             self._remove(type(item), item.key)
 
-    async def record_event(self, regarding: Object, event_type: str, reason: str, note: str) -> None:
+    async def record_event(
+        self,
+        regarding: Object,
+        event_type: str,
+        reason: str,
+        note: str,
+        *,
+        annotations: Mapping[str, str] | None = None,
+    ) -> None:
         title = f"{regarding.kind} {regarding.key}"
-        await self._write("record_event", regarding.key, lambda: self._note(title, event_type, reason, note))
+        new = SimEvent(title, event_type, reason, note, self._clock.now(), annotations=annotations or {})
+        await self._write("record_event", regarding.key, lambda: self._note(new))
 
-    def _note(self, title: str, kind: str, reason: str, note: str) -> None:
+    def _note(self, new: SimEvent) -> None:
         for event in reversed(self.events):
-            if (event.regarding, event.type, event.reason, event.note) == (title, kind, reason, note):
+            if event.said == new.said:
                 event.count += 1
                 return
-        self.events.append(SimEvent(title, kind, reason, note, self._clock.now()))
+        self.events.append(new)
 
     async def _write(self, verb: str, key: str, action: Callable[[], object]) -> None:
         if self._write_seconds:
