@@ -50,19 +50,92 @@ def test_arguments_that_a_file_does_not_give_stay_at_the_default() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["proportion", "capacity", "drf", "gang", "network-topology-aware", "podaffinity"]
+    ("name", "ours"),
+    [
+        ("proportion", ["fairness"]),
+        ("capacity", ["fairness"]),
+        ("gang", []),
+        ("network-topology-aware", ["hypernodes"]),
+        ("podaffinity", ["nodeorder"]),
+        ("cdp", ["minruntime"]),
+        ("rescheduling", []),
+    ],
 )
-def test_a_plugin_of_the_other_systems_is_told_who_does_its_work_here(name: str) -> None:
-    configuration = planner(tiers("fairness", name)).configuration
-    assert [option.name for tier in configuration.tiers for option in tier] == ["fairness"]
+def test_in_place_of_a_plugin_of_the_other_systems_stands_ours_and_it_is_said(
+    name: str, ours: list[str]
+) -> None:
+    configuration = planner(tiers(name, "predicates")).configuration
+    assert [option.name for tier in configuration.tiers for option in tier] == [*ours, "predicates"]
     (warning,) = configuration.warnings
-    assert f'there is no plugin "{name}": {COUNTERPARTS[name]}' in warning
+    assert f'there is no plugin "{name}": {COUNTERPARTS[name].words}' in warning
 
 
-@pytest.mark.parametrize("name", ["enqueue", "gangpreempt", "gangreclaim", "shuffle"])
-def test_an_action_of_the_other_systems_is_told_who_does_its_work_here(name: str) -> None:
-    with pytest.raises(ConfigurationError, match=f'there is no action "{name}": '):
-        planner({"actions": f"{name}, allocate"})
+def test_ours_stands_there_once_however_often_it_is_meant_and_where_it_is_named_itself() -> None:
+    configuration = planner(tiers("drf", "proportion", "predicates")).configuration
+    assert [option.name for tier in configuration.tiers for option in tier] == ["fairness", "predicates"]
+    configuration = planner(tiers("drf", "predicates", "fairness")).configuration
+    assert [option.name for tier in configuration.tiers for option in tier] == ["predicates", "fairness"]
+
+
+@pytest.mark.parametrize(
+    ("name", "ours"),
+    [
+        ("enqueue", ()),
+        ("gangpreempt", ("preempt",)),
+        ("gangreclaim", ("reclaim",)),
+        ("shuffle", ("consolidation",)),
+    ],
+)
+def test_in_place_of_an_action_of_the_other_systems_stands_ours_and_it_is_said(
+    name: str, ours: tuple[str, ...]
+) -> None:
+    configuration = planner({"actions": f"{name}, allocate"}).configuration
+    assert configuration.actions == (*ours, "allocate")
+    (warning,) = configuration.warnings
+    assert f'there is no action "{name}": {COUNTERPARTS[name].words}' in warning
+
+
+def test_an_unknown_action_is_an_error() -> None:
+    with pytest.raises(ConfigurationError, match='there is no action "alocate"'):
+        planner({"actions": "alocate"})
+
+
+VOLCANOS_DEFAULT = """
+actions: "enqueue, allocate, backfill, gangreclaim, gangpreempt"
+tiers:
+- plugins:
+  - name: priority
+  - name: gang
+    enablePreemptable: false
+  - name: conformance
+  - name: sla
+    arguments:
+      sla-waiting-time: 1h
+- plugins:
+  - name: overcommit
+  - name: drf
+    enablePreemptable: false
+  - name: predicates
+  - name: capacity
+  - name: nodegroup
+    arguments:
+      strict: false
+  - name: resourcequota
+  - name: task-topology
+  - name: tdm
+  - name: nodeorder
+  - name: binpack
+  - name: deviceshare
+  - name: numa-aware
+  - name: network-topology-aware
+"""
+
+
+def test_a_configuration_of_volcanos_works_as_it_is() -> None:
+    plan = cycle(node("n1", 4), volcano_queue("q"), gang("a", "q", 4), conf=VOLCANOS_DEFAULT)
+    assert len(plan.binds) == 4
+    assert all("there is no" in warning for warning in plan.warnings), plan.warnings
+    assert not any("not known" in warning for warning in plan.warnings)
 
 
 def test_counterparts_are_names_of_the_other_systems_and_not_ours() -> None:

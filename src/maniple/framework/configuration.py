@@ -45,7 +45,17 @@ _METRICS_KEYS = (
     "elasticsearch.password",
     "elasticsearch.hostnameFieldName",
 )
-_NONE: Mapping[str, str] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Counterpart:
+    """Who does the work here of another system's plugin or action: in words, and the name of ours that takes its place, if one does."""
+
+    words: str
+    instead: str = ""
+
+
+_NONE: Mapping[str, Counterpart] = {}
 _METRICS_TYPES = ("prometheus", "prometheus_adaptor", "elasticsearch")
 
 
@@ -118,11 +128,11 @@ def load_maniple(
     *,
     name: str = "configuration",
     known_actions: Collection[str],
-    counterparts: Mapping[str, str],
+    counterparts: Mapping[str, Counterpart],
 ) -> Configuration:
     """Read a file of our own. What is missing is taken from the default.
 
-    `counterparts`: what does the work here of plugins and actions of the other systems; a file that names one of those is told so.
+    `counterparts`: what does the work here of plugins and actions of the other systems. A file that names one of those is told so, and gets ours.
     """
     if source is None:
         return Configuration(MANIPLE.actions, MANIPLE.default_tiers())
@@ -182,7 +192,7 @@ def _map_key(root: Place, data: Mapping[str, Place], dialect: FileDialect) -> st
 
 
 def _actions(
-    place: Place | None, known_actions: Collection[str], counterparts: Mapping[str, str] = _NONE
+    place: Place | None, known_actions: Collection[str], counterparts: Mapping[str, Counterpart] = _NONE
 ) -> tuple[str, ...] | None:
     """The action names in order, or None when the file says nothing about them."""
     if place is None or place.value is None:
@@ -197,18 +207,22 @@ def _actions(
     for where, action in names:
         if not action:
             raise where.error("an action name is empty")
-        if action not in known_actions:
-            other = counterparts.get(action)
+        if action in counterparts:
+            where.warn(f"there is no action {quoted(action)}: {counterparts[action].words}")
+        elif action not in known_actions:
             known = f"; there is: {', '.join(known_actions)}"
-            hint = f": {other}" if other else suggestion(action, known_actions) or known
+            hint = suggestion(action, known_actions) or known
             raise where.error(f"there is no action {quoted(action)}{hint}")
-    return tuple(action for _, action in names)
+    if not counterparts:
+        return tuple(action for _, action in names)
+    ours = [counterparts[action].instead if action in counterparts else action for _, action in names]
+    return tuple(dict.fromkeys(action for action in ours if action))
 
 
 def _tiers(
-    place: Place | None, dialect: FileDialect, counterparts: Mapping[str, str] = _NONE
+    place: Place | None, dialect: FileDialect, counterparts: Mapping[str, Counterpart] = _NONE
 ) -> tuple[tuple[PluginOption, ...], ...]:
-    """Plugins that have a counterpart are left out, with a word about it."""
+    """In place of plugins that have a counterpart stand those, with a word about it."""
     if place is None:
         return ()
     seen: dict[str, Place] = {}
@@ -220,9 +234,29 @@ def _tiers(
         _check_hierarchy(entries, options)
         for entry, option in zip(entries, options, strict=True):
             if option.name in counterparts:
-                entry.warn(f"there is no plugin {quoted(option.name)}: {counterparts[option.name]}")
-        tiers.append(tuple(option for option in options if option.name not in counterparts))
-    return tuple(tiers)
+                entry.warn(f"there is no plugin {quoted(option.name)}: {counterparts[option.name].words}")
+        tiers.append(options)
+    return _with_ours(tiers, dialect, counterparts) if counterparts else tuple(tiers)
+
+
+def _with_ours(
+    tiers: list[tuple[PluginOption, ...]], dialect: FileDialect, counterparts: Mapping[str, Counterpart]
+) -> tuple[tuple[PluginOption, ...], ...]:
+    """With our plugins in the places of those that they are the counterparts of, each once; arguments do not carry over."""
+    listed = {option.name for tier in tiers for option in tier}
+    found: list[tuple[PluginOption, ...]] = []
+    for tier in tiers:
+        kept: list[PluginOption] = []
+        for option in tier:
+            if option.name not in counterparts:
+                kept.append(option)
+                continue
+            ours = counterparts[option.name].instead
+            if ours and ours not in listed:
+                listed.add(ours)
+                kept.append(PluginOption(ours, dialect.filled({}), {}, option.line))
+        found.append(tuple(kept))
+    return tuple(found)
 
 
 def _plugin(place: Place, seen: dict[str, Place], dialect: FileDialect) -> PluginOption:

@@ -57,11 +57,14 @@ class ManipleDialect:
         pool: kai.NodePool | None = None,
         worker_labels: tuple[str, ...] = (),
         reservation_app: str = "kai-resource-reservation",
+        npus_shared: bool = False,
     ) -> None:
         names = tuple(scheduler_names)
         self._scheduler_names = frozenset(names)
         self._default_queue = default_queue
-        self._volcano = volcano.VolcanoDialect(default_queue=default_queue, scheduler_names=names)
+        self._volcano = volcano.VolcanoDialect(
+            default_queue=default_queue, scheduler_names=names, npus_shared=npus_shared
+        )
         self._kai = kai.KaiDialect(
             scheduler_names=names, pool=pool, worker_labels=worker_labels, reservation_app=reservation_app
         )

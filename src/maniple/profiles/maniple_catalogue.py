@@ -7,15 +7,19 @@ became is told to whoever writes them in a file.
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from maniple.actions.kai.allocate import Allocate
 from maniple.actions.kai.consolidation import Consolidation
 from maniple.actions.kai.preempt import Preempt
 from maniple.actions.kai.reclaim import Reclaim
 from maniple.actions.kai.stalegangeviction import StaleGangEviction
+from maniple.actions.maniple.allocate import Allocate
 from maniple.actions.maniple.backfill import Backfill
 from maniple.cluster.cluster import Cluster
-from maniple.framework.configuration import Configuration, load_maniple
+from maniple.framework.configuration import Configuration, Counterpart, load_maniple
 from maniple.framework.registry import Registry
+from maniple.plugins.devices.deviceshare import DeviceShare, shares_npus
+from maniple.plugins.devices.numa_aware import NumaAware
+from maniple.plugins.fairness.resourcequota import ResourceQuotas
+from maniple.plugins.feasibility.nodegroup import NodeGroup
 from maniple.plugins.kai.dynamicresources import DynamicResources
 from maniple.plugins.kai.elastic import Elastic
 from maniple.plugins.kai.gpupack import GpuPack
@@ -33,12 +37,16 @@ from maniple.plugins.kai.topology import Topology
 from maniple.plugins.maniple.binpack import Binpack
 from maniple.plugins.maniple.budgets import Budgets
 from maniple.plugins.maniple.conformance import Conformance
+from maniple.plugins.maniple.extender import Extender
 from maniple.plugins.maniple.fairness import Fairness
 from maniple.plugins.maniple.hypernodes import HyperNodes
 from maniple.plugins.maniple.predicates import Predicates
+from maniple.plugins.maniple.tdm import Tdm
+from maniple.plugins.order.sla import Sla
 from maniple.plugins.score.nodeorder import NodeOrder
 from maniple.plugins.score.resource_strategy_fit import ResourceStrategyFit
 from maniple.plugins.score.usage import Usage
+from maniple.plugins.topology.task_topology import TaskTopology
 from maniple.profiles.kai import NodePool
 from maniple.profiles.maniple import ManipleDialect
 from maniple.profiles.options import checked_maniple, strings
@@ -49,8 +57,10 @@ _PLUGINS = (
     Binpack,
     Budgets,
     Conformance,
+    DeviceShare,
     DynamicResources,
     Elastic,
+    Extender,
     Fairness,
     GpuPack,
     GpuSharingOrder,
@@ -58,15 +68,21 @@ _PLUGINS = (
     HyperNodes,
     Kubeflow,
     MinRuntime,
+    NodeGroup,
     NodeOrder,
     NodePlacement,
     NominatedNode,
+    NumaAware,
     Predicates,
     Priority,
     Ray,
+    ResourceQuotas,
     ResourceStrategyFit,
+    Sla,
     SubGroupOrder,
     TaskOrder,
+    TaskTopology,
+    Tdm,
     Topology,
     Usage,
 )
@@ -79,21 +95,37 @@ REGISTRY = Registry(
 )
 
 _BUILT_IN = "it is built in here, for every job"
+_FAIRNESS = 'here it is "fairness", which is used'
 # Names of the two systems' plugins and actions, and who does their work here.
-COUNTERPARTS: Mapping[str, str] = {
-    "proportion": 'here it is "fairness"',
-    "capacity": 'here it is "fairness", which reads deserved, guarantee and capability',
-    "drf": 'here it is "fairness"',
-    "gang": _BUILT_IN,
-    "network-topology-aware": 'here it is "hypernodes"',
-    "nodeavailability": "idle resources always come first here",
-    "podaffinity": 'here it is part of "nodeorder"',
-    "resourcetype": 'here it is part of "nodeplacement"',
-    "overcommit": "jobs are not queued up before they are placed here, so there is nothing to overcommit",
-    "enqueue": "jobs are not queued up before they are placed here; allocate looks at all of them",
-    "gangpreempt": 'here it is "preempt", which always takes whole gangs or what they can spare',
-    "gangreclaim": 'here it is "reclaim", which always takes whole gangs or what they can spare',
-    "shuffle": 'here it is "consolidation"',
+COUNTERPARTS: Mapping[str, Counterpart] = {
+    "proportion": Counterpart(_FAIRNESS, "fairness"),
+    "capacity": Counterpart(f"{_FAIRNESS}; it reads deserved, guarantee and capability", "fairness"),
+    "drf": Counterpart(_FAIRNESS, "fairness"),
+    "gang": Counterpart(_BUILT_IN),
+    "network-topology-aware": Counterpart('here it is "hypernodes", which is used', "hypernodes"),
+    "nodeavailability": Counterpart("idle resources always come first here"),
+    "podaffinity": Counterpart('here it is part of "nodeorder", which is used', "nodeorder"),
+    "resourcetype": Counterpart('here it is part of "nodeplacement", which is used', "nodeplacement"),
+    "overcommit": Counterpart(
+        "jobs do not wait to be let in here until there is room, so there is nothing to overcommit"
+    ),
+    "cdp": Counterpart(
+        'a job that has just begun is left alone by "minruntime", which is used; its arguments and the queues say for how long',
+        "minruntime",
+    ),
+    "rescheduling": Counterpart(
+        'nodes are not evened out here; the action "consolidation" moves jobs where that makes room'
+    ),
+    "enqueue": Counterpart(
+        'here it is part of "allocate": jobs are let in as soon as their queue takes them'
+    ),
+    "gangpreempt": Counterpart(
+        'here it is "preempt", which is used: it always takes whole gangs or what they can spare', "preempt"
+    ),
+    "gangreclaim": Counterpart(
+        'here it is "reclaim", which is used: it always takes whole gangs or what they can spare', "reclaim"
+    ),
+    "shuffle": Counterpart('the nearest thing here is "consolidation", which is used', "consolidation"),
 }
 
 
@@ -101,7 +133,7 @@ def _load(source: str | Mapping[str, Any] | None, known_actions: Collection[str]
     return load_maniple(source, known_actions=known_actions, counterparts=COUNTERPARTS)
 
 
-def _cluster(_configuration: Configuration, options: Mapping[str, Any]) -> Cluster:
+def _cluster(configuration: Configuration, options: Mapping[str, Any]) -> Cluster:
     restricted = options["restrictNodeScheduling"]
     dialect = ManipleDialect(
         scheduler_names=strings(options, "schedulerName"),
@@ -111,6 +143,7 @@ def _cluster(_configuration: Configuration, options: Mapping[str, Any]) -> Clust
         if restricted
         else (),
         reservation_app=options["resourceReservationAppLabel"],
+        npus_shared=shares_npus(configuration),
     )
     ignored = (*ALWAYS_IGNORED_PROVISIONERS, NO_PROVISIONER, *strings(options, "ignoredProvisioners"))
     return Cluster(dialect, ignored_provisioners=ignored)

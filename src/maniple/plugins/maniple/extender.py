@@ -1,0 +1,25 @@
+"""extender: questions are passed on to an HTTP service, as far as they are asked here.
+
+See `plugins/extender/extender.py`. Victims, queues and gangs are judged by this profile's own rules, so that the verbs about them are not used, and that is said.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from maniple.framework.session import Session
+from maniple.plugins.extender import extender
+
+_NOT_ASKED = ("preemptable", "reclaimable", "queueOverused", "jobReady")
+
+
+class Extender(extender.Extender):
+    def __init__(self, session: Session, arguments: Mapping[str, Any]) -> None:
+        super().__init__(session, arguments)
+        for verb in _NOT_ASKED:
+            if self._channel.asks(verb):
+                session.report(
+                    f"{self.name}: argument extender.{verb}Verb: this is not asked in the profile maniple; it has no effect"
+                )
+
+
+__all__ = ["Extender"]
