@@ -10,10 +10,13 @@ from typing import TypeVar
 
 import numpy as np
 
+from maniple.cluster.claims import claims_of, published_gpus
 from maniple.cluster.classes import ClassTable, SpecTable
 from maniple.cluster.domains import DomainSources
 from maniple.cluster.facts import Dialect, TaskFacts, job_key, seconds
 from maniple.cluster.nodes import NodeFacts
+from maniple.cluster.priorities import Priorities
+from maniple.cluster.ranks import TaskRanks
 from maniple.cluster.resources import ResourceSpace
 from maniple.cluster.statuses import ALLOCATED_LIKE, ON_NODE, Status
 from maniple.cluster.storage import Storage
@@ -50,8 +53,7 @@ class Cluster:
         self.problems: list[Problem] = []
         # What plugins remember from cycle to cycle, under a key of their own: "last evicted at", say. Nothing else reads it.
         self.memory: dict[object, object] = {}
-        self.priority_classes: dict[str, PriorityClass] = {}
-        self._priorities_stale = False
+        self.priorities = Priorities(dialect.default_priority)
         # pod -> what says where it is about to be bound, by name; of several the last one holds
         self._decided: dict[str, dict[str, Object]] = {}
         self._decisions_stale = False
@@ -61,8 +63,7 @@ class Cluster:
         self._tasks_with_volumes: set[int] = set()
         self._volumes_stale = False
         self._node_facts: NodeFacts | None = None
-        self._task_order: list[int] = []
-        self._task_ranks = np.zeros(0, dtype=np.int64)
+        self.ranks = TaskRanks()
         self._tasks_came = True
         self._unclassed: set[int] = set()
         self._classed_terms = 0
@@ -91,8 +92,7 @@ class Cluster:
         elif isinstance(item, Node):
             self._set_node(item)
         elif isinstance(item, PriorityClass):
-            self.priority_classes[item.metadata.name] = item
-            self._priorities_stale = True
+            self.priorities.put(item)
         elif not (self._set_job(item) or self._set_queue(item)):
             self._set_other(item)
 
@@ -103,8 +103,7 @@ class Cluster:
         elif isinstance(item, Node):
             self._drop_node(item.metadata.name)
         elif isinstance(item, PriorityClass):
-            self.priority_classes.pop(item.metadata.name, None)
-            self._priorities_stale = True
+            self.priorities.drop(item)
         elif (facts := self.dialect.job(item)) is not None:
             self._drop_job(job_key(item.key, facts.system))
         elif self.dialect.queue(item) is not None:
@@ -274,7 +273,7 @@ class Cluster:
         jobs.minimum[row] = facts.minimum
         jobs.created[row] = seconds(item.metadata.creation_timestamp)
         jobs.queue[row] = self.queues.hold(facts.queue)
-        jobs.priority[row] = self.priority_of(facts.priority_class)
+        jobs.priority[row] = self.priorities.value(facts.priority_class)
         return True
 
     def _drop_job(self, key: str) -> None:
@@ -312,18 +311,6 @@ class Cluster:
         if row not in queues.said:
             queues.defined[row] = False
             queues.release(row)
-
-    def priority_of(self, class_name: str) -> int:
-        """The value of a priority class; the global default for a name that does not exist."""
-        named = self.priority_classes.get(class_name)
-        if named is not None:
-            return named.value
-        defaults = [c for c in self.priority_classes.values() if c.global_default]
-        return (
-            max(defaults, key=lambda c: (c.value, c.metadata.name)).value
-            if defaults
-            else self.dialect.default_priority
-        )
 
     # -- everything else ------------------------------------------------------------------------------------------
 
@@ -381,20 +368,10 @@ class Cluster:
             self._set_pod(self.tasks.pods[row])
 
     def _claims_of(self, pod: Pod) -> tuple[ResourceClaim, ...]:
-        """The resource claims of a pod that exist, its own and the ones made for it."""
-        claims, namespace = self.all(ResourceClaim), pod.metadata.namespace or DEFAULT_NAMESPACE
-        made = {one.name: one.resource_claim_name for one in pod.status.resource_claim_statuses}
-        names = [one.resource_claim_name or made.get(one.name) for one in pod.spec.resource_claims]
-        found = [claims.get(f"{namespace}/{name}") for name in dict.fromkeys(names)]
-        return tuple(claim for claim in found if claim is not None)
+        return claims_of(pod, self.all(ResourceClaim))
 
     def _count_published(self) -> None:
-        """GPUs that drivers publish in slices, by node."""
-        self._published.clear()
-        for one in self.all(ResourceSlice).values():
-            if one.spec.node_name and not one.spec.all_nodes and "gpu" in one.spec.driver.lower():
-                name = one.spec.node_name
-                self._published[name] = self._published.get(name, 0) + len(one.spec.devices)
+        self._published = published_gpus(self.all(ResourceSlice).values())
         for row in self.nodes.objects:
             self._set_allocatable(row)
         self._node_facts = None
@@ -413,10 +390,10 @@ class Cluster:
 
     def settle(self) -> None:
         """Work out what depends on several objects and was put off while they came in."""
-        if self._priorities_stale:
+        if self.priorities.stale:
             for row, facts in self.jobs.facts.items():
-                self.jobs.priority[row] = self.priority_of(facts.priority_class)
-            self._priorities_stale = False
+                self.jobs.priority[row] = self.priorities.value(facts.priority_class)
+            self.priorities.stale = False
         if self._decisions_stale:
             for pod in sorted(filter(self._is_unbound, self._decided)):
                 self._read_again(pod)
@@ -438,7 +415,8 @@ class Cluster:
         self._classify()
         self.node_facts()
         if self._tasks_came:
-            self._rank_tasks()
+            self.ranks.renew(self.tasks)
+            self._tasks_came = False
 
     def _classify(self) -> None:
         """Give tasks their classes: new tasks, or all of them when whom terms select has changed."""
@@ -477,23 +455,6 @@ class Cluster:
             meta.labels,
             namespace.metadata.labels if namespace is not None else {_NAME_LABEL: name},
         )
-
-    def task_ranks(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-        """The place of every task row in the order of unique ids."""
-        return self._task_ranks
-
-    def _rank_tasks(self) -> None:
-        # The list is nearly sorted after a few additions, which is the case that Python's sort is linear in.
-        pods = self.tasks.pods
-        known = set(self._task_order)
-        order = [row for row in self._task_order if row in pods]
-        order += [row for row in pods if row not in known]
-        keys = self.tasks.keys
-        order.sort(key=lambda row: (pods[row].metadata.uid, pods[row].metadata.name, keys[row]))
-        self._task_order = order
-        self._task_ranks = np.zeros(len(self.tasks), dtype=np.int64)
-        self._task_ranks[order] = np.arange(len(order))
-        self._tasks_came = False
 
 
 def _no_claims(_: Pod) -> tuple[ResourceClaim, ...]:

@@ -154,7 +154,7 @@ def _tasks(cluster: Cluster, facts: NodeFacts) -> TaskState:
         priority=table.priority[:size],
         index=table.index[:size],
         created=table.created[:size],
-        rank=cluster.task_ranks(),
+        rank=cluster.ranks.places,
         preemptable=table.preemptable[:size],
         gated=table.gated[:size],
         admissible=table.admissible[:size],

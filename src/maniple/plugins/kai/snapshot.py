@@ -86,7 +86,7 @@ def _objects(session: Session) -> Iterable[Object]:
         yield from table.objects.values()
     for kept in cluster.others.values():
         yield from kept.values()
-    yield from cluster.priority_classes.values()
+    yield from cluster.priorities
 
 
 def _raw(objects: Iterable[Object]) -> dict[str, list[Any]]:
