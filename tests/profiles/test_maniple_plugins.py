@@ -43,16 +43,16 @@ CARD = [{"name": "main", "resources": {"limits": WISH, "requests": {"cpu": "1", 
 both = pytest.mark.parametrize("kai", [False, True])
 
 
-def with_plugin(name: str, first: bool = False, **given: Any) -> dict[str, Any]:
+def with_plugin(name: str, given: dict[str, Any] | None = None, *, first: bool = False) -> dict[str, Any]:
     """The default's plugins that matter, and one more."""
-    more = [{"name": name, "arguments": given}]
+    more = [{"name": name, "arguments": given or {}}]
     listed = [{"name": one} for one in DEFAULT]
     return {"tiers": [{"plugins": more + listed if first else listed + more}]}
 
 
 @both
 def test_deviceshare_hands_out_parts_of_cards_and_the_binding_carries_them(kai: bool) -> None:
-    conf = with_plugin("deviceshare", **{"deviceshare.VGPUEnable": True})
+    conf = with_plugin("deviceshare", {"deviceshare.VGPUEnable": True})
     plan = cycle(
         gpu_node("n1", card("GPU-0"), card("GPU-1")),
         Q,
@@ -65,7 +65,7 @@ def test_deviceshare_hands_out_parts_of_cards_and_the_binding_carries_them(kai: 
 
 
 def test_cards_are_free_again_for_whom_room_is_made() -> None:
-    conf = with_plugin("deviceshare", **{"deviceshare.VGPUEnable": True})
+    conf = with_plugin("deviceshare", {"deviceshare.VGPUEnable": True})
     held = {"volcano.sh/vgpu-ids-new": "GPU-0,NVIDIA,600,0:", "volcano.sh/vgpu-node": "n1"}
     parts = [priority_class("high", 90), gpu_node("n1", card("GPU-0")), Q]
     old = gang("old", "q", 1, containers=CARD, on="n1", notes=held)
@@ -100,7 +100,7 @@ def test_nodegroup_keeps_a_queue_on_its_nodes(kai: bool) -> None:
 @both
 def test_tdm_lends_nodes_by_the_hour_to_those_who_allow_it(kai: bool) -> None:
     conf = with_plugin(
-        "tdm", **{"tdm.revocable-zone.day": "08:00-20:00", "tdm.revocable-zone.night": "20:00-08:00"}
+        "tdm", {"tdm.revocable-zone.day": "08:00-20:00", "tdm.revocable-zone.night": "20:00-08:00"}
     )
     nodes = [node("n1", labels={ZONE: "day"}), node("n2", labels={ZONE: "night"})]
     allows = gang("a", "q", 1, kai=kai, notes={ZONE: "*"})
@@ -131,7 +131,7 @@ def test_task_topology_brings_roles_together() -> None:
     roles = ["ps", "worker", "ps", "worker"]
     job = gang("a", "q", 4, gpus=0, roles=roles, group_notes={AFFINITY: "ps,worker"})
     nodes = [node(f"n{number}", 0, more={"cpu": "4"}) for number in range(2)]
-    plan = cycle(*nodes, Q, job, conf=with_plugin("task-topology", **{"task-topology.weight": 10}))
+    plan = cycle(*nodes, Q, job, conf=with_plugin("task-topology", {"task-topology.weight": 10}))
     assert len(set(bound(plan).values())) == 1
 
 
@@ -139,7 +139,7 @@ def test_an_extender_answers_for_nodes_and_what_is_not_asked_of_it_is_said() -> 
     service = Service(
         predicate=lambda question: {"status": "no", "code": 3} if question["node"]["Name"] == "n1" else {}
     )
-    conf = with_plugin("extender", **arguments("predicate", "reclaimable"))
+    conf = with_plugin("extender", arguments("predicate", "reclaimable"))
     for kai in (False, True):
         job = gang("a", "q", 2, kai=kai)
         plan = cycle(node("n1"), node("n2"), Q, job, conf=conf, extenderTransport=service)
