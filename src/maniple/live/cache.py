@@ -8,7 +8,7 @@ The scheduler is the only caller, between cycles, never during one. Given the sa
 built afresh from a list.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
@@ -309,11 +309,19 @@ def version_of(item: Object) -> int:
     return int(text) if text.isdecimal() else 0
 
 
-def bound(pod: Pod, node: str) -> Assumption:
-    """A pod is on its node from the moment of the decision."""
+def bound(pod: Pod, node: str, annotations: Mapping[str, str] | None = None) -> Assumption:
+    """A pod is on its node from the moment of the decision, with the devices that its annotations are going to say."""
+
+    def change(seen: Pod) -> Pod:
+        placed = replace(seen, spec=replace(seen.spec, node_name=node))
+        if not annotations:
+            return placed
+        told = {**seen.metadata.annotations, **annotations}
+        return replace(placed, metadata=replace(seen.metadata, annotations=told))
+
     return Assumption(
         uid=pod.metadata.uid,
-        change=lambda seen: replace(seen, spec=replace(seen.spec, node_name=node)),
+        change=change,
         shown=lambda seen: bool(seen.spec.node_name),
         lasting=True,
     )

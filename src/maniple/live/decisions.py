@@ -22,6 +22,7 @@ from maniple.live.retries import Retries
 from maniple.live.writing import Later, lane
 from maniple.objects.core import Pod
 from maniple.objects.meta import Condition, Object
+from maniple.plugins.devices.deviceshare import LOCK
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,7 @@ class Decisions:
             self._evict(key, farewell, when.replace(microsecond=0))
         for key in admitted:
             self._admit(key)
-        preparations = [one for each in binds if (one := self._bind(each)) is not None]
+        preparations = [one for each in binds if (one := self._bind(each, when)) is not None]
         self._preparations.begin(preparations)
         return bool(binds or evictions or admitted)
 
@@ -120,18 +121,19 @@ class Decisions:
 
     # -- binds --------------------------------------------------------------------------------------------------------
 
-    def _bind(self, bind: _Bind) -> Preparation | None:
+    def _bind(self, bind: _Bind, when: datetime) -> Preparation | None:
         """Count a pod as bound, and have that done; what has to be done before is returned."""
         pod = self._cache.pod(bind.pod)
         if pod is None:
             return None
-        node, annotations = bind.node, bind.annotations
+        node = bind.node
+        annotations = {name: text for name, text in bind.annotations.items() if name != LOCK}
         if bind.request is not None:
             self._requests.ask(pod, bind.request, lambda error: self._bound(pod, node, error))
             return None
         write = _Write(
             "bind",
-            bound(pod, node),
+            bound(pod, node, annotations),
             lambda: self._port.bind(pod, node, annotations),
             lambda error: self._bound(pod, node, error, bound=True),
         )
@@ -139,7 +141,7 @@ class Decisions:
         if bind.needs is None:
             self._submit(pod, write)
             return None
-        return Preparation(pod, node, bind.needs, lambda error: self._prepared(pod, write, error))
+        return Preparation(pod, node, bind.needs, when, lambda error: self._prepared(pod, write, error))
 
     def _prepared(self, pod: Pod, write: _Write, error: BaseException | None) -> bool:
         """What a pod needs besides a node is there, or will not be."""

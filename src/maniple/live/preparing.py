@@ -1,4 +1,4 @@
-"""What placed pods need besides a node, done before they are bound: volumes for their claims, devices in their resource claims.
+"""What placed pods need besides a node, done before they are bound: volumes for their claims, devices in their resource claims, the lock of a node that hands shared devices over.
 
 `decisions.py` begins a preparation with the decision and binds the pod when it is over. All of it counts from that moment: the cache believes in what is going to be written, so that the next cycle
 gives no volume and no device to anybody else. Writes are effects; waiting is done by nobody, what the watch shows moves a preparation on. One that fails, is refused by the
@@ -8,6 +8,7 @@ provisioner or takes too long is over, too: the pod is then no user of its resou
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from maniple.framework.outcome import Plan
 from maniple.framework.points import PodVolumes
@@ -15,12 +16,14 @@ from maniple.live import devices, volumes
 from maniple.live.cache import Assumption, Cache, Ref, version_of
 from maniple.live.devices import Grant
 from maniple.live.effects import Effect, Effects, Urgency
+from maniple.live.node_lock import NodeLock
 from maniple.live.port import NOT_FOUND, Port, status_of
 from maniple.live.rewriting import Lacks, RefusedError, Rewriting
 from maniple.live.writing import Call, Later, lane, now
 from maniple.objects.core import Node, PersistentVolume, PersistentVolumeClaim, Pod
 from maniple.objects.dra import Consumer, ResourceClaim
 from maniple.objects.meta import Object
+from maniple.plugins.devices.deviceshare import LOCK
 
 log = logging.getLogger(__name__)
 
@@ -38,6 +41,7 @@ class Needs:
 
     volumes: PodVolumes = _NO_VOLUMES
     claims: Mapping[str, Grant] = field(default_factory=dict)
+    lock: str = ""  # under which the node hands its devices over
 
     @property
     def volume_claims(self) -> tuple[str, ...]:
@@ -47,15 +51,16 @@ class Needs:
 def needs_of(plan: Plan) -> dict[str, Needs]:
     """By pod, for those of a plan that need anything."""
     granted, bound = devices.grants(plan), plan.volumes
-    if not granted and not bound:
+    locks = {key: notes[LOCK] for key, notes in plan.annotations.items() if LOCK in notes}
+    if not granted and not bound and not locks:
         return {}
     tasks, found = plan.session.cluster.tasks, {}
     for key in (*plan.binds, *plan.held):
         row = tasks.index_of(key)
         assert row is not None  # it is in the plan
         claims = granted.get(tasks.pods[row].metadata.uid, {})
-        if claims or key in bound:
-            found[key] = Needs(bound.get(key, _NO_VOLUMES), claims)
+        if claims or key in bound or key in locks:
+            found[key] = Needs(bound.get(key, _NO_VOLUMES), claims, locks.get(key, ""))
     return found
 
 
@@ -66,10 +71,12 @@ class Preparation:
     pod: Pod
     node: str
     needs: Needs
+    since: datetime
     over: Over
     until: float = 0.0
     writes: int = 0  # under way
     error: BaseException | None = None  # of the first that failed
+    lock: NodeLock | None = None
     watched: set[Ref] = field(default_factory=set)
     ready: bool = False  # nothing is missing: the pod is being bound
     ended: bool = False
@@ -104,6 +111,9 @@ class Preparations:
             self._ask_for_volumes(one)
             for key in one.needs.claims:
                 users.setdefault(key, []).append(one)
+            if one.needs.lock:
+                one.lock = NodeLock(one.needs.lock, one.since)
+                self._write((Node, one.node), {one: None}, one.lock.take)
         for key, together in users.items():
             self._reserve(key, together)
         for one in wanted:
@@ -175,18 +185,21 @@ class Preparations:
         assumed = {one: devices.reserved(grant, one.consumer) for one in together}
         self._write(devices.resource_claim_ref(key), assumed, lacks)
 
-    def _write(self, ref: Ref, assumed: Mapping[Preparation, Assumption], lacks: Lacks) -> None:
+    def _write(self, ref: Ref, assumed: Mapping[Preparation, Assumption | None], lacks: Lacks) -> None:
+        """For some pods. What nobody else decides about need not be assumed."""
         item = self._cache.get(*ref)
         assert item is not None  # it is in the plan
         write = Rewriting(self._cache, self._port, ref, item.metadata.uid, lacks)
         for one, assumption in assumed.items():
             one.writes += 1
-            self._cache.assume(ref, one.aspect, assumption)
+            if assumption is not None:
+                self._cache.assume(ref, one.aspect, assumption)
 
         def settle(error: BaseException | None) -> bool:
             matters = False
             for one, assumption in assumed.items():
-                matters |= self._settle(ref, one.aspect, assumption, write, error)
+                if assumption is not None:
+                    matters |= self._settle(ref, one.aspect, assumption, write, error)
                 one.writes -= 1
                 one.error = one.error or error
             return self._look_at(assumed) | matters
@@ -194,7 +207,14 @@ class Preparations:
         self._submit(ref, write, settle)
 
     def _release_all(self, one: Preparation) -> bool:
-        matters = False
+        """Take back what was written for a pod that is given up."""
+        matters, node = False, self._cache.get(Node, one.node)
+        if one.lock is not None and node is not None:
+            ref: Ref = (Node, one.node)
+            give_back = Rewriting(
+                self._cache, self._port, ref, node.metadata.uid, one.lock.give_back, fresh=True
+            )
+            self._submit(ref, give_back, lambda error: False)
         for key, grant in one.needs.claims.items():
             claim = self._cache.get(ResourceClaim, key)
             if claim is not None:

@@ -5,7 +5,7 @@ may go = every kind of device that the pod asks for finds something for it there
 score  = ScheduleWeight * what the choices are worth, rounded; for Ascend 310P nodes are compared with each other
 What is chosen counts from that moment until it is undone and goes into the annotations of the binding. With NodeLockEnable these
 also carry maniple.dev/lock-node: the annotation with which the node is to be locked before the pod is bound. Whoever writes the
-binding does that.
+binding does that (`live/node_lock.py`).
 
 GPUExclusiveRules: pods that carry all labels of a rule do not share a card with each other. It is read off the pods on the node,
 so it holds from session to session. A node without devices of a kind refuses pods that ask for them; in Volcano, and with
