@@ -121,6 +121,12 @@ _SHARING: list[dict[str, Any]] = [
     ),
     sample_of(
         "resource.k8s.io/v1",
+        "ResourceClaimTemplate",
+        "team",
+        spec={"spec": {"devices": {"requests": [{"name": "one", "exactly": DEMAND}]}}},
+    ),
+    sample_of(
+        "resource.k8s.io/v1",
         "ResourceSlice",
         spec={
             "driver": "gpu.example.com",

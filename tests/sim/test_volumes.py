@@ -123,3 +123,28 @@ def test_a_resource_claim_is_reserved_for_nobody_who_is_gone_and_one_of_its_own_
         assert not world.busy
 
     played(scene)
+
+
+def test_claims_are_made_from_templates_whichever_comes_first_and_go_with_their_pods() -> None:
+    async def scene(world: World) -> None:
+        template: Raw = {
+            "apiVersion": "resource.k8s.io/v1",
+            "kind": "ResourceClaimTemplate",
+            "metadata": {"name": "gpus", "namespace": NAMESPACE},
+            "spec": {"spec": resource_claim("x")["spec"]},
+        }
+        create(world, claiming(pod("early")))
+        await asyncio.sleep(1)
+        create(world, template, claiming(pod("late")))
+        await asyncio.sleep(1)
+        for name in ("early", "late"):
+            (made,) = one(world, Pod, name)["status"]["resourceClaimStatuses"]
+            claim = one(world, ResourceClaim, made["resourceClaimName"])
+            assert claim["spec"] == template["spec"]["spec"]
+            (owner,) = claim["metadata"]["ownerReferences"]
+            assert (owner["name"], owner["controller"]) == (name, True)
+        world.store.remove(Pod, f"{NAMESPACE}/late")
+        await asyncio.sleep(1)
+        assert [raw["metadata"]["name"] for raw in world.store.list(ResourceClaim)[0]] == ["early-gpus"]
+
+    played(scene)

@@ -94,6 +94,7 @@ _TABLE = (
     Kind(core.ReplicaSet, "replicasets", ("v1",)),
     Kind(core.StatefulSet, "statefulsets", ("v1",)),
     Kind(dra.ResourceClaim, "resourceclaims", ("v1", "v1beta2", "v1beta1")),
+    Kind(dra.ResourceClaimTemplate, "resourceclaimtemplates", ("v1", "v1beta2", "v1beta1")),
     Kind(dra.ResourceSlice, "resourceslices", ("v1", "v1beta2", "v1beta1")),
     Kind(dra.DeviceClass, "deviceclasses", ("v1", "v1beta2", "v1beta1")),
     Kind(volcano.VolcanoQueue, "queues", ("v1beta1",)),

@@ -120,6 +120,19 @@ class ResourceClaim(Object, frozen=True, kw_only=True):
     status: ResourceClaimStatus = ResourceClaimStatus()
 
 
+class ResourceClaimTemplateSpec(Record, frozen=True, kw_only=True):
+    spec: ResourceClaimSpec = ResourceClaimSpec()
+
+
+class ResourceClaimTemplate(Object, frozen=True, kw_only=True):
+    """What the claims of pods that name it are made from, by somebody else."""
+
+    api_group: ClassVar[str] = "resource.k8s.io"
+    kind: ClassVar[str] = "ResourceClaimTemplate"
+
+    spec: ResourceClaimTemplateSpec = ResourceClaimTemplateSpec()
+
+
 class DeviceAttribute(Record, frozen=True, kw_only=True):
     """Exactly one is set."""
 
@@ -169,6 +182,7 @@ class DeviceBody(Record, frozen=True, kw_only=True):
     all_nodes: bool | None = None
     taints: tuple[Taint, ...] = ()
     allow_multiple_allocations: bool | None = None
+    binding_conditions: tuple[str, ...] = ()
 
 
 class Device(DeviceBody, frozen=True, kw_only=True):

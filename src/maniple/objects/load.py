@@ -37,6 +37,7 @@ KINDS: tuple[type[Object], ...] = (
     core.ReplicaSet,
     core.StatefulSet,
     dra.ResourceClaim,
+    dra.ResourceClaimTemplate,
     dra.ResourceSlice,
     dra.DeviceClass,
     volcano.VolcanoQueue,

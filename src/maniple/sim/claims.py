@@ -1,12 +1,13 @@
 """A stand-in for Kubernetes' controller of resource claims: who does not run any more uses no claim, and a claim that nobody uses has no devices.
 
-Claims that belong to a pod go with it. The store tells it of every change; everything is done a moment later. Who gets which devices, schedulers decide.
+Claims of a pod's own are made from their templates, and go with it. The store tells it of every change; everything is done a moment later. Who gets which devices,
+schedulers decide.
 """
 
 import asyncio
 
 from maniple.objects.core import Pod
-from maniple.objects.dra import ResourceClaim
+from maniple.objects.dra import ResourceClaim, ResourceClaimTemplate
 from maniple.sim.kubelet import finished
 from maniple.sim.store import Raw, Store, StoreEvent
 
@@ -25,14 +26,44 @@ class ResourceClaims:
 
     def _told(self, event: StoreEvent) -> None:
         before, after = event.before, event.after
+        if event.kind is ResourceClaimTemplate and after is not None:
+            for pod in self._store.list(Pod)[0]:
+                self._make_later(pod)
+        if event.kind is Pod and after is not None:
+            self._make_later(after)
         if event.kind is not Pod or before is None or not before.get("spec", {}).get("resourceClaims"):
             return
         uid = str(before["metadata"]["uid"])
         replaced = after is None or after["metadata"]["uid"] != uid
         over = replaced or (after is not None and finished(after) and not finished(before))
-        if over and uid not in self._timers:
+        if over:
+            if uid in self._timers:
+                self._timers[uid].cancel()
             loop = asyncio.get_running_loop()
             self._timers[uid] = loop.call_later(self._seconds, self._leave, uid)
+
+    # -- claims of a pod's own ----------------------------------------------------------------------------------------
+
+    def _make_later(self, pod: Raw) -> None:
+        uid, key = str(pod["metadata"]["uid"]), f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
+        if _unmade(pod) and uid not in self._timers:
+            loop = asyncio.get_running_loop()
+            self._timers[uid] = loop.call_later(self._seconds, self._make, uid, key)
+
+    def _make(self, uid: str, key: str) -> None:
+        del self._timers[uid]
+        pod = self._store.find(Pod, key)
+        if pod is None or pod["metadata"]["uid"] != uid:
+            return
+        made = list(pod["status"].get("resourceClaimStatuses") or [])
+        for name, template in _unmade(pod):
+            found = self._store.find(ResourceClaimTemplate, f"{pod['metadata']['namespace']}/{template}")
+            if found is not None:
+                claim = self._store.create(_from_template(found, pod, name))
+                made.append({"name": name, "resourceClaimName": claim["metadata"]["name"]})
+        self._store.patch(Pod, key, {"status": {"resourceClaimStatuses": made}})
+
+    # -- who is gone --------------------------------------------------------------------------------------------------
 
     def _leave(self, uid: str) -> None:
         del self._timers[uid]
@@ -52,3 +83,26 @@ class ResourceClaims:
             if not others:
                 status["allocation"] = None
             self._store.patch(ResourceClaim, key, {"status": status})
+
+
+def _unmade(pod: Raw) -> list[tuple[str, str]]:
+    """The claims of a pod that are still to be made: the pod's name for it, and the template."""
+    made = {one["name"] for one in pod.get("status", {}).get("resourceClaimStatuses") or ()}
+    asked = pod.get("spec", {}).get("resourceClaims") or ()
+    return [
+        (one["name"], one["resourceClaimTemplateName"])
+        for one in asked
+        if one.get("resourceClaimTemplateName") and one["name"] not in made
+    ]
+
+
+def _from_template(template: Raw, pod: Raw, name: str) -> Raw:
+    metadata, inner = pod["metadata"], template["spec"]
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": metadata["name"], "uid": metadata["uid"]}
+    own = {"name": f"{metadata['name']}-{name}", "namespace": metadata["namespace"]}
+    return {
+        "apiVersion": template["apiVersion"],
+        "kind": "ResourceClaim",
+        "metadata": {**inner.get("metadata", {}), **own, "ownerReferences": [{**owner, "controller": True}]},
+        "spec": inner["spec"],
+    }

@@ -151,6 +151,14 @@ def test_as_many_devices_as_are_asked_for() -> None:
     assert verdicts == {"n0": "", "n1": "cannot allocate all claims", "n2": "cannot allocate all claims"}
 
 
+def test_a_device_that_wants_conditions_met_before_a_pod_is_bound_is_nobodys() -> None:
+    kinds = [device("d0", bindingConditions=["example.com/ready"]), device("d1")]
+    raws = [claiming("p", "c"), resource_slice("s", kinds, nodeName="n0")]
+    open_world = world(*raws, claim("c", exactly("r")))
+    assert devices_of(written(open_world, ("p", "n0"))[f"{NAMESPACE}/c"]) == ["s/d1"]
+    assert possible(world(*raws, claim("c", exactly("r", count=2))), "p") == set()
+
+
 def test_devices_of_other_claims_are_in_use_unless_these_only_look_on() -> None:
     raws = [claiming("p", "c"), claim("c"), ONE_ON_N1]
     assert possible(world(*raws, claim("x", status=holding(("s1", "d0")))), "p") == set()

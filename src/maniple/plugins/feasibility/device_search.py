@@ -145,6 +145,8 @@ class DeviceSearch:
             return None
         if not self._suits(claim, name, demand, offer):
             return None
+        if offer.body.binding_conditions:
+            return None  # pods would have to wait for them to be met, for which there is nobody
         if untolerated(demand.tolerations, offer.body.taints, _REFUSING_EFFECTS) is not None:
             return None
         parts = [self._stock.consumed(offer.id), *self._parts_of(offer)]
