@@ -26,7 +26,8 @@ PLUGINS = Path(__file__).parent / "conformance_plugins"
 
 # What these cases expect of a job does not follow from their objects; all else that they expect is held to.
 # - Three were recorded with tasks that the recording system's own test had marked as holding a slice of a GPU in the legacy way. The mark is in no object:
-#   the pods of kai-allocate-041, which are bound, carry the same annotation and the same request.
+#   the pods of kai-allocate-041, which are bound, carry the same annotation and the same request. Given the objects alone, the recording system itself binds
+#   the pod of kai-integration-allocate-024, and takes the annotation for the mark, which ten of the recordings contradict.
 # - In one a pod is to be Pending and on a node, but between rounds the judge takes pending pods off their nodes, and a pod that names a node is Bound.
 UNSAYABLE = {
     "kai-allocate-043": ("pending_job-0", "status"),

@@ -327,6 +327,15 @@ def test_to_the_letter_who_asks_first_decides_until_something_changes() -> None:
     assert again.next() == [1]
 
 
+@pytest.mark.parametrize(("strict", "asked"), [(False, [1]), (True, [0, 1])])
+def test_to_the_letter_a_job_goes_on_asking_for_what_it_lost(strict: bool, asked: list[int]) -> None:
+    scene = Scene(2, "runs", "waits", strict=strict)
+    transaction = scene.evict(0)
+    assert scene.next(simulated=True) == [0, 1]
+    transaction.commit()
+    assert scene.next(simulated=True) == asked
+
+
 def test_to_the_letter_nothing_is_not_remembered() -> None:
     scene = Scene(1, "runs", strict=True)
     scene.evict(0)

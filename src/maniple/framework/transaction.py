@@ -210,8 +210,8 @@ class Transaction:
             session.evicted += evicted.items()
             gone = np.array(list(evicted))
             session.tasks.virtual[gone] = False
-            # They cannot come back any more: what a job asks for next is worked out anew.
-            for owner in {*session.tasks.job[gone].tolist()} - {-1}:
+            # They cannot come back any more: what a job asks for next is worked out anew. To the letter it goes on asking for what it did in the trial.
+            for owner in {*session.tasks.job[gone].tolist()} - {-1} if not session.strict else ():
                 session.jobs.version[owner] += 1
         for operation in self._allocations():
             bind(session, operation.event)

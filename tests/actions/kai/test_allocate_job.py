@@ -234,3 +234,16 @@ def test_claims_of_a_dry_run_leave_idle_what_is_idle_to_the_letter() -> None:
     bench = Bench(ROOT, node("n1", 2), node("n2", 8), leaving, gang("a", 2), strict=True)
     assert bench.place("a", real=False)
     assert bench.where("a-0", "a-1") == [("Pipelined", "n1")] * 2
+
+
+@pytest.mark.parametrize(("strict", "where"), [(False, "n1"), (True, "n2")])
+def test_to_the_letter_a_task_that_would_get_the_node_it_left_first_is_put_back_instead(
+    strict: bool, where: str
+) -> None:
+    bench = Bench(ROOT, node("n1", 1), node("n2", 1), gang("v", 1, on=["n1"]), strict=strict)
+    bench.evict("v-0")
+    assert bench.place("v", real=False, nodes=["n2"])
+    bench.transaction.commit()
+    bench.evict("v-0")
+    assert bench.place("v", real=False, nodes=["n1"])
+    assert bench.where("v-0") == [("Pipelined", where)]

@@ -19,8 +19,14 @@ QUEUES = [queue("q", 8, priority=200), queue("other", 0)]
 class Search:
     """A solver for job `a`, at the expense of jobs of the queue `other`."""
 
-    def __init__(self, *parts: Any, accept: Callable[[Outcome], bool] = lambda _: True) -> None:
+    def __init__(
+        self,
+        *parts: Any,
+        accept: Callable[[Outcome], bool] = lambda _: True,
+        before: Callable[[Bench], None] = lambda _: None,
+    ) -> None:
         self.bench = Bench(QUEUES, *parts, strict=True)
+        before(self.bench)
         self.judged: list[
             tuple[int, list[str]]
         ] = []  # scenarios: tasks of the job, and the jobs that might lose
@@ -186,3 +192,15 @@ def test_a_step_uses_the_nodes_of_those_who_had_to_go_not_of_those_who_could_sta
         ("Running", "n1"),
         ("Running", "n1"),
     ]
+
+
+def test_a_job_that_asks_for_a_task_that_has_left_is_served_with_those_that_wait() -> None:
+    def lose(bench: Bench) -> None:
+        bench.evict("a-0")
+        assert len(bench.session.pod_sets.to_allocate(bench.job("a"), simulated=True)) == 2
+        bench.transaction.commit()
+
+    parts = [node("n0", 1), node("n1", 1), victim("v", "n1"), gang("a", 2, on=["n0"])]
+    search = Search(*parts, before=lose)
+    assert search.found is not None
+    assert search.states("a-0", "a-1", "v-0") == ["Releasing", "Pipelined", "Running"]

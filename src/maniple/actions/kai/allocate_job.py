@@ -229,15 +229,27 @@ class JobPlacer:
         return self._placement.last_places(class_, len(rows))
 
     def _put_back(self, attempt: Attempt, rows: TaskRows, nodes: NodeRows) -> None:
-        """Tasks that were evicted in this transaction: those that get the node they are on simply stay."""
+        """Tasks that were evicted in this transaction: those that get the node they are on simply stay.
+
+        To the letter also one that gets a node which it has left before: the original takes what is being released there for the task itself.
+        """
         own = self._session.tasks.node[rows]
         if not self._session.strict:
             nodes = _at_home(own.tolist(), nodes)
         stay = own == nodes
+        if self._session.strict and self._session.moved:
+            stay |= self._left_before(rows, nodes)
         if stay.any():
             attempt.transaction.restore(rows[stay])
         if not stay.all():
             attempt.transaction.move(rows[~stay], nodes[~stay])
+
+    def _left_before(self, rows: TaskRows, nodes: NodeRows) -> Mask:
+        moved = self._session.moved
+        places = zip(rows.tolist(), nodes.tolist(), strict=True)
+        return np.array(
+            [node in (left for left, _ in moved.get(row, ())) for row, node in places], dtype=np.bool_
+        )
 
     def _share(self, attempt: Attempt, class_: TaskClass, row: TaskRows, ground: Ground) -> int:
         """Place a task that asks for part of a GPU: on the best node whose devices it can have. 1 if there was one."""

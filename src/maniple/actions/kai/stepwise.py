@@ -64,6 +64,9 @@ class StepwiseSolver:
         before = _used(session, job)
         feasible = feasible_nodes(session, job)
         rows = session.pod_sets.to_allocate(job, simulated=True)
+        rows = rows[
+            session.tasks.status[rows] == Status.PENDING
+        ]  # where one has left for good, the original breaks down
         victims: list[_Group] = []
         nodes = feasible.copy()
         for count in range(1, len(rows) + 1):
