@@ -73,7 +73,7 @@ class _Allocation:
         """Without the action enqueue, whoever waits to be admitted is, tasks or not."""
         session = self._session
         if "enqueue" not in session.actions:
-            waiting = [job for job in session.jobs.rows.tolist() if session.is_waiting(job)]
+            waiting = session.waiting_jobs()
             session.phases.update(dict.fromkeys(waiting, "Inqueue"))
 
     def _keep_promises(self, sheets: dict[int, Worksheet | JobSheet]) -> None:

@@ -21,8 +21,7 @@ class Enqueue:
         self.arguments.unknown(())  # there are none
 
     def run(self, session: Session, placement: Placement) -> None:
-        waiting = [job for job in session.jobs.rows.tolist() if session.is_waiting(job)]
-        turns = JobTurns(session, waiting)
+        turns = JobTurns(session, session.waiting_jobs())
         while (queue := turns.next_queue()) is not None:
             job = turns.next_job(queue)
             if job is None:

@@ -210,9 +210,7 @@ class Scenario:
         checkpoint = transaction.checkpoint()
         for demand in self._demands:
             rows = demand.rows
-            forced = self._placement.last_places(demand.class_, len(rows)) if self._simple else None
-            if forced is not None:
-                transaction.pipeline(rows, forced)
+            if self._simple and self._placement.take_last(transaction, demand.class_, rows):
                 continue
             while len(rows):
                 proposal = self._placement.fill(demand.class_, len(rows))

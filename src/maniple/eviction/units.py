@@ -7,7 +7,7 @@ columns, and a job gets an entry of its own when it is first taken from.
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -102,10 +102,9 @@ class UnitPool:
     def has_surplus(self) -> bool:
         return any(self._surplus.values())
 
-    def take(self, asking: int, queues: Iterable[int], most: int) -> Unit | None:
+    def take(self, asking: int, queues: Sequence[int], most: int) -> Unit | None:
         """The next unit for a job of the asking queue, out of these queues: up to `most` surplus tasks, or a whole job."""
-        queues = tuple(queues)
-        queue = self._first(asking, [q for q in queues if most and self._surplus.get(q)])
+        queue = self._first(asking, [q for q in queues if self._surplus.get(q)]) if most else None
         if queue is not None:
             return self._take_surplus(self._surplus[queue].pop(), most)
         queue = self._first(asking, [q for q in queues if self._whole.get(q)])

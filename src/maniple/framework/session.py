@@ -28,6 +28,7 @@ from maniple.objects.meta import Object
 
 _VALID, _PIPELINED = VALID.tolist(), int(Status.PIPELINED)
 _SOME = 16  # jobs from which on columns beat keys
+NOT_ADMITTED = ("", "Pending")  # phases of jobs
 NON_PREEMPTIBLE = 100  # the priority from which on a job that does not say is not preempted
 
 
@@ -231,7 +232,13 @@ class Session:
 
     def is_waiting(self, job: int) -> bool:
         """Not admitted yet."""
-        return self.phase(job) in ("", "Pending")
+        return self.phase(job) in NOT_ADMITTED
+
+    def waiting_jobs(self) -> list[int]:
+        """All of the session's jobs that are not admitted yet."""
+        phases, facts = self.phases, self.cluster.jobs.facts
+        rows = self.jobs.rows.tolist()
+        return [job for job in rows if (phases.get(job) or facts[job].phase) in NOT_ADMITTED]
 
     def preemptible(self, job: int) -> bool:
         """May be evicted for others: as its group says, otherwise by its priority."""

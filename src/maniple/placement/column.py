@@ -56,6 +56,11 @@ class ClassColumn:
             self._look(self._changed_since(self._seen))
         self._seen = len(session.changes)
 
+    def exhausted(self, rows: NodeRows) -> None:
+        """The last change was that tasks of the class took all places on these nodes: there is no need to look."""
+        self.slots[rows] = self.later[rows] = self._room = 0
+        self._seen = len(self._session.changes)
+
     @property
     def room(self) -> int:
         """For how many tasks there will be room, all nodes together."""

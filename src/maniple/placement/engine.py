@@ -206,16 +206,23 @@ class Placement:
         spread[candidates] = sums
         return spread
 
-    def last_places(self, class_: TaskClass, count: int) -> NodeRows | None:
-        """All places that there will be for a class, if they are exactly as many as asked for: nothing is to be chosen."""
+    def take_last(self, transaction: Transaction, class_: TaskClass, rows: TaskRows) -> bool:
+        """Pipeline tasks onto all places that there will be for their class, if that is as many as they are: nothing is to be chosen.
+
+        Not for tasks that share devices: where one of them went there may be room for another.
+        """
         column = self.column(class_)
-        if column.room != count or column.criteria.cluster_filters:
-            return None
-        rows = column.later.nonzero()[0]
-        room = column.later[rows]
-        nodes = rows.repeat(room)
-        extra = np.arange(count) - (room.cumsum() - room).repeat(room)
-        return nodes if column.fits_all(Cells(column.nodes, class_, nodes, extra)) else None
+        if column.room != len(rows) or column.criteria.cluster_filters:
+            return False
+        where = column.later.nonzero()[0]
+        room = column.later[where]
+        nodes = where.repeat(room)
+        extra = np.arange(len(rows)) - (room.cumsum() - room).repeat(room)
+        if not column.fits_all(Cells(column.nodes, class_, nodes, extra)):
+            return False
+        transaction.pipeline(rows, nodes)
+        column.exhausted(where)
+        return True
 
     # -- carrying out ---------------------------------------------------------------------------------------------
 

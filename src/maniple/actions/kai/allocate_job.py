@@ -25,6 +25,8 @@ from maniple.framework.session import Refusals, Session
 from maniple.framework.transaction import Transaction
 from maniple.placement.engine import Mask, Placement
 
+_PENDING, _RELEASING = int(Status.PENDING), int(Status.RELEASING)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ground:
@@ -198,9 +200,7 @@ class JobPlacer:
         """Place as many of the next tasks as can be decided at once: how many; or that they cannot all be placed."""
         if class_.share is not None:
             return self._share(attempt, class_, rows[:1], ground)
-        forced = self._forced(attempt, class_, rows, ground)
-        if forced is not None:
-            attempt.transaction.pipeline(rows, forced)
+        if self._forced(attempt, class_, rows, ground):
             return len(rows)
         if attempt.pipeline_only and self._session.strict:
             # Claims leave what is idle idle, and scores see it; a step for several would take it for used.
@@ -213,7 +213,7 @@ class JobPlacer:
             if short is not None:
                 return short
             rows = rows[: len(proposal)]
-        if self._session.tasks.status[rows[0]] == Status.RELEASING:
+        if self._session.tasks.status[rows[0]] == _RELEASING:
             self._put_back(attempt, rows, proposal.nodes)
         elif attempt.pipeline_only:
             attempt.transaction.pipeline(rows, proposal.nodes)
@@ -221,12 +221,12 @@ class JobPlacer:
             self._placement.place(attempt.transaction, rows, proposal)
         return len(rows)
 
-    def _forced(self, attempt: Attempt, class_: TaskClass, rows: TaskRows, ground: Ground) -> NodeRows | None:
-        """All places that are left, where a dry run needs exactly these: what they are worth does not matter."""
-        waiting = self._session.tasks.status[rows[0]] == Status.PENDING
-        if not waiting or not attempt.pipeline_only or ground.mask is not None or self._session.strict:
-            return None
-        return self._placement.last_places(class_, len(rows))
+    def _forced(self, attempt: Attempt, class_: TaskClass, rows: TaskRows, ground: Ground) -> bool:
+        """Take all places that are left, where a dry run needs exactly these: what they are worth does not matter."""
+        if not attempt.pipeline_only or ground.mask is not None or self._session.strict:
+            return False
+        waiting = self._session.tasks.status[rows[0]] == _PENDING
+        return bool(waiting) and self._placement.take_last(attempt.transaction, class_, rows)
 
     def _put_back(self, attempt: Attempt, rows: TaskRows, nodes: NodeRows) -> None:
         """Tasks that were evicted in this transaction: those that get the node they are on simply stay.
@@ -262,7 +262,7 @@ class JobPlacer:
                 mask[node] = False
                 continue
             groups, waits = chosen
-            if session.tasks.status[row[0]] == Status.RELEASING:
+            if session.tasks.status[row[0]] == _RELEASING:
                 here = int(session.tasks.node[row[0]]) == node
                 if here and session.gpus.groups_of.get(int(row[0])) == groups:
                     transaction.restore(row)

@@ -57,6 +57,7 @@ class Solver:
 
 
 _GONE = status_set(Status.RELEASING, Status.PIPELINED)
+_RELEASING = int(Status.RELEASING)
 
 
 class _Search:
@@ -139,7 +140,7 @@ class _Search:
         """The chunks that do not stay, and the jobs of those that found another place."""
         status = self._session.tasks.status
         states = status[np.concatenate([_NOBODY, *(chunk.rows for chunk in self.chunks)])]
-        if (states == Status.RELEASING).all():
+        if (states == _RELEASING).all():
             return self.chunks, set()
         gone = [one for one in self.chunks if _GONE[status[one.rows]].any()]
         return gone, {one.job for one in gone if (status[one.rows] == Status.PIPELINED).any()}
@@ -204,7 +205,7 @@ class _Search:
         if not self._placer.allocate(
             self.transaction, self._job, None, pipeline_only=True, real=False, rows=self._rows
         ):
-            leaves = self._session.tasks.status == Status.RELEASING
+            leaves = self._session.tasks.status == _RELEASING
             self._faster = [one for one in chunks if one.job in faster and not leaves[one.rows].any()]
             self.transaction.discard()
             return False
@@ -247,7 +248,7 @@ class _Search:
         """Something is still evicted, and there is a place for a task like it."""
         tasks, classes = self._session.tasks, self._session.classes
         rows = np.concatenate([_NOBODY, *parts])
-        leaving = rows[tasks.status[rows] == Status.RELEASING]
+        leaving = rows[tasks.status[rows] == _RELEASING]
         numbers = set(tasks.class_of[leaving].tolist())
         return any(self._placement.column(classes[number]).room > 0 for number in numbers)
 
@@ -271,7 +272,7 @@ class _Search:
         """The scenario was refused, and is still there: whom to leave alone next time. False: nothing helps."""
         if self._terms.all_return:
             status = self._session.tasks.status
-            left = [one for one in chunks if (status[one.rows] == Status.RELEASING).any()]
+            left = [one for one in chunks if (status[one.rows] == _RELEASING).any()]
             if left:
                 self._sequence.bar(left[0])
                 return True

@@ -66,10 +66,11 @@ class _Columns:
         self.running[rows] = [item.phase == "Running" for item in facts]
         numbers = [self._number(session, item.min_resources or {}) for item in facts]
         self.amounts[:, rows] = np.array([amounts for amounts, _ in self._lists])[numbers].T
-        for row, number in zip(rows, numbers, strict=True):
-            self.unoffered.pop(row, None)
-            if unknown := self._lists[number][1]:
-                self.unoffered[row] = unknown
+        if self.unoffered or any(unknown for _, unknown in self._lists):
+            for row, number in zip(rows, numbers, strict=True):
+                self.unoffered.pop(row, None)
+                if unknown := self._lists[number][1]:
+                    self.unoffered[row] = unknown
 
     def _number(self, session: Session, resources: Mapping[str, Quantity]) -> int:
         """Of a resource list, as amounts, with what it names that nobody offers. Most jobs state one of few lists."""

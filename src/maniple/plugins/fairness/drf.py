@@ -53,7 +53,10 @@ class Drf:
         return self._shares[job]
 
     def job_orders(self, jobs: JobRows) -> NDArray[np.float64]:
-        return np.array([self.job_order(job) for job in jobs.tolist()], dtype=np.float64)
+        for job in list(self._changed):
+            self.job_order(job)
+        shares = self._shares
+        return np.array([shares[job] for job in jobs.tolist()], dtype=np.float64)
 
     def preemptable(self, task: int, candidates: TaskRows) -> TaskRows:
         """Victims are taken off their jobs one after the other, whether allowed or not."""
