@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from maniple.cluster.statuses import PREEMPTABLE
-from maniple.eviction.bundles import Bundle, BundlePool, approved, candidates, in_order, safe_and_rest
+from maniple.eviction.bundles import Bundle, BundlePool, approved, candidates, in_order, safe_and_rest, ties
 from maniple.framework.points import TaskRows
 from maniple.framework.session import Session
 from maniple.framework.transaction import Transaction
@@ -154,10 +154,10 @@ def test_what_is_safe_costs_nobody_anything() -> None:
 def ordered(session: Session, bundles: list[Bundle], places: dict[str, int] | None = None) -> list[str]:
     """First tasks of bundles in order, with the places that jobs have."""
 
-    def standing(jobs: Iterable[int]) -> dict[int, int]:
-        return {row: (places or {}).get(session.job_key(row).partition("/")[2], 0) for row in jobs}
-
-    return [names(session, bundle.rows)[0] for bundle in in_order(session, bundles, standing)]
+    jobs = {bundle.job for bundle in bundles}
+    standing = {row: (places or {}).get(session.job_key(row).partition("/")[2], 0) for row in jobs}
+    found = in_order(bundles, standing, ties(session, jobs))
+    return [names(session, bundle.rows)[0] for bundle in found]
 
 
 def test_bundles_come_safe_first_then_by_standing_then_by_worth_then_by_unique_id() -> None:

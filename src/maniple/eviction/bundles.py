@@ -11,11 +11,10 @@ taken everywhere, and not at all where some of it may not be evicted. With `comp
 what is left of the gang stays where it is.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import inf
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +36,7 @@ Standing = Callable[
 ]  # jobs -> their places among victims; the smaller goes first
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Bundle:
     """Tasks of one job, the least important first."""
 
@@ -153,6 +152,7 @@ class BundlePool:
             int(session.tasks.job[rows[start]]): rows[start:stop] for start, stop in _stretches(session, rows)
         }
         self._domains: dict[int, dict[int, _Split]] = {}
+        self._ties = ties(session, self._rows)
 
     def bundles(
         self, domain: int, may_take: Callable[[Jobs], Mask], need: Amounts, standing: Standing
@@ -169,7 +169,7 @@ class BundlePool:
                 bundles.append(Bundle(job, split.safe, whole=False))
             if len(split.whole):
                 bundles.append(Bundle(job, split.whole, whole=True, worth=own))
-        return in_order(self._session, bundles, standing)
+        return in_order(bundles, standing({bundle.job for bundle in bundles}), self._ties)
 
     def lose(self, jobs: Iterable[int]) -> None:
         """Tasks of these jobs were evicted for good."""
@@ -220,23 +220,16 @@ class BundlePool:
         )
 
 
-def in_order(session: Session, bundles: list[Bundle], standing: Standing) -> list[Bundle]:
-    places = standing({bundle.job for bundle in bundles})
-    objects, rank = session.cluster.jobs.objects, session.tasks.rank
+def ties(session: Session, jobs: Iterable[int]) -> dict[int, int]:
+    """The place of each job where nothing else tells its bundles from others'."""
+    objects = session.cluster.jobs.objects
+    by_uid = sorted(jobs, key=lambda job: (objects[job].metadata.uid, session.job_key(job)))
+    return {job: place for place, job in enumerate(by_uid)}
 
-    def turn(bundle: Bundle) -> tuple[Any, ...]:
-        job = bundle.job
-        return (
-            bundle.whole,
-            places[job],
-            -bundle.worth,
-            objects[job].metadata.uid,
-            session.job_key(job),
-            int(rank[bundle.rows[0]]),
-            len(bundle.rows),
-        )
 
-    return sorted(bundles, key=turn)
+def in_order(bundles: list[Bundle], places: Mapping[int, int], ties: Mapping[int, int]) -> list[Bundle]:
+    """Safe ones first, then by the standing of their jobs, then what is worth most."""
+    return sorted(bundles, key=lambda one: (one.whole, places[one.job], -one.worth, ties[one.job]))
 
 
 def safe_and_rest(session: Session, job: int, rows: TaskRows) -> tuple[TaskRows, TaskRows]:
