@@ -14,6 +14,7 @@ KEYS = [
     "tasks",
     "phases",
     "cycle",
+    "cycle_cpu",
     "placed",
     "pipelined",
     "evicted",

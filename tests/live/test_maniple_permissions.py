@@ -22,10 +22,11 @@ from tests.live.maniple_scenarios import (
     of_both,
     volcano_group,
 )
-from tests.live.objects import node
+from tests.live.need_objects import csi_node
+from tests.live.objects import node, pod
 from tests.live.scenarios import conditions, runs
 from tests.live.test_kai_permissions import allowed
-from tests.live.test_permissions import running, token_of_the_role
+from tests.live.test_permissions import has_all, needs_of_one, needy, running, token_of_the_role
 from tests.live.worlds import real_world, until
 from tests.plane.api import Api
 
@@ -50,12 +51,16 @@ def test_the_role_is_enough_to_schedule_and_allows_no_more(own_plane: Plane, tmp
     async def main() -> None:
         async with real_world(own_plane, "") as world, binding(world.direct_port()):
             await world.create([*QUEUES, HIGH, node("n1"), *of_both("train", 4)])
+            await world.create([node("n2"), csi_node("n2"), *needs_of_one("n2")])
             with log.open("w") as output, running([sys.executable, "-c", code], output):
+                async with world.controllers():
+                    await world.create([needy(pod("needy"))])
+                    await until(lambda: has_all(world, "needy"), "the pod that needs more runs")
                 await until(lambda: both_run(world, "train", 4), "both gangs run")
-                await world.create(of_both("later", 4))
+                await world.create(of_both("later", 8))
                 await until(lambda: _told(world, "later"), "the gangs that wait are told why")
-                await world.create(gang("urgent", 8, kai=True, priorityClassName="high"))
-                await until(lambda: runs(world, "urgent", 8), "room is made for a higher gang")
+                await world.create(gang("urgent", 14, kai=True, priorityClassName="high"))
+                await until(lambda: runs(world, "urgent", 14), "room is made for a higher gang")
                 await _shares_by_request(world)
 
     try:

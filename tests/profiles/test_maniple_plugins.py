@@ -8,6 +8,7 @@ from maniple.plugins.devices.numa_aware import POLICY
 from maniple.plugins.feasibility.nodegroup import GROUP
 from maniple.plugins.feasibility.tdm import ZONE
 from maniple.plugins.topology.roles import AFFINITY
+from tests.kai_support import device_slice
 from tests.plugins.devices.cards import card, gpu_node
 from tests.plugins.devices.test_numa_aware import machine
 from tests.plugins.extender.service import Service, arguments
@@ -38,6 +39,7 @@ DEFAULT = [
     "predicates",
     "nodeorder",
 ]
+GPUS = "gpu.example.com"
 WISH = {"volcano.sh/vgpu-number": "1", "volcano.sh/vgpu-memory": "600"}
 CARD = [{"name": "main", "resources": {"limits": WISH, "requests": {"cpu": "1", **WISH}}}]
 both = pytest.mark.parametrize("kai", [False, True])
@@ -180,3 +182,26 @@ def test_resourcequota_holds_back_groups_whose_pods_could_not_be_made() -> None:
     }
     assert cycle(node("n1"), Q, quota, large).jobs["default/large"].phase == "Inqueue"
     assert why(plan, "large")
+
+
+# -- claims ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kai", "labels", "runs"),
+    [
+        (False, {}, True),
+        (False, {"kai.scheduler/queue": "other"}, False),
+        (True, {}, False),
+        (True, {"kai.scheduler/queue": "q"}, True),
+    ],
+)
+def test_a_shared_gpu_claim_needs_its_queues_label_for_kais_jobs_only(
+    kai: bool, labels: dict[str, str], runs: bool
+) -> None:
+    asked = {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": GPUS}}]}}
+    mine = make("resource.k8s.io/v1", "ResourceClaim", "mine", namespace="default", labels=labels, spec=asked)
+    uses = [{"name": "c", "resourceClaimName": "mine"}]
+    devices = [device_slice("s", "n1", 1, GPUS), make("resource.k8s.io/v1", "DeviceClass", GPUS, spec={})]
+    job = gang("a", "q", 1, kai=kai, gpus=0, resourceClaims=uses)
+    assert bool(bound(cycle(node("n1", 0), Q, *devices, mine, job))) == runs

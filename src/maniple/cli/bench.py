@@ -126,6 +126,7 @@ def _print_table(figures: list[Figures]) -> None:
     for phase in dict.fromkeys(phase for each in figures for phase in each["phases"]):
         table.add_row(f"{phase}, s", *(_seconds(each["phases"].get(phase)) for each in figures))
     table.add_row("cycle, s", *(_seconds(each["cycle"]) for each in figures), style="bold")
+    table.add_row("of the processor, s", *(_seconds(each["cycle_cpu"]) for each in figures))
     table.add_row("tasks a second", *(f"{each['tasks_per_second']:,}" for each in figures), style="bold")
     table.add_row("peak memory, MiB", *(f"{each['peak_rss_mib']:,.0f}" for each in figures))
     console().print(table)
