@@ -4,11 +4,13 @@ import asyncio
 
 from maniple.live.dialects import dialect_of
 from maniple.live.overview import overview
-from maniple.objects.core import Pod
+from maniple.objects.core import PersistentVolumeClaim, Pod
+from maniple.objects.dra import ResourceClaim
 from maniple.objects.kai import BindRequest, KaiPodGroup
 from maniple.objects.load import load
 from maniple.objects.volcano import VolcanoPodGroup, VolcanoQueue
 from tests.live import kai_objects, objects
+from tests.live import need_objects as needs
 from tests.live.kai_stage import KaiStage, played
 from tests.live.objects import NAMESPACE
 
@@ -59,6 +61,24 @@ def test_pods_of_kai_that_share_devices_are_bound_by_request_and_the_rest_of_the
         await asyncio.sleep(5)
         assert set(stage.phases().values()) == {"Running"}
         assert stage.requests().keys() == {"mixed-1"}
+
+    run(scene)
+
+
+def test_pods_of_kai_that_need_volumes_and_devices_of_claims_are_bound_directly() -> None:
+    async def scene(stage: KaiStage) -> None:
+        mine = needs.resource_claim("mine")
+        mine["metadata"]["labels"] = {"kai.scheduler/queue": kai_objects.QUEUE}
+        needy = needs.claiming(needs.mounting(kai_objects.pod("one-0", "one", 0), "c"), "mine")
+        stage.create(kai_objects.queue(), kai_objects.node("n1", 0), needs.csi_node("n1"))
+        stage.create(needs.storage_class(needs.MADE), needs.claim("c", needs.MADE))
+        stage.create(needs.device_class(), needs.devices("n1", 1), mine, kai_objects.group("one", 1), needy)
+        await asyncio.sleep(5)
+        assert stage.phases() == {"one-0": "Running"}
+        assert stage.requests() == {}
+        users = stage.of_kind(ResourceClaim)["mine"]["status"]["reservedFor"]
+        assert [user["name"] for user in users] == ["one-0"]
+        assert stage.of_kind(PersistentVolumeClaim)["c"]["status"]["phase"] == "Bound"
 
     run(scene)
 
