@@ -62,6 +62,12 @@ def test_without_enqueue_jobs_are_let_in_even_if_they_have_no_tasks_yet(actions:
     assert plan.jobs["default/a"].phase == phase
 
 
+def test_a_task_of_a_queue_that_is_not_open_is_told_so() -> None:
+    objects = [node("n1"), queue("default", state="Closed"), group("a"), pod("a-0", ONE, group="a")]
+    plan = planned(objects, "proportion", actions="allocate")
+    assert plan.tasks["default/a-0"].reason == "queue 'default' is not open"
+
+
 def test_queues_are_compared_again_after_each_turn() -> None:
     """Both start equal; whoever got something comes after the other."""
     objects = [

@@ -22,6 +22,7 @@ ROLE_FAILED = "another task of role {role!r} found no node"
 NOT_WHOLE = "a place was found for {found} tasks, but the gang needs {minimum} and has {ready}"
 GATE_MAY_GO = "waiting for its scheduling gate to be removed, for which queue {queue!r} has room"
 QUEUE_FULL = "queue {queue!r} may take no more tasks of this size"
+QUEUE_SHUT = "queue {queue!r} is not open"
 INSIDE = "In hyperNode {name}: {cause}"
 
 
@@ -169,8 +170,10 @@ class TaskPlacer:
     def _queue_full(self, job: int, run: Run) -> str:
         """The queue is the first to refuse; whether there would be a node is worth knowing too."""
         session = self._session
-        queue = session.queue_name(int(session.jobs.queue[job]))
-        text = joined(session.refusals.jobs.get(job, ())) or QUEUE_FULL.format(queue=queue)
+        queue = int(session.jobs.queue[job])
+        shut = queue in session.queues.facts and not session.queues.facts[queue].open
+        told = (QUEUE_SHUT if shut else QUEUE_FULL).format(queue=session.queue_name(queue))
+        text = joined(session.refusals.jobs.get(job, ())) or told
         nodes = self._placement.histogram(run.class_)
         return f"{text}; {nodes}" if nodes.hopeless else text
 
