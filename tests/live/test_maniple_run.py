@@ -144,6 +144,26 @@ def test_queues_of_one_name_are_one_queue_that_volcanos_object_tells_the_whole_o
     run(scene)
 
 
+def test_a_volcano_group_is_let_in_so_that_its_pods_are_made() -> None:
+    """Volcano's controller makes the pods of a job once its group is Inqueue."""
+
+    async def scene(stage: KaiStage) -> None:
+        def phase() -> str:
+            said: str = stage.store.get(VolcanoPodGroup, f"{NAMESPACE}/ours")["status"]["phase"]
+            return said
+
+        group, *pods = objects.gang("ours", 2)
+        stage.create(kai_objects.node("n1"), group)
+        await asyncio.sleep(5)
+        assert phase() == "Inqueue"
+        stage.create(*pods)
+        await asyncio.sleep(5)
+        assert set(stage.phases().values()) == {"Running"}
+        assert phase() == "Running"
+
+    run(scene)
+
+
 def test_a_pod_without_a_group_is_a_job_of_one_in_the_default_queue() -> None:
     async def scene(stage: KaiStage) -> None:
         stage.create(kai_objects.node("n1"), objects.pod("alone"))
