@@ -25,8 +25,8 @@ def plan() -> Plan:
 
 
 @pytest.fixture(scope="module")
-def jobs_of() -> dict[str, str]:
-    return jobs_of_tasks(objects_of("quickstart"))
+def jobs_of(plan: Plan) -> dict[str, str]:
+    return jobs_of_tasks(plan)
 
 
 def test_the_example_is_without_fault(plan: Plan) -> None:

@@ -1,5 +1,8 @@
 """The rows that people see say what the plan says."""
 
+from types import SimpleNamespace
+from typing import Any
+
 from maniple.cli.summary import (
     Fill,
     human_amount,
@@ -10,6 +13,7 @@ from maniple.cli.summary import (
     shown_resources,
     waiting_jobs,
 )
+from maniple.framework.outcome import TaskOutcome
 from tests.cli.plans import Job, Task, gang_plan, make_plan
 
 
@@ -101,19 +105,14 @@ def test_columns_are_cpu_memory_and_what_is_used() -> None:
     assert shown_resources(rows) == ["cpu", "memory", "nvidia.com/gpu", "ephemeral-storage"]
 
 
-def test_jobs_are_read_from_either_dialect_and_bad_objects_are_passed_over() -> None:
-    def pod(name: str, annotations: object) -> dict[str, object]:
-        return {"kind": "Pod", "metadata": {"name": name, "namespace": "ml", "annotations": annotations}}
-
-    objects: list[dict[str, object]] = [
-        pod("a", {"scheduling.k8s.io/group-name": "g"}),
-        pod("b", {"pod-group-name": "h"}),
-        pod("c", None),
-        pod("d", "text"),
-        {"kind": "Pod"},
-        {"kind": "Pod", "metadata": {"name": "e", "annotations": {"pod-group-name": "i"}}},
-    ]
-    assert jobs_of_tasks(objects) == {"ml/a": "ml/g", "ml/b": "ml/h", "default/e": "default/i"}
+def test_jobs_are_called_what_the_plan_calls_them() -> None:
+    tasks = {
+        "ml/a": TaskOutcome("Pending", job="ml/g@kai"),
+        "ml/b": TaskOutcome("Pending", job="ml/g@volcano"),
+        "ml/c": TaskOutcome("Running"),
+    }
+    plan: Any = SimpleNamespace(tasks=tasks)
+    assert jobs_of_tasks(plan) == {"ml/a": "ml/g@kai", "ml/b": "ml/g@volcano"}
 
 
 def test_unlimited_amounts_are_readable() -> None:

@@ -14,7 +14,6 @@ from maniple.cli.kai_flags import KaiCommand
 from maniple.cli.planning import Asked, Question, planning_options, question, report
 
 if TYPE_CHECKING:
-    from maniple.cli.read import Reading
     from maniple.planner import Plan
 
 
@@ -61,7 +60,7 @@ def command(
     if snapshot_out is not None:
         _write_snapshot(plan, asking, snapshot_out)
     report(asking, plan)
-    waits = show(plan, asking.reading, output, everything)
+    waits = show(plan, output, everything)
     if asking.reading.problems:
         raise SystemExit(EXIT_BAD_INPUT)
     if waits and fail_on_waiting:
@@ -77,11 +76,11 @@ def _write_snapshot(plan: "Plan", asking: Question, file: Path) -> None:
         raise InputError(f"{file}: {error.strerror or error}") from None
 
 
-def show(plan: "Plan", reading: "Reading", output: str, everything: bool) -> bool:
+def show(plan: "Plan", output: str, everything: bool) -> bool:
     """Print the plan; say whether anything waits."""
     from maniple.cli import render, summary
 
-    jobs_of = summary.jobs_of_tasks(reading.objects)
+    jobs_of = summary.jobs_of_tasks(plan)
     if output == "json":
         click.echo(render.plan_json(plan))
     elif output == "yaml":

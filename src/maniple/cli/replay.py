@@ -65,7 +65,7 @@ def command(
     else:
         if rounds > 1:
             click.echo("\n".join(_story(plans, rounds)) + "\n")
-        waits = show(last, asking.reading, output, everything)
+        waits = show(last, output, everything)
     if asking.reading.problems:
         raise SystemExit(EXIT_BAD_INPUT)
     if waits and fail_on_waiting:
@@ -112,4 +112,4 @@ def _show_rounds(plans: list["Plan"], asking: Question) -> bool:
         "plan": render.plan_values(plans[-1]),
     }
     click.echo(msgspec.json.format(msgspec.json.encode(told), indent=2).decode())
-    return bool(summary.waiting_jobs(plans[-1], summary.jobs_of_tasks(asking.reading.objects)))
+    return bool(summary.waiting_jobs(plans[-1], summary.jobs_of_tasks(plans[-1])))

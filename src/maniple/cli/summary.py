@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from maniple.planner import Plan, QueueOutcome
 
 # Where a pod names its gang: Volcano's annotation, then KAI's.
-GROUP_ANNOTATIONS = ("scheduling.k8s.io/group-name", "pod-group-name")
 WAITING_STATUSES = frozenset({"Pending", "Gated"})
 NO_PODS = "no pod of it is for this scheduler"
 FIRST_RESOURCES = ("cpu", "memory")
@@ -59,21 +58,9 @@ class Fill:
     limits: Mapping[str, float]
 
 
-def jobs_of_tasks(objects: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """The job ("namespace/podgroup") of every pod ("namespace/pod") that names one."""
-    jobs = {}
-    for item in objects:
-        metadata = item.get("metadata")
-        if item.get("kind") != "Pod" or not isinstance(metadata, Mapping):
-            continue
-        annotations = metadata.get("annotations")
-        if not isinstance(annotations, Mapping):
-            continue
-        group = next((annotations[key] for key in GROUP_ANNOTATIONS if annotations.get(key)), None)
-        if group is not None:
-            namespace = metadata.get("namespace") or "default"
-            jobs[f"{namespace}/{metadata.get('name')}"] = f"{namespace}/{group}"
-    return jobs
+def jobs_of_tasks(plan: "Plan") -> dict[str, str]:
+    """The job of every pod ("namespace/pod") that has one, as the plan calls it."""
+    return {task: outcome.job for task, outcome in plan.tasks.items() if outcome.job is not None}
 
 
 def placed_jobs(plan: "Plan", jobs_of: Mapping[str, str]) -> list[Placed]:

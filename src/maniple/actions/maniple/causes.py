@@ -18,7 +18,7 @@ from maniple.placement.lacking import PLAIN
 NO_NODE = "no node takes a task that asks for {asked}"
 SINGLE = "{pod} has no place: {cause}"
 GANG = "needs places for {minimum} tasks{where} at once and there are {found}, {short} too few: {cause}"
-WOULD_DO = "; {short} more such places would do"
+WOULD_DO = "; {short} more such place{s} would do"
 _NOTHING = "nothing"
 
 
@@ -40,7 +40,8 @@ class PlainCauses(Causes):
             f"{counts[number]} {self._reason(class_, number, rows[verdicts[rows] == number])}"
             for number in numbers
         )
-        return f"{said}: of {len(rows)} nodes {', '.join(parts)}"
+        nodes = "1 node" if len(rows) == 1 else f"{len(rows)} nodes"
+        return f"{said}: of {nodes} {', '.join(parts)}"
 
     def note(self, pod_set: PodSet, row: int, found: Found, placed: int) -> None:
         session, job = self._session, pod_set.job
@@ -55,7 +56,7 @@ class PlainCauses(Causes):
                 minimum=pod_set.minimum, where=where, found=have, short=short, cause=found.cause
             )
             if self._alike(pod_set, row):
-                text += WOULD_DO.format(short=short)
+                text += WOULD_DO.format(short=short, s="" if short == 1 else "s")
         session.refusals.of_job(job, text)
         session.refusals.of_tasks(job, int(session.tasks.role[row]), np.array([row]), found.cause)
 
