@@ -73,7 +73,7 @@ def test_groups_of_one_name_in_both_systems_are_told_apart() -> None:
         objects += [{**group, "spec": spec}, one]
     found = carried_out(objects, maniple.plan(objects, now=NOW))
     first, second = (item for item in found if item["kind"] == "PodGroup")
-    assert first["status"] == {"phase": "Pending"}  # that is what it is until its pods run
+    assert first["status"] == {"phase": "Inqueue"}  # let in; that is what it is until its pods run
     assert LAST_START in second["metadata"]["annotations"]
 
 
