@@ -3,13 +3,13 @@
 import asyncio
 from collections import Counter
 from collections.abc import Iterable
-from contextlib import suppress
 from typing import Any
 
 from maniple.live.scheduler import Scheduler
 from maniple.objects.core import Node, PersistentVolume, PersistentVolumeClaim, Pod
 from maniple.objects.dra import ResourceClaim
 from maniple.planner import Planner
+from tests.live.beside import beside
 from tests.live.need_objects import (
     LOCAL,
     MADE,
@@ -256,12 +256,8 @@ async def devices_of_a_scheduler_that_died_before_it_bound_are_given_anew(world:
     first = Scheduler(
         Planner(profile="volcano", options={"debug": True}), dying, clock=world.clock, inline=world.inline
     )
-    running = asyncio.create_task(first.run())
-    async with asyncio.timeout(120):
+    async with beside(first.run()), asyncio.timeout(120):
         await dying.dead.wait()
-    running.cancel()
-    with suppress(asyncio.CancelledError):
-        await running
     assert await devices_of(world) == {"mine": {("n1", "gpu-0")}}
     # Its node is lost, and with it the only way to use what was written.
     await world.patch(Node, "n1", {"spec": {"unschedulable": True}})
