@@ -154,6 +154,29 @@ def test_a_role_that_failed_is_passed_over_whatever_is_remembered_of_nodes(remem
     assert "role 'w'" in plan.tasks["default/a-1"].reason
 
 
+@pytest.mark.parametrize(("compat", "bound_"), [("better", 3), ("strict", 0)])
+def test_to_the_letter_a_node_that_refused_a_role_is_not_asked_again_though_it_would_open(
+    compat: str, bound_: int
+) -> None:
+    """One in a, the next has to go to b, the third may go to a again, and only there is room."""
+    even = {
+        "maxSkew": 1,
+        "topologyKey": "zone",
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "x"}},
+    }
+    spread: dict[str, Any] = {"role": "w", "labels": {"app": "x"}, "topologySpreadConstraints": [even]}
+    objects = [
+        node("n1", {"cpu": "8"}, labels={"zone": "a"}),
+        node("n2", {"cpu": "1"}, labels={"zone": "b"}),
+        queue("default"),
+        group("a", 3),
+        *tasks("a", 3, **spread),
+    ]
+    plan = cycle(*objects, plugins=NODES_ONLY, compat=compat)
+    assert len(plan.binds) == bound_
+
+
 def test_tasks_without_a_role_do_not_count_as_one_role() -> None:
     plan = cycle(
         node("n1"),

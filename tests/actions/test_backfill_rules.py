@@ -67,6 +67,37 @@ def test_neither_what_a_queue_has_used_up_nor_what_it_may_take_is_looked_at() ->
     assert plan.binds == {"default/a-0": "n1"}
 
 
+@pytest.mark.parametrize(("compat", "bound"), [("better", {}), ("strict", {"default/a-0": "n1"})])
+def test_a_task_behind_a_gate_that_asks_for_nothing_counts_for_its_gang_in_the_original(
+    compat: str, bound: dict[str, str]
+) -> None:
+    held = pod("held", group="a", uid="held", schedulingGates=[{"name": "x"}])
+    objects = [node("n1"), queue("default"), group("a", 2), *idle("a"), held]
+    assert planned(objects, "gang", actions="backfill", compat=compat).binds == bound
+
+
+@pytest.mark.parametrize(("compat", "bound"), [("better", 1), ("strict", 2)])
+def test_what_a_pod_avoids_that_was_placed_just_now_is_not_seen_in_the_original(
+    compat: str, bound: int
+) -> None:
+    apart = {
+        "podAntiAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": [
+                {"labelSelector": {"matchLabels": {"app": "x"}}, "topologyKey": "kubernetes.io/hostname"}
+            ]
+        }
+    }
+    objects = [
+        node("n1", labels={"kubernetes.io/hostname": "n1"}),
+        queue("default"),
+        group("first", created=OLD),
+        pod("shy", group="first", affinity=apart),
+        group("second", created=NEW),
+        pod("loud", group="second", labels={"app": "x"}),
+    ]
+    assert len(planned(objects, "gang", "predicates", actions="backfill", compat=compat).binds) == bound
+
+
 def test_a_queue_is_served_to_the_end_before_the_next() -> None:
     """There are two places; the older queue's jobs get both although queues would take turns elsewhere."""
     plan = cycle(

@@ -190,8 +190,7 @@ def test_nobody_goes_for_a_queue_that_may_take_nothing_whoever_leaves(compat: st
     assert preempted(scene(), compat=compat, allocatable=lambda *_: 0).evictions == []
 
 
-@BOTH
-def test_victims_go_until_every_filter_lets_the_task_in(compat: str) -> None:
+def test_victims_go_until_every_filter_lets_the_task_in_and_to_the_letter_pods_are_counted_before() -> None:
     """Resources would do, but a pod that the task must not meet is there."""
     apart = {
         "podAntiAffinity": {
@@ -206,9 +205,10 @@ def test_victims_go_until_every_filter_lets_the_task_in(compat: str) -> None:
     ]
     loud = pod("old-0", ONE, group="old", on="n1", uid="old-0", labels={"loud": "yes"})
     quiet = pod("old-1", ONE, group="old", on="n1", uid="old-1")
-    plan = preempted([roomy, *objects, loud, quiet], "predicates", compat=compat)
+    plan = preempted([roomy, *objects, loud, quiet], "predicates")
     assert "default/old-0" in plan.evictions
     assert plan.pipelined == {"default/new-0": "n1"}
+    assert preempted([roomy, *objects, loud, quiet], "predicates", compat="strict").evictions == []
 
 
 def test_to_the_letter_nodes_come_by_what_they_are_worth() -> None:
@@ -236,6 +236,29 @@ def test_to_the_letter_a_node_is_taken_where_the_task_fits_as_it_is() -> None:
     plan = preempted(scene(empty), "predicates", "nodeorder", compat="strict")
     assert plan.evictions == []
     assert plan.pipelined == {"default/new-0": "n2"}
+
+
+def test_to_the_letter_a_node_that_was_shut_when_allocate_looked_stays_shut() -> None:
+    """The pod that the task wants to be near comes to the node only after allocate has looked for its place."""
+    near = {
+        "podAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": [
+                {"labelSelector": {"matchLabels": {"app": "x"}}, "topologyKey": "kubernetes.io/hostname"}
+            ]
+        }
+    }
+    objects = [
+        node("n1", {"cpu": "8"}, labels={"kubernetes.io/hostname": "n1"}),
+        queue("default"),
+        priority_class("high", 10),
+        group("new", priorityClassName="high"),
+        pod("new-0", ONE, group="new", uid="new-0", affinity=near),
+        group("friend"),
+        pod("friend-0", ONE, group="friend", labels={"app": "x"}),
+    ]
+    plan = preempted(objects, "predicates", actions="allocate,preempt", compat="strict")
+    assert plan.binds == {"default/friend-0": "n1"}
+    assert plan.pipelined == {}
 
 
 # -- within a job ----------------------------------------------------------------------------------------------------

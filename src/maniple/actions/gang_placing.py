@@ -140,7 +140,7 @@ class GangPlacer:
         """One task, on any node that nothing lasting speaks against: idle before idle later, then the best score."""
         if self._session.hooks.allocatable(queue, demand.class_, 1) == 0:
             return False
-        nodes = self._placement.evictable_nodes(demand.class_)
+        nodes = self._placement.evictable_nodes(demand.class_, int(demand.rows[0]))
         nodes = nodes[within[nodes]]
         free = self._session.nodes.future_idle(nodes)
         nodes = nodes[_fits(demand.class_, free)]

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from maniple.actions.worksheet import Run, Worksheet
+from maniple.cluster.classes import TaskClass
 from maniple.cluster.domains import ROOT
 from maniple.cluster.statuses import ALLOCATED_LIKE, Status
 from maniple.framework.points import Event
@@ -49,13 +50,24 @@ class TaskPlacer:
     def fill(self, transaction: Transaction, sheet: Worksheet, ground: Ground) -> bool:
         """Place tasks until the job or sub-job is ready, or the rest is not worth trying; whether it is ready."""
         ready = None
-        errors = RoleErrors(self._placement) if self._remember_errors and sheet.mixed_roles() else None
+        errors = self._errors(sheet)
         while len(sheet) and not ready:
             placed, go_on = self._place_run(transaction, sheet, ground, errors)
             ready = self._is_ready(ground) if placed else None
             if not go_on:
                 break
         return self._is_ready(ground) if ready is None else ready
+
+    def _errors(self, sheet: Worksheet) -> "RoleErrors | None":
+        """To be remembered where tasks of one role differ. In the original also where a node may open again as pods are placed."""
+        if not self._remember_errors:
+            return None
+        session = self._session
+        reopens = session.strict and any(self._counts_pods(class_) for class_ in sheet.classes())
+        return RoleErrors(self._placement) if reopens or sheet.mixed_roles() else None
+
+    def _counts_pods(self, class_: TaskClass) -> bool:
+        return any(one.prepared for one in self._placement.column(class_).criteria.cluster_filters)
 
     def note_not_whole(self, transaction: Transaction, ground: Ground) -> None:
         """Tasks that had a place are told why they do not get it."""
@@ -92,8 +104,11 @@ class TaskPlacer:
             sheet.take(len(run))
             refusals.of_tasks(job, run.role, run.rows, cause, failed=fatal)
             return 0, not fatal or self._worth_going_on(ground)
+        if errors is not None and session.strict and self._counts_pods(run.class_):
+            allowed = 1  # what a node says is remembered task by task
         proposal = self._propose(run, allowed, ground, errors)
         if proposal is None:
+            self._rule_out(run)
             sheet.take(len(run))
             refusals.of_tasks(job, run.role, run.rows, self._no_node(run, ground))
             return 0, self._worth_going_on(ground)
@@ -166,6 +181,11 @@ class TaskPlacer:
             return ROLE_FAILED.format(role=session.cluster.tasks.roles[run.role]), False
         reason = session.hooks.pre_predicate(run.class_)
         return None if reason is None else (reason.text, True)
+
+    def _rule_out(self, run: Run) -> None:
+        """In the original the nodes that were shut to a task stay so for whoever evicts for it, though its neighbours may have come since."""
+        if self._session.strict and run.class_.spec.own.affinity:
+            self._session.refusals.ruled_out[int(run.rows[0])] = self._placement.shut(run.class_)
 
     def _queue_full(self, job: int, run: Run) -> str:
         """The queue is the first to refuse; whether there would be a node is worth knowing too."""

@@ -154,12 +154,16 @@ class _TaskByTask:
         if not self._eligible(task, class_) or session.hooks.pre_predicate(class_) is not None:
             return False
 
+        # In the original pods are counted once, before anybody goes: their leaving opens no node to a task that avoids them.
+        prepared = placement.prepare(class_) if session.strict and self._limits is None else None
+
         def fits(class_: TaskClass, node: int) -> bool:
-            allowed = session.hooks.allocatable(queue, class_, 1) > 0
-            return allowed and int(placement.verdicts(class_, resources=False)[node]) == FITS
+            if session.hooks.allocatable(queue, class_, 1) == 0:
+                return False
+            return int(placement.verdicts(class_, resources=False, prepared=prepared)[node]) == FITS
 
         search = Search(candidates, session.hooks.preemptable, fits, REASON, evicts, evicts)
-        nodes = placement.evictable_nodes(class_)
+        nodes = placement.evictable_nodes(class_, task)
         if self._limits is not None:
             return make_room_cheaply(session, transaction, task, nodes.tolist(), search, self._limits)
         return make_room(session, transaction, task, placement.by_score(class_, nodes).tolist(), search)

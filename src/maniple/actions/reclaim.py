@@ -117,7 +117,8 @@ class _Original:
             foreign = session.jobs.queue[session.tasks.job[candidates]] != queue
             others = candidates[foreign]
             search = Search(others, hooks.reclaimable, lambda *_: True, REASON, needs_victims=False)
-            make_room(session, transaction, task, self._placement.evictable_nodes(class_).tolist(), search)
+            nodes = self._placement.evictable_nodes(class_, task)
+            make_room(session, transaction, task, nodes.tolist(), search)
         if hooks.job_pipelined(job):
             transaction.commit()
         else:

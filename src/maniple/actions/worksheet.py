@@ -81,6 +81,11 @@ class Worksheet:
         if self._place == self._ends[self._run]:
             self._run += 1
 
+    def classes(self) -> list[TaskClass]:
+        """Of the tasks that are left."""
+        numbers = np.unique(self._session.tasks.class_of[self.left()]).tolist()
+        return [self._session.classes[number] for number in numbers]
+
     def mixed_roles(self) -> bool:
         """Whether some role has tasks of more than one class."""
         if len(self._ends) == 1:

@@ -65,6 +65,11 @@ class OwnTerms:
             self.affinity or self.anti_affinity or self.preferred or self.preferred_anti or self.spread
         )
 
+    @property
+    def between_pods(self) -> bool:
+        """Whether it says which pods to be near or far from."""
+        return bool(self.affinity or self.anti_affinity or self.preferred or self.preferred_anti)
+
 
 class TermTable:
     """All terms of the cluster's pods, numbered in the order in which they came."""

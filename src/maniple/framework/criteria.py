@@ -92,7 +92,8 @@ def never(_: TaskClass) -> bool:
 class Filter:
     """May a task of this class go there? `check` gives a verdict per cell: 0, or the number of a reason.
 
-    A CLUSTER filter may let tasks pass that have to wait there for something that is being released, and say where (`waits`).
+    A CLUSTER filter may let tasks pass that have to wait there for something that is being released, and say where (`waits`). A `prepared` one
+    counts pods before nodes are looked at; in the original it does not count again while victims are sought for a task.
     """
 
     name: str
@@ -100,6 +101,7 @@ class Filter:
     check: Callable[[TaskClass, Cells], Verdicts]
     applies: Callable[[TaskClass], bool] = always
     waits: Callable[[TaskClass, Cells], NDArray[np.bool_]] | None = None
+    prepared: bool = False
 
 
 class Stepper(Protocol):

@@ -52,6 +52,7 @@ class Refusals:
             int, int
         ] = {}  # job -> how many causes of tasks had been noted when its own first came
         self.roles: dict[int, set[int]] = {}  # job -> roles of which a task found no node
+        self.ruled_out: dict[int, NDArray[np.bool_]] = {}  # task -> nodes that were shut to it for good
 
     def of_tasks(
         self, job: int, role: int, rows: TaskRows, cause: Histogram | str, *, failed: bool = True

@@ -141,7 +141,9 @@ class SubJobs:
     def _counts(self, one: SubJob) -> tuple[int, int, int]:
         tasks = self._session.tasks
         status = tasks.status[one.tasks]
-        idle = (status == Status.PENDING) & tasks.best_effort[one.tasks] & ~tasks.gated[one.tasks]
+        idle = (status == Status.PENDING) & tasks.best_effort[one.tasks]
+        if not self._session.strict:  # the original looks at no gate here
+            idle &= ~tasks.gated[one.tasks]
         return int(READY[status].sum()), int((status == Status.PIPELINED).sum()), int(idle.sum())
 
     def _limit(self, wish: TopologyWish | None, around: Limit | None) -> Limit | None:

@@ -277,23 +277,44 @@ class Placement:
 
     # -- explaining -----------------------------------------------------------------------------------------------
 
-    def verdicts(self, class_: TaskClass, *, resources: bool = True) -> Verdicts:
-        """Why each node refuses the next task of a class; 0 where none does."""
+    def verdicts(
+        self, class_: TaskClass, *, resources: bool = True, prepared: Verdicts | None = None
+    ) -> Verdicts:
+        """Why each node refuses the next task of a class; 0 where none does. `prepared` stands for what `prepare` would say now."""
         column = self.column(class_)
         criteria, reasons = column.criteria, self._session.reasons
         verdict = criteria.verdict
         cells = Cells(column.nodes, class_)
         for one in (*criteria.node_filters, *criteria.cluster_filters):
-            verdict = reasons.merge(verdict, one.check(class_, cells))
+            if prepared is None or not one.prepared:
+                verdict = reasons.merge(verdict, one.check(class_, cells))
+        if prepared is not None:
+            verdict = reasons.merge(verdict, prepared)
         if resources and not (class_.best_effort and self._session.idle_first):
             lacking = Lacking(self._session, class_).verdicts()
             verdict = np.where(lacking != FITS, lacking, verdict)
         return verdict
 
-    def evictable_nodes(self, class_: TaskClass) -> NodeRows:
-        """Nodes where evicting somebody could help: nothing lasting speaks against them. Our own shard's come first."""
+    def prepare(self, class_: TaskClass) -> Verdicts:
+        """What the filters that count pods beforehand say of each node."""
+        column = self.column(class_)
+        verdict, cells = np.zeros(len(column.nodes), dtype=np.int16), Cells(column.nodes, class_)
+        for one in column.criteria.cluster_filters:
+            if one.prepared:
+                verdict = self._session.reasons.merge(verdict, one.check(class_, cells))
+        return verdict
+
+    def shut(self, class_: TaskClass) -> Mask:
+        """Nodes that something lasting speaks against."""
         verdicts = self.verdicts(class_, resources=False)  # first: it may name new reasons
-        nodes = np.flatnonzero(~self._session.reasons.lasting()[verdicts])
+        shut: Mask = self._session.reasons.lasting()[verdicts]
+        return shut
+
+    def evictable_nodes(self, class_: TaskClass, task: int) -> NodeRows:
+        """Nodes where evicting somebody could help: nothing lasting speaks, or spoke, against them. Our own shard's come first."""
+        shut = self.shut(class_)
+        before = self._session.refusals.ruled_out.get(task)
+        nodes = np.flatnonzero(~(shut if before is None else shut | before))
         return nodes if self._own is None else nodes[np.argsort(~self._own[nodes], kind="stable")]
 
     def by_score(self, class_: TaskClass, nodes: NodeRows) -> NodeRows:

@@ -39,10 +39,10 @@ def work(queue: str, count: int, cpu: int, memory: int, on: str = "") -> list[Ob
     return [group(queue, 0, queue=queue), *pods]
 
 
-def opened(*objects: Object, **size: str) -> tuple[Session, Any]:
+def opened(*objects: Object, strict: bool = False, **size: str) -> tuple[Session, Any]:
     allocatable = {"cpu": "10", "memory": "10G", "pods": "1000", **size}
     queues = [tree_queue(name, *path) for name, path in PATHS.items()]
-    session = session_on([node("n1", allocatable), *queues, *objects], plugins=[TREE])
+    session = session_on([node("n1", allocatable), *queues, *objects], strict=strict, plugins=[TREE])
     plugin = Drf(session, {})
     use(session, plugin)
     return session, plugin
@@ -131,6 +131,16 @@ def test_asking_for_what_the_cluster_has_run_out_of_is_to_be_saturated() -> None
     assert order(session, plugin, "sci", "dev") == ["sci", "dev"]
 
 
+def test_asking_for_cpu_that_is_gone_is_to_be_saturated_with_nothing_in_hand() -> None:
+    session, plugin = opened(
+        *work("sci", 10, 1, 0, "n1"), pod("sci-x", BOTH, group="sci"), *work("dev", 1, 1, 1)
+    )
+    assert [saturated for saturated, _ in plugin.queue_order(queue_row(session, "dev")).standings] == [
+        True,
+        True,
+    ]
+
+
 def test_a_queue_without_a_path_stands_on_its_own_below_the_root() -> None:
     session, plugin = opened(
         tree_queue("plain"),
@@ -139,7 +149,7 @@ def test_a_queue_without_a_path_stands_on_its_own_below_the_root() -> None:
         *work("sci", 1, 1, 1),
     )
     assert order(session, plugin, "plain", "sci") == ["sci", "plain"]
-    assert plugin.queue_order(queue_row(session, "plain")) == ((False, 0.1),)
+    assert plugin.queue_order(queue_row(session, "plain")).standings == ((False, 0.1),)
 
 
 def test_a_task_is_reclaimable_if_the_asker_stands_first_after_the_exchange() -> None:
@@ -151,17 +161,37 @@ def test_a_task_is_reclaimable_if_the_asker_stands_first_after_the_exchange() ->
         pod("dev-s", BOTH, group="dev"),
         pod("stray", {"cpu": "1"}, group="gone", on="n1"),
     )
-    before = plugin.queue_order(queue_row(session, "sci")), plugin.queue_order(queue_row(session, "dev"))
+    before = [plugin.queue_order(queue_row(session, name)).standings for name in ("sci", "dev")]
     small, large = task(session, "dev-s"), task(session, "dev-x")
     candidates = tasks(session, "stray", "sci-0")
     # dev would have 3 of 10 against 5; with the large one 5 against 5, which is not before
     assert names(session, plugin.reclaimable(small, candidates)) == ["sci-0"]
     assert names(session, plugin.reclaimable(large, candidates)) == []
     assert not len(plugin.reclaimable(task(session, "stray"), candidates))
-    assert (
-        plugin.queue_order(queue_row(session, "sci")),
-        plugin.queue_order(queue_row(session, "dev")),
-    ) == before
+    after = [plugin.queue_order(queue_row(session, name)).standings for name in ("sci", "dev")]
+    assert after == before
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_a_queue_without_a_path_is_level_with_all_in_the_original_and_nobody_takes_from_it(
+    strict: bool,
+) -> None:
+    session, plugin = opened(
+        tree_queue("plain"), *work("plain", 6, 1, 1, "n1"), *work("sci", 2, 1, 1), strict=strict
+    )
+    rows = queue_row(session, "plain"), queue_row(session, "sci")
+    assert (plugin.queue_order(rows[0]) == plugin.queue_order(rows[1])) is strict
+    taken = plugin.reclaimable(task(session, "sci-0"), tasks(session, "plain-0"))
+    assert names(session, taken) == ([] if strict else ["plain-0"])
+
+
+def test_a_queue_that_waits_stands_as_its_branch_stands_now() -> None:
+    """dev and prod hang on one branch. What dev gets must not make prod look as if its branch had less."""
+    session, plugin = opened(*work("dev", 2, 1, 1), *work("prod", 2, 1, 1), *work("sci", 2, 1, 1))
+    waiting = plugin.queue_order(queue_row(session, "prod"))
+    Transaction(session).allocate(tasks(session, "dev-0"), np.zeros(1, dtype=np.intp))
+    assert plugin.queue_order(queue_row(session, "sci")) < waiting
+    assert waiting < plugin.queue_order(queue_row(session, "dev"))
 
 
 steps = st.lists(st.tuples(st.sampled_from(["sci", "dev", "prod"]), st.booleans()), max_size=10)
@@ -172,24 +202,24 @@ def test_changes_one_by_one_give_the_tree_worked_out_anew_and_undoing_gives_back
     moves: list[tuple[str, bool]],
 ) -> None:
     session, plugin = opened(*work("sci", 4, 1, 1), *work("dev", 4, 3, 0), *work("prod", 4, 0, 3))
-    first = [plugin.queue_order(row) for row in sorted(session.queues.facts)]
+    first = [plugin.queue_order(row).standings for row in sorted(session.queues.facts)]
     transaction, placed = Transaction(session), dict.fromkeys(PATHS, 0)
     for name, pipelined in moves:
         if placed[name] < 4:
             place = transaction.pipeline if pipelined else transaction.allocate
             place(tasks(session, f"{name}-{placed[name]}"), np.zeros(1, dtype=np.intp))
             placed[name] += 1
-    kept = [plugin.queue_order(row) for row in sorted(session.queues.facts)]
+    kept = [plugin.queue_order(row).standings for row in sorted(session.queues.facts)]
     plugin._hierarchy._tree.refresh()
-    assert [plugin.queue_order(row) for row in sorted(session.queues.facts)] == kept
+    assert [plugin.queue_order(row).standings for row in sorted(session.queues.facts)] == kept
     transaction.discard()
-    assert [plugin.queue_order(row) for row in sorted(session.queues.facts)] == first
+    assert [plugin.queue_order(row).standings for row in sorted(session.queues.facts)] == first
 
 
 def test_a_path_of_any_length_can_be_read() -> None:
     deep = "/".join(["root", *(str(i) for i in range(3000))])
     session, plugin = opened(tree_queue("deep", deep, "1"), *work("deep", 1, 1, 1, "n1"))
-    assert len(plugin.queue_order(queue_row(session, "deep"))) == 3000
+    assert len(plugin.queue_order(queue_row(session, "deep")).standings) == 3000
 
 
 def test_an_empty_branch_counts_for_nothing() -> None:

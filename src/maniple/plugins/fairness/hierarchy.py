@@ -1,8 +1,9 @@
 """drf's hierarchical mode: queues in a tree, compared branch by branch from the root down.
 
 Called by drf. A queue's annotations give its path and a weight for each step of it; the tree itself is in
-`share_tree.py`. A queue without a path hangs below the root under its own name, with weight 1. Of two queues
-that stand equal as far as the shorter path goes, the one with the shorter path goes first.
+`share_tree.py`. A queue without a path hangs below the root under its own name, with weight 1; in the original
+its jobs hang on the root itself, so that it stands level with every other and nobody reclaims from it. Of two queues
+that stand equal as far as the shorter path goes, the one with the shorter path goes first; in the original neither does.
 """
 
 from collections.abc import Sequence
@@ -35,8 +36,8 @@ class QueueHierarchy:
             self._paths[queue] = self._tree.place(steps, weights, rows[session.jobs.queue[rows] == queue])
         self._tree.refresh()
 
-    def queue_order(self, queue: int) -> tuple[Standing, ...]:
-        return tuple([branch.standing for branch in self._paths[queue]])
+    def queue_order(self, queue: int) -> "Way":
+        return Way(self._paths[queue], level=self._session.strict)
 
     def reclaimable(self, task: int, candidates: TaskRows) -> TaskRows:
         """Each candidate by itself: the exchange is made, looked at, and taken back."""
@@ -58,7 +59,8 @@ class QueueHierarchy:
 
     def changed(self, job: int, amounts: Amounts) -> None:
         """A job got so much more, or less; its column says so already."""
-        self._tree.changed(self._paths[int(self._session.jobs.queue[job])][-1], amounts)
+        path = self._paths[int(self._session.jobs.queue[job])]
+        self._tree.changed(path[-1] if path else self._tree.root, amounts)
 
     def _shift(self, job: int, amounts: Amounts) -> None:
         self._allocated[:, job] += amounts
@@ -66,16 +68,44 @@ class QueueHierarchy:
 
     def _stands_before(self, job: int, other: int) -> bool:
         queue_of = self._session.jobs.queue
-        ours, theirs = self.queue_order(int(queue_of[job])), self.queue_order(int(queue_of[other]))
+        ours, theirs = self._paths[int(queue_of[job])], self._paths[int(queue_of[other])]
+        return Way(ours, level=True) < Way(theirs, level=True)
+
+
+class Way:
+    """How a queue's branches stand, from below the root down, at the moment when somebody compares it.
+
+    Not at the moment when it is asked for: what one queue gets changes how all below the same branch stand, also those that wait for their turn.
+    With `level` queues are compared as far as the shorter path goes, and beyond that are equal; among three that may go round.
+    """
+
+    __slots__ = ("_branches", "_level")
+    __hash__ = None  # type: ignore[assignment]  # what is equal now need not stay so
+
+    def __init__(self, branches: list[Branch], *, level: bool) -> None:
+        self._branches = branches
+        self._level = level
+
+    @property
+    def standings(self) -> tuple[Standing, ...]:
+        return tuple([branch.standing for branch in self._branches])
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Way) and not (self < other or other < self)
+
+    def __lt__(self, other: "Way") -> bool:
+        ours, theirs = self.standings, other.standings
         depth = min(len(ours), len(theirs))
-        return ours[:depth] < theirs[:depth]
+        if ours[:depth] != theirs[:depth] or self._level:
+            return ours[:depth] < theirs[:depth]
+        return len(ours) < len(theirs)
 
 
 def _path(session: Session, queue: int) -> tuple[Sequence[str], Sequence[float]]:
     """The steps below the root and their weights; a weight that is missing, no number or below 1 counts as 1."""
     annotations = session.queues.objects[queue].metadata.annotations
     steps = annotations.get(PATH, "").split("/")[1:]
-    if not steps:
+    if not steps and not session.strict:
         return [f"/{session.queue_name(queue)}"], [1.0]  # no step of a path has a slash in it
     weights = [_weight(text) for text in annotations.get(PATH_WEIGHTS, "").split("/")[1 : len(steps) + 1]]
     return steps, weights + [1.0] * (len(steps) - len(weights))

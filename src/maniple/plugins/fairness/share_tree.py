@@ -3,7 +3,7 @@
 Called by drf. What a branch counts as having is the sum over its children, where children that can still grow
 are scaled down to the least dominant share among them, so that a branch with one greedy child is not punished
 for it. A leaf is saturated when it has all it asks for of some resource, or asks for one that the cluster has
-run out of; a branch when all its children are. Every value is worked out from integers, so undoing a change
+run out of (cpu and memory always, others once it has some); a branch when all its children are. Every value is worked out from integers, so undoing a change
 gives back the same bits.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from maniple.cluster.resources import Amounts
+from maniple.cluster.resources import CPU, MEMORY, Amounts
 from maniple.plugins.fairness.water_filling import Vectors
 
 Standing = tuple[bool, float]
@@ -103,5 +103,8 @@ class ShareTree:
 
     def _are_saturated(self, jobs: NDArray[np.int64]) -> NDArray[np.bool_]:
         allocated, request = self._allocated[:, jobs], self._request[:, jobs]
-        bounded = (allocated > 0) & (request > 0)
-        return np.asarray((bounded & ((allocated >= request) | ~self._demanding[:, None])).any(axis=0))
+        has, asks = allocated > 0, request > 0
+        content = has & asks & (allocated >= request)
+        counted = has.copy()
+        counted[[CPU, MEMORY]] = True
+        return np.asarray((content | (counted & asks & ~self._demanding[:, None])).any(axis=0))

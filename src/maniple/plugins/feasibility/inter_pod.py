@@ -8,6 +8,9 @@ Filter, in this order:
 Score: over all placed pods, the weights of the preferred terms that hold in the node's domain, the pod's own and those of the
 placed pods that select it, anti-affinity negative; required affinity of placed pods counts with `hard_weight`. The candidates are
 then stretched onto 0..100, unless who asks wants the sums as they are.
+
+With `frozen`, as in Volcano, terms of placed pods are looked for only on nodes that had a pod with such terms when the session opened: what a
+pod that this session placed on another node asks for is not seen. The score looks everywhere for a pod with preferences of its own.
 """
 
 from collections.abc import Callable, Iterable
@@ -21,7 +24,15 @@ from maniple.framework.criteria import Cells, Dependence, Filter, Scorer, Scores
 from maniple.framework.reasons import Code, Verdicts
 from maniple.framework.session import Session
 from maniple.plugins.feasibility.node_affinity import Mask
-from maniple.plugins.feasibility.placed import Bins, Column, Placements, Weights, bins_of, classes_in_use
+from maniple.plugins.feasibility.placed import (
+    Bins,
+    Column,
+    Placements,
+    Weights,
+    bins_of,
+    classes_in_use,
+    present_rows,
+)
 from maniple.plugins.score.normalise import HIGHEST
 
 NOT_NEAR = "node(s) didn't match pod affinity rules"
@@ -39,14 +50,24 @@ class InterPod:
         self._facts: NodeFacts = session.nodes.facts
         self._terms = session.cluster.terms.terms
         self._placements = placements
+        self._seen: Mask | None = None  # nodes on which terms of placed pods are looked for; None for all
+
+    def see_only(self, owning: Callable[[TaskClass], bool]) -> None:
+        """From here on, look for terms of placed pods only on nodes that have a pod of such a class now."""
+        session = self._session
+        rows = present_rows(session, living=False)
+        owners = [class_.number for class_ in classes_in_use(session) if owning(class_)]
+        self._seen = np.zeros(len(self._facts), dtype=np.bool_)
+        self._seen[session.tasks.node[rows[np.isin(session.tasks.class_of[rows], owners)]]] = True
 
     def bins(self, term: int) -> Bins:
         return bins_of(self._facts, self._terms[term].topology_key)
 
-    def owners(self, kind: str, owned: Owners, term: int) -> Column:
+    def owners(self, kind: str, owned: Owners, term: int, *, everywhere: bool = False) -> Column:
         """Per node, the weight of the placed pods that own a term."""
         weights: Weights = owned[term]
-        return self._placements.column((kind, term), lambda: weights)
+        column = self._placements.column((kind, term), lambda: weights)
+        return column if everywhere or self._seen is None else Column(column.amounts * self._seen)
 
     def selected(self, terms: tuple[int, ...]) -> Column:
         return self._placements.selected(terms)
@@ -55,14 +76,16 @@ class InterPod:
 class InterPodFilter(InterPod):
     """The filter, for one session."""
 
-    def __init__(self, session: Session, placements: Placements) -> None:
+    def __init__(self, session: Session, placements: Placements, *, frozen: bool = False) -> None:
         super().__init__(session, placements)
+        if frozen:
+            self.see_only(lambda class_: bool(class_.spec.own.anti_affinity))
         self._not_near = session.reasons.number(NOT_NEAR, Code.UNRESOLVABLE)
         self._too_near = session.reasons.number(TOO_NEAR)
         self._unwelcome = session.reasons.number(UNWELCOME)
 
     def filter(self) -> Filter:
-        return Filter("InterPodAffinity", Dependence.CLUSTER, self._check, self._applies)
+        return Filter("InterPodAffinity", Dependence.CLUSTER, self._check, self._applies, prepared=True)
 
     @cached_property
     def _avoiders(self) -> Owners:
@@ -124,8 +147,12 @@ def stretched(raw: Scores) -> Scores:
 class InterPodScore(InterPod):
     """The score, for one session."""
 
-    def __init__(self, session: Session, placements: Placements, hard_weight: int) -> None:
+    def __init__(
+        self, session: Session, placements: Placements, hard_weight: int, *, frozen: bool = False
+    ) -> None:
         super().__init__(session, placements)
+        if frozen:
+            self.see_only(lambda class_: class_.spec.own.between_pods)
         self._hard_weight = hard_weight
 
     def scorer(self, weight: float, normalise: Callable[[Scores], Scores] | None = stretched) -> Scorer:
@@ -152,13 +179,15 @@ class InterPodScore(InterPod):
     def _raw(self, class_: TaskClass, cells: Cells) -> Scores:
         own = class_.spec.own
         raw = np.zeros(len(self._facts))
+        wishes = bool(own.preferred or own.preferred_anti)
         for term, weight in own.preferred:
             raw += weight * self._around(self.selected((term,)), term)
         for term, weight in own.preferred_anti:
             raw -= weight * self._around(self.selected((term,)), term)
         for term in class_.terms:
             if term in self._admirers:
-                raw += self._around(self.owners("prefers", self._admirers, term), term)
+                column = self.owners("prefers", self._admirers, term, everywhere=wishes)
+                raw += self._around(column, term)
         return raw[cells.rows]
 
     def _around(self, column: Column, term: int) -> Scores:

@@ -97,7 +97,7 @@ class Predicates:
     def filters(self) -> list[Filter]:
         session, settings = self._session, self._settings
         taints = Taints(session)
-        inter_pod = InterPodFilter(session, self._placements)
+        inter_pod = InterPodFilter(session, self._placements, frozen=session.strict)
         spreading = Spreading(session, self._placements, taints)
         choice = [
             (True, pod_count_filter(session)),

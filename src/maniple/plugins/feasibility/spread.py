@@ -73,7 +73,7 @@ class Spreading:
         self._unlabelled = session.reasons.number(UNLABELLED, Code.UNRESOLVABLE)
 
     def filter(self) -> Filter:
-        return Filter("PodTopologySpread", Dependence.CLUSTER, self._check, _has_hard)
+        return Filter("PodTopologySpread", Dependence.CLUSTER, self._check, _has_hard, prepared=True)
 
     def scorer(self, weight: int) -> Scorer:
         return Scorer("PodTopologySpread", weight, Dependence.CLUSTER, self._raw, evened, self._has_soft)

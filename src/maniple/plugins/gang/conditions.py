@@ -26,7 +26,7 @@ _SHOWN = [status for status in Status if status is not Status.GATED]
 def write_conditions(session: Session) -> None:
     jobs, rows = session.jobs, session.jobs.rows
     counts = jobs.counts[:, rows]
-    complete = jobs.ready[rows] + jobs.pending_best_effort[rows] >= jobs.minimum[rows]
+    complete = jobs.ready[rows] + jobs.pending_best_effort[rows] >= needed(session)[rows]
     exists = counts.any(axis=0)
     # One list for all of them: nobody changes it, and there may be thousands.
     scheduled = [SCHEDULED_CONDITION]
@@ -95,3 +95,12 @@ def _origins(session: Session) -> dict[int, str]:
         name = session.task_key(row).rpartition("/")[2]
         origins[job] = f"Origin reason is {name}: {cause}"
     return origins
+
+
+def needed(session: Session) -> NDArray[np.int32]:
+    """By job, how many tasks have to be placed or wait for nothing. In the original those behind a gate that ask for nothing need not be."""
+    tasks, minimum = session.tasks, session.jobs.minimum
+    if not session.strict:
+        return minimum
+    rows = np.flatnonzero(tasks.gated & tasks.best_effort & (tasks.status == Status.PENDING))
+    return minimum - np.bincount(tasks.job[rows], minlength=len(minimum)).astype(np.int32)

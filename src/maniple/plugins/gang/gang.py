@@ -1,6 +1,6 @@
 """gang: a job gets its minimum whole or nothing; what it has beyond the minimum may be taken away.
 
-ready     = ready tasks + waiting best-effort tasks >= minimum, every role has its own minimum, and every policy its sub-groups
+ready     = ready tasks + waiting best-effort tasks (in the original also gated ones) >= minimum, every role has its own minimum, and every policy its sub-groups
 pipelined = the same, with pipelined tasks counted
 starving  = ready tasks + pipelined < minimum
 victims   = of each job, the first (ready tasks - minimum) candidates
@@ -21,7 +21,7 @@ from maniple.framework.combine import Vote
 from maniple.framework.points import ASK, POINTS, JobRows, TaskRows
 from maniple.framework.session import Session
 from maniple.plugins.candidates import place_in_group, served_jobs
-from maniple.plugins.gang.conditions import write_conditions
+from maniple.plugins.gang.conditions import needed, write_conditions
 from maniple.plugins.gang.roles import RoleMinimums
 from maniple.plugins.gang.sub_groups import SubGroupMinimums
 from maniple.plugins.settings import takes_none
@@ -43,6 +43,8 @@ class Gang:
         self._roles = RoleMinimums(session)
         self._sub_groups = SubGroupMinimums(session)
         self._minimum: list[int] = session.jobs.minimum.tolist()
+        self._needed = needed(session)
+        self._needed_of: list[int] = self._needed.tolist()
         self._voting: dict[tuple[str, int], bool] = {}  # by point, and how many plugins there were
 
     # -- is the job complete --------------------------------------------------------------------------------------
@@ -72,7 +74,7 @@ class Gang:
 
     def job_orders(self, jobs: JobRows) -> NDArray[np.int64]:
         columns = self._session.jobs
-        complete = columns.minimum[jobs] <= columns.ready[jobs] + columns.pending_best_effort[jobs]
+        complete = self._needed[jobs] <= columns.ready[jobs] + columns.pending_best_effort[jobs]
         broken = (columns.ready[jobs] > 0) & (not self._session.strict)
         return np.where(complete, 1, np.where(broken, -1, 0))
 
@@ -104,7 +106,7 @@ class Gang:
     def _missing(self, job: int) -> int:
         """Tasks short of the minimum; zero or less when there are enough."""
         jobs = self._session.jobs
-        return self._minimum[job] - jobs.ready.item(job) - jobs.pending_best_effort.item(job)
+        return self._needed_of[job] - jobs.ready.item(job) - jobs.pending_best_effort.item(job)
 
     # -- is the sub-job complete ----------------------------------------------------------------------------------
 

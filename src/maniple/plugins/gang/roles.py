@@ -47,7 +47,8 @@ class RoleMinimums:
         tasks = self._session.tasks
         status = tasks.status[needs.rows]
         counted = READY[status]
-        counted |= (status == Status.PENDING) & tasks.best_effort[needs.rows] & ~tasks.gated[needs.rows]
+        idle = (status == Status.PENDING) & tasks.best_effort[needs.rows]
+        counted |= idle if self._session.strict else idle & ~tasks.gated[needs.rows]
         if pipelined:
             counted |= status == Status.PIPELINED
         return {

@@ -71,7 +71,9 @@ class NodeOrder:
             resources.balanced(weights.balanced_resource),
             NodeAffinity(session).scorer(weights.node_affinity),
             ImageLocality(session).scorer(weights.image_locality),
-            InterPodScore(session, self._placements, HARD_POD_AFFINITY_WEIGHT).scorer(weights.pod_affinity),
+            InterPodScore(session, self._placements, HARD_POD_AFFINITY_WEIGHT, frozen=session.strict).scorer(
+                weights.pod_affinity
+            ),
             taints.scorer(weights.taint_toleration),
             Spreading(session, self._placements, taints).scorer(weights.pod_topology_spread),
         ]
