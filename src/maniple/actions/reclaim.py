@@ -93,7 +93,7 @@ class _Reclaim:
 
 
 def _all_rows(demands: list[Demand]) -> TaskRows:
-    return np.concatenate([demand.rows for demand in demands])
+    return demands[0].rows if len(demands) == 1 else np.concatenate([demand.rows for demand in demands])
 
 
 class _Original:

@@ -26,6 +26,7 @@ class RoomMaker:
         self._placement = placement
         self._asking = asking
         self._candidates = candidates
+        self._ratios: dict[tuple[int, int], float] = {}
         self._failed: dict[tuple[int, ...], tuple[int, int]] = {}  # what was asked -> how many, and when
 
     def serve(self, job: int, terms: Terms) -> bool:
@@ -55,7 +56,9 @@ class RoomMaker:
         count, when = self._failed.get(asked, (len(wanted) + 1, -1))
         if when == stamp and count <= len(wanted):
             return False
-        if terms.queues and Scenario(session, self._placement, demands, terms).solve(self._pool):
-            return True
+        if terms.queues:
+            scenario = Scenario(session, self._placement, demands, terms, self._ratios)
+            if scenario.solve(self._pool):
+                return True
         self._failed[asked] = (len(wanted), len(session.changes))
         return False

@@ -49,7 +49,15 @@ class _Taken:
 class Scenario:
     """Tasks that ask for room, all or none."""
 
-    def __init__(self, session: Session, placement: Placement, demands: list[Demand], terms: Terms) -> None:
+    def __init__(
+        self,
+        session: Session,
+        placement: Placement,
+        demands: list[Demand],
+        terms: Terms,
+        ratios: dict[tuple[int, int], float],
+    ) -> None:
+        """`ratios`: how often one class goes into another, as far as that is known already."""
         self._session = session
         self._placement = placement
         self._demands = demands
@@ -62,7 +70,7 @@ class Scenario:
         self._simple = len(demands) == 1 and not columns[0].criteria.coupled
         self._surplus, self._thorough = True, False
         self._passed_over = False  # some unit frees something that is asked for, though by itself no room
-        self._ratios: dict[tuple[int, int], float] = {}
+        self._ratios = ratios
 
     def solve(self, pool: UnitPool) -> bool:
         """Pipeline the tasks and evict their victims for good; False, and nothing done, when there is no way.

@@ -144,7 +144,7 @@ class ClassColumn:
 
     def _whole(self, free: Amounts) -> Amounts:
         """How often the request goes into what is free."""
-        slots: Amounts = (free.take(self._asked, axis=0) // self._amounts).min(axis=0)
+        slots: Amounts = np.minimum.reduce(free.take(self._asked, axis=0) // self._amounts, axis=0)
         for dimension in self._unasked:
             slots[free[dimension] < 0] = 0
         np.maximum(slots, 0, out=slots)
