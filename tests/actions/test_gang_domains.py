@@ -22,12 +22,14 @@ from tests.actions.gang_scenes import (
     TOPOLOGY,
     filled,
     high,
+    low,
     member,
     part,
     policy,
     preempt,
     racks,
     racks_of,
+    running,
     topological,
     waiting,
 )
@@ -110,6 +112,19 @@ def test_each_sub_job_gets_a_domain_of_its_own() -> None:
         name: {plan.pipelined[f"default/new-{name}-{i}"][:-1] for i in range(3)} for name in ("w0", "w1")
     }
     assert sorted(rack for racks_ in where.values() for rack in racks_) == ["n0", "n1"]
+
+
+def test_room_is_looked_for_near_the_others_but_not_in_the_original() -> None:
+    """One task runs in rack r0; both racks have room, and r1 has more of it."""
+    new = [
+        group("new", 2, priorityClassName="high", networkTopology={"mode": "soft"}),
+        *running("new", 1, "n0a"),
+        pod("new-9", ONE, group="new", uid="new-9"),
+    ]
+    objects = [*racks(2), *low("old", 1, 1, "n0a"), pod("held", ONE, on="n0b"), *new]
+    for compat, rack in (("better", {"n0"}), ("strict", {"n1"})):
+        plan = topological(*objects, compat=compat)
+        assert racks_of(plan) == rack
 
 
 def test_all_sub_jobs_or_none() -> None:

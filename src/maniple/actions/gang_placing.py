@@ -105,7 +105,8 @@ class GangPlacer:
         session, checkpoint = self._session, transaction.checkpoint()
         within = session.domains.members[domain]
         place = self._place_as_original if session.strict else self._place_demand
-        session.sub_jobs.begin(part.sub_job, domain)
+        if not session.strict:  # the original does not look here how near the others of the sub-job are
+            session.sub_jobs.begin(part.sub_job, domain)
         fits = all(place(transaction, asking.queue, demand, within) for demand in self._pieces(part))
         session.sub_jobs.progress = None
         if session.strict:
