@@ -8,14 +8,11 @@ GROUPS = [{"name": "x", "minMember": 1}, {"name": "y", "minMember": 2}]
 def test_a_narrowed_job_has_only_some_of_its_tasks_and_is_itself_again_afterwards() -> None:
     bench = Bench(queue("q"), node("n1"), gang("a", 4, 2, on=["n1"] * 3))
     pod_sets, job = bench.session.pod_sets, bench.job("a")
-    assert pod_sets.above_minimum(job)
     with pod_sets.narrowed(job, bench.rows("a-0", "a-1")):
-        assert not pod_sets.above_minimum(job)
         assert not pod_sets.below_minimum(job)
         assert len(pod_sets.to_evict(job)[0]) == 2
         assert not len(pod_sets.to_allocate(job))
         assert bench.session.job_key_order(job)[1] == 1  # exactly its minimum
-    assert pod_sets.above_minimum(job)
     assert len(pod_sets.to_evict(job)[0]) == 1
     assert pod_sets.to_allocate(job).tolist() == bench.rows("a-3").tolist()
 

@@ -232,13 +232,11 @@ def test_stale_is_a_gang_of_which_one_pod_set_is_broken() -> None:
     assert not Scene(1, "a:runs", "b:runs", "b:runs", sub_groups=TWO).sets.stale(0)
 
 
-def test_below_and_above_the_minimum() -> None:
+def test_below_the_minimum() -> None:
     scene = Scene(2, "runs", "waits", "leaves")
-    assert (scene.sets.below_minimum(0), scene.sets.above_minimum(0)) == (True, False)
+    assert scene.sets.below_minimum(0)
     scene.place(1)
-    assert (scene.sets.below_minimum(0), scene.sets.above_minimum(0)) == (False, False)
-    more = Scene(1, "runs", "runs")
-    assert (more.sets.below_minimum(0), more.sets.above_minimum(0)) == (False, True)
+    assert not scene.sets.below_minimum(0)
 
 
 def test_a_gang_waits_together_when_part_of_its_minimum_waits() -> None:

@@ -66,12 +66,6 @@ class GpuFacts:
         return self._of_nodes(published(name) for name in self._state.facts.names)
 
     @cached_property
-    def dra_only(self) -> NDArray[np.bool_]:
-        """Nodes that hand out their GPUs by claims. One that has both kinds does not tell them apart, and counts as such."""
-        only: NDArray[np.bool_] = self.dra > 0
-        return only
-
-    @cached_property
     def count(self) -> Amounts:
         """Devices in a node, as its label says, otherwise those that it offers."""
         offered = self.whole.tolist()

@@ -237,10 +237,6 @@ class PodSets:
         """Some pod set has fewer tasks on nodes, or about to be, than it needs."""
         return any(self.count(one, ACTIVE_ALLOCATED) < one.minimum for one in self.of(job))
 
-    def above_minimum(self, job: int) -> bool:
-        """Some pod set could lose a task and still be whole."""
-        return any(self.count(one, ACTIVE_ALLOCATED) > one.minimum for one in self.of(job))
-
     def stale(self, job: int) -> bool:
         """The gang is broken: some of it is there, nothing of it is done, and a pod set has too few."""
         pod_sets = self.of(job)
