@@ -288,6 +288,26 @@ def test_a_claim_that_is_evicted_counts_as_held_until_it_is_released() -> None:
     assert session.nodes.idle()[gpu, 0] == session.nodes.future_idle()[gpu, 0] == 2000
 
 
+def test_evictions_together_are_those_one_by_one_also_where_claims_and_shared_devices_meet() -> None:
+    outcomes = []
+    for together in (True, False):
+        session, rows = two_nodes(
+            pod("moves", {GPU: "1"}, group="g", on="a"),
+            pod("shares", group="g", fraction="0.5", on="a", groups=("x",)),
+            pod("new", group="g", fraction="0.3", devices="2"),
+        )
+        transaction = Transaction(session)
+        transaction.allocate(np.array([rows["new"]]), at(0), [("x", "y")])
+        transaction.evict(np.array([rows["moves"], rows["shares"]]), "why")
+        transaction.move(np.array([rows["moves"]]), at(0))
+        transaction.commit()
+        both = np.array([rows["new"], rows["moves"]])
+        for some in [both] if together else [both[:1], both[1:]]:
+            transaction.evict(some, "why")
+        outcomes.append(everything(session, Ledger(session)))
+    assert outcomes[0] == outcomes[1]
+
+
 def test_a_shared_task_that_moves_to_another_device_of_its_node_leaves_the_old_one() -> None:
     session, rows = two_nodes(pod("p", group="g", fraction="0.5", on="a", groups=("x",)))
     transaction, books = Transaction(session), session.gpus

@@ -100,11 +100,10 @@ def evict_together(session: Session, operations: list[Operation]) -> None:
         session.tasks.status[rows] = _RELEASING
         session.tasks.virtual[rows] = True
         _count_evicted(session, session.classes[number], events, before)
-        if before is _PIPELINED:
-            for operation in some:
-                _hold(session, operation, +1)
         _release(session, session.classes[number], nodes, +1)
     for operation in operations:
+        # In turn, since the books of shared devices mind what is held: so it is the same as one after the other.
+        _hold(session, operation, +1)
         if operation.event.class_.share is not None:
             share(session, operation)
         session.hooks.on_deallocate(operation.event)
