@@ -130,10 +130,17 @@ async def _told(world: Any, name: str) -> bool:
     return any(name in note.regarding and note.reason == "Unschedulable" for note in await world.notes())
 
 
+def are_refused(api: Api, *calls: tuple[str, str]) -> None:
+    """Each a method and a path."""
+    for method, path in calls:
+        assert api.call(method, path, {} if method == "POST" else None).status == 403, (method, path)
+
+
 def test_the_role_allows_no_more_than_that(own_plane: Plane) -> None:
     api = Api(own_plane, token=token_of_the_role(own_plane))
     assert api.call("GET", "/api/v1/pods").status == 200
-    for method, path in (
+    are_refused(
+        api,
         ("GET", "/api/v1/secrets"),
         ("GET", "/api/v1/configmaps"),
         ("POST", "/api/v1/namespaces/default/pods"),
@@ -142,5 +149,4 @@ def test_the_role_allows_no_more_than_that(own_plane: Plane) -> None:
         ("POST", "/api/v1/namespaces/default/persistentvolumeclaims"),
         ("DELETE", "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims/c"),
         ("GET", "/apis/rbac.authorization.k8s.io/v1/clusterroles"),
-    ):
-        assert api.call(method, path, {} if method == "POST" else None).status == 403, (method, path)
+    )

@@ -70,6 +70,14 @@ def test_in_place_of_a_plugin_of_the_other_systems_stands_ours_and_it_is_said(
     assert f'there is no plugin "{name}": {COUNTERPARTS[name].words}' in warning
 
 
+def test_arguments_of_a_plugin_that_ours_takes_the_place_of_are_said_not_to_be_read() -> None:
+    text = (
+        "tiers:\n- plugins:\n  - name: cdp\n    arguments:\n      cooldown-time: 10m\n  - name: predicates\n"
+    )
+    (warning,) = planner(text).configuration.warnings
+    assert warning.endswith("; the arguments given here are not read")
+
+
 def test_ours_stands_there_once_however_often_it_is_meant_and_where_it_is_named_itself() -> None:
     configuration = planner(tiers("drf", "proportion", "predicates")).configuration
     assert [option.name for tier in configuration.tiers for option in tier] == ["fairness", "predicates"]

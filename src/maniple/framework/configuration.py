@@ -234,7 +234,9 @@ def _tiers(
         _check_hierarchy(entries, options)
         for entry, option in zip(entries, options, strict=True):
             if option.name in counterparts:
-                entry.warn(f"there is no plugin {quoted(option.name)}: {counterparts[option.name].words}")
+                unread = "; the arguments given here are not read" if option.arguments else ""
+                words = counterparts[option.name].words
+                entry.warn(f"there is no plugin {quoted(option.name)}: {words}{unread}")
         tiers.append(options)
     return _with_ours(tiers, dialect, counterparts) if counterparts else tuple(tiers)
 
