@@ -65,7 +65,6 @@ class KaiDialect:
     default_priority = 50
     idle_first = False
     plain_words = False
-    takes_back = False
     counts_devices = True
     ordered_by_name = True
     minds_config_maps = True

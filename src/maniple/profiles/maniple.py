@@ -43,7 +43,6 @@ class ManipleDialect:
     default_priority = 50
     idle_first = True
     plain_words = True
-    takes_back = True
     counts_devices = True
     ordered_by_name = False
     minds_config_maps = False

@@ -41,7 +41,6 @@ class VolcanoDialect:
     default_priority = 0
     idle_first = True
     plain_words = False
-    takes_back = False
     counts_devices = False
     ordered_by_name = False
     minds_config_maps = False
