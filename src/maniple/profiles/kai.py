@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
 
+from maniple.cluster.claims import claimed_gpus
 from maniple.cluster.facts import GpuAsk, GroupFacts, JobFacts, LevelWish, QueueFacts, TaskFacts
 from maniple.cluster.resources import Amount
 from maniple.cluster.statuses import Status
@@ -134,7 +135,7 @@ class KaiDialect:
             # What the annotations say replaces what the containers ask of GPUs.
             counted = {name: amount for name, amount in counted.items() if not _is_gpu(name)}
             counted |= {GPU: 0} | dict(ask.slices)
-        devices = sum(map(_claimed_gpus, claims))
+        devices = sum(map(claimed_gpus, claims))
         if devices:
             counted[GPU] = _exact(counted.get(GPU, 0)) + devices
         return counted
@@ -327,16 +328,6 @@ def _legacy_slices(pod: Pod) -> dict[str, int]:
         and _count(annotations[key])
         and not any(key in container.resources.requests for container in pod.spec.containers)
     }
-
-
-def _claimed_gpus(claim: ResourceClaim) -> int:
-    """Devices of GPU classes that a claim wants; "all of them" counts as one."""
-    wanted = 0
-    for request in claim.spec.devices.requests:
-        exact = request.exact
-        if exact is not None and "gpu" in exact.device_class_name.lower():
-            wanted += 1 if exact.allocation_mode == "All" else max(exact.count, 1)
-    return wanted
 
 
 def _portion(text: str) -> float:

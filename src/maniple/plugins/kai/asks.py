@@ -1,8 +1,10 @@
 """What a class asks of GPUs, in the kinds that KAI's rules speak of."""
 
+from maniple.cluster.claims import claimed_gpus, claims_of
 from maniple.cluster.classes import TaskClass
 from maniple.framework.gpu_facts import DEVICE_PLUGINS, MIG_PREFIX
 from maniple.framework.session import Session
+from maniple.objects.dra import ResourceClaim
 from maniple.objects.requests import pod_requests
 
 
@@ -16,7 +18,13 @@ def asks_mig(session: Session, class_: TaskClass) -> bool:
 
 def asks_gpu(session: Session, class_: TaskClass) -> bool:
     """Any kind of GPU: whole, in part, a slice, or through a resource claim."""
-    return class_.share is not None or whole_gpu(session, class_) is not None or asks_mig(session, class_)
+    if class_.share is not None or whole_gpu(session, class_) is not None or asks_mig(session, class_):
+        return True
+    # A claim that another pod has counts with that one, and this one uses its devices all the same.
+    pod = class_.spec.pod
+    if not pod.spec.resource_claims or not session.cluster.dialect.counts_devices:
+        return False
+    return any(map(claimed_gpus, claims_of(pod, session.cluster.all(ResourceClaim))))
 
 
 def whole_gpu(session: Session, class_: TaskClass) -> int | None:
