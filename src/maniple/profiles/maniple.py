@@ -95,7 +95,8 @@ class ManipleDialect:
         return self._kai.gpu(pod)
 
     def volume_requests(self, drivers: Mapping[str, int]) -> Mapping[str, int]:
-        return self._volcano.volume_requests(drivers)
+        """Volumes are counted by the filter NodeVolumeLimits."""
+        return {}
 
     # -- pods -----------------------------------------------------------------------------------------------------
 
