@@ -157,7 +157,7 @@ def test_a_job_that_must_not_preempt_evicts_nobody(kai: bool, by_class: bool) ->
     """The policy of the job's priority class counts, and that of its pods."""
     queues = [volcano_queue("rich"), volcano_queue("q", deserved={GPU: "1"})]
     classes = [never("high", 90)] if by_class else [HIGH]
-    policy = {} if by_class else {"preemptionPolicy": "Never"}
+    policy: dict[str, Any] = {} if by_class else {"preemptionPolicy": "Never"}
     waits = gang("waits", "q", 1, kai=kai, priority="high", **policy)
     low = gang("low", "q", 1, on="n")
     assert not cycle(node("n", 1), volcano_queue("q"), classes, low, waits, actions=["preempt"]).evictions

@@ -56,6 +56,8 @@ class GpuBooks(GpuFacts):
         super().__init__(session)
         self.groups_of: dict[int, Groups] = {}
         self._nodes: dict[int, dict[str, Group]] = {}
+        # By node: shared devices of which a pod has a part and stays, or claims one
+        self.shared: Amounts = np.zeros(len(session.nodes), dtype=np.int64)
         self._opened_on: dict[int, set[int]] = {}  # task -> nodes where devices may bear its name
         self._taken: dict[int, int] = {}  # node -> devices that groups took from what is idle
         self._freed: dict[
@@ -227,6 +229,7 @@ class GpuBooks(GpuFacts):
     def restore(self, saved: Saved) -> None:
         node = saved.node
         self._nodes[node] = saved.groups
+        self._count_shared(node)
         self._take(node, saved.taken - self._taken.get(node, 0))
         self._release(node, saved.freed - self._freed.get(node, 0))
 
@@ -243,6 +246,11 @@ class GpuBooks(GpuFacts):
                     self._release(node, -1)
             else:
                 self._add_staying(node, group, memory)
+        self._count_shared(node)
+
+    def _count_shared(self, node: int) -> None:
+        # Allocated is what stays and what leaves, releasing what leaves less what is claimed.
+        self.shared[node] = sum(one.allocated > one.releasing for one in self._nodes[node].values())
 
     def _add_leaving(self, node: int, group: Group, memory: int) -> None:
         group.releasing += memory
@@ -275,6 +283,7 @@ class GpuBooks(GpuFacts):
                     self._release(node, +1)
             else:
                 self._remove_staying(node, group, memory)
+        self._count_shared(node)
 
     def _remove_leaving(self, node: int, group: Group, memory: int) -> None:
         group.releasing -= memory
