@@ -8,12 +8,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from maniple.cluster.priorities import NEVER
 from maniple.cluster.statuses import Status
 from maniple.eviction.scenario import Demand
 from maniple.framework.points import TaskRows
 from maniple.framework.session import Session
 
-NEVER = "Never"
 _PENDING = int(Status.PENDING)
 
 
