@@ -78,14 +78,15 @@ def needed_by_roles(session: Session, job: int, rows: TaskRows) -> Iterator[int]
     """Of waiting tasks in order, the first of each role that bring it to its minimum."""
     tasks, names = session.tasks, session.cluster.tasks.roles
     own = session.tasks_of(job)
-    there = own[np.isin(tasks.status[own], _COUNTED)]
+    there = own[np.isin(tasks.status[own], THERE)]
     for name, least in session.job_facts(job).role_minimums.items():
         role = names.index(name) if name in names else -1
         have = int((tasks.role[there] == role).sum())
         yield from rows[tasks.role[rows] == role][: max(least - have, 0)].tolist()
 
 
-_COUNTED = [
+# Tasks in these statuses count as members of their gang.
+THERE = [
     Status.ALLOCATED,
     Status.BINDING,
     Status.BOUND,
