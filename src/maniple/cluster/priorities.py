@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from maniple.objects.admission import SYSTEM_PRIORITIES
 from maniple.objects.core import PriorityClass
 
 
@@ -29,6 +30,8 @@ class Priorities:
         named = self._classes.get(name)
         if named is not None:
             return named.value
+        if name in SYSTEM_PRIORITIES:  # in every cluster, and yet not in every file
+            return SYSTEM_PRIORITIES[name]
         defaults = [one for one in self if one.global_default]
         return (
             max(defaults, key=lambda one: (one.value, one.metadata.name)).value if defaults else self._default

@@ -78,15 +78,20 @@ def each_container(containers: Any, fill: Callable[[Raw], Raw]) -> Any:
     """The containers, filled in; the same list where nothing was missing."""
     if not isinstance(containers, list | tuple):
         return containers
-    made = [fill(one) if isinstance(one, dict) else one for one in containers]
-    return made if any(new is not old for new, old in zip(made, containers, strict=True)) else containers
+    made: list[Any] = []
+    for place, one in enumerate(containers):
+        filled = fill(one) if isinstance(one, dict) else one
+        if filled is not one:
+            made = made or list(containers)
+            made[place] = filled
+    return made or containers
 
 
 def _from_limits(container: Raw) -> Raw:
     """What has a limit and no request asks for its limit."""
-    resources = section(container.get("resources"))
-    limits = section(resources.get("limits")) if resources else None
-    if not resources or not limits:
+    resources: Any = container.get("resources")
+    limits = resources.get("limits") if isinstance(resources, dict) else None
+    if not limits or not isinstance(limits, dict):
         return container
     requests = section(resources.get("requests"))
     if requests is None or limits.keys() <= requests.keys():
