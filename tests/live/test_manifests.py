@@ -98,8 +98,9 @@ def decided(objects: list[Raw], profile: str) -> dict[str, str | None]:
 @pytest.mark.parametrize("profile", PROFILES)
 @pytest.mark.parametrize("field", ["containers", "initContainers"])
 def test_limits_are_asked_for(profile: str, field: str) -> None:
-    nodes = [node("n1", **{GPU: 8}), node("n2", **{GPU: 8})]
-    pods = gang(profile, *[limited(field, **{GPU: 8})] * 4)
+    gpus: dict[str, Any] = {GPU: 8}
+    nodes = [node("n1", **gpus), node("n2", **gpus)]
+    pods = gang(profile, *[limited(field, **gpus)] * 4)
     placed = decided([*pods, queue(profile), *nodes], profile)
     assert sorted(filter(None, placed.values())) == ["n1", "n2"]
 

@@ -123,14 +123,18 @@ def _with_pod_requests(spec: Raw) -> Raw:
         return spec
     asked, allowed = _of_containers(spec)
     pages = {
-        name: format_quantity(amount)
+        name: format_quantity(amount, binary=True)
         for name, amount in allowed.items()
         if name.startswith(_HUGE_PAGES) and name not in requests
     }
     limits = {**pages, **limits}
     if not limits:
         return spec
-    shared = {name: format_quantity(asked[name]) for name in ("cpu", "memory") if name in asked}
+    shared = {
+        name: format_quantity(asked[name], binary=name == "memory")
+        for name in ("cpu", "memory")
+        if name in asked
+    }
     own = {
         name: amount
         for name, amount in limits.items()
