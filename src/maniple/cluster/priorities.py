@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from maniple.objects.admission import SYSTEM_PRIORITIES
 from maniple.objects.core import PriorityClass
 
 NEVER = "Never"  # the preemption policy
@@ -28,6 +29,8 @@ class Priorities:
 
     def value(self, name: str) -> int:
         """The value of a priority class; the global default for a name that does not exist."""
+        if name in SYSTEM_PRIORITIES and name not in self._classes:  # in every cluster, and yet not in every file
+            return SYSTEM_PRIORITIES[name]
         found = self._found(name)
         return found.value if found is not None else self._default
 
