@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 Raw = dict[str, Any]
@@ -15,7 +16,11 @@ _SUFFIXES = {
 
 
 def quantity(text: Any) -> Fraction:
-    written = str(text)
+    return _quantity(str(text))
+
+
+@cache
+def _quantity(written: str) -> Fraction:
     for suffix, factor in _SUFFIXES.items():
         if written.endswith(suffix):
             return Fraction(written.removesuffix(suffix)) * factor

@@ -66,6 +66,12 @@ def devices_for(world: World, pod: str, node: str) -> dict[str, Raw] | None:
     ]
     found: dict[str, Raw] = {}
     for key in resource_claims(world, pod):
+        known = claims[key]["status"].get("allocation")
+        if known:
+            if any(one["pool"] != node for one in known["devices"]["results"]):
+                return None
+            found[key] = known
+            continue
         count = claims[key]["spec"]["devices"]["requests"][0]["exactly"]["count"]
         if len(free) < count:
             return None

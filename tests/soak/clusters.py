@@ -19,6 +19,7 @@ FEATURES = {
     "topology": 0.25, "budgets": 0.25, "roles": 0.25, "sub-groups": 0.25, "elastic": 0.5, "leaving": 0.3,
     "nominated": 0.15, "firm": 0.3, "critical": 0.1, "never": 0.15, "taints": 0.3, "selectors": 0.3, "limits": 0.4,
     "guarantees": 0.2, "tree": 0.5, "runtimes": 0.1, "closed": 0.05, "others": 0.15, "small": 0.15, "mixed": 0.3,
+    "limits-only": 0.06, "not-ready": 0.06, "makers": 0.08,
 }  # fmt: skip
 CLASSES = {"low": 10, "mid": 50, "high": 75, "never": 75, "build": 100, "urgent": 125}
 
@@ -64,7 +65,7 @@ def _classes(features: frozenset[str]) -> list[Raw]:
 
 
 def _nodes(random: Random, features: frozenset[str]) -> list[Raw]:
-    count, gpus = random.randint(2, 8), random.choice((1, 2, 4, 4, 8))
+    count, gpus = random.choice((2, 2, 3, 3, 4, 5, 6, 8)), random.choice((2, 2, 4, 4, 8))
     racks = random.randint(1, 4)
     return [_node(random, features, number, gpus, racks) for number in range(count)]
 
@@ -86,7 +87,12 @@ def _node(random: Random, features: frozenset[str], number: int, gpus: int, rack
         effect = random.choice(("NoSchedule", "NoSchedule", "PreferNoSchedule", "NoExecute"))
         taints.append({"key": "dedicated", "value": "ml", "effect": effect})
     closed = "taints" in features and random.random() < 0.08
-    return shapes.node(f"n{number}", room, found, taints, closed=closed)
+    if "makers" in features and "nvidia.com/gpu" in room and random.random() < 0.5:
+        room["amd.com/gpu"] = room.pop("nvidia.com/gpu")
+    made = shapes.node(f"n{number}", room, found, taints, closed=closed)
+    if "not-ready" in features and random.random() < 0.3:
+        made["status"]["conditions"][0]["status"] = "False"
+    return made
 
 
 def _domains(profile: str, features: frozenset[str], nodes: list[Raw]) -> list[Raw]:
@@ -124,7 +130,9 @@ def _storage(random: Random, nodes: list[Raw]) -> list[Raw]:
 def _devices(random: Random, nodes: list[Raw]) -> list[Raw]:
     """Devices of claims are on nodes of their own kind: no device is offered twice."""
     made = [shapes.device_class("gpu")]
-    bare = [one for one in nodes if "nvidia.com/gpu" not in one["status"]["allocatable"]]
+    bare = [
+        one for one in nodes if not {"nvidia.com/gpu", "amd.com/gpu"} & one["status"]["allocatable"].keys()
+    ]
     return made + [shapes.resource_slice(one["metadata"]["name"], random.choice((2, 4))) for one in bare]
 
 

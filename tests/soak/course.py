@@ -59,25 +59,31 @@ def _in_time(seconds: int) -> Iterator[None]:
         signal.signal(signal.SIGVTALRM, before)
 
 
-def follow(scenario: Scenario, rounds: int = ROUNDS, *, shuffles: int = 1, seconds: int = SECONDS) -> Course:
-    """Plan and carry out until the cluster rests, or for so many rounds; every plan has so many seconds."""
+def follow(
+    scenario: Scenario, rounds: int = ROUNDS, *, shuffles: int = 1, seconds: int = SECONDS, until: str = ""
+) -> Course:
+    """Plan and carry out until the cluster rests, for so many rounds, or `until` a violation of that kind is there.
+
+    Every plan has so many seconds; the first `shuffles` rounds are planned again with the objects in another order.
+    """
     course, follower, debts = Course(), Follower(scenario), Debts()
     quiet = 0
     while course.rounds < rounds:
         try:
             with _in_time(seconds):
-                plan, found = _round(follower, scenario, shuffle=course.rounds < shuffles)
+                case, found = _round(follower, scenario, shuffle=course.rounds < shuffles)
         except Exception as error:
             course.add([_exception(error)])
             return course
+        plan = case.plan
         course.evictions += len(plan.evictions)
-        course.add(found)
-        case = Case(scenario.profile, follower.objects, plan, scenario.conf)
-        course.add(debts.look(case, course.rounds))
+        course.add([*found, *debts.look(case, course.rounds)])
         idle = not (plan.binds or plan.held or plan.evictions or follower.leaving)
         quiet = quiet + 1 if idle else 0
         if quiet == QUIET:
             course.add([*at_rest(case), *debts.unpaid()])
+            return course
+        if any(one.kind == until for one in course.violations):
             return course
         follower.carry_out(plan)
         follower.wait(long=idle)
@@ -86,12 +92,12 @@ def follow(scenario: Scenario, rounds: int = ROUNDS, *, shuffles: int = 1, secon
     return course
 
 
-def _round(follower: Follower, scenario: Scenario, *, shuffle: bool) -> tuple[Plan, list[Violation]]:
-    plan = follower.plan()
-    found = judge(Case(scenario.profile, follower.objects, plan, scenario.conf))
+def _round(follower: Follower, scenario: Scenario, *, shuffle: bool) -> tuple[Case, list[Violation]]:
+    case = Case(scenario.profile, follower.objects, follower.plan(), scenario.conf)
+    found = judge(case)
     if shuffle:
-        found += _shuffled(follower, plan, scenario.seed)
-    return plan, found
+        found += _shuffled(follower, case.plan, scenario.seed)
+    return case, found
 
 
 def _doing(plan: Plan) -> str:
@@ -99,7 +105,8 @@ def _doing(plan: Plan) -> str:
 
 
 def _exception(error: Exception) -> Violation:
-    last = traceback.extract_tb(error.__traceback__)[-1]
+    frames = traceback.extract_tb(error.__traceback__)
+    last = frames[-2] if isinstance(error, NeverEnds) else frames[-1]
     if isinstance(error, NeverEnds):
         return Violation("never ends", f"in {last.name} ({last.filename}:{last.lineno})")
     words = str(error)
@@ -201,10 +208,10 @@ def _idle_room(case: Case) -> Iterator[Violation]:
 
 
 def _simple(case: Case, job: Job) -> bool:
-    """A job of equal pods of which all wait, without anything that ties one pod to another, and that its queue would let in."""
+    """A job whose waiting pods are equal, without anything that ties one pod to another, and that its queue would let in."""
     world, group = case.before, case.before.groups[job]
-    keys, spec = world.members[job], group["spec"]
-    if not keys or any(key in world.home for key in keys) or len(keys) < policy.least(world, job):
+    keys, spec = _waiting(world, job), group["spec"]
+    if not keys or len(keys) < _needed(world, job):
         return False
     divided = ("minTaskMember", "subGroups", "subGroupPolicy", "networkTopology", "topologyConstraint")
     if any(spec.get(name) for name in divided) or not _plain(world, keys):
@@ -212,6 +219,15 @@ def _simple(case: Case, job: Job) -> bool:
     queue = policy.queue_of(world, job)
     known = bool(policy.queue_named(world, queue)) and not policy.is_closed(world, queue)
     return known and _queue_allows(case, job) and (case.profile != "volcano" or _volcano_lets_in(case, job))
+
+
+def _waiting(world: World, job: Job) -> list[str]:
+    return [key for key in world.members[job] if key not in world.home]
+
+
+def _needed(world: World, job: Job) -> int:
+    """How many pods the job needs at once: what it lacks of its minimum, or one more."""
+    return max(policy.least(world, job) - (len(world.members[job]) - len(_waiting(world, job))), 1)
 
 
 def _plain(world: World, keys: list[str]) -> bool:
@@ -237,8 +253,7 @@ def _volcano_lets_in(case: Case, job: Job) -> bool:
 
 def _queue_allows(case: Case, job: Job) -> bool:
     world = case.before
-    wanted = policy.least(world, job)
-    asked = total(policy.counted(world, key) for key in world.members[job][:wanted])
+    asked = total(policy.counted(world, key) for key in _waiting(world, job)[: _needed(world, job)])
     for queue in policy.path(world, policy.queue_of(world, job)):
         held = _held(world, queue, case.profile, firm=False)
         checks = [(policy.limits(world, queue), held)]
@@ -265,9 +280,9 @@ def _held(world: World, queue: str, profile: str, *, firm: bool) -> Amounts:
 
 def _room_for(case: Case, job: Job) -> list[str]:
     """Nodes that could take the least of a job right now, one pod after the other; none if they do not suffice."""
-    world = World(case.objects)
+    world = case.before.copy()
     homes: list[str] = []
-    for key in world.members[job][: policy.least(world, job)]:
+    for key in _waiting(world, job)[: _needed(world, job)]:
         rules = (*fits.ALL, needs.volumes, needs.attached)
         home = next((node for node in world.nodes if not fits.refusals(world, key, node, rules)), None)
         if home is None:

@@ -32,7 +32,7 @@ class Jobs:
         random = self._random
         if "others" in self._features:
             self._other_pods()
-        for number in range(random.randint(3, 12)):
+        for number in range(random.randint(4, 12)):
             self._job(f"j{number}", number)
         return keepers.kept(self._objects, START)
 
@@ -56,8 +56,8 @@ class Jobs:
     def _job(self, name: str, number: int) -> None:
         random = self._random
         system = self._profile if self._profile != "maniple" else random.choice(("volcano", "kai"))
-        state = random.choices(("runs", "half", "waits"), (45, 10, 45))[0]
-        size = random.choice((1, 1, 1, 2, 2, 3, 4, 6))
+        state = random.choices(("runs", "half", "waits"), (55, 10, 35))[0]
+        size = random.choice((1, 1, 2, 2, 3, 4, 5, 6))
         least = random.randint(1, size) if self._has("elastic", 0.6) else size
         age = 600 + 60 * (20 - number) if state != "waits" else random.choice((30, 60, 60, 90))
         shape = self._pod_shape(name)
@@ -139,10 +139,11 @@ class Jobs:
                 for pod in part:
                     pod["metadata"]["labels"]["kai.scheduler/subgroup-name"] = f"part{number}"
         elif system == "volcano" and self._has("roles", 0.5):
-            minimums = [random.randint(0, len(part)) for part in parts]
+            lowest = 0 if random.random() < 0.15 else 1
+            minimums = [random.randint(lowest, len(part)) for part in parts]
             names = ("a", "b")
             roles = dict(zip(names, minimums, strict=True))
-            if random.random() < 0.2:
+            if random.random() < 0.1:
                 del roles["b"]
             group["spec"]["minTaskMember"] = roles
             group["spec"]["minMember"] = max(sum(roles.values()), 1)
@@ -180,11 +181,14 @@ class Jobs:
             requests["nvidia.com/mig-1g.5gb"] = random.choice(("1", "2"))
         elif self._has("devices", 0.35):
             shape["claims"] = "devices"
-        elif kind < 0.65:
-            requests[GPU] = random.choice(("1", "1", "2", "4"))
-        elif kind < 0.7:
+        elif kind < 0.8:
+            maker = "amd.com/gpu" if self._has("makers", 0.4) else GPU
+            requests[maker] = random.choice(("1", "1", "2", "2", "4"))
+        elif kind < 0.84:
             requests = {}
         container = _container(requests)
+        if self._has("limits-only", 0.3):
+            container["resources"] = {"limits": requests}
         if self._has("ports", 0.25):
             container["ports"] = [{"containerPort": 80, "hostPort": _PORT + random.randint(0, 1)}]
         shape["spec"] = {"containers": [container], **self._where(job)}
@@ -232,12 +236,15 @@ class Jobs:
         return {kind: {required: [term]}}
 
     def _claim(self, group: Raw, pods: list[Raw], shape: Raw) -> None:
-        """Every pod has its own claims, by name."""
-        for pod in pods:
+        """Every pod has its own claims, by name; devices may be shared by all pods of a job."""
+        shared = bool(shape["claims"]) and self._random.random() < 0.25
+        for number, pod in enumerate(pods):
             name = pod["metadata"]["name"]
             if shape["claims"]:
-                self._objects.append(shapes.resource_claim(f"{name}-gpu", "gpu", 1, group["spec"]["queue"]))
-                pod["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimName": f"{name}-gpu"}]
+                claim = f"{group['metadata']['name']}-gpu" if shared else f"{name}-gpu"
+                if not (shared and number):
+                    self._objects.append(shapes.resource_claim(claim, "gpu", 1, group["spec"]["queue"]))
+                pod["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimName": claim}]
             if "volumes" in shape:
                 self._objects.append(shapes.volume_claim(f"{name}-data", shape["volumes"], "10Gi"))
                 source = {"persistentVolumeClaim": {"claimName": f"{name}-data"}}
@@ -292,10 +299,11 @@ class Jobs:
         world.place(key, node, world.devices[key])
         pod["spec"]["nodeName"], pod["status"] = node, {"phase": "Running"}
         pod["metadata"].setdefault("labels", {}).update(keepers.device_labels(world.devices[key]))
+        consumer = {"resource": "pods", "name": pod["metadata"]["name"], "uid": pod["metadata"]["uid"]}
         for claim, allocation in held.items():
-            consumer = {"resource": "pods", "name": pod["metadata"]["name"], "uid": pod["metadata"]["uid"]}
             claim_of = world.kind("ResourceClaim")[claim]
-            claim_of["status"] = {"allocation": allocation, "reservedFor": [consumer]}
+            users = claim_of["status"].get("reservedFor", [])
+            claim_of["status"] = {"allocation": allocation, "reservedFor": [*users, consumer]}
         for made in keepers.bind_volumes(world, key, node):
             self._objects.append(made)
             world.kinds.setdefault("PersistentVolume", {})[key_of(made)] = made

@@ -57,7 +57,7 @@ class Case:
     @cached_property
     def after(self) -> World:
         """The cluster with all pods bound, before any has left."""
-        world = World(self.objects)
+        world = self.before.copy()
         for key, node in self.binds.items():
             world.place(key, node, self.plan.tasks[key].gpu_groups)
         return world
@@ -65,11 +65,12 @@ class Case:
     @cached_property
     def later(self) -> World:
         """The cluster once what leaves is gone and what waits for it has its place."""
-        world = World(self.objects)
+        world = self.before.copy()
         for key in list(world.home):
             if leaves(world.pods[key]) or key in self.evicted:
                 world.remove(key)
-        for key, node in {**self.binds, **self.plan.pipelined}.items():
+        stay = {key: node for key, node in self.binds.items() if key not in self.evicted}
+        for key, node in {**stay, **self.plan.pipelined}.items():
             world.place(key, node, self.plan.tasks[key].gpu_groups)
         return world
 
@@ -129,7 +130,7 @@ def binds_fit(case: Case) -> Iterator[Violation]:
 def binds_fit_in_order(case: Case) -> Iterator[Violation]:
     """Rules that depend on which pods are there already. What the plan claims and evicts may count or not."""
     rules = fits.IN_ORDER if case.profile != "kai" else (fits.affinity,)
-    worlds = [World(case.objects) for _ in range(4)]
+    worlds = [case.before.copy() for _ in range(4)]
     for number, world in enumerate(worlds):
         for key in case.evicted if number & 1 else ():
             world.remove(key)

@@ -33,7 +33,10 @@ def shrunk(scenario: Scenario, kind: str, *, trials: int = TRIALS, rounds: int =
 
     def fails(objects: list[Raw]) -> bool:
         try:
-            course = follow(replace(scenario, objects=objects), rounds)
+            shuffles = 1 if "shuffled" in kind else 0
+            course = follow(
+                replace(scenario, objects=objects), rounds, shuffles=shuffles, seconds=5, until=kind
+            )
         except Exception:
             return False  # no longer a cluster that can be followed
         return any(one.kind == kind for one in course.violations)

@@ -4,6 +4,7 @@ Read from plain objects with nothing of Maniple's engine in between. `home` chan
 """
 
 from collections.abc import Iterable, Iterator
+from copy import copy
 from fractions import Fraction
 
 from tests.soak.amounts import Amounts, Raw, pod_requests, quantity
@@ -71,6 +72,12 @@ class World:
             group = group_of(pod)
             if group in self.members:
                 self.members[group].append(key)
+
+    def copy(self) -> "World":
+        """The same objects, with places of its own."""
+        other = copy(self)
+        other.home, other.devices = self.home.copy(), self.devices.copy()
+        return other
 
     def kind(self, name: str) -> dict[str, Raw]:
         return self.kinds.get(name, {})
