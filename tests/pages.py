@@ -19,10 +19,10 @@ class Page:
         """The text below a heading of the third level."""
         return self.section(title).split(f"### {subtitle}\n", 1)[1].split("\n### ", 1)[0]
 
-    def check_quirks(self, count: int) -> None:
-        """Every quirk has a decision, and one that is to be better says what strict does."""
+    def check_quirks(self) -> None:
+        """Quirks are numbered, every one has a decision, and one that is to be better says what strict does."""
         decided = {row[0]: row[2] for row in rows(self.section("Quirks, and what is done about each"))[1:]}
-        assert list(decided) == [str(number) for number in range(1, count + 1)]
+        assert list(decided) == [str(number) for number in range(1, len(decided) + 1)]
         for number, decision in decided.items():
             assert decision.startswith(DECISIONS), number
             if decision.startswith("better"):

@@ -36,7 +36,10 @@ def test_a_job_gives_what_it_can_spare_one_by_one_and_then_the_rest() -> None:
     order = Order(queue("q"), running("a", 4, 2))
     assert order.texts() == ["a+", "a+", "a:2"]
     spare, core = Pieces(order.bench.session, order.pool.jobs).of(order.bench.job("a"))
-    assert [order.bench.session.task_key(row) for row in spare.tolist()] == ["default/a-3", "default/a-2"]
+    assert [order.bench.session.task_key(row) for rows in spare for row in rows.tolist()] == [
+        "default/a-3",
+        "default/a-2",
+    ]
     assert len(core) == 2
 
 

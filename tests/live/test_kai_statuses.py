@@ -303,7 +303,7 @@ def test_a_preempted_pod_is_told_on_its_group_and_the_claim_on_whom_it_is_for() 
         assert where == f"Pod {NAMESPACE}/train-0"
         assert "being released on n1" in note
         assert not stage.condition("low-0", "DisruptionTarget")
-        assert not stage.of_kind(Pod)["train-0"]["status"].get("nominatedNodeName")
+        assert stage.of_kind(Pod)["train-0"]["status"]["nominatedNodeName"] == "n1"
         await asyncio.sleep(5)
         assert stage.phases() == {"train-0": "Running"}
 

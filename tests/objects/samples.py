@@ -37,6 +37,31 @@ _SHARING: list[dict[str, Any]] = [
     sample_of(
         "scheduling.k8s.io/v1", "PriorityClass", value=1000, globalDefault=True, preemptionPolicy="Never"
     ),
+    sample_of(
+        "node.k8s.io/v1",
+        "RuntimeClass",
+        overhead={"podFixed": {"memory": "100Mi"}},
+        scheduling={
+            "nodeSelector": {"runtime": "sandbox"},
+            "tolerations": [{"key": "sandbox", "operator": "Exists"}],
+        },
+    ),
+    sample_of(
+        "v1",
+        "LimitRange",
+        "team",
+        spec={
+            "limits": [
+                {
+                    "type": "Container",
+                    "max": {"cpu": "8"},
+                    "min": {"cpu": "100m"},
+                    "default": {"cpu": "2"},
+                    "defaultRequest": {"cpu": "1"},
+                }
+            ]
+        },
+    ),
     sample_of("v1", "PersistentVolumeClaim", "team", spec=CLAIM_SPEC, status={"phase": "Bound"}),
     sample_of(
         "v1",

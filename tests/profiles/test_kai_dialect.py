@@ -318,9 +318,19 @@ def test_the_label_of_reservation_pods_is_given() -> None:
 # -- resources ---------------------------------------------------------------------------------------------------------
 
 
-def test_gpus_of_every_maker_are_one_pool() -> None:
+def test_gpus_of_each_maker_are_counted_by_name() -> None:
     cluster = cluster_of(
         node("n", {GPU: "2", "amd.com/gpu": "3"}), pod("p", {"amd.com/gpu": "2", GPU: "1"}, group="g")
+    )
+    assert offered(cluster, "n")[GPU] == 2
+    assert requested(cluster, "p") == {"pods": 1, GPU: 1, "amd.com/gpu": 2}
+
+
+def test_to_the_letter_gpus_of_every_maker_are_one_pool() -> None:
+    cluster = cluster_of(
+        node("n", {GPU: "2", "amd.com/gpu": "3"}),
+        pod("p", {"amd.com/gpu": "2", GPU: "1"}, group="g"),
+        dialect=KaiDialect(strict=True),
     )
     assert offered(cluster, "n")[GPU] == 5
     assert requested(cluster, "p") == {"pods": 1, GPU: 3}

@@ -125,7 +125,7 @@ def volumes(*claims: str) -> list[dict[str, Any]]:
     return [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in claims]
 
 
-def test_claims_count_as_volumes_of_their_driver_unless_that_is_unknown_or_ignored() -> None:
+def test_to_the_letter_claims_count_as_volumes_of_their_driver_unless_that_is_unknown_or_ignored() -> None:
     objects = [
         load(raw)
         for raw in (
@@ -146,7 +146,7 @@ def test_claims_count_as_volumes_of_their_driver_unless_that_is_unknown_or_ignor
     asker = pod("p", {"cpu": "1"}, namespace="work", volumes=volumes(*names))
     planner = Planner(
         profile="volcano",
-        conf={"actions": "allocate", "tiers": []},
+        conf={"actions": "allocate", "tiers": [], "compat": "strict"},
         options={"ignoredProvisioners": ["skip.csi"]},
     )
     raw = [node("n1"), queue("default"), asker, *objects]
@@ -158,6 +158,33 @@ def test_claims_count_as_volumes_of_their_driver_unless_that_is_unknown_or_ignor
     assert asked == {"cpu": 1000, "pods": 1, fast: 2, old: 1}
     assert plan.nodes["n1"].allocatable[fast] == 3
     assert plan.nodes["n1"].allocatable[old] == 2**31 - 1  # a driver that states no limit
+
+
+@pytest.mark.parametrize("limits", [None, {}, {"other.csi": 1}, {"fast.csi": None}])
+@pytest.mark.parametrize("profile", ["volcano", "maniple"])
+def test_a_node_that_names_no_limit_of_a_driver_has_none(
+    profile: str, limits: dict[str, int | None] | None
+) -> None:
+    raw = [storage_class("fast", "fast.csi"), claim("c", storage_class="fast")]
+    raw += [csi_node("n1", limits)] if limits is not None else []
+    asker = pod("p", {"cpu": "1"}, namespace="work", group="g", volumes=volumes("c"))
+    parts = [node("n1"), queue("default"), group("g", namespace="work"), asker, *map(load, raw)]
+    planner = Planner(profile=profile, options={"schedulerName": "volcano"})
+    plan = planner.cycle(planner.build(parts))
+    assert plan.held == {"work/p": "n1"}
+
+
+def test_a_limit_counts_each_volume_once() -> None:
+    """Both pods mount one claim, which the original counts twice."""
+    raw = [
+        storage_class("fast", "fast.csi"),
+        claim("c", storage_class="fast"),
+        csi_node("n1", {"fast.csi": 1}),
+    ]
+    askers = [pod(name, {"cpu": "1"}, namespace="work", group="g", volumes=volumes("c")) for name in "pq"]
+    parts = [node("n1"), queue("default"), group("g", 2, namespace="work"), *askers, *map(load, raw)]
+    planner = Planner(profile="volcano")
+    assert set(planner.cycle(planner.build(parts)).held) == {"work/p", "work/q"}
 
 
 # -- states ----------------------------------------------------------------------------------------------------------

@@ -13,12 +13,12 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from maniple.cluster.claims import Claims, claimed_gpus
 from maniple.cluster.facts import Dialect, GpuAsk
 from maniple.cluster.resources import LARGEST_REQUEST, PODS, Amounts, ResourceSpace
 from maniple.cluster.terms import OwnTerms, TermTable
 from maniple.objects.config_maps import required_config_maps
 from maniple.objects.core import Container, Pod
-from maniple.objects.dra import ResourceClaim
 from maniple.objects.requests import nonzero_requests, pod_requests
 
 _encoder = msgspec.json.Encoder(order="deterministic")
@@ -117,13 +117,16 @@ class SpecTable:
         resources: ResourceSpace,
         terms: TermTable,
         volume_drivers: Callable[[Pod], Mapping[str, int]],
-        claims_of: Callable[[Pod], tuple[ResourceClaim, ...]],
+        claims_of: Callable[[Pod], Claims],
+        counted: Callable[[Pod, Claims], Claims],
     ) -> None:
+        """`counted`: of a pod's claims, those of which the devices count with it."""
         self._dialect = dialect
         self._resources = resources
         self._terms = terms
         self._volume_drivers = volume_drivers
         self._claims_of = claims_of
+        self._counted = counted
         self.specs: list[Spec] = []
         self._users: list[int] = []
         self._numbers: dict[bytes, int] = {}
@@ -144,12 +147,14 @@ class SpecTable:
     def _number(self, pod: Pod) -> int:
         drivers = self._volume_drivers(pod) if pod.spec.volumes else {}
         claims = self._claims_of(pod) if pod.spec.resource_claims else ()
+        counted = self._counted(pod, claims) if claims else ()
         gpu = self._dialect.gpu(pod)
-        key = _encoder.encode((self._key(pod), drivers, [claim.spec for claim in claims], gpu))
+        counts = [(claim.spec, claim in counted) for claim in claims]
+        key = _encoder.encode((self._key(pod), drivers, counts, gpu))
         number = self._numbers.get(key)
         if number is None:
             number = self._numbers[key] = len(self.specs)
-            self.specs.append(self._make(number, pod, drivers, claims, gpu))
+            self.specs.append(self._make(number, pod, drivers, counted, gpu, claims))
             self._users.append(0)
         return number
 
@@ -186,15 +191,17 @@ class SpecTable:
         number: int,
         pod: Pod,
         drivers: Mapping[str, int],
-        claims: tuple[ResourceClaim, ...],
+        counted: Claims,
         gpu: GpuAsk | None,
+        claims: Claims,
     ) -> Spec:
-        amounts: dict[str, Any] = dict(self._dialect.requests(pod, pod_requests(pod), claims))
+        amounts: dict[str, Any] = dict(self._dialect.requests(pod, pod_requests(pod), counted))
         for resource, count in self._dialect.volume_requests(drivers).items():
             amounts[resource] = amounts.get(resource, 0) + count
         request = np.minimum(self._resources.vector(amounts), LARGEST_REQUEST)
         least = [self._dialect.negligible(name) for name in self._resources.names[: len(request)]]
-        best_effort = gpu is None and not np.delete(request >= np.array(least), PODS).any()
+        nothing = not np.delete(request >= np.array(least), PODS).any()
+        best_effort = gpu is None and nothing and not any(map(claimed_gpus, claims))
         request[PODS] = 1
         cpu, memory = nonzero_requests(pod)
         return Spec(

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from maniple.cluster.claims import claims_of, published_gpus
+from maniple.cluster.claims import SharedClaims, claims_of, published_gpus
 from maniple.cluster.classes import ClassTable, SpecTable
 from maniple.cluster.domains import DomainSources
 from maniple.cluster.facts import Dialect, TaskFacts, job_key, seconds
@@ -46,6 +46,7 @@ class Cluster:
         self.terms = TermTable()
         self.workloads = Workloads(self.terms)
         self.storage = Storage(frozenset(ignored_provisioners))
+        self._shared_claims = SharedClaims()
         self.specs = self._spec_table()
         self.classes = ClassTable(self.resources)
         self.domains = DomainSources()
@@ -70,7 +71,10 @@ class Cluster:
 
     def _spec_table(self) -> SpecTable:
         claims_of = self._claims_of if self.dialect.counts_devices else _no_claims
-        return SpecTable(self.dialect, self.resources, self.terms, self.storage.drivers_of, claims_of)
+        counted = self._shared_claims.counted
+        return SpecTable(
+            self.dialect, self.resources, self.terms, self.storage.drivers_of, claims_of, counted
+        )
 
     @classmethod
     def from_objects(
@@ -138,6 +142,7 @@ class Cluster:
             self._tasks_with_volumes.add(row)
         if pod.spec.resource_claims and self.dialect.counts_devices:
             self._tasks_with_claims.add(row)
+            self._shared_claims.stale = True
         self._tasks_came = True
         self._unclassed.add(row)
         self._account(row, +1)
@@ -183,7 +188,9 @@ class Cluster:
         tasks.nominated.pop(row, None)
         tasks.gpu_groups.pop(row, None)
         self._tasks_with_volumes.discard(row)
-        self._tasks_with_claims.discard(row)
+        if row in self._tasks_with_claims:
+            self._tasks_with_claims.remove(row)
+            self._shared_claims.stale = True
         tasks.release(row)
 
     def _account(self, row: int, sign: int) -> None:
@@ -401,14 +408,7 @@ class Cluster:
         if self._slices_stale:
             self._count_published()
             self._slices_stale = False
-        if self._claims_stale:
-            for row in sorted(self._tasks_with_claims):
-                self._set_pod(self.tasks.pods[row])
-            self._claims_stale = False
-        if self._volumes_stale:
-            for row in sorted(self._tasks_with_volumes):
-                self._set_pod(self.tasks.pods[row])
-            self._volumes_stale = False
+        self._settle_claims_and_volumes()
         if self.specs.wasteful():
             self._forget_the_gone()
         self._heighten()  # plugins of the last session may have named resources that no node and no pod has
@@ -417,6 +417,21 @@ class Cluster:
         if self._tasks_came:
             self.ranks.renew(self.tasks)
             self._tasks_came = False
+
+    def _settle_claims_and_volumes(self) -> None:
+        if self._claims_stale:
+            for row in sorted(self._tasks_with_claims):
+                self._set_pod(self.tasks.pods[row])
+            self._claims_stale = False
+        if self._shared_claims.stale:
+            changed = self._shared_claims.update(self.tasks, self._tasks_with_claims, self.all(ResourceClaim))
+            for pod in sorted(changed):
+                self._read_again(pod)
+            self._shared_claims.stale = False  # who is where has not changed
+        if self._volumes_stale:
+            for row in sorted(self._tasks_with_volumes):
+                self._set_pod(self.tasks.pods[row])
+            self._volumes_stale = False
 
     def _classify(self) -> None:
         """Give tasks their classes: new tasks, or all of them when whom terms select has changed."""

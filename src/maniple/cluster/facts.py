@@ -157,8 +157,6 @@ class Dialect(Protocol):
     idle_first: bool
     # whether it is said in plain words why jobs wait and why pods are evicted, or in those that the system's users know
     plain_words: bool
-    # whether what is placed and evicted in one cycle was never placed, or is bound and evicted
-    takes_back: bool
     # whether resource claims and slices count in requests and on nodes (see `requests`, `allocatable`)
     counts_devices: bool
     # whether jobs and queues that nothing else tells apart stand in the order of their names, or of their unique ids

@@ -16,11 +16,11 @@ from maniple.objects.core import (
     Volume,
 )
 from maniple.objects.meta import Object
+from maniple.objects.storage import LEGACY_STORAGE_CLASS
 
 Kept = TypeVar("Kept")
 
 UNLIMITED_VOLUMES = 2**31 - 1
-_LEGACY_CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
 
 
 class Storage:
@@ -77,7 +77,7 @@ class Storage:
 
     @staticmethod
     def class_name(claim: PersistentVolumeClaim) -> str:
-        return claim.metadata.annotations.get(_LEGACY_CLASS_ANNOTATION) or claim.spec.storage_class_name or ""
+        return claim.metadata.annotations.get(LEGACY_STORAGE_CLASS) or claim.spec.storage_class_name or ""
 
     @staticmethod
     def limits(node: CSINode) -> Mapping[str, int]:

@@ -33,7 +33,9 @@ class Chunk:
 
 
 class Pieces:
-    """In what pieces jobs give way: for each, the tasks that it can spare, the first to go first, and the others.
+    """In what pieces jobs give way: for each, what it can spare, the first to go first, and the others.
+
+    A job spares one task at a time. An optional pod set that is a gang of its own goes as a whole.
 
     Most jobs are one pod set. For them it is worked out in columns, as of when this is made.
     """
@@ -52,24 +54,31 @@ class Pieces:
         bounds = zip(starts.tolist(), cores.tolist(), stops.tolist(), strict=True)
         self._simple = dict(zip(found.tolist(), bounds, strict=True))
 
-    def of(self, job: int) -> tuple[TaskRows, TaskRows]:
+    def of(self, job: int) -> tuple[list[TaskRows], TaskRows]:
         known = self._simple.get(job)
         if known is None:
             return self._of_groups(job)
         start, core, stop = known
-        return self._rows[start:core], self._rows[core:stop]
+        return _singles(self._rows[start:core]), self._rows[core:stop]
 
-    def _of_groups(self, job: int) -> tuple[TaskRows, TaskRows]:
+    def _of_groups(self, job: int) -> tuple[list[TaskRows], TaskRows]:
         session, pod_sets = self._session, self._session.pod_sets
         spare: list[TaskRows] = []
         core: list[TaskRows] = []
         for one in reversed(pod_sets.in_order(pod_sets.of(job))):
             rows = one.rows[ACTIVE_ALLOCATED[session.tasks.status[one.rows]]]
             rows = session.in_task_order(rows)[::-1]
+            if one.optional and one.unit > 1 and len(rows):
+                spare.append(rows)
+                continue
             surplus = max(len(rows) - one.minimum, 0)
-            spare.append(rows[:surplus])
+            spare += _singles(rows[:surplus])
             core.append(rows[surplus:])
-        return np.concatenate(spare), np.concatenate(core)
+        return spare, np.concatenate(core) if core else np.zeros(0, dtype=np.int64)
+
+
+def _singles(rows: TaskRows) -> list[TaskRows]:
+    return [rows[place : place + 1] for place in range(len(rows))]
 
 
 __all__ = ["Chunk", "Outcome", "Pieces"]

@@ -47,11 +47,11 @@ class _Leaf:
             self._chunks.append(Chunk(~entry, self._cores.pop(~entry), core=True))
             return
         spare, core = self._pieces.of(entry)
-        if not len(spare):
+        if not spare:
             if len(core):
                 self._chunks.append(Chunk(entry, core, core=True))
             return
-        self._chunks += [Chunk(entry, spare[place : place + 1], core=False) for place in range(len(spare))]
+        self._chunks += [Chunk(entry, rows, core=False) for rows in spare]
         if len(core):
             with session.pod_sets.narrowed(entry, core):
                 key = self._keys[~entry] = session.job_key_order(entry)

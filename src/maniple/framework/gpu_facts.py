@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 Quota = NDArray[np.float64]  # cpu in milli, memory in bytes, GPUs
 GPU = "nvidia.com/gpu"
+OTHER_MAKERS = ("amd.com/gpu",)  # whole devices that count as GPUs in quotas as well
+DEVICE_PLUGINS = (GPU, *OTHER_MAKERS)
 MIG_PREFIX = "nvidia.com/mig-"
 _SLICE = re.compile(re.escape(MIG_PREFIX) + r"([0-9]{1,9})g\.[0-9]+gb")
 UNIT = 1000  # base units in a device
@@ -43,6 +45,9 @@ class GpuFacts:
         self._session = session
         self._state = session.nodes
         self.dimension = session.resources.known(GPU)
+        others = map(session.resources.known, OTHER_MAKERS)
+        # Other makers' devices are resources of their own, unless the dialect counts all devices under one name.
+        self.other_makers = [dimension for dimension in others if dimension is not None]
 
     def _of_nodes(self, read: "Iterable[int]") -> Amounts:
         return np.fromiter(read, dtype=np.int64, count=len(self._state))
@@ -58,6 +63,11 @@ class GpuFacts:
             return np.zeros(len(self._state), dtype=np.int64)
         whole: Amounts = self._state.allocatable[self.dimension] // UNIT
         return whole
+
+    @property
+    def reported_as(self) -> int | None:
+        """The dimension under which the sum of all GPUs is reported."""
+        return self.dimension if self.dimension is not None else next(iter(self.other_makers), None)
 
     @cached_property
     def dra(self) -> Amounts:
@@ -114,7 +124,8 @@ class GpuFacts:
 
     @cached_property
     def cpu_only(self) -> NDArray[np.bool_]:
-        only: NDArray[np.bool_] = ~self.mig_enabled & (self.whole <= 0) & (self.dra <= 0)
+        others = self._state.allocatable[self.other_makers].sum(axis=0)
+        only: NDArray[np.bool_] = ~self.mig_enabled & (self.whole <= 0) & (self.dra <= 0) & (others <= 0)
         return only
 
     @cached_property
@@ -124,6 +135,7 @@ class GpuFacts:
         units = np.array([mig_units(name) for name in names], dtype=np.float64)
         if self.dimension is not None:
             units[self.dimension] = 1.0
+        units[self.other_makers] = 1.0
         return units / UNIT
 
 

@@ -156,6 +156,12 @@ class Plan:
         return {session.task_key(row): session.node_name(int(session.tasks.node[row])) for row in rows}
 
     @cached_property
+    def nominations(self) -> dict[str, str]:
+        """Tasks for which room is being made, and the nodes where: what to write as `status.nominatedNodeName`."""
+        session = self.session
+        return {session.task_key(row): session.node_name(node) for row, node in session.nominated.items()}
+
+    @cached_property
     def tasks(self) -> dict[str, TaskOutcome]:
         session, names = self.session, self.session.nodes.facts.names
         words = {int(status): status.word for status in Status}

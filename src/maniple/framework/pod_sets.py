@@ -51,7 +51,10 @@ class GroupSet:
 
 @dataclass(slots=True, eq=False)
 class PodSet:
-    """Tasks of which at least `minimum` are needed."""
+    """Tasks of which at least `minimum` are needed.
+
+    One that the job can do without has no minimum, but may be a gang of its own: it is there with at least `unit` tasks or not at all.
+    """
 
     number: int  # among the pod sets of its job
     job: int
@@ -62,6 +65,11 @@ class PodSet:
     wish: LevelWish | None = None
     limit: "Limit | None" = None
     whole: bool = False  # it is all of the job
+    unit: int = 0
+
+    @property
+    def optional(self) -> bool:
+        return self.minimum == 0
 
 
 class PodSets:
@@ -148,10 +156,13 @@ class PodSets:
         for number, one in enumerate(shape.sub_jobs):
             taken[one.group] = taken.get(one.group, 0) + 1
             wanted = taken[one.group] <= shape.least.get(one.group, 0) or needed < facts.minimum
-            minimum = min(one.minimum, len(one.tasks)) if wanted else 0
+            least = min(one.minimum, len(one.tasks))
+            minimum = least if wanted else 0
             needed += minimum
             name = one.name or DEFAULT
-            root.pod_sets.append(PodSet(number, shape.job, name, minimum, one.tasks, root, limit=one.limit))
+            root.pod_sets.append(
+                PodSet(number, shape.job, name, minimum, one.tasks, root, limit=one.limit, unit=least)
+            )
 
     def _by_roles(self, job: int, root: GroupSet, rows: TaskRows) -> None:
         """One pod set for every role with a minimum, and one for the rest; what the job needs beyond that is the rest's, then the roles'."""
@@ -306,26 +317,30 @@ class PodSets:
         if simulated:
             waiting |= (status == _LEAVES) & session.tasks.virtual[pod_set.rows]
         rows = pod_set.rows[waiting]
-        lack = max(pod_set.minimum - self.count(pod_set, ACTIVE_ALLOCATED), 1)
+        have = self.count(pod_set, ACTIVE_ALLOCATED)
+        lack = max(pod_set.minimum - have, pod_set.unit - have, 1)
+        if pod_set.optional and len(rows) < lack:
+            return _NO_TASKS  # not enough of it is left to make it whole
         return self._in_task_order(rows)[:lack] if len(rows) > 1 else rows
 
     def to_evict(self, job: int) -> tuple[TaskRows, bool]:
-        """The tasks that go first: one that the job can spare, or all of it; and whether more would be left."""
+        """The tasks that go first: what the job can spare of one pod set, or all of it; and whether more would be left."""
         pod_sets = self.of(job)
         counts = [self.count(one, ACTIVE_ALLOCATED) for one in pod_sets]
         spare = any(count > one.minimum for one, count in zip(pod_sets, counts, strict=True))
-        last = list(reversed(self.in_order(pod_sets)))
+        there = [one for one, count in zip(pod_sets, counts, strict=True) if count]
+        last = self.in_order(there)[::-1]
         taken = [self._taken(one) for one in (last[:1] if spare else last)]
         rows = np.concatenate(taken) if taken else _NO_TASKS
         return rows, len(rows) < sum(counts)
 
     def _taken(self, pod_set: PodSet) -> TaskRows:
-        """Its last task when it can spare one, otherwise all of them, the last first."""
+        """Its last task when it stays whole without it, otherwise all of them, the last first."""
         session = self._session
         rows = pod_set.rows[ACTIVE_ALLOCATED[session.tasks.status[pod_set.rows]]]
         if len(rows) > 1:
             rows = self._in_task_order(rows)[::-1]
-        return rows[:1] if len(rows) > pod_set.minimum else rows
+        return rows[:1] if len(rows) > max(pod_set.minimum, pod_set.unit) else rows
 
     def _in_task_order(self, rows: TaskRows) -> TaskRows:
         """Tasks of one job in their order, which nothing in a session changes."""

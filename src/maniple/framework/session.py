@@ -7,6 +7,7 @@ record of refusals. Rows are numbers; `task_key`, `job_key`, `queue_name`, `node
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
+from functools import cached_property
 from itertools import compress
 from typing import Any, Protocol
 
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from maniple.cluster.facts import JobFacts
 from maniple.cluster.resources import Amounts
 from maniple.cluster.snapshot import Snapshot
-from maniple.cluster.statuses import VALID, Status
+from maniple.cluster.statuses import ALLOCATED_LIKE, VALID, Status
 from maniple.framework.configuration import Configuration, PluginOption
 from maniple.framework.gpus import GpuBooks
 from maniple.framework.pod_sets import PodSets
@@ -221,6 +222,20 @@ class Session:
 
     def node_name(self, row: int) -> str:
         return self.nodes.facts.names[row]
+
+    @cached_property
+    def _begun(self) -> NDArray[np.bool_]:
+        """By job: some of its tasks were on nodes when the session opened."""
+        there = (self.cluster.tasks.status >= 0) & (self.cluster.tasks.job >= 0)
+        there &= ALLOCATED_LIKE[self.cluster.tasks.status]
+        found = np.zeros(len(self.jobs.queue), dtype=np.bool_)
+        found[self.cluster.tasks.job[there]] = True
+        return found
+
+    def start(self, job: int) -> None:
+        """Tasks of a job are to be bound: unless it runs already, it starts now."""
+        if self.now is not None and not self._begun[job]:
+            self.started.setdefault(job, self.now)
 
     # -- jobs -----------------------------------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ order and restore every array bit for bit (all sums are integers); `commit` turn
 many tasks of one class and one job, because that is how gangs are placed.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -93,6 +93,30 @@ class Transaction:
                 self._do(Operation(_WITHDRAW, event, _ALLOCATED_NOW, _PENDING, groups=groups))
                 self._do(Operation(_PIPELINE, event, _PENDING, _PIPELINED, groups=groups))
 
+    def withdraw(self, rows: TaskRows) -> None:
+        """Tasks that got their places in this session, not yet bound by anyone, wait again."""
+        session = self._session
+        kinds = zip(
+            session.tasks.job[rows].tolist(),
+            session.tasks.class_of[rows].tolist(),
+            session.tasks.status[rows].tolist(),
+            strict=True,
+        )
+        for (_, _, status), together in _alike(kinds, rows).items():
+            event = event_of(session, np.array(together))
+            self._do(Operation(_WITHDRAW, event, _STATUSES[status], _PENDING))
+
+    def _forget_withdrawn(self) -> bool:
+        """What an earlier transaction of the session decided, and this one took back, is not carried out. Whether there is any."""
+        taken = [
+            one.event.rows
+            for one in self.operations
+            if one.kind is _WITHDRAW and one.before is not _ALLOCATED_NOW
+        ]
+        if taken:
+            _forget_bindings(self._session, np.concatenate(taken).tolist())
+        return bool(taken)
+
     def _allocations(self) -> list[Operation]:
         """Those that were not taken back."""
         standing: dict[int, Operation] = {}
@@ -109,9 +133,6 @@ class Transaction:
         kinds = zip(
             tasks.job[rows].tolist(), tasks.class_of[rows].tolist(), tasks.status[rows].tolist(), strict=True
         )
-        alike: dict[tuple[int, int, int], list[int]] = {}
-        for kind, row in zip(kinds, rows.tolist(), strict=True):
-            alike.setdefault(kind, []).append(row)
         made = [
             Operation(
                 _EVICT,
@@ -121,7 +142,7 @@ class Transaction:
                 reason,
                 virtual=tasks.virtual[together] if status == _PIPELINED else None,
             )
-            for (_, _, status), together in alike.items()
+            for (_, _, status), together in _alike(kinds, rows).items()
         ]
         evict_together(session, made)
         self.operations += made
@@ -175,28 +196,8 @@ class Transaction:
         for operation in plan.operations:
             self._do(replace(operation, saved=[], former=[]))
 
-    def _take_back(self) -> None:
-        """Tasks that got their place in this very cycle and lose it again wait, as if nothing had been: nobody has bound them yet."""
-        session, tasks = self._session, self._session.tasks
-        gone = [one.event.rows for one in self.operations if one.kind is _EVICT]
-        if not gone:
-            return
-        rows = np.concatenate(gone)
-        fresh = (tasks.status[rows] == _RELEASING) & (session.cluster.tasks.status[rows] == _PENDING)
-        rows = np.unique(rows[fresh])
-        if not len(rows):
-            return
-        start = len(self.operations)
-        self.restore(rows)
-        for operation in self.operations[start:]:
-            self._do(Operation(_WITHDRAW, operation.event, operation.after, _PENDING))
-        _forget_bindings(session, rows.tolist())
-
-    def commit(self) -> None:
-        """Hand the operations over as effects, in order."""
-        session = self._session
-        if session.cluster.dialect.takes_back:
-            self._take_back()
+    def evictions(self) -> dict[int, str]:
+        """The tasks that lose their places, and why: those that were evicted and not restored."""
         evicted: dict[int, str] = {}
         for operation in self.operations:
             if operation.kind is _EVICT:
@@ -204,8 +205,12 @@ class Transaction:
             elif operation.kind is _RESTORE:
                 for row in operation.event.rows.tolist():
                     del evicted[row]
-        if session.cluster.dialect.takes_back:
-            evicted = _that_were_there(session, evicted)
+        return evicted
+
+    def commit(self) -> None:
+        """Hand the operations over as effects, in order."""
+        session, evicted = self._session, self.evictions()
+        made_room = self._forget_withdrawn() or bool(evicted)
         if evicted:
             session.evicted += evicted.items()
             gone = np.array(list(evicted))
@@ -215,7 +220,7 @@ class Transaction:
                 session.jobs.version[owner] += 1
         for operation in self._allocations():
             bind(session, operation.event)
-        for operation in self.operations if evicted else ():
+        for operation in self.operations if made_room else ():
             if operation.kind in (_PIPELINE, _MOVE):
                 # Somebody made room for these tasks: the nodes are theirs to come back to.
                 rows, nodes = operation.event.rows.tolist(), operation.event.nodes.tolist()
@@ -223,20 +228,18 @@ class Transaction:
         self.operations = []
 
 
-def _that_were_there(session: Session, evicted: dict[int, str]) -> dict[int, str]:
-    """Without tasks that got their place in this very cycle: they move before they were ever bound."""
-    rows = np.array(list(evicted), dtype=np.int64)
-    fresh = rows[session.cluster.tasks.status[rows] == _PENDING]
-    if not len(fresh):
-        return evicted
-    session.tasks.virtual[fresh] = False
-    _forget_bindings(session, fresh.tolist())
-    gone = set(fresh.tolist())
-    return {row: reason for row, reason in evicted.items() if row not in gone}
+def _alike(kinds: Iterable[tuple[int, int, int]], rows: TaskRows) -> dict[tuple[int, int, int], list[int]]:
+    """Tasks by what tells them apart."""
+    alike: dict[tuple[int, int, int], list[int]] = {}
+    for kind, row in zip(kinds, rows.tolist(), strict=True):
+        alike.setdefault(kind, []).append(row)
+    return alike
 
 
 def _forget_bindings(session: Session, rows: list[int]) -> None:
     """Tasks that were to be bound are not, and their jobs have not started if nothing else of them has."""
+    for row in rows:
+        session.nominated.pop(row, None)
     for decided in (session.bound, session.held):
         for place, (placed, nodes) in enumerate(decided):
             stays = ~np.isin(placed, rows)

@@ -81,6 +81,8 @@ _TABLE = (
     Kind(core.Namespace, "namespaces", ("v1",)),
     Kind(core.ConfigMap, "configmaps", ("v1",)),
     Kind(core.PriorityClass, "priorityclasses", ("v1",)),
+    Kind(core.RuntimeClass, "runtimeclasses", ("v1",)),
+    Kind(core.LimitRange, "limitranges", ("v1",)),
     Kind(core.PersistentVolumeClaim, "persistentvolumeclaims", ("v1",)),
     Kind(core.PersistentVolume, "persistentvolumes", ("v1",)),
     Kind(core.StorageClass, "storageclasses", ("v1",)),

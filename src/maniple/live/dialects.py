@@ -14,9 +14,18 @@ BINDINGS = (REQUEST, DIRECT)
 
 
 def dialect_of(
-    profile: str, options: Mapping[str, Any], plugins: Collection[str], bind: str = "", shard: str = ""
+    profile: str,
+    options: Mapping[str, Any],
+    plugins: Collection[str],
+    bind: str = "",
+    shard: str = "",
+    *,
+    strict: bool = False,
 ) -> LiveDialect:
-    """With the options and plugins that the planner was given. `bind`: request or direct, where the profile leaves the choice; `shard`: whose settings they are."""
+    """With the options and plugins that the planner was given.
+
+    `bind`: request or direct, where the profile leaves the choice; `shard`: whose settings they are; `strict`: write only what the original would.
+    """
     if bind and bind not in BINDINGS:
         raise ValueError(f"bind: {bind!r} is not known; there is: {', '.join(BINDINGS)}")
     if bind and profile != "kai":
@@ -25,7 +34,7 @@ def dialect_of(
         case "volcano":
             return _volcano(options, plugins, "volcano")
         case "kai":
-            return _kai(options, plugins, "kai-scheduler", bind or REQUEST, shard)
+            return _kai(options, plugins, "kai-scheduler", bind or REQUEST, shard, nominates=not strict)
         case "maniple":
             volcano = _volcano(options, plugins, "maniple")
             # Nobody here asks for config maps.
@@ -38,7 +47,15 @@ def _volcano(options: Mapping[str, Any], plugins: Collection[str], name: str) ->
     return Volcano(names, str(options.get("defaultQueue", "default")), plugins)
 
 
-def _kai(options: Mapping[str, Any], plugins: Collection[str], name: str, bind: str, shard: str = "") -> Kai:
+def _kai(
+    options: Mapping[str, Any],
+    plugins: Collection[str],
+    name: str,
+    bind: str,
+    shard: str = "",
+    *,
+    nominates: bool = True,
+) -> Kai:
     default = NodePool()
     return Kai(
         strings(options, "schedulerName") or (name,),
@@ -48,5 +65,6 @@ def _kai(options: Mapping[str, Any], plugins: Collection[str], name: str, bind: 
         plugins,
         bind=bind,
         shard=shard,
+        nominates=nominates,
         marks_evicted=bool(options.get("updatePodEvictionCondition", False)),
     )

@@ -84,9 +84,13 @@ class Kai:
         *,
         bind: str = REQUEST,
         marks_evicted: bool = False,
+        nominates: bool = True,
         shard: str = "",
     ) -> None:
-        """`marks_evicted`: pods get a condition before they are evicted. `shard`: whose scheduler this is."""
+        """`marks_evicted`: pods get a condition before they are evicted. `shard`: whose scheduler this is.
+
+        `nominates`: the node that was cleared for a pod is written into its status, which KAI itself never does.
+        """
         extra = (kind for name in sorted(plugins) for kind in KINDS_OF_PLUGINS.get(name, ()))
         self.kinds = (*KINDS, *extra, *((SchedulingShard,) if shard else ()))
         self._shard = shard
@@ -96,6 +100,7 @@ class Kai:
         self._pool_name = self._pool.value or "default"
         self._bind = bind
         self._marks_evicted = marks_evicted
+        self._nominates = nominates
         self._has_requests = True
 
     # -- reading ------------------------------------------------------------------------------------------------------
@@ -203,11 +208,11 @@ class Kai:
 
     def pod_words(self, group: Object | None) -> PodWords:
         if not isinstance(group, KaiPodGroup):
-            return PodWords(event=True, nominates=False)
+            return PodWords(event=True, nominates=self._nominates)
         return PodWords(
             condition=group.spec.mark_unschedulable is not False,
             event=True,
-            nominates=False,
+            nominates=self._nominates,
             prefix=kai_groups.prefix(group, self._pool_name),
         )
 

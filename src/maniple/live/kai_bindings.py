@@ -4,15 +4,15 @@ from typing import Any
 
 import msgspec
 
+from maniple.framework.gpu_facts import DEVICE_PLUGINS, MIG_PREFIX
 from maniple.framework.outcome import Plan
 from maniple.objects.core import Pod
 from maniple.objects.dra import ResourceClaim
 from maniple.objects.requests import pod_requests
-from maniple.profiles.kai import MIG_PREFIX, NodePool
+from maniple.profiles.kai import NodePool
 
 SELECTED_NODE = "selected-node"
 REGULAR, FRACTION, SLICES = "Regular", "Fraction", "MigInstance"
-_DEVICES = ("nvidia.com/gpu", "amd.com/gpu")
 
 
 def bind_request(plan: Plan, key: str, node: str, pool: NodePool) -> dict[str, Any]:
@@ -53,7 +53,7 @@ def _received(plan: Plan, row: int, pod: Pod) -> dict[str, Any]:
     asked = pod_requests(pod)
     if any(name.startswith(MIG_PREFIX) for name in asked):
         return {"receivedResourceType": SLICES, "receivedGPU": {"count": 0, "portion": "0.00"}}
-    devices = sum(int(asked.get(name, 0)) for name in _DEVICES)
+    devices = sum(int(asked.get(name, 0)) for name in DEVICE_PLUGINS)
     portion_of_each = "1.00" if devices else "0.00"
     return {"receivedResourceType": REGULAR, "receivedGPU": {"count": devices, "portion": portion_of_each}}
 

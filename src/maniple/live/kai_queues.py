@@ -89,7 +89,7 @@ def _since_the_opening(session: Session) -> dict[int, NDArray[np.float64]]:
 
 def _three(session: Session, vector: NDArray[np.float64]) -> NDArray[np.float64]:
     """Cpu in milli, memory in bytes, GPUs."""
-    gpu = session.gpus.dimension
+    gpu = session.gpus.reported_as
     return np.array([vector[CPU], vector[MEMORY], vector[gpu] / UNIT if gpu is not None else 0.0])
 
 

@@ -66,7 +66,8 @@ class Scheduler:
         self.planner = planner
         self.port = port
         plugins = {option.name for tier in planner.configuration.tiers for option in tier}
-        self.dialect = dialect_of(planner.profile.name, planner.options, plugins, bind, shard)
+        strict = planner.configuration.compat == "strict"
+        self.dialect = dialect_of(planner.profile.name, planner.options, plugins, bind, shard, strict=strict)
         self.cache = Cache(planner.build(()), self.dialect)
         self.effects = Effects(concurrency)
         self.cycles = 0

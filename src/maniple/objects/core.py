@@ -3,7 +3,7 @@
 Pods, affinity and storage live in their own files; nodes and the small kinds are here.
 """
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -94,6 +94,9 @@ __all__ = [
     "DriverAllocatable",
     "EphemeralVolumeSource",
     "GCEPersistentDisk",
+    "LimitRange",
+    "LimitRangeItem",
+    "LimitRangeSpec",
     "Namespace",
     "Node",
     "NodeAffinity",
@@ -128,6 +131,9 @@ __all__ = [
     "ResourceQuotaSpec",
     "ResourceQuotaStatus",
     "ResourceRequirements",
+    "RuntimeClass",
+    "RuntimeOverhead",
+    "RuntimeScheduling",
     "SchedulingGate",
     "Service",
     "StatefulSet",
@@ -193,6 +199,46 @@ class PriorityClass(Object, frozen=True, kw_only=True):
     value: Int32 = 0
     global_default: bool = False
     preemption_policy: str | None = None
+
+
+class RuntimeOverhead(Record, frozen=True, kw_only=True):
+    pod_fixed: ResourceList = msgspec.field(default_factory=dict)
+
+
+class RuntimeScheduling(Record, frozen=True, kw_only=True):
+    """Tolerations are passed on to pods as they are."""
+
+    node_selector: dict[str, str] = msgspec.field(default_factory=dict)
+    tolerations: tuple[dict[str, Any], ...] = ()
+
+
+class RuntimeClass(Object, frozen=True, kw_only=True):
+    """Read by admission only, as are limit ranges."""
+
+    api_group: ClassVar[str] = "node.k8s.io"
+    kind: ClassVar[str] = "RuntimeClass"
+    namespaced: ClassVar[bool] = False
+
+    overhead: RuntimeOverhead | None = None
+    scheduling: RuntimeScheduling | None = None
+
+
+class LimitRangeItem(Record, frozen=True, kw_only=True):
+    type: str = ""
+    max: ResourceList = msgspec.field(default_factory=dict)
+    min: ResourceList = msgspec.field(default_factory=dict)
+    default: ResourceList = msgspec.field(default_factory=dict)
+    default_request: ResourceList = msgspec.field(default_factory=dict)
+
+
+class LimitRangeSpec(Record, frozen=True, kw_only=True):
+    limits: tuple[LimitRangeItem, ...] = ()
+
+
+class LimitRange(Object, frozen=True, kw_only=True):
+    kind: ClassVar[str] = "LimitRange"
+
+    spec: LimitRangeSpec = LimitRangeSpec()
 
 
 class ResourceQuotaSpec(Record, frozen=True, kw_only=True):

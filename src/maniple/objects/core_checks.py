@@ -191,6 +191,22 @@ def check_storage_capacity(capacity: core.CSIStorageCapacity) -> None:
     check_amount("maximumVolumeSize", capacity.maximum_volume_size)
 
 
+def check_runtime_class(runtime_class: core.RuntimeClass) -> None:
+    if runtime_class.overhead is not None:
+        check_requests("overhead.podFixed", runtime_class.overhead.pod_fixed)
+
+
+def check_limit_range(limit_range: core.LimitRange) -> None:
+    check_each("spec.limits", limit_range.spec.limits, _check_limit_range_item)
+
+
+def _check_limit_range_item(item: core.LimitRangeItem) -> None:
+    check_requests("max", item.max)
+    check_requests("min", item.min)
+    check_requests("default", item.default)
+    check_requests("defaultRequest", item.default_request)
+
+
 def check_quota(quota: core.ResourceQuota) -> None:
     check_requests("spec.hard", quota.spec.hard)
     check_requests("status.hard", quota.status.hard)

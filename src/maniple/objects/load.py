@@ -1,8 +1,8 @@
-"""From plain dictionaries, as `kubectl get -o json` prints them, to typed objects.
+"""From plain dictionaries, as `kubectl get -o json` prints them or as people write them, to typed objects.
 
-The planner calls `load_all` with everything it was given. One bad object costs only itself: it becomes a `Problem` that
-names the object and the field, and the rest is loaded as if it were not there. What comes out is valid (see `validate`).
-JSON nulls count as absent.
+The planner calls `load_all` with everything it was given; what manifests leave out is filled in there (see `admission`). `load` is for
+objects that have been through an API server, real or embedded. One bad object costs only itself: it becomes a `Problem` that names the
+object and the field, and the rest is loaded as if it were not there. What comes out is valid (see `validate`). JSON nulls count as absent.
 """
 
 import re
@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from maniple.objects import core, dra, kai, volcano
+from maniple.objects.admission import POLICY_KINDS, Policies, admitted
 from maniple.objects.checks import FieldError
 from maniple.objects.meta import Object
 from maniple.objects.validate import check
@@ -24,6 +25,8 @@ KINDS: tuple[type[Object], ...] = (
     core.Namespace,
     core.ConfigMap,
     core.PriorityClass,
+    core.RuntimeClass,
+    core.LimitRange,
     core.PersistentVolumeClaim,
     core.PersistentVolume,
     core.StorageClass,
@@ -59,6 +62,7 @@ _VERSIONS = {"resource.k8s.io": ("v1", "v1beta1", "v1beta2")}
 # Deeper than any object of ours, and far from Python's own limit.
 _DEEPEST = 64
 
+_NO_POLICIES = Policies()
 _REPORT = re.compile(r"(?P<message>.*?)(?: - at (?P<key>`key` in )?`\$\.?(?P<path>.*)`)?", re.DOTALL)
 _MISSING = re.compile(r"Object missing required field `(?P<name>\w+)`")
 _WRONG_TYPE = re.compile(r"Expected .*, got `(?P<got>\w+)`")
@@ -85,6 +89,15 @@ class ObjectError(Exception):
     def __init__(self, problem: Problem) -> None:
         super().__init__(str(problem))
         self.problem = problem
+
+
+@dataclass(frozen=True, slots=True)
+class _Manifest:
+    """An object of a kind that is ours, still to be read. `place` is where it was found."""
+
+    raw: Mapping[str, Any]
+    struct: type[Object]
+    place: str
 
 
 @dataclass(slots=True)
@@ -124,61 +137,85 @@ def load_batch(raws: Iterable[object]) -> Loaded:
     loaded = Loaded()
     if isinstance(raws, Mapping):
         raws = (raws,)
+    batch = _Batch(loaded.ignored)
     for position, raw in enumerate(raws):
-        _take(raw, f"item {position}", loaded, depth=0)
+        batch.take(raw, f"item {position}", depth=0)
+    policies = Policies(batch.policies)
+    for found in batch.found:
+        item = _read(found, policies) if isinstance(found, _Manifest) else found
+        if isinstance(item, Problem):
+            loaded.problems.append(item)
+        else:
+            loaded.objects.append(item)
     return loaded
 
 
-def _take(raw: object, place: str, loaded: Loaded, depth: int) -> None:
-    if isinstance(raw, Object):
-        loaded.objects.append(raw)
-        return
-    # Asking the abstract class is slow, and nearly everything is a plain dictionary.
-    if type(raw) is not dict and not isinstance(raw, Mapping):
-        loaded.problems.append(Problem(place, "", "not an object"))
-        return
-    api_version, kind = raw.get("apiVersion"), raw.get("kind")
-    struct = _struct(api_version, kind) if type(api_version) is str and type(kind) is str else None
-    if struct is None:
-        _take_other(raw, place, loaded, depth)
-        return
+def _read(manifest: _Manifest, policies: Policies) -> Object | Problem:
     try:
-        loaded.objects.append(_build(raw, struct, place))
+        return _build(admitted(manifest.struct, manifest.raw, policies), manifest.struct, manifest.place)
     except ObjectError as error:
-        loaded.problems.append(error.problem)
+        return error.problem
 
 
-def _take_other(raw: Mapping[str, Any], place: str, loaded: Loaded, depth: int) -> None:
-    """A list, a kind that is not ours, or something that has no kind at all."""
-    api_version, kind = raw.get("apiVersion"), raw.get("kind")
-    if isinstance(kind, str) and kind.endswith("List") and "items" in raw:
-        _take_list(raw, kind, place, loaded, depth)
-        return
-    problem = _kind_problem(api_version, kind, place)
-    if problem is not None:
-        loaded.problems.append(problem)
-        return
-    group = _group(str(api_version))
-    name = f"{kind}.{group}" if group else str(kind)
-    loaded.ignored[name] = loaded.ignored.get(name, 0) + 1
+class _Batch:
+    """Everything that was given, in order, lists taken apart. What admission goes by is read at once, the rest when all of that is known."""
 
+    def __init__(self, ignored: dict[str, int]) -> None:
+        self.found: list[Object | Problem | _Manifest] = []
+        self.policies: list[Object] = []
+        self._ignored = ignored
 
-def _take_list(raw: Mapping[str, Any], kind: str, place: str, loaded: Loaded, depth: int) -> None:
-    items = raw["items"]
-    if items is None:
-        return
-    if not isinstance(items, list | tuple):
-        loaded.problems.append(Problem(place, "items", "not a list"))
-        return
-    if depth >= _DEEPEST:
-        loaded.problems.append(Problem(place, "items", "lists inside lists, too deep"))
-        return
-    # The API server leaves kind and version out of the items of a PodList: they are the list's own.
-    implied = {"apiVersion": raw.get("apiVersion"), "kind": kind.removesuffix("List")}
-    for position, item in enumerate(items):
-        if implied["kind"] and isinstance(item, Mapping) and "kind" not in item:
-            item = {**implied, **item}  # noqa: PLW2901
-        _take(item, f"{place}, items[{position}]", loaded, depth + 1)
+    def take(self, raw: object, place: str, depth: int) -> None:
+        if isinstance(raw, Object):
+            self._add(raw)
+            return
+        # Asking the abstract class is slow, and nearly everything is a plain dictionary.
+        if type(raw) is not dict and not isinstance(raw, Mapping):
+            self.found.append(Problem(place, "", "not an object"))
+            return
+        api_version, kind = raw.get("apiVersion"), raw.get("kind")
+        struct = _struct(api_version, kind) if type(api_version) is str and type(kind) is str else None
+        if struct is None:
+            self._take_other(raw, place, depth)
+            return
+        manifest = _Manifest(raw, struct, place)
+        self._add(_read(manifest, _NO_POLICIES) if struct in POLICY_KINDS else manifest)
+
+    def _add(self, item: Object | Problem | _Manifest) -> None:
+        self.found.append(item)
+        if type(item) in POLICY_KINDS and isinstance(item, Object):
+            self.policies.append(item)
+
+    def _take_other(self, raw: Mapping[str, Any], place: str, depth: int) -> None:
+        """A list, a kind that is not ours, or something that has no kind at all."""
+        api_version, kind = raw.get("apiVersion"), raw.get("kind")
+        if isinstance(kind, str) and kind.endswith("List") and "items" in raw:
+            self._take_list(raw, kind, place, depth)
+            return
+        problem = _kind_problem(api_version, kind, place)
+        if problem is not None:
+            self.found.append(problem)
+            return
+        group = _group(str(api_version))
+        name = f"{kind}.{group}" if group else str(kind)
+        self._ignored[name] = self._ignored.get(name, 0) + 1
+
+    def _take_list(self, raw: Mapping[str, Any], kind: str, place: str, depth: int) -> None:
+        items = raw["items"]
+        if items is None:
+            return
+        if not isinstance(items, list | tuple):
+            self.found.append(Problem(place, "items", "not a list"))
+            return
+        if depth >= _DEEPEST:
+            self.found.append(Problem(place, "items", "lists inside lists, too deep"))
+            return
+        # The API server leaves kind and version out of the items of a PodList: they are the list's own.
+        implied = {"apiVersion": raw.get("apiVersion"), "kind": kind.removesuffix("List")}
+        for position, item in enumerate(items):
+            if implied["kind"] and isinstance(item, Mapping) and "kind" not in item:
+                item = {**implied, **item}  # noqa: PLW2901
+            self.take(item, f"{place}, items[{position}]", depth + 1)
 
 
 def _kind_problem(api_version: object, kind: object, place: str) -> Problem | None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 
 from maniple.objects.meta import ResourceList
-from maniple.objects.pod import Container, ContainerStatus, Pod
+from maniple.objects.pod import Container, ContainerStatus, Pod, PodSpec
 from maniple.objects.quantity import Exact, milli, parse, units
 
 # What the scheduler assumes for scoring where a container states nothing.
@@ -15,6 +15,7 @@ DEFAULT_CPU = Fraction(1, 10)
 DEFAULT_MEMORY = 200 * 1024 * 1024
 
 Amounts = dict[str, Exact]
+AmountsOf = Callable[[Container], Amounts]
 _NOTHING: Mapping[str, Exact] = {}
 
 
@@ -25,17 +26,22 @@ def pod_requests(pod: Pod) -> dict[str, Fraction | int]:
 
 def pod_limits(pod: Pod) -> dict[str, Fraction | int]:
     """Limits by resource, summed up as requests are. A container that states none adds nothing."""
-    total: Amounts = {}
-    for container in pod.spec.containers:
-        _add(total, _parsed(container.resources.limits))
-    if pod.spec.init_containers:
-        _include_init_containers(total, pod, lambda container: _parsed(container.resources.limits))
+    total = container_limits(pod.spec)
     stated = pod.spec.resources.limits if pod.spec.resources is not None else {}
     total.update(_pod_level(stated))
     for name, amount in _parsed(pod.spec.overhead).items():
         if name in total:
             total[name] += amount
     return total
+
+
+def container_requests(spec: PodSpec) -> Amounts:
+    """What the containers ask for together, without what is stated for the pod as a whole."""
+    return _summed(spec, lambda container: _parsed(container.resources.requests))
+
+
+def container_limits(spec: PodSpec) -> Amounts:
+    return _summed(spec, lambda container: _parsed(container.resources.limits))
 
 
 def nonzero_requests(pod: Pod) -> tuple[int, int]:
@@ -54,30 +60,39 @@ def nonzero_requests(pod: Pod) -> tuple[int, int]:
 def _total(pod: Pod, assumed: Mapping[str, Exact]) -> Amounts:
     statuses = _statuses(pod)
     infeasible = bool(statuses) and _resize_infeasible(pod)
-    total: Amounts = {}
-    for container in pod.spec.containers:
-        _add(total, _container_requests(container, statuses, infeasible, assumed))
-    if pod.spec.init_containers:
 
-        def amounts_of(container: Container) -> Amounts:
-            known = statuses if container.restart_policy == "Always" else {}
-            return _container_requests(container, known, infeasible, assumed)
+    def of_container(container: Container) -> Amounts:
+        return _container_requests(container, statuses, infeasible, assumed)
 
-        _include_init_containers(total, pod, amounts_of)
+    def of_init_container(container: Container) -> Amounts:
+        known = statuses if container.restart_policy == "Always" else {}
+        return _container_requests(container, known, infeasible, assumed)
+
+    total = _summed(pod.spec, of_container, of_init_container)
     total.update(_pod_requests(pod))
     if pod.spec.overhead:
         _add(total, _parsed(pod.spec.overhead))
     return total
 
 
-def _include_init_containers(total: Amounts, pod: Pod, amounts_of: Callable[[Container], Amounts]) -> None:
+def _summed(spec: PodSpec, of_container: AmountsOf, of_init_container: AmountsOf | None = None) -> Amounts:
+    """The containers' amounts together; init containers' by a rule of their own if there is one."""
+    total: Amounts = {}
+    for container in spec.containers:
+        _add(total, of_container(container))
+    if spec.init_containers:
+        _include_init_containers(total, spec, of_init_container or of_container)
+    return total
+
+
+def _include_init_containers(total: Amounts, spec: PodSpec, amounts_of: AmountsOf) -> None:
     """Raise the total to what start-up needs.
 
     Init containers run one after another, each beside the sidecars started before it; sidecars stay for good.
     """
     sidecars: Amounts = {}
     startup: Amounts = {}
-    for container in pod.spec.init_containers:
+    for container in spec.init_containers:
         amounts = amounts_of(container)
         if container.restart_policy == "Always":
             _add(total, amounts)

@@ -10,6 +10,9 @@ import msgspec
 from maniple.objects.affinity import NodeSelector
 from maniple.objects.meta import Count, Int32, LabelSelector, Object, Quantity, Record, ResourceList
 
+# Names a claim's or a volume's class, as was done before there was a field for it.
+LEGACY_STORAGE_CLASS = "volume.beta.kubernetes.io/storage-class"
+
 
 class StorageRequirements(Record, frozen=True, kw_only=True):
     requests: ResourceList = msgspec.field(default_factory=dict)

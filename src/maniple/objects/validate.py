@@ -43,6 +43,8 @@ _CHECKERS: dict[type[Object], Callable[[Any], None]] = {
     core.PersistentVolume: core_checks.check_persistent_volume,
     core.StorageClass: core_checks.check_storage_class,
     core.CSIStorageCapacity: core_checks.check_storage_capacity,
+    core.RuntimeClass: core_checks.check_runtime_class,
+    core.LimitRange: core_checks.check_limit_range,
     core.ResourceQuota: core_checks.check_quota,
     core.PodDisruptionBudget: core_checks.check_budget,
     core.ReplicaSet: core_checks.check_workload,

@@ -68,7 +68,7 @@ from maniple.profiles.kai import KaiDialect, NodePool
 from maniple.profiles.maniple_catalogue import MANIPLE
 from maniple.profiles.options import checked, checked_kai, strings
 from maniple.profiles.profile import Profile
-from maniple.profiles.volcano import ALWAYS_IGNORED_PROVISIONERS, NO_PROVISIONER, VolcanoDialect
+from maniple.profiles.volcano import ALWAYS_IGNORED_PROVISIONERS, VolcanoDialect
 
 _VOLCANO_PLUGINS = (
     Binpack,
@@ -147,7 +147,7 @@ def _volcano_cluster(configuration: Configuration, options: Mapping[str, Any]) -
         npus_shared=shares_npus(configuration),
     )
     ignored = {*ALWAYS_IGNORED_PROVISIONERS, *strings(options, "ignoredProvisioners")}
-    return Cluster(dialect, ignored_provisioners=ignored if strict else {*ignored, NO_PROVISIONER})
+    return Cluster(dialect, ignored_provisioners=ignored)
 
 
 VOLCANO = Profile(

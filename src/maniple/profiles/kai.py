@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
 
+from maniple.cluster.claims import claimed_gpus
 from maniple.cluster.facts import GpuAsk, GroupFacts, JobFacts, LevelWish, QueueFacts, TaskFacts
 from maniple.cluster.resources import Amount
 from maniple.cluster.statuses import Status
+from maniple.framework.gpu_facts import DEVICE_PLUGINS, GPU, MIG_PREFIX, OTHER_MAKERS
 from maniple.objects.core import Node, Pod
 from maniple.objects.dra import ResourceClaim
 from maniple.objects.kai import (
@@ -33,12 +35,9 @@ FRACTION, MEMORY, DEVICES = "gpu-fraction", "gpu-memory", "gpu-fraction-num-devi
 GPU_GROUP = "runai-gpu-group"
 LAST_START = "kai.scheduler/last-start-timestamp"
 STALE_SINCE = "kai.scheduler/stale-podgroup-timestamp"
-GPU = "nvidia.com/gpu"
-MIG_PREFIX = "nvidia.com/mig-"
 DEFAULT_QUEUE_PRIORITY = 100
 _FOREVER = -1  # of a group's back-off: it is tried again and again
 
-_OTHER_GPUS = ("amd.com/gpu",)
 _WHOLE_NUMBER = re.compile(r"\+?[0-9]{1,9}")
 _DECIMAL = re.compile(r"\+?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
 _NATIVE = frozenset({"cpu", "memory", "pods", "ephemeral-storage"})
@@ -65,7 +64,6 @@ class KaiDialect:
     default_priority = 50
     idle_first = False
     plain_words = False
-    takes_back = False
     counts_devices = True
     ordered_by_name = True
     minds_config_maps = True
@@ -116,12 +114,12 @@ class KaiDialect:
     def counts(self, resource: str) -> bool:
         if resource in _NATIVE:
             return True
-        return resource not in _OTHER_GPUS and (
-            "/" in resource or resource.startswith(("hugepages-", "attachable-volumes-"))
-        )
+        if self._strict and resource in OTHER_MAKERS:
+            return False
+        return "/" in resource or resource.startswith(("hugepages-", "attachable-volumes-"))
 
     def allocatable(self, node: Node, devices: int = 0) -> Mapping[str, Amount]:
-        amounts = _with_one_kind_of_gpu(node.status.allocatable)
+        amounts = self._by_name(node.status.allocatable)
         if devices:
             amounts[GPU] = _exact(amounts.get(GPU, 0)) + devices
         return amounts
@@ -129,17 +127,21 @@ class KaiDialect:
     def requests(
         self, pod: Pod, amounts: Mapping[str, Amount], claims: Sequence[ResourceClaim]
     ) -> Mapping[str, Amount]:
-        counted, ask = _with_one_kind_of_gpu(amounts), self.gpu(pod)
+        counted, ask = self._by_name(amounts), self.gpu(pod)
         if ask is not None and ask.reserves:
             counted[GPU] = 0  # those who hold the parts count, not the reservation
         elif ask is not None:
             # What the annotations say replaces what the containers ask of GPUs.
-            counted = {name: amount for name, amount in counted.items() if not name.startswith(MIG_PREFIX)}
+            counted = {name: amount for name, amount in counted.items() if not _is_gpu(name)}
             counted |= {GPU: 0} | dict(ask.slices)
-        devices = sum(map(_claimed_gpus, claims))
+        devices = sum(map(claimed_gpus, claims))
         if devices:
             counted[GPU] = _exact(counted.get(GPU, 0)) + devices
         return counted
+
+    def _by_name(self, amounts: Mapping[str, Amount]) -> dict[str, Amount]:
+        """Amounts as nodes are compared with. The original counts GPUs of every maker as one resource there, too."""
+        return _with_one_kind_of_gpu(amounts) if self._strict else dict(amounts)
 
     def negligible(self, resource: str) -> int:
         return _NEGLIGIBLE.get(resource, 10)
@@ -300,11 +302,15 @@ def _wish(constraint: TopologyConstraint | None) -> LevelWish | None:
 def _with_one_kind_of_gpu(amounts: Mapping[str, Amount]) -> dict[str, Amount]:
     """GPUs of every maker under one name."""
     merged = dict(amounts)
-    for name in _OTHER_GPUS:
+    for name in OTHER_MAKERS:
         if name in merged:
             more = _exact(merged.pop(name))
             merged[GPU] = _exact(merged.get(GPU, 0)) + more
     return merged
+
+
+def _is_gpu(resource: str) -> bool:
+    return resource.startswith(MIG_PREFIX) or resource in DEVICE_PLUGINS
 
 
 def _exact(amount: Amount) -> Fraction:
@@ -321,16 +327,6 @@ def _legacy_slices(pod: Pod) -> dict[str, int]:
         and _count(annotations[key])
         and not any(key in container.resources.requests for container in pod.spec.containers)
     }
-
-
-def _claimed_gpus(claim: ResourceClaim) -> int:
-    """Devices of GPU classes that a claim wants; "all of them" counts as one."""
-    wanted = 0
-    for request in claim.spec.devices.requests:
-        exact = request.exact
-        if exact is not None and "gpu" in exact.device_class_name.lower():
-            wanted += 1 if exact.allocation_mode == "All" else max(exact.count, 1)
-    return wanted
 
 
 def _portion(text: str) -> float:

@@ -43,7 +43,6 @@ class ManipleDialect:
     default_priority = 50
     idle_first = True
     plain_words = True
-    takes_back = True
     counts_devices = True
     ordered_by_name = False
     minds_config_maps = False
@@ -96,7 +95,8 @@ class ManipleDialect:
         return self._kai.gpu(pod)
 
     def volume_requests(self, drivers: Mapping[str, int]) -> Mapping[str, int]:
-        return self._volcano.volume_requests(drivers)
+        """Volumes are counted by the filter NodeVolumeLimits."""
+        return {}
 
     # -- pods -----------------------------------------------------------------------------------------------------
 

@@ -51,7 +51,6 @@ from maniple.profiles.kai import NodePool
 from maniple.profiles.maniple import ManipleDialect
 from maniple.profiles.options import checked_maniple, strings
 from maniple.profiles.profile import Profile
-from maniple.profiles.volcano import ALWAYS_IGNORED_PROVISIONERS, NO_PROVISIONER
 
 _PLUGINS = (
     Binpack,
@@ -145,8 +144,7 @@ def _cluster(configuration: Configuration, options: Mapping[str, Any]) -> Cluste
         reservation_app=options["resourceReservationAppLabel"],
         npus_shared=shares_npus(configuration),
     )
-    ignored = (*ALWAYS_IGNORED_PROVISIONERS, NO_PROVISIONER, *strings(options, "ignoredProvisioners"))
-    return Cluster(dialect, ignored_provisioners=ignored)
+    return Cluster(dialect)
 
 
 MANIPLE = Profile(

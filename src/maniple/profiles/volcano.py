@@ -23,8 +23,6 @@ OVERSUBSCRIPTION = {
     "memory": ("volcano.sh/oversubscription-memory", ""),
 }
 ALWAYS_IGNORED_PROVISIONERS = ("rancher.io/local-path", "hostpath.csi.k8s.io")
-# What classes of volumes that are made by hand say. It is no driver, so that no node could ever attach anything of it.
-NO_PROVISIONER = "kubernetes.io/no-provisioner"
 
 _DEFAULT_TASK_PRIORITY = 1
 _DIGITS = re.compile(r"[0-9]{1,18}")
@@ -41,7 +39,6 @@ class VolcanoDialect:
     default_priority = 0
     idle_first = True
     plain_words = False
-    takes_back = False
     counts_devices = False
     ordered_by_name = False
     minds_config_maps = False
@@ -114,6 +111,9 @@ class VolcanoDialect:
         return None
 
     def volume_requests(self, drivers: Mapping[str, int]) -> Mapping[str, int]:
+        """In the original volumes are a resource besides, so that a node that says nothing of a driver has none of its volumes to offer."""
+        if not self._strict:
+            return {}
         return {f"attachable-volumes-csi-{driver}": count for driver, count in drivers.items()}
 
     # -- pods -----------------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """The embedded API store: objects as plain dictionaries, a version for every change, and watches that can be resumed.
 
 The rules are the API server's as far as a scheduler can see them: names are unique in a kind, every change gets the next
-resourceVersion, a watch starts behind a version and hears every later change in order, and a version that is too old is refused
+resourceVersion, what is created goes through admission, a watch starts behind a version and hears every later change in order, and a version that is too old is refused
 with 410. `cut` ends every watch and `compact` forgets the past, so that both can be tried. Objects that were handed out are
 never changed afterwards; a change replaces.
 """
@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from maniple.objects.core import Pod
-from maniple.objects.load import KINDS
+from maniple.objects.admission import POLICY_KINDS, Policies, admitted
+from maniple.objects.load import KINDS, ObjectError, load
 from maniple.objects.meta import Object
 from maniple.sim import errors
 
@@ -45,6 +45,7 @@ class Store:
         self._objects: dict[Kind, dict[str, Raw]] = {kind: {} for kind in KINDS}
         self._version = 0
         self._made = 0
+        self._policies: Policies | None = None  # None: to be put together again
         self._history: deque[StoreEvent] = deque()
         self._forgotten = 0  # changes up to this version can no longer be heard
         self._watches: dict[Kind, set[asyncio.Queue[StoreEvent | None]]] = {kind: set() for kind in KINDS}
@@ -111,16 +112,18 @@ class Store:
         kind, key = identify(raw)
         if key in self._objects[kind]:
             raise errors.already_exists(kind.kind, key)
-        made: Raw = _copy(raw)
+        made: Raw = _copy(admitted(kind, raw, self._admission()))
         self._made += 1
         metadata = made["metadata"]
         metadata.setdefault("uid", f"00000000-0000-4000-8000-{self._made:012d}")
         metadata.setdefault("creationTimestamp", moment(self._now()))
-        if kind.namespaced:
-            metadata.setdefault("namespace", "default")
-        if kind is Pod:
-            made["status"] = {"phase": "Pending", **(made.get("status") or {})}
         return self._keep(kind, key, made)
+
+    def _admission(self) -> Policies:
+        if self._policies is None:
+            raws = [raw for kind in POLICY_KINDS for raw in self._objects[kind].values()]
+            self._policies = Policies(filter(None, map(_readable, raws)))
+        return self._policies
 
     def patch(self, kind: Kind, key: str, patch: Mapping[str, Any]) -> Raw:
         """A merge patch: null removes, lists are replaced. One with another uid or version than the object's is a conflict."""
@@ -144,6 +147,8 @@ class Store:
 
     def _keep(self, kind: Kind, key: str, raw: Raw | None) -> Raw:
         self._version += 1
+        if kind in POLICY_KINDS:
+            self._policies = None
         kept = self._objects[kind]
         before = kept.get(key)
         if raw is None:
@@ -175,6 +180,20 @@ def identify(raw: Mapping[str, Any]) -> tuple[Kind, str]:
     if not isinstance(metadata, Mapping) or not isinstance(name, str) or not name:
         raise errors.invalid(kind.kind, "metadata.name is missing")
     return kind, f"{metadata.get('namespace') or 'default'}/{name}" if kind.namespaced else name
+
+
+def is_policy(raw: Mapping[str, Any]) -> bool:
+    """Whether admission of other objects goes by this one."""
+    group = str(raw.get("apiVersion", "")).rpartition("/")[0]
+    return _BY_NAME.get((group, str(raw.get("kind", "")))) in POLICY_KINDS
+
+
+def _readable(raw: Raw) -> Object | None:
+    """What cannot be read has no say; whoever reads it is told."""
+    try:
+        return load(raw)
+    except ObjectError:
+        return None
 
 
 def moment(when: datetime) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 from maniple.sim.errors import ApiError
 from maniple.sim.kubelet import duration
-from maniple.sim.store import Raw, Store, identify
+from maniple.sim.store import Raw, Store, identify, is_policy
 
 ARRIVE_AFTER = "maniple.dev/arrive-after"
 LEAVE_AFTER = "maniple.dev/leave-after"
@@ -40,22 +40,22 @@ class Timetable:
         return bool(self._leaving)
 
     def add(self, raws: Iterable[Mapping[str, Any]]) -> None:
-        """Bring in what is due, and the rest at its time; what comes at the same time comes in this order."""
-        later: dict[float, list[Raw]] = {}
+        """Bring in what is due, and the rest at its time; what comes at the same time comes in this order, what admission goes by first."""
+        coming: dict[float, list[Raw]] = {}
         for raw in raws:
             for item in expanded(raw):
-                seconds = _seconds(item, ARRIVE_AFTER)
-                if seconds:
-                    later.setdefault(seconds, []).append(item)
-                else:
-                    self._arrive(item)
-        for seconds, items in later.items():
+                coming.setdefault(_seconds(item, ARRIVE_AFTER) or 0, []).append(item)
+        self._arrive_together(coming.pop(0, []))
+        for seconds, items in coming.items():
             self._coming += 1
             asyncio.get_running_loop().call_later(seconds, self._arrive_late, items)
 
     def _arrive_late(self, raws: list[Raw]) -> None:
         self._coming -= 1
-        for raw in raws:
+        self._arrive_together(raws)
+
+    def _arrive_together(self, raws: list[Raw]) -> None:
+        for raw in sorted(raws, key=lambda raw: not is_policy(raw)):
             self._arrive(raw)
 
     def _arrive(self, raw: Raw) -> None:

@@ -73,6 +73,7 @@ def pod(
     scheduler: str = "maniple",
     namespace: str = "default",
     deleted: str = "",
+    nominated: str = "",
     **spec: Any,
 ) -> Object:
     container = {"name": "main", "image": "work:1", "resources": {"requests": dict(asked)}}
@@ -90,7 +91,7 @@ def pod(
         labels=dict(labels or {}),
         deleted=deleted,
         spec=body,
-        status={"phase": "Running" if on else "Pending"},
+        status={"phase": "Running" if on else "Pending", "nominatedNodeName": nominated},
     )
 
 
@@ -168,10 +169,15 @@ def planner(conf: Any = None, **options: Any) -> Planner:
 
 
 def cycle(
-    *parts: Any, conf: Any = None, actions: Sequence[str] = (), now: datetime | None = NOW, **options: Any
+    *parts: Any,
+    conf: Any = None,
+    profile: str = "maniple",
+    actions: Sequence[str] = (),
+    now: datetime | None = NOW,
+    **options: Any,
 ) -> Plan:
     one = Planner(
-        conf=conf, profile="maniple", actions=list(actions) or None, options={"debug": True, **options}
+        conf=conf, profile=profile, actions=list(actions) or None, options={"debug": True, **options}
     )
     plan = one.cycle(one.build(flat(parts)), now=now)
     assert not one.problems, one.problems

@@ -94,6 +94,14 @@ class JobPlacer:
                     kept.of_job(job, cause)
         return placed
 
+    def place_on(self, transaction: Transaction, rows: TaskRows, node: int) -> bool:
+        """Place tasks of one class and job on this node, on idle resources as far as they go. False when they do not all fit."""
+        mask = np.zeros(len(self._session.nodes), dtype=np.bool_)
+        mask[node] = True
+        job = int(self._session.tasks.job[rows[0]])
+        attempt = Attempt(transaction, job, False, False, len(transaction), {})
+        return self._run(attempt, rows, Ground(np.array([node]), mask)).cause is None
+
     def _by_set(self, job: int, rows: TaskRows) -> dict[int, TaskRows]:
         pod_sets = self._session.pod_sets
         if len(pod_sets.of(job)) == 1:

@@ -6,12 +6,15 @@ that ask for the same, or more, are passed over (`signatures.py`).
 
 from collections.abc import Callable, Iterable
 
+from maniple.actions.kai.allocate_job import JobPlacer
+from maniple.actions.kai.displacing import settled
 from maniple.actions.kai.order import JobsByQueue
 from maniple.actions.kai.signatures import Failures, failures
 from maniple.actions.kai.solver import Solver
 from maniple.actions.kai.stepwise import StepwiseSolver
 from maniple.actions.kai.terms import Terms
 from maniple.framework.session import Session
+from maniple.framework.transaction import Transaction
 from maniple.placement.engine import Placement
 
 
@@ -23,6 +26,7 @@ class RoomMaking:
         self._by_queue = by_queue
         self._failures: dict[int, Failures] = {}
         self._remembers = bool(session.options.get("useSchedulingSignatures", True))
+        self._placer = JobPlacer(session, placement)
         self._solver = (StepwiseSolver if session.strict else Solver)(session, placement)
 
     def serve(
@@ -50,7 +54,7 @@ class RoomMaking:
         if self._remembers and known.rules_out(job):
             return False
         agreed = terms(job)
-        transaction = self._solver.solve(job, agreed, ahead) if agreed is not None else None
+        transaction = self._solved(job, agreed, ahead) if agreed is not None else None
         if transaction is None:
             known.remember(job)
             return False
@@ -58,6 +62,13 @@ class RoomMaking:
         for failed in self._failures.values():
             failed.changed()
         return True
+
+    def _solved(self, job: int, terms: Terms, ahead: list[int]) -> Transaction | None:
+        """To the letter, tasks that got their places in this cycle are bound and evicted."""
+        found = self._solver.solve(job, terms, ahead)
+        if found is None or self._session.strict:
+            return found
+        return settled(self._session, self._placer, found)
 
     def _known(self, job: int) -> Failures:
         queue = int(self._session.jobs.queue[job]) if self._by_queue else -1

@@ -133,8 +133,11 @@ class Capacity:
     # -- limits ---------------------------------------------------------------------------------------------------
 
     def allocatable(self, queue: int, class_: TaskClass, count: int) -> int:
+        return self.simulated_allocatable(queue, class_, count) if self._accounts[queue].open else 0
+
+    def simulated_allocatable(self, queue: int, class_: TaskClass, count: int) -> int:
         account = self._accounts[queue]
-        if account.shut:
+        if account.refusal:
             return 0
         request, covered = self._request(class_), self._gates.covers(class_)
         room = count

@@ -21,9 +21,9 @@ from maniple.objects.core import PersistentVolume, PersistentVolumeClaim
 from maniple.objects.meta import ResourceList
 from maniple.objects.quantity import parse
 from maniple.objects.selectors import matches
+from maniple.objects.storage import LEGACY_STORAGE_CLASS
 from maniple.plugins.feasibility.node_affinity import Mask, requirements_mask
 
-_LEGACY_CLASS = "volume.beta.kubernetes.io/storage-class"
 _encoder = msgspec.msgpack.Encoder(order="deterministic")
 
 
@@ -201,7 +201,7 @@ def _affinity_key(volume: PersistentVolume) -> bytes:
 
 
 def _class_of(volume: PersistentVolume) -> str:
-    return volume.metadata.annotations.get(_LEGACY_CLASS, volume.spec.storage_class_name)
+    return volume.metadata.annotations.get(LEGACY_STORAGE_CLASS, volume.spec.storage_class_name)
 
 
 def _large_enough(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:

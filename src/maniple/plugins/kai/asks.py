@@ -1,11 +1,11 @@
 """What a class asks of GPUs, in the kinds that KAI's rules speak of."""
 
+from maniple.cluster.claims import claimed_gpus, claims_of
 from maniple.cluster.classes import TaskClass
+from maniple.framework.gpu_facts import DEVICE_PLUGINS, MIG_PREFIX
 from maniple.framework.session import Session
+from maniple.objects.dra import ResourceClaim
 from maniple.objects.requests import pod_requests
-
-MIG_PREFIX = "nvidia.com/mig-"
-_DEVICE_PLUGINS = ("nvidia.com/gpu", "amd.com/gpu")
 
 
 def asks_mig(session: Session, class_: TaskClass) -> bool:
@@ -18,10 +18,20 @@ def asks_mig(session: Session, class_: TaskClass) -> bool:
 
 def asks_gpu(session: Session, class_: TaskClass) -> bool:
     """Any kind of GPU: whole, in part, a slice, or through a resource claim."""
-    whole = session.gpus.dimension
-    if class_.share is not None or (whole is not None and class_.request[whole] > 0):
+    if class_.share is not None or whole_gpu(session, class_) is not None or asks_mig(session, class_):
         return True
-    return asks_mig(session, class_)
+    # A claim that another pod has counts with that one, and this one uses its devices all the same.
+    pod = class_.spec.pod
+    if not pod.spec.resource_claims or not session.cluster.dialect.counts_devices:
+        return False
+    return any(map(claimed_gpus, claims_of(pod, session.cluster.all(ResourceClaim))))
+
+
+def whole_gpu(session: Session, class_: TaskClass) -> int | None:
+    """The dimension of the whole GPUs that it asks for, of whichever maker."""
+    gpus = session.gpus
+    known = gpus.other_makers if gpus.dimension is None else [gpus.dimension, *gpus.other_makers]
+    return next((dimension for dimension in known if class_.request[dimension] > 0), None)
 
 
 def asks_device_plugin(class_: TaskClass) -> bool:
@@ -29,4 +39,4 @@ def asks_device_plugin(class_: TaskClass) -> bool:
     if class_.share is not None:
         return class_.share.portion > 0
     amounts = pod_requests(class_.spec.pod)
-    return any(amounts.get(name, 0) > 0 for name in _DEVICE_PLUGINS)
+    return any(amounts.get(name, 0) > 0 for name in DEVICE_PLUGINS)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from maniple.cluster.claims import claimed_gpus
 from maniple.cluster.classes import TaskClass
 from maniple.cluster.statuses import Status
 from maniple.framework.arguments import TextArguments
@@ -69,7 +70,7 @@ class DynamicResources:
                 return "no resource claim has been made yet"
             if claim is None:
                 return f"failed to get resource claim {namespace}/{name}: it does not exist"
-            if not own and _asks_gpu(claim):
+            if not own and claimed_gpus(claim):
                 wrong = self._wrong_label(claim, int(session.tasks.job[row]))
                 if wrong:
                     return wrong
@@ -127,10 +128,3 @@ class DynamicResources:
     def on_deallocate(self, event: Event) -> None:
         if claims_anything(event.class_):
             self._holdings.on_deallocate(event)
-
-
-def _asks_gpu(claim: dra.ResourceClaim) -> bool:
-    return any(
-        exact is not None and "gpu" in exact.device_class_name.lower()
-        for exact in (request.exact for request in claim.spec.devices.requests)
-    )

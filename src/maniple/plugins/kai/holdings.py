@@ -2,8 +2,7 @@
 
 Called by `predicates`, which filters nodes by what is free, and by `dynamicresources`, which tells it what happens. Claims of pods that are
 about to be bound count as allocated, as their bind requests say. A claim whose last user is evicted gives its devices up, and its user
-finds others if it is moved. If it stays after all it has its own devices back; whoever took them meanwhile gets others. To the letter, a claim
-whose users all wait for a node has given its devices up already.
+finds others if it is moved. If it stays after all it has its own devices back; whoever took them meanwhile gets others.
 
 Devices of a pool that is not completely published can be had, as from the allocator that KAI embeds, unless somebody wants all there are.
 """
@@ -136,23 +135,8 @@ class Holdings(DynamicResources):
 def _claims(session: Session) -> Mapping[str, dra.ResourceClaim]:
     """The cluster's claims as they are seen in this session."""
     claims = session.cluster.all(dra.ResourceClaim)
-    seen = _decided(session, claims)
-    if session.strict:
-        for key, claim in claims.items():
-            if key not in seen and _is_left_over(session, claim):
-                status = msgspec.structs.replace(claim.status, allocation=None)
-                seen[key] = msgspec.structs.replace(claim, status=status)
-    return {**claims, **seen} if seen else claims
-
-
-def _is_left_over(session: Session, claim: dra.ResourceClaim) -> bool:
-    """It has devices, and all its users wait for a node: they were evicted, and nobody has cleared the claim yet."""
-    users = claim.status.reserved_for
-    if claim.status.allocation is None or not users:
-        return False
-    namespace, tasks = claim.metadata.namespace or "default", session.cluster.tasks
-    rows = [tasks.index_of(f"{namespace}/{one.name}") for one in users]
-    return all(row is not None and session.tasks.status[row] == Status.PENDING for row in rows)
+    decided = _decided(session, claims)
+    return {**claims, **decided} if decided else claims
 
 
 def _decided(session: Session, claims: Mapping[str, dra.ResourceClaim]) -> dict[str, dra.ResourceClaim]:

@@ -18,7 +18,7 @@ from maniple.cluster.resources import CPU, Amounts
 from maniple.framework.arguments import Arguments
 from maniple.framework.criteria import Cells, Dependence, Scorer, Scores
 from maniple.framework.session import Session
-from maniple.plugins.kai.asks import asks_gpu
+from maniple.plugins.kai.asks import asks_gpu, whole_gpu
 from maniple.plugins.kai.bands import DENSITY
 from maniple.plugins.settings import report
 
@@ -53,7 +53,7 @@ class NodePlacement:
         for_gpu = self._for_gpu.get(class_.number)
         if for_gpu is None:
             for_gpu = self._for_gpu[class_.number] = asks_gpu(self._session, class_)
-        dimension = self._session.gpus.dimension if for_gpu else CPU
+        dimension = self._dimension(class_) if for_gpu else CPU
         if dimension is None:
             return np.array(0.0)
         if self._spreads_gpu if for_gpu else self._spreads_cpu:
@@ -61,9 +61,14 @@ class NodePlacement:
         density: Scores = DENSITY * (1 - _left(cells, dimension) / self._largest[dimension])
         return density * (cells.allocatable(dimension) > 0)
 
+    def _dimension(self, class_: TaskClass) -> int | None:
+        """The GPUs that count for a task: whole ones of the maker that it asks for, otherwise those that can be shared or sliced."""
+        whole = whole_gpu(self._session, class_)
+        return self._session.gpus.dimension if whole is None else whole
+
     def _part_left(self, cells: Cells, dimension: int) -> Scores:
         whole = cells.allocatable(dimension)
-        if dimension != CPU:
+        if dimension == self._session.gpus.dimension:
             whole = self._session.gpus.count[cells.rows] * self._session.resources.scale(dimension)
         left = _left(cells, dimension)
         return np.divide(left, whole, out=np.zeros(left.shape), where=whole > 0)

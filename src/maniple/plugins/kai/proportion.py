@@ -20,6 +20,7 @@ from maniple.cluster.statuses import ALLOCATED_LIKE
 from maniple.framework.arguments import TextArguments
 from maniple.framework.points import Capacity, Event, Key, TaskRows
 from maniple.framework.session import Session
+from maniple.plugins.kai.asks import whole_gpu
 from maniple.plugins.kai.cluster_total import cluster_total
 from maniple.plugins.kai.counting import GPU, Amount, Counting
 from maniple.plugins.kai.proportion_capacity import SCHEDULABLE, over_capacity, over_quota
@@ -194,10 +195,10 @@ class Proportion:
     def _on_one_device(self, class_: TaskClass, node: int) -> Amount:
         """The same where a task that asks for several devices, whole or in part, counts with one of them."""
         cpu, memory, gpu = self._asked(class_.number)
-        share, dimension = class_.share, self._session.gpus.dimension
+        share = class_.share
         if share is not None:
             gpu = round(100 * self._session.gpus.portion_on(class_, node), 6)
-        elif dimension is not None and class_.request[dimension] > 0:
+        elif whole_gpu(self._session, class_) is not None:
             gpu = 100.0
         return [cpu, memory, gpu]
 
@@ -288,7 +289,7 @@ class Proportion:
         }
 
     def _counted_dimensions(self) -> NDArray[np.intp]:
-        gpu = self._session.gpus.dimension
+        gpu = self._session.gpus.reported_as
         named = [CPU, MEMORY, *([gpu] if gpu is not None else []), *self._counting.others]
         return np.array(named, dtype=np.intp)
 
@@ -296,7 +297,7 @@ class Proportion:
         """An amount in the session's dimensions."""
         vector = np.zeros(len(self._session.total), dtype=np.float64)
         vector[CPU], vector[MEMORY] = amount[CPU], amount[MEMORY]
-        dimension = self._session.gpus.dimension
+        dimension = self._session.gpus.reported_as
         if dimension is not None:
             vector[dimension] = amount[GPU] * 10
         vector[self._counting.others] = amount[GPU + 1 :]

@@ -1,4 +1,7 @@
-"""subgrouporder: pod sets that lack something of their minimum first, then the one with the least in proportion to its minimum."""
+"""subgrouporder: pod sets below their minimum first, then the one with the least in proportion to its minimum.
+
+Pod sets without a minimum come last, the one with the fewest tasks first.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -21,4 +24,6 @@ class SubGroupOrder:
 
     def pod_set_order(self, pod_set: PodSet) -> Key:
         have = self._session.pod_sets.count(pod_set, ACTIVE_ALLOCATED)
-        return (1, have / pod_set.minimum) if have >= pod_set.minimum else (0, 0.0)
+        if have < pod_set.minimum:
+            return (0, 0.0)
+        return (2, float(have)) if pod_set.optional else (1, have / pod_set.minimum)

@@ -67,7 +67,11 @@ def read_terms(session: Session, counting: Counting, queues: list[int], total: F
             quota[:, place] = _picked(session, counting, stated.deserved)
             states[:, place] = _picked(session, counting, stated.deserves | stated.guarantees) > 0
             limits = _picked(session, counting, stated.limits) > 0
-            limit[limits, place] = _picked(session, counting, stated.capability)[limits]
+            # Without a limit of the GPUs that can be shared there is none of all GPUs together; other makers' keep theirs by name.
+            gpu = session.gpus.reported_as
+            limits[GPU] &= gpu is not None and bool(stated.limits[gpu])
+            capability = np.where(stated.limits, stated.capability, 0.0)
+            limit[limits, place] = _picked(session, counting, capability)[limits]
             # A weight of 0 is one that nobody has filled in.
             weight[:, place] = session.queues.facts[queue].weight or 1
         elif kai is not None:
@@ -87,11 +91,12 @@ def read_terms(session: Session, counting: Counting, queues: list[int], total: F
 
 def _picked(session: Session, counting: Counting, vector: NDArray[np.generic]) -> Floats:
     """Of a vector over the session's dimensions, what is counted."""
-    gpu = session.gpus.dimension
+    gpus = session.gpus
+    devices = [gpus.dimension, *gpus.other_makers] if gpus.dimension is not None else gpus.other_makers
     found = np.zeros(len(counting.names))
     values = vector.astype(np.float64)
     found[[CPU, MEMORY]] = values[[CPU, MEMORY]]
-    found[GPU] = values[gpu] / _DEVICE if gpu is not None else 0.0
+    found[GPU] = values[devices].sum() / _DEVICE
     found[GPU + 1 :] = values[counting.others] / counting.units[GPU + 1 :, 0]
     return found
 

@@ -1,0 +1,262 @@
+"""Admission: manifests become what an API server would keep of them, before anything is decided.
+
+`load` calls this for the manifests of a plan and the embedded store for what is created in it, so that both decide on the same objects.
+Every object gets the defaults of its schema (`defaults`). One without a `metadata.uid` has never been in a cluster: it also gets what is
+filled in once, at creation, from other objects, by Kubernetes' admission plugins (Priority, RuntimeClass, LimitRanger, DefaultTolerationSeconds,
+DefaultStorageClass) and by Volcano's webhooks. What a manifest states itself stays; nothing is refused here.
+
+A name that no object bears, such as a priority class outside the manifests, is read as if it were not there.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from maniple.objects.core import (
+    LimitRange,
+    LimitRangeItem,
+    Namespace,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    Pod,
+    PriorityClass,
+    RuntimeClass,
+    StorageClass,
+)
+from maniple.objects.defaults import Raw, changed, defaulted, each_container, section
+from maniple.objects.meta import Object, ResourceList
+from maniple.objects.storage import LEGACY_STORAGE_CLASS
+from maniple.objects.volcano import VolcanoPodGroup, VolcanoQueue
+
+POLICY_KINDS: frozenset[type[Object]] = frozenset(
+    {PriorityClass, RuntimeClass, LimitRange, StorageClass, Namespace}
+)
+# Every cluster has these two.
+SYSTEM_PRIORITIES: Mapping[str, int] = {
+    "system-cluster-critical": 2_000_000_000,
+    "system-node-critical": 2_000_001_000,
+}
+_DEFAULT_CLASS = (
+    "storageclass.kubernetes.io/is-default-class",
+    "storageclass.beta.kubernetes.io/is-default-class",
+)
+_QUEUE_OF_NAMESPACE = "scheduling.volcano.sh/queue-name"
+_DEFAULT_QUEUE = "default"
+_HIERARCHY, _HIERARCHY_WEIGHTS = "volcano.sh/hierarchy", "volcano.sh/hierarchy-weights"
+_TOLERATED = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+_TOLERATION_SECONDS = 300
+
+
+class Policies:
+    """What admission looks up in other objects."""
+
+    def __init__(self, objects: Iterable[Object] = ()) -> None:
+        given = list(objects)
+        classes = [one for one in given if isinstance(one, PriorityClass)]
+        self._priorities = {one.metadata.name: one for one in classes}
+        # Of several the API server takes the lowest.
+        self._usual = min(
+            (one for one in classes if one.global_default),
+            key=lambda one: (one.value, one.metadata.name),
+            default=None,
+        )
+        self._runtimes = {one.metadata.name: one for one in given if isinstance(one, RuntimeClass)}
+        self.storage_class = _default_storage_class(one for one in given if isinstance(one, StorageClass))
+        self._resources = _container_defaults(one for one in given if isinstance(one, LimitRange))
+        self._queues = {
+            one.metadata.name: one.metadata.annotations[_QUEUE_OF_NAMESPACE]
+            for one in given
+            if isinstance(one, Namespace) and one.metadata.annotations.get(_QUEUE_OF_NAMESPACE)
+        }
+
+    def priority_class(self, name: str) -> PriorityClass | None:
+        """The class of a name; the cluster's default for a pod that names none, or one that does not exist."""
+        return self._priorities.get(name, self._usual)
+
+    def runtime_class(self, name: str) -> RuntimeClass | None:
+        return self._runtimes.get(name)
+
+    def container_resources(self, namespace: str) -> LimitRangeItem | None:
+        """The `default` and `default_request` of containers in a namespace."""
+        return self._resources.get(namespace)
+
+    def queue(self, namespace: str) -> str:
+        return self._queues.get(namespace, "")
+
+
+def admitted(kind: type[Object], raw: Raw, policies: Policies) -> Raw:
+    """The object as it would be kept; the same dictionary where nothing is missing."""
+    raw = defaulted(kind, raw)
+    metadata = section(raw.get("metadata"))
+    if not metadata:
+        return raw
+    if kind.namespaced and not metadata.get("namespace"):
+        metadata = {**metadata, "namespace": "default"}
+        raw = {**raw, "metadata": metadata}
+    admit = _ADMITTERS.get(kind)
+    return raw if admit is None or metadata.get("uid") else admit(raw, metadata, policies)
+
+
+# -- pods --------------------------------------------------------------------------------------------------------------
+
+
+def _pod(raw: Raw, metadata: Raw, policies: Policies) -> Raw:
+    spec = section(raw.get("spec"))
+    if spec is None:
+        return raw
+    made = dict(spec)
+    _fill_resources(made, policies.container_resources(str(metadata["namespace"])))
+    _fill_priority(made, policies)
+    _fill_tolerations(made)
+    _fill_runtime(made, policies)
+    return {**raw, "spec": made}
+
+
+def _fill_priority(spec: dict[str, Any], policies: Policies) -> None:
+    name = str(spec.get("priorityClassName") or "")
+    class_ = policies.priority_class(name)
+    value = SYSTEM_PRIORITIES.get(name, class_.value if class_ is not None else 0)
+    if not name and class_ is not None:
+        spec["priorityClassName"] = class_.metadata.name
+    if spec.get("priority") is None:
+        spec["priority"] = value
+    if spec.get("preemptionPolicy") is None:
+        stated = class_.preemption_policy if class_ is not None and name not in SYSTEM_PRIORITIES else None
+        spec["preemptionPolicy"] = stated or "PreemptLowerPriority"
+
+
+def _fill_tolerations(spec: dict[str, Any]) -> None:
+    """A node that is lost is tolerated for five minutes, unless the pod says how long."""
+    stated = spec.get("tolerations") or ()
+    if not isinstance(stated, list | tuple) or not all(isinstance(one, Mapping) for one in stated):
+        return
+    lasting = [one.get("key") or "" for one in stated if one.get("effect") in (None, "", "NoExecute")]
+    added = [
+        {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": _TOLERATION_SECONDS}
+        for key in _TOLERATED
+        if key not in lasting and "" not in lasting
+    ]
+    if added:
+        spec["tolerations"] = [*stated, *added]
+
+
+def _fill_runtime(spec: dict[str, Any], policies: Policies) -> None:
+    """A runtime takes something for itself and may be found on some nodes only."""
+    class_ = policies.runtime_class(str(spec.get("runtimeClassName") or ""))
+    if class_ is None:
+        return
+    if class_.overhead is not None and not spec.get("overhead"):
+        spec["overhead"] = dict(class_.overhead.pod_fixed)
+    places = class_.scheduling
+    if places is None:
+        return
+    selector, tolerations = section(spec.get("nodeSelector")), spec.get("tolerations") or ()
+    if selector is not None:
+        spec["nodeSelector"] = {**places.node_selector, **selector}
+    if isinstance(tolerations, list | tuple):
+        spec["tolerations"] = [*tolerations, *(one for one in places.tolerations if one not in tolerations)]
+
+
+def _fill_resources(spec: dict[str, Any], usual: LimitRangeItem | None) -> None:
+    if usual is None:
+        return
+
+    def fill(container: Raw) -> Raw:
+        resources = section(container.get("resources"))
+        limits = section(resources.get("limits")) if resources is not None else None
+        requests = section(resources.get("requests")) if resources is not None else None
+        if resources is None or limits is None or requests is None:
+            return container
+        made = {
+            "limits": {**usual.default, **limits},
+            "requests": {**usual.default_request, **requests},
+        }
+        return {**container, "resources": {**resources, **made}}
+
+    for field in ("containers", "initContainers"):
+        if spec.get(field):
+            spec[field] = each_container(spec[field], fill)
+
+
+def _container_defaults(ranges: Iterable[LimitRange]) -> dict[str, LimitRangeItem]:
+    """By namespace; of two ranges that name the same resource the first by name counts."""
+    found: dict[str, LimitRangeItem] = {}
+    for one in sorted(ranges, key=lambda one: one.key):
+        default: ResourceList = {}
+        request: ResourceList = {}
+        for item in one.spec.limits:
+            if item.type == "Container":
+                limits = {**item.max, **item.default}
+                default |= limits
+                request |= {**item.min, **limits, **item.default_request}
+        namespace = one.metadata.namespace or "default"
+        before = found.get(namespace, LimitRangeItem())
+        found[namespace] = LimitRangeItem(
+            default={**default, **before.default}, default_request={**request, **before.default_request}
+        )
+    return found
+
+
+# -- other kinds -------------------------------------------------------------------------------------------------------
+
+
+def _claim(raw: Raw, metadata: Raw, policies: Policies) -> Raw:
+    """A claim without a class is of the default one; one that says "" wants none."""
+    spec, annotations = section(raw.get("spec")), section(metadata.get("annotations"))
+    if not policies.storage_class or spec is None or annotations is None:
+        return raw
+    if spec.get("storageClassName") is not None or LEGACY_STORAGE_CLASS in annotations:
+        return raw
+    return {**raw, "spec": {**spec, "storageClassName": policies.storage_class}}
+
+
+def _default_storage_class(classes: Iterable[StorageClass]) -> str:
+    """The youngest of those that say so, the first by name among equals; one that was never created is younger than all."""
+    found = [
+        one.metadata
+        for one in classes
+        if any(one.metadata.annotations.get(key) == "true" for key in _DEFAULT_CLASS)
+    ]
+    ages = {
+        one.name: -one.creation_timestamp.timestamp() if one.creation_timestamp else -math.inf
+        for one in found
+    }
+    return min(ages, key=lambda name: (ages[name], name), default="")
+
+
+def _volume(raw: Raw, _: Raw, __: Policies) -> Raw:
+    """A volume that names no claim can be had: the volume controller says so as soon as it is there."""
+    spec, status = section(raw.get("spec")), section(raw.get("status"))
+    if spec is None or status is None or status.get("phase") or spec.get("claimRef"):
+        return raw
+    return {**raw, "status": {**status, "phase": "Available"}}
+
+
+def _volcano_queue(raw: Raw, metadata: Raw, _: Policies) -> Raw:
+    """A weight of 0 is one that was not given, and every path begins at the root."""
+    spec, annotations = section(raw.get("spec")), section(metadata.get("annotations"))
+    if spec is None or annotations is None:
+        return raw
+    changes: dict[str, Any] = {"spec": {**spec, "weight": 1}} if spec.get("weight") == 0 else {}
+    path, weights = annotations.get(_HIERARCHY), annotations.get(_HIERARCHY_WEIGHTS)
+    if path and weights and not str(path).startswith("root"):
+        rooted = {_HIERARCHY: f"root/{path}", _HIERARCHY_WEIGHTS: f"1/{weights}"}
+        changes["metadata"] = {**metadata, "annotations": {**annotations, **rooted}}
+    return changed(raw, changes)
+
+
+def _volcano_pod_group(raw: Raw, metadata: Raw, policies: Policies) -> Raw:
+    """A group that names no queue of its own is in that of its namespace, if that has one."""
+    spec, queue = section(raw.get("spec")), policies.queue(str(metadata["namespace"]))
+    if spec is None or not queue or spec.get("queue") not in (None, "", _DEFAULT_QUEUE):
+        return raw
+    return {**raw, "spec": {**spec, "queue": queue}}
+
+
+_ADMITTERS: dict[type[Object], Callable[[Raw, Raw, Policies], Raw]] = {
+    Pod: _pod,
+    PersistentVolumeClaim: _claim,
+    PersistentVolume: _volume,
+    VolcanoQueue: _volcano_queue,
+    VolcanoPodGroup: _volcano_pod_group,
+}
