@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup run plane test bench format clean
+.PHONY: help setup run plane test soak bench format clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -10,6 +10,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 CASES := ../shared/conformance
 SHAPES ?= a c full
+SOAK_MINUTES ?= 60
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,6 +50,9 @@ test: $(READY) ## lint, format, types, layers, recorded cases, tests
 	@# At most four at once, however many cores the machine claims: each may run a control plane of its own.
 	$(BIN)/pytest -n auto --maxprocesses 4
 
+soak: $(READY) ## follow random clusters, judged by an oracle; SOAK_MINUTES=60 says for how long
+	PYTHONPATH=src:. $(BIN)/python -m tests.soak --minutes $(SOAK_MINUTES)
+
 bench: $(READY) ## time one scheduling cycle; SHAPES="a b c full" chooses the clusters
 	$(BIN)/maniple bench $(foreach shape,$(SHAPES),--shape $(shape))
 
@@ -57,5 +61,5 @@ format: $(READY) ## let ruff mend what it can
 	$(BIN)/ruff format
 
 clean: ## remove the environment and every cache
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist
+	rm -rf $(VENV) soak-failures .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -3,6 +3,8 @@
 For `maniple replay`, which goes on from there. Everything that was decided happens at once and nothing else does: placed pods run, evicted
 ones are back as waiting pods (whoever made them makes them anew), those that were leaving are gone. What the scheduler
 remembers in the cluster is written: the phase or the timestamps of groups, devices of claims. The objects given are not changed.
+
+A cluster with a life of its own (`tests/soak`) says when evicted pods begin to leave, and removes them itself.
 """
 
 from collections.abc import Iterable, Mapping
@@ -22,20 +24,20 @@ _PLACED = frozenset({"Allocated", "Binding", "Bound"})
 _VOLCANO = "scheduling.volcano.sh/"
 
 
-def carried_out(objects: Iterable[Raw], plan: Plan) -> list[dict[str, Any]]:
-    """The objects after the plan's effects."""
+def carried_out(objects: Iterable[Raw], plan: Plan, *, leaving: str = "") -> list[dict[str, Any]]:
+    """The objects after the plan's effects. `leaving`: a time from which on evicted pods are leaving, instead of being back at once."""
     evicted = frozenset(plan.evictions)
     found = []
     for item in objects:
         match item.get("kind"):
             case "Pod":
-                after = _pod(item, plan, evicted)
+                after = _leaving(item, plan, evicted, leaving) if leaving else _pod(item, plan, evicted)
             case "PodGroup":
                 after = _group(item, plan)
             case "BindRequest":
                 after = None  # done, one way or the other
             case "ResourceClaim":
-                after = _claim(item, plan, evicted)
+                after = _claim(item, plan, frozenset() if leaving else evicted)
             case _:
                 after = dict(item)
         if after is not None:
@@ -63,6 +65,16 @@ def _pod(pod: Raw, plan: Plan, evicted: frozenset[str]) -> dict[str, Any] | None
         metadata["annotations"] = {**(metadata.get("annotations") or {}), **plan.annotations[key]}
     spec = {**(pod.get("spec") or {}), "nodeName": task.node}
     return {**pod, "metadata": {**metadata, "labels": labels}, "spec": spec, "status": {"phase": "Running"}}
+
+
+def _leaving(pod: Raw, plan: Plan, evicted: frozenset[str], since: str) -> dict[str, Any] | None:
+    """As `_pod`, where pods take their time to leave."""
+    if (pod.get("metadata") or {}).get("deletionTimestamp"):
+        return dict(pod)
+    after = _pod(pod, plan, frozenset())
+    if after is None or key_of(pod) not in evicted:
+        return after
+    return {**after, "metadata": {**after["metadata"], "deletionTimestamp": since}}
 
 
 def _waiting(pod: Raw) -> dict[str, Any]:
