@@ -29,7 +29,8 @@ class Priorities:
 
     def value(self, name: str) -> int:
         """The value of a priority class; the global default for a name that does not exist."""
-        if name in SYSTEM_PRIORITIES and name not in self._classes:  # in every cluster, and yet not in every file
+        if name in SYSTEM_PRIORITIES and name not in self._classes:
+            # These two are in every cluster, and yet not in every file.
             return SYSTEM_PRIORITIES[name]
         found = self._found(name)
         return found.value if found is not None else self._default
