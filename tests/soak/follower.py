@@ -61,11 +61,10 @@ class Follower:
         return any(one["kind"] == "Pod" and leaves(one) for one in self.objects)
 
     def _nominate(self, plan: Plan, world: World) -> None:
-        session = plan.session
-        for row, node in session.nominated.items():
-            pod = world.pods.get(session.task_key(row))
-            if pod is not None and "nodeName" not in pod["spec"] and _system(pod) == VOLCANO:
-                pod["status"] = {**pod["status"], "nominatedNodeName": session.node_name(node)}
+        for key, node in plan.nominations.items():
+            pod = world.pods.get(key)
+            if pod is not None and "nodeName" not in pod["spec"]:
+                pod["status"] = {**pod["status"], "nominatedNodeName": node}
 
     def _conditions(self, plan: Plan, world: World) -> None:
         """When a Volcano group got its place, which is how long it has run."""
@@ -115,11 +114,6 @@ class Follower:
         fresh["spec"].pop("nodeName", None)
         fresh["status"] = {"phase": "Pending"}
         return fresh
-
-
-def _system(pod: Raw) -> str:
-    group = group_of(pod)
-    return group[0] if group is not None else ""
 
 
 def state(objects: list[Raw]) -> Any:
