@@ -116,11 +116,6 @@ class Follower:
         return fresh
 
 
-def _system(pod: Raw) -> str:
-    group = group_of(pod)
-    return group[0] if group is not None else ""
-
-
 def state(objects: list[Raw]) -> Any:
     """Where every pod is, for telling whether anything changed."""
     return sorted(
