@@ -248,7 +248,7 @@ def nothing(scene: Scene) -> None:
         for pod in scene.random_job(
             f"j{i}", cpu=scene.pick(0, 1, 2), memory=scene.pick(0, 1), running=scene.chance(0.3)
         ):
-            if scene.chance(0.4):
+            if scene.chance(0.4) and "nodeName" not in pod["spec"]:
                 asked = pod["spec"]["containers"][0]["resources"].setdefault("requests", {})
                 asked.update({"example.com/fpga": scene.pick("0", "1")})
 
