@@ -235,7 +235,9 @@ class DeviceShare:
         return bool(self._askers(class_))
 
     def filters(self) -> list[Filter]:
-        return [Filter("DeviceShare", Dependence.CLUSTER, self._check, self._asks)] if self._kinds else []
+        if not self._kinds:
+            return []
+        return [Filter("DeviceShare", Dependence.CLUSTER, self._check, self._asks, asked_on_trial=True)]
 
     def scorers(self) -> list[Scorer]:
         weight = self._settings.weight
