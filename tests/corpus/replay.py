@@ -31,12 +31,17 @@ def differences(case: Raw) -> list[str]:
     if kind_of(outcome) != "decided":
         return []
     found = [
-        *_mapped("binds", made.binds, outcome["binds"]),
+        *_mapped("binds", {**made.binds, **made.held}, outcome["binds"]),
         *_mapped("pipelined", made.pipelined, outcome["pipelined"]),
         *_mapped(
             "tasks", {key: task.status for key, task in made.tasks.items()}, outcome["tasks"], among=True
         ),
-        *_mapped("phases", {key: job.phase for key, job in made.jobs.items()}, outcome["phases"], among=True),
+        *_mapped(
+            "phases",
+            {key: job.phase for key, job in made.jobs.items()},
+            outcome.get("phases", {}),
+            among=True,
+        ),
     ]
     if Counter(made.evictions) != Counter(outcome["evictions"]):
         found.append(f"evictions {sorted(made.evictions)} wanted {outcome['evictions']}")
