@@ -370,7 +370,7 @@ def mixed(scene: Scene) -> None:
         job.preemptibility = random.choice(["", "", "non-preemptible"])
         return job
 
-    populate(scene, (2, 5), (1, 3), make)
+    populate(scene, (2, 5), (1, 4), make)
     for pod in scene.running():
         if scene.chance(0.1):
             pod["metadata"] |= {"deletionTimestamp": ago(seconds=30), "deletionGracePeriodSeconds": 60}

@@ -20,7 +20,7 @@ def some_nodes(scene: Scene, least: int = 1, most: int = 4, gpus: tuple[int, ...
 def promise(scene: Scene, most: int) -> tuple[float, float, float]:
     """A queue's quota, limit and weight over quota."""
     random = scene.random
-    quota = random.choice([0, 0, 1, 2, most // 2, most, -1])
+    quota = random.choice([0, 0, 1, 2, 2, most // 2, most, -1])
     limit = random.choice([-1] * 7 + [max(quota, 0) + random.randint(1, 3)])
     return quota, limit, random.choice([0, 1, 1, 1, 2, 2, 3])
 
@@ -100,7 +100,7 @@ def any_actions(scene: Scene) -> None:
     one = scene.random.choice(["consolidation", "reclaim", "preempt"])
     choices = [["allocate"], ["allocate"], ["allocate", one], ["allocate", one], [one], ALL_ACTIONS]
     scene.actions = scene.random.choice(choices)
-    if scene.actions == ["allocate"] or scene.chance(0.4):
+    if scene.actions == ["allocate"] or scene.chance(0.35):
         return
     holder = scene.random.choice(scene.queues)
     for _ in range(min(8, sum(max(room["gpus"], 0) for room in scene.room.values()))):
@@ -113,13 +113,13 @@ def any_actions(scene: Scene) -> None:
 def plain(scene: Scene) -> None:
     some_nodes(scene)
     flat_queues(scene)
-    populate(scene, (0, 2), (2, 6), lambda one: some_job(one, gang=one.chance(0.4)))
+    populate(scene, (0, 3), (2, 8), lambda one: some_job(one, gang=one.chance(0.4)))
 
 
 def gangs(scene: Scene) -> None:
-    some_nodes(scene, 2, 5)
+    some_nodes(scene, 2, 6)
     flat_queues(scene)
-    populate(scene, (0, 2), (2, 5))
+    populate(scene, (0, 3), (2, 6))
     scene.actions = scene.random.choice([["allocate"], ["allocate"], ["allocate", "reclaim", "preempt"]])
 
 
@@ -159,12 +159,14 @@ def crowded(scene: Scene, make: Callable[[Scene], Job] | None = None) -> None:
             scene.job(job)
 
 
-def rivals(scene: Scene, most: int = 3) -> None:
-    """Jobs that wait in a cluster that is full."""
+def rivals(scene: Scene, most: int = 4) -> None:
+    """Jobs that wait in a cluster that is full, half of them in the queue that is promised most."""
+    quotas = {one["metadata"]["name"]: one["spec"] for one in scene.objects if one["kind"] == "Queue"}
+    rich = max(scene.queues, key=lambda name: quotas[name]["resources"]["gpu"]["quota"] % 1000)
     for _ in range(scene.random.randint(1, most)):
         job = some_job(scene, gpu_request(scene, (0, 1, 1, 2)), elastic=scene.chance(0.2))
         job.priority = scene.random.choice(["train", "burst", "build", "inference"])
-        job.queue = scene.queues[-1] if scene.chance(0.5) else job.queue
+        job.queue = rich if scene.chance(0.5) else job.queue
         scene.job(job)
 
 
@@ -213,10 +215,10 @@ def stale(scene: Scene) -> None:
     random = scene.random
     for _ in range(random.randint(2, 4)):
         job = some_job(scene, gpu_request(scene, (0, 1)))
-        job.running, job.minimum = job.pods, job.pods + random.choice([0, 0, 1, 2])
+        job.running, job.minimum = job.pods, job.pods + random.choice([0, 1, 1, 2])
         if scene.chance(0.7):
             job.annotations = {
-                "kai.scheduler/stale-podgroup-timestamp": ago(seconds=random.choice([20, 45, 90, 300]))
+                "kai.scheduler/stale-podgroup-timestamp": ago(seconds=random.choice([45, 90, 300]))
             }
         if scene.chance(0.3):
             job.preemptibility = "non-preemptible"
@@ -230,9 +232,12 @@ def stale(scene: Scene) -> None:
 
 
 def everything(scene: Scene) -> None:
-    some_nodes(scene, 2, 4, (0, 2, 4))
+    some_nodes(scene, 2, 5, (0, 2, 4))
     deep_queues(scene) if scene.chance(0.5) else flat_queues(scene, scene.random.randint(2, 3))
-    populate(scene, (2, 4), (1, 4), lambda one: some_job(one, elastic=one.chance(0.3)))
+    if scene.chance(0.5):
+        crowded(scene)
+        rivals(scene)
+    populate(scene, (0, 3), (1, 4), lambda one: some_job(one, elastic=one.chance(0.3)))
     scene.actions = ALL_ACTIONS
 
 
