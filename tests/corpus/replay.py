@@ -36,7 +36,12 @@ def differences(case: Raw) -> list[str]:
         *_mapped(
             "tasks", {key: task.status for key, task in made.tasks.items()}, outcome["tasks"], among=True
         ),
-        *_mapped("phases", {key: job.phase for key, job in made.jobs.items()}, outcome["phases"], among=True),
+        *_mapped(
+            "phases",
+            {key: job.phase for key, job in made.jobs.items()},
+            outcome.get("phases", {}),
+            among=True,
+        ),
     ]
     if Counter(made.evictions) != Counter(outcome["evictions"]):
         found.append(f"evictions {sorted(made.evictions)} wanted {outcome['evictions']}")
