@@ -167,7 +167,9 @@ def _jobs_bound(case: Case) -> Iterator[Job]:
     for job in {group_of(case.before.pods[key]) for key in case.binds}:
         if job is None or job not in case.before.groups:
             continue
-        if case.profile != "volcano" or all(any(case.before.asks[key].values()) for key in case.before.members[job]):
+        if case.profile != "volcano" or all(
+            any(case.before.asks[key].values()) for key in case.before.members[job]
+        ):
             yield job
 
 
