@@ -67,6 +67,13 @@ def test_neither_what_a_queue_has_used_up_nor_what_it_may_take_is_looked_at() ->
     assert plan.binds == {"default/a-0": "n1"}
 
 
+def test_places_for_pods_are_counted_without_predicates_too() -> None:
+    objects = [node("n1", {"pods": "1"}), queue("default"), group("a"), *idle("a", 2)]
+    plan = cycle(*objects, actions="backfill", plugins=(GANG,))
+    assert len(plan.binds) == 1
+    assert plan.tasks["default/a-1"].reason == "0/1 nodes are unavailable: 1 Insufficient pods"
+
+
 @pytest.mark.parametrize(("compat", "count"), [("better", 0), ("strict", 1)])
 def test_a_queue_that_is_not_open_gets_nothing_except_in_the_original(compat: str, count: int) -> None:
     objects = [node("n1"), queue("default", state="Closed"), group("a"), *idle("a")]
