@@ -15,6 +15,7 @@ from tests.actions.gang_scenes import (
     PREDICATES,
     PREEMPTING,
     PRIORITY,
+    RECLAIMING,
     TOPOLOGY,
     evicted,
     high,
@@ -178,15 +179,37 @@ def test_gangreclaim_takes_from_the_queue_first_that_would_be_served_last() -> N
     assert set(victims(plan(queue("z", deserved={"cpu": "100m", "memory": "100Mi"})))) == {"much"}
 
 
-def test_the_gang_that_loses_least_for_what_it_frees_is_broken_first() -> None:
+def test_gangreclaim_breaks_the_gang_first_that_loses_least_for_what_it_frees() -> None:
     """Both free two of what is asked on the rack; one of them loses six tasks for it."""
-    wide = [*low("a", 6, 2, "n1"), *running("a", 4, "n9", first=2)]
-    narrow = low("b", 2, 2, "n2")
+    wide = [
+        group("b", 6, queue="theirs", phase="Running"),
+        *running("b", 2, "n1"),
+        *running("b", 4, "n9", first=2),
+    ]
+    narrow = [group("a", 2, queue="theirs", phase="Running"), *running("a", 2, "n2")]
     racks = [hyper_node("rack", 1, member("n1"), member("n2")), hyper_node("remote", 1, member("n9"))]
     nodes = [node("n1", {"cpu": "2"}), node("n2", {"cpu": "2"}), node("n9", {"cpu": "4"})]
-    new = high("new", 2, networkTopology={"mode": "hard", "highestTierAllowed": 1})
-    plan = preempt(*nodes, *racks, *wide, *narrow, *new, plugins=(*PREEMPTING, TOPOLOGY))
-    assert victims(plan) == {"b": 2}
+    new = mine("new", 2, networkTopology={"mode": "hard", "highestTierAllowed": 1})
+    plan = reclaim(*nodes, *racks, *wide, *narrow, *new, plugins=(*RECLAIMING, TOPOLOGY))
+    assert victims(plan) == {"a": 2}
+
+
+@pytest.mark.parametrize("compat", ["better", "strict"])
+def test_of_equal_jobs_gangpreempt_takes_the_younger_first_whatever_they_are_worth(compat: str) -> None:
+    """The older could be had for less: it has two tasks, and the younger six."""
+    old = low("old", 2, 2, "n1", created="2026-01-01T00:00:00Z")
+    young = low("young", 6, 6, "n2", created="2026-01-02T00:00:00Z")
+    plan = preempt(
+        node("n1", {"cpu": "2"}), node("n2", {"cpu": "6"}), *old, *young, *high("new", 2), compat=compat
+    )
+    assert victims(plan) == {"young": 6}
+
+
+@pytest.mark.parametrize("compat", ["better", "strict"])
+def test_of_jobs_of_one_age_gangpreempt_takes_the_higher_unique_id_first(compat: str) -> None:
+    few, many = low("a", 2, 2, "n1"), low("b", 6, 6, "n2")
+    nodes = [node("n1", {"cpu": "2"}), node("n2", {"cpu": "6"})]
+    assert victims(preempt(*nodes, *few, *many, *high("new", 2), compat=compat)) == {"b": 6}
 
 
 # -- what plugins say ------------------------------------------------------------------------------------------------

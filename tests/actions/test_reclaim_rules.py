@@ -10,7 +10,7 @@ from maniple.framework.reasons import Reason
 from maniple.framework.session import Session
 from maniple.objects.meta import Object
 from tests.actions.answers import planned
-from tests.support import group, node, pod, queue
+from tests.support import group, hyper_node, node, pod, queue
 
 ONE = {"cpu": "1", "memory": "1Gi"}
 BOTH = pytest.mark.parametrize("compat", ["better", "strict"])
@@ -85,6 +85,40 @@ def test_a_queue_that_may_not_take_so_much_gets_nothing(compat: str) -> None:
 
     assert reclaimed(scene(), compat=compat, preemptive=entitled).evictions == []
     assert ("mine", 1) in asked
+
+
+@pytest.mark.parametrize(
+    ("mode", "compat", "count"), [("hard", "better", 0), ("hard", "strict", 2), ("soft", "better", 2)]
+)
+def test_a_job_with_a_hard_topology_is_left_to_gangreclaim_but_not_in_the_original(
+    mode: str, compat: str, count: int
+) -> None:
+    """Two nodes, each a domain of its own with room for one: no domain holds both tasks, whoever goes."""
+    racks = [
+        hyper_node(f"rack-{name}", 1, {"type": "Node", "selector": {"exactMatch": {"name": name}}})
+        for name in ("n1", "n2")
+    ]
+    objects = [
+        *(node(name, {"cpu": "1"}) for name in ("n1", "n2")),
+        *racks,
+        queue("mine"),
+        queue("theirs"),
+        group("old", 0, queue="theirs", phase="Running"),
+        *(pod(f"old-{i}", ONE, group="old", on=f"n{i}", uid=f"old-{i}") for i in (1, 2)),
+        group("new", 2, queue="mine", networkTopology={"mode": mode, "highestTierAllowed": 1}),
+        *(pod(f"new-{i}", ONE, group="new", uid=f"new-{i}") for i in range(2)),
+    ]
+    plan = planned(
+        objects,
+        "gang",
+        "network-topology-aware",
+        actions="allocate, reclaim",
+        compat=compat,
+        reclaimable=everybody,
+    )
+    assert len(plan.evictions) == count
+    told = " ".join(plan.jobs["default/new"].reasons)
+    assert ("gangreclaim" in told) == (count == 0)
 
 
 @BOTH

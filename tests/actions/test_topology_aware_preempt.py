@@ -8,6 +8,7 @@ from maniple.eviction.least_cost import CandidateLimits
 from maniple.objects.meta import Object
 from maniple.planner import Plan
 from tests.actions.answers import planned
+from tests.actions.scenes import cycle
 from tests.support import group, node, pod, priority_class, queue
 
 BOTH = pytest.mark.parametrize("compat", ["better", "strict"])
@@ -140,9 +141,11 @@ def test_a_node_that_needs_no_victim_is_no_candidate(compat: str) -> None:
     assert plan.pipelined == {"default/new-0": "n2"}
 
 
-@BOTH
-def test_the_limit_of_the_queue_is_looked_at_until_the_end(compat: str) -> None:
-    """Quirk 12, done better in both modes: the queue may take nothing, whoever leaves."""
+@pytest.mark.parametrize(("compat", "expected"), [("better", []), ("strict", ["default/v"])])
+def test_the_limit_of_the_queue_is_looked_at_until_the_end_but_not_in_the_original(
+    compat: str, expected: list[str]
+) -> None:
+    """The queue may take nothing, whoever leaves."""
     objects = [*nodes(1, "1"), *victim("v", "n1"), *asking()]
     given = {"preempt": ON}
     plan = planned(
@@ -153,8 +156,9 @@ def test_the_limit_of_the_queue_is_looked_at_until_the_end(compat: str) -> None:
         compat=compat,
         arguments=given,
         allocatable=lambda *_: 0,
+        simulated_allocatable=lambda *_: 0,
     )
-    assert plan.evictions == []
+    assert plan.evictions == expected
 
 
 @BOTH
@@ -179,3 +183,104 @@ def test_within_a_job_each_task_that_gets_a_place_is_followed_by_the_next(compat
     plan = planned(objects, "priority", actions="preempt", compat=compat, arguments={"preempt": ON})
     assert sorted(plan.evictions) == ["default/small-0", "default/small-1"]
     assert sorted(plan.pipelined) == ["default/big-0", "default/big-1"]
+
+
+# -- what is asked again while victims leave on trial ----------------------------------------------------------------
+
+
+def tried(objects: list[Object], *plugins: dict[str, Any], compat: str, **more: Any) -> list[str]:
+    """Whom preempt evicts with priority, gang and further plugins."""
+    plan = cycle(
+        *objects,
+        actions="preempt",
+        plugins=({"name": "priority"}, {"name": "gang"}, *plugins),
+        configurations=[{"name": "preempt", "arguments": ON}],
+        compat=compat,
+        **more,
+    )
+    return sorted(plan.evictions)
+
+
+def only_alone(cpu: str = "1", ports: list[Any] | None = None, **more: Any) -> list[Object]:
+    """Somebody who asks for a node without pods of the victims' kind, or for a port."""
+    *others, _ = asking()
+    container = {
+        "name": "main",
+        "image": "work:1",
+        "resources": {"requests": {"cpu": cpu}},
+        "ports": ports or [],
+    }
+    return [*others, pod("new-0", group="new", priority=1000, containers=[container], **more)]
+
+
+@pytest.mark.parametrize(("compat", "expected"), [("better", []), ("strict", ["default/v"])])
+def test_a_port_that_stays_taken_is_not_seen_in_the_original(compat: str, expected: list[str]) -> None:
+    port = [{"containerPort": 80, "hostPort": 80}]
+    taking = [{"name": "main", "image": "work:1", "ports": port}]
+    stays = pod("stays", on="n1", uid="stays", containers=taking)
+    objects = [*nodes(1, "1"), *victim("v", "n1"), stays, *only_alone(ports=port)]
+    assert tried(objects, {"name": "predicates"}, compat=compat) == expected
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "switches",
+    [
+        {"enablePreemptable": True, "enabledAllocatable": False},
+        {"enablePreemptable": False, "enabledAllocatable": True},
+        {"enablePreemptable": False, "enabledAllocatable": False},
+    ],
+)
+def test_that_an_unwelcome_neighbour_leaves_is_heard_with_either_switch(
+    compat: str, switches: dict[str, bool]
+) -> None:
+    """There is room enough, but not beside that pod. In the original predicates hears nothing with both switches off."""
+    away = {"labelSelector": {"matchLabels": {"app": "x"}}, "topologyKey": "kubernetes.io/hostname"}
+    affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [away]}}
+    there = [group("v", 0, phase="Running"), pod("v", {"cpu": "1"}, group="v", on="n1", labels={"app": "x"})]
+    where = node("n1", {"cpu": "4"}, labels={"kubernetes.io/hostname": "n1"})
+    evicted = tried(
+        [where, *there, *only_alone(affinity=affinity)], {"name": "predicates", **switches}, compat=compat
+    )
+    deaf = compat == "strict" and not any(switches.values())
+    assert evicted == ([] if deaf else ["default/v"])
+
+
+@pytest.mark.parametrize(("compat", "expected"), [("better", []), ("strict", ["default/v"])])
+@pytest.mark.parametrize("plugin", ["proportion", "capacity"])
+def test_whether_the_queue_is_open_is_not_looked_at_in_the_original(
+    plugin: str, compat: str, expected: list[str]
+) -> None:
+    _, *others = asking()
+    objects = [*nodes(1, "1"), *victim("v", "n1"), queue("default", state="Closed"), *others]
+    assert tried(objects, {"name": plugin}, compat=compat) == expected
+
+
+@pytest.mark.parametrize(("compat", "expected"), [("better", ["c"]), ("strict", ["a", "b"])])
+def test_in_the_original_the_last_to_leave_counts_as_the_most_important(
+    compat: str, expected: list[str]
+) -> None:
+    """Jobs decide who leaves first, and pods of a job that matters more may themselves matter less."""
+    classes = [priority_class("low", 10), priority_class("middle", 20)]
+    first = [
+        group("a", 0, phase="Running", priorityClassName="low"),
+        pod("a", {"cpu": "1"}, group="a", on="n1", uid="a", priority=1),
+        group("b", 0, phase="Running", priorityClassName="middle"),
+        pod("b", {"cpu": "1"}, group="b", on="n1", uid="b", priority=0),
+    ]
+    objects = [*nodes(2, "2"), *classes, *first, *victim("c", "n2", cpu="2", priority=1), *asking("2")]
+    assert tried(objects, compat=compat) == [f"default/{name}" for name in expected]
+
+
+@BOTH
+def test_a_victim_that_has_not_started_is_younger_than_any_that_has(compat: str) -> None:
+    started = victim("a", "n1", started="2026-01-01T00:00:00Z")
+    objects = [*nodes(2, "1"), *started, *victim("b", "n2"), *asking()]
+    assert tried(objects, compat=compat) == ["default/b"]
+
+
+@BOTH
+def test_nodes_of_another_shard_are_tried_only_where_ours_do_not_help(compat: str) -> None:
+    objects = [*nodes(2, "1"), *victim("cheap", "n1"), *victim("dear", "n2", priority=9), *asking()]
+    soft = {"shard": {"mode": "soft", "nodes": ["n2"]}}
+    assert tried(objects, compat=compat, options=soft) == ["default/dear"]

@@ -37,17 +37,25 @@ def answers(command: str, cases: list[Raw]) -> Iterator[Raw]:
     process.wait()
 
 
-def record(command: str, cases: list[Raw], jobs: int) -> list[Raw]:
-    """The cases with their outcomes; several recorders at once share the work."""
+def known(path: Path, cases: list[Raw]) -> dict[str, Raw]:
+    """The outcomes of cases that a file already has, unchanged."""
+    if not path.exists():
+        return {}
+    recorded = {one["id"]: one for one in store.read(path)[1]}
+    outcomes = {key: one.pop("outcome") for key, one in recorded.items()}
+    return {one["id"]: outcomes[one["id"]] for one in cases if recorded.get(one["id"]) == one}
+
+
+def record(command: str, cases: list[Raw], jobs: int) -> dict[str, Raw]:
+    """The outcome of each case by its id; several recorders at once share the work."""
     parts = [cases[i::jobs] for i in range(jobs)]
     with ThreadPoolExecutor(jobs) as pool:
         outcomes = list(pool.map(lambda part: list(answers(command, part)), parts))
-    by_id = {
+    return {
         one["id"]: outcome
         for part, got in zip(parts, outcomes, strict=True)
         for one, outcome in zip(part, got, strict=True)
     }
-    return [{**one, "outcome": by_id[one["id"]]} for one in cases]
 
 
 def main() -> None:
@@ -58,12 +66,16 @@ def main() -> None:
     parser.add_argument("--recorder", required=True, help="the command that runs the original")
     parser.add_argument("--version", default="", help="which version of the original that is")
     parser.add_argument("--jobs", type=int, default=1, help="how many recorders at once (1)")
+    parser.add_argument("--again", action="store_true", help="also the cases that the file already has")
     parser.add_argument("--out", type=Path, help="where to (beside this file)")
     given = parser.parse_args()
     case: Callable[[int], Raw] = importlib.import_module(f"tests.corpus.{given.original}_clusters").case
-    made = record(given.recorder, [case(given.first + i) for i in range(given.count)], given.jobs)
-    date = datetime.now(UTC).date().isoformat()
     out = given.out or store.path_of(given.original)
+    cases = [case(given.first + i) for i in range(given.count)]
+    outcomes = {} if given.again else known(out, cases)
+    outcomes |= record(given.recorder, [one for one in cases if one["id"] not in outcomes], given.jobs)
+    made = [{**one, "outcome": outcomes[one["id"]]} for one in cases]
+    date = datetime.now(UTC).date().isoformat()
     header = store.write(out, made, original=given.original, version=given.version, date=date)
     sys.stdout.write(f"{out}: {out.stat().st_size} bytes, {json.dumps(header, indent=1)}\n")
 

@@ -31,21 +31,25 @@ def differences(case: Raw) -> list[str]:
     if kind_of(outcome) != "decided":
         return []
     found = [
-        *_mapped("binds", {**made.binds, **made.held}, outcome["binds"]),
+        *_mapped("binds", _binds(made), outcome["binds"]),
         *_mapped("pipelined", made.pipelined, outcome["pipelined"]),
         *_mapped(
             "tasks", {key: task.status for key, task in made.tasks.items()}, outcome["tasks"], among=True
         ),
-        *_mapped(
-            "phases",
-            {key: job.phase for key, job in made.jobs.items()},
-            outcome.get("phases", {}),
-            among=True,
-        ),
+        *_mapped("phases", _phases(made), outcome.get("phases", {}), among=True),
     ]
     if Counter(made.evictions) != Counter(outcome["evictions"]):
         found.append(f"evictions {sorted(made.evictions)} wanted {outcome['evictions']}")
     return found
+
+
+def _binds(made: Plan) -> dict[str, str]:
+    """Also of pods that are bound once their volumes are: the originals see to those while they bind."""
+    return {**made.binds, **made.held}
+
+
+def _phases(made: Plan) -> dict[str, str]:
+    return {key: job.phase for key, job in made.jobs.items()}
 
 
 def _mapped(what: str, got: Mapping[str, Any], wanted: Mapping[str, Any], among: bool = False) -> list[str]:

@@ -7,7 +7,6 @@ from tests.corpus.volcano_scene import NAMESPACE, Raw, Scene, amount
 Topic = Callable[[Scene], None]
 DRIVER = "gpu.example.com"
 STORAGE_DRIVER = "csi.example.com"
-GATE = "scheduling.volcano.sh/queue-allocation-gate"
 _ACTIONS = (["allocate"], ["allocate"], ["allocate", "backfill"], ["allocate", "preempt"])
 
 
@@ -30,7 +29,6 @@ def _gpu_share(scene: Scene, argument: str, wanted: Callable[[], Mapping[str, st
         notes = {"volcano.sh/gpu-unhealthy-ids": "0"} if scene.chance(0.1) else {}
         scene.node(size, 2 * size, more if scene.chance(0.85) else None, annotations=notes)
     scene.some_queues(1, 1)
-    scene.classes()
     for i in range(scene.number(2, 4)):
         running = scene.chance(0.3)
         for pod in scene.random_job(
@@ -85,7 +83,6 @@ def virtual_gpus(scene: Scene) -> None:
         }
         scene.node(size, 2 * size, more, annotations={"volcano.sh/node-vgpu-register": register})
     scene.some_queues(1, 1)
-    scene.classes()
     for i in range(scene.number(2, 4)):
         for pod in scene.random_job(f"j{i}", cpu=scene.pick(0.5, 1), priority="high"):
             _asks(pod, _part_of_a_card(scene))
@@ -301,7 +298,6 @@ def gates(scene: Scene) -> None:
     scene.second.insert(0, "overcommit")
     scene.some_nodes(1, 3)
     scene.queue("q0", **({"capability": {"cpu": str(scene.number(2, 8))}} if scene.chance(0.5) else {}))
-    scene.classes()
     scene.some_jobs("old", 0, 2, running=True, priority="low")
     for i in range(scene.number(2, 4)):
         for pod in scene.random_job(f"new{i}", priority="high"):

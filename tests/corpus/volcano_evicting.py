@@ -1,7 +1,32 @@
 """Topics about who has to give way: preemption, reclaim, whole gangs, and what protects a victim."""
 
 from tests.corpus.volcano_scene import NAMESPACE, Entry, Raw, Scene
-from tests.corpus.volcano_sharing import Topic, crowded, entitlement, queue_tree, with_capacity
+from tests.corpus.volcano_sharing import Topic, entitlement, queue_tree, ranks, with_capacity
+
+
+def full(scene: Scene) -> None:
+    """Jobs that run, mostly on everything there is, and jobs that wait: where victims are looked for in other queues, mostly there."""
+    mixed = scene.chance(0.2)
+    home = [] if mixed else scene.queues[:1]
+    apart = any("reclaim" in action for action in scene.actions)
+    takers = scene.queues if mixed else (scene.queues[1:] if apart else home) or scene.queues
+    scene.some_jobs(
+        "old", 1, 2, running=True, priority=scene.pick("low", "mid", "high"), count=scene.number(1, 2)
+    )
+    if apart and scene.chance(0.6):
+        scene.one_on_each(home or scene.queues, ranks(scene))
+    elif scene.chance(0.9):
+        scene.fill(home or scene.queues, ranks(scene))
+    for i in range(scene.number(1, 3)):
+        queue = scene.random.choice(takers)
+        scene.random_job(
+            f"new{i}",
+            queue=queue,
+            priority=scene.pick("mid", "high", "high"),
+            count=scene.pick(1, 1, 2, 3),
+            cpu=scene.pick(0.5, 1, 1.5, 2),
+            memory=1,
+        )
 
 
 def preempt(scene: Scene) -> None:
@@ -13,7 +38,7 @@ def preempt(scene: Scene) -> None:
         scene.first[1] = ("gang", {"enablePreemptable": False, "enableJobStarving": scene.chance(0.5)})
     scene.some_nodes(1, 4, (2, 3, 4, 5, 6, 8))
     scene.some_queues(1, 2)
-    crowded(scene, (2, 5), (1, 3))
+    full(scene)
     if scene.chance(0.3):
         scene.arguments["preempt"] = {"predicateErrorCacheEnable": scene.chance(0.5)}
 
@@ -36,7 +61,10 @@ def preempt_by_domain(scene: Scene) -> None:
         scene.second = [(name, settings) if entry == name else entry for entry in scene.second]
     scene.some_nodes(1, 4, (2, 3, 4, 5, 6, 8))
     scene.some_queues(1, 2)
-    crowded(scene, (2, 5), (1, 3))
+    full(scene)
+    for i, made in enumerate(scene.objects):
+        if made["kind"] == "Pod" and made["spec"].get("nodeName") and scene.chance(0.9):
+            made["status"]["startTime"] = scene.ago(500 - i)
 
 
 def reclaim(scene: Scene) -> None:
@@ -51,7 +79,7 @@ def reclaim(scene: Scene) -> None:
         scene.first = [("gang", {"enableJobStarving": scene.chance(0.5)}), "conformance", "proportion"]
         scene.without("proportion")
         scene.first.append("proportion")
-    crowded(scene, (2, 5), (1, 3))
+    full(scene)
 
 
 def reclaim_capacity(scene: Scene) -> None:
@@ -66,13 +94,13 @@ def reclaim_capacity(scene: Scene) -> None:
         capacity: Entry = next(one for one in scene.second if one == "capacity" or one[0] == "capacity")
         scene.without("capacity")
         scene.first.append(capacity)
-    scene.some_nodes(1, 3, (3, 4, 5, 6, 8))
+    scene.some_nodes(1, 3, (4, 5, 6, 8, 10))
     if tree:
         queue_tree(scene)
     else:
         for i in range(scene.number(2, 3)):
             scene.queue(f"q{i}", reclaimable=scene.chance(0.85), **entitlement(scene))
-    crowded(scene, (2, 5), (1, 3))
+    full(scene)
 
 
 def _gang_eviction(scene: Scene, action: str) -> None:
@@ -87,7 +115,7 @@ def gangpreempt(scene: Scene) -> None:
     """Whole gangs give way to gangs of their queue."""
     _gang_eviction(scene, "gangpreempt")
     scene.some_queues(1, 2)
-    crowded(scene, (2, 5), (1, 3))
+    full(scene)
 
 
 def gangreclaim(scene: Scene) -> None:
@@ -97,7 +125,7 @@ def gangreclaim(scene: Scene) -> None:
         with_capacity(scene)
     for i in range(scene.number(2, 3)):
         scene.queue(f"q{i}", weight=scene.number(1, 4), **entitlement(scene))
-    crowded(scene, (2, 5), (1, 3))
+    full(scene)
 
 
 def never(scene: Scene) -> None:
@@ -106,8 +134,8 @@ def never(scene: Scene) -> None:
         ["preempt"], ["reclaim"], ["gangpreempt"], ["allocate", "preempt", "reclaim"], ["gangreclaim"]
     )
     scene.some_nodes(1, 3, (2, 3, 4, 5, 6))
-    scene.some_queues(1, 2)
-    crowded(scene, (2, 4), (1, 3))
+    scene.some_queues(2, 3)
+    full(scene)
     for made in list(scene.objects):
         if made["kind"] == "Pod" and scene.chance(0.3):
             if made["spec"].get("nodeName"):
@@ -128,8 +156,8 @@ def leaving(scene: Scene) -> None:
         ["allocate"], ["allocate", "preempt"], ["allocate", "backfill", "reclaim"], ["preempt"]
     )
     scene.some_nodes(1, 4, (2, 3, 4, 5, 6, 8))
-    scene.some_queues(1, 2)
-    crowded(scene, (2, 4), (1, 3))
+    scene.some_queues(2, 3)
+    full(scene)
     for made in scene.objects:
         if made["kind"] != "Pod" or not scene.chance(0.4):
             continue
@@ -151,8 +179,8 @@ def budgets(scene: Scene) -> None:
     )
     scene.first.append("pdb")
     scene.some_nodes(1, 3, (2, 3, 4, 5, 6))
-    scene.some_queues(1, 2)
-    crowded(scene, (2, 4), (1, 3))
+    scene.some_queues(2, 3)
+    full(scene)
     groups = [made["metadata"]["name"] for made in scene.objects if made["kind"] == "PodGroup"]
     for i, name in enumerate(scene.random.sample(groups, min(len(groups), scene.number(1, 3)))):
         chosen = {"matchLabels": {"app": name}}
@@ -176,8 +204,8 @@ def cooldown(scene: Scene) -> None:
     scene.actions = scene.pick(["preempt"], ["reclaim"], ["allocate", "preempt"])
     scene.first.append("cdp")
     scene.some_nodes(1, 3, (2, 3, 4, 5, 6))
-    scene.some_queues(1, 2)
-    crowded(scene, (2, 4), (1, 3))
+    scene.some_queues(2, 3)
+    full(scene)
     for made in scene.objects:
         if made["kind"] == "Pod" and made["spec"].get("nodeName"):
             moment = scene.ago(scene.number(1, 4) * 60)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.corpus.volcano_scene import Raw, Scene
+from tests.corpus.volcano_sharing import ranks
 
 Topic = Callable[[Scene], None]
 ZONE = "topology.kubernetes.io/zone"
@@ -88,9 +89,9 @@ def topology_evicting(scene: Scene) -> None:
     scene.second.append("network-topology-aware")
     scene.some_nodes(2, 4, (2, 3, 4, 5, 6))
     scene.some_queues(1, 2)
-    scene.classes()
     top = _network(scene)
-    scene.some_jobs("old", 2, 4, running=True, priority="low")
+    scene.some_jobs("old", 1, 3, running=True, priority="low")
+    scene.fill(scene.queues, ranks(scene))
     for i in range(scene.number(1, 2)):
         scene.random_job(f"new{i}", priority="high", networkTopology=_wish(scene, "hard", top))
 
@@ -124,7 +125,6 @@ def filters(scene: Scene) -> None:
     scene.actions = scene.pick(["allocate"], ["allocate", "backfill"], ["allocate", "preempt"])
     _zoned_nodes(scene)
     scene.some_queues(1, 1)
-    scene.classes()
     for node in scene.nodes:
         if scene.chance(0.3):
             node["spec"]["taints"] = [
@@ -173,7 +173,6 @@ def inter_pod(scene: Scene) -> None:
     scene.actions = scene.pick(["allocate"], ["allocate", "preempt"], ["allocate", "backfill"])
     _zoned_nodes(scene)
     scene.some_queues(1, 1)
-    scene.classes()
     for i in range(scene.number(2, 4)):
         running = scene.chance(0.4)
         for pod in scene.random_job(f"j{i}", running=running, priority="low" if running else "high"):
@@ -373,9 +372,8 @@ def zones_by_time(scene: Scene) -> None:
         if scene.chance(0.5):
             node["metadata"]["labels"]["volcano.sh/revocable-zone"] = scene.pick("rz0", "rz1", "rz9")
     scene.some_queues(1, 1)
-    scene.classes()
-    for i in range(scene.number(2, 5)):
-        running = scene.chance(0.5)
+    for i in range(scene.number(3, 6)):
+        running = scene.chance(0.6)
         notes = {}
         if scene.chance(0.5):
             notes["volcano.sh/preemptable"] = scene.pick("true", "true", "false")

@@ -19,7 +19,7 @@ ROLE = "volcano.sh/task-spec"
 SCHEDULING = "scheduling.volcano.sh/v1beta1"
 _NOT_SWITCHES = frozenset({"enablePreferredOrder"})
 _CORES = (2, 3, 4, 5, 6, 8, 10, 12, 16)
-_PRIORITIES = {"low": 10, "mid": 50, "high": 90}
+_PRIORITIES = {"low": 10, "mid": 50, "high": 90, **{f"p{rank}": 20 + rank for rank in range(10)}}
 
 
 class Scene:
@@ -37,6 +37,7 @@ class Scene:
         self.queues: list[str] = []
         self.free: dict[str, list[float]] = {}
         self._age = 600
+        self._classes: set[str] = set()
 
     # -- chance ---------------------------------------------------------------------------------------------------
 
@@ -103,9 +104,11 @@ class Scene:
         for i in range(self.number(low, high)):
             self.queue(f"q{i}", weight=self.number(1, 4))
 
-    def classes(self) -> None:
-        for name, value in _PRIORITIES.items():
-            self.add("scheduling.k8s.io/v1", "PriorityClass", name, value=value)
+    def priority_class(self, name: str) -> None:
+        """The class is made when the first job is of it."""
+        if name and name not in self._classes:
+            self._classes.add(name)
+            self.add("scheduling.k8s.io/v1", "PriorityClass", name, value=_PRIORITIES[name])
 
     # -- jobs -----------------------------------------------------------------------------------------------------
 
@@ -185,6 +188,7 @@ class Scene:
     ) -> list[Raw]:
         """A PodGroup with its pods; the first `running` of them run, as far as there is room."""
         least = count if least is None else least
+        self.priority_class(priority)
         pods = []
         for i in range(count):
             node = self.place(cpu, memory) if i < running else ""
@@ -234,6 +238,47 @@ class Scene:
         return [
             pod for i in range(self.number(low, high)) for pod in self.random_job(f"{prefix}{i}", **given)
         ]
+
+    def fill(self, queues: Sequence[str], priorities: Sequence[str]) -> None:
+        """Jobs that could do with less take what is left, so that room can only come from others.
+
+        Mostly they could do with nothing: which pods a gang loses first is left to chance in the original.
+        """
+        for i, priority in enumerate(priorities):
+            if not any(cpu >= 1 and memory >= 1 for cpu, memory in self.free.values()):
+                break
+            cpu, count = self.pick(1, 1.5, 2), self.number(2, 4)
+            queue = self.random.choice(queues)
+            pods = self.job(
+                f"fill{i}",
+                queue,
+                count=count,
+                running=count,
+                cpu=cpu,
+                least=self.pick(0, 0, 0, 1, 2),
+                priority=priority,
+            )
+            for pod in pods:
+                if "nodeName" not in pod["spec"]:
+                    self.objects.remove(pod)
+
+    def one_on_each(self, queues: Sequence[str], priorities: Sequence[str]) -> None:
+        """The same with one large pod on every node, so that nobody has to choose between victims."""
+        for (name, (cpu, memory)), priority in zip(list(self.free.items()), priorities, strict=False):
+            if cpu >= 1 and memory >= 1:
+                self.priority_class(priority)
+                size = int(cpu) - self.pick(0, 0, 0.5)
+                self.free[name][0] -= size
+                self.free[name][1] -= 1
+                self.pod(f"big-{name}", 0, size, 1, node=name, priority=priority)
+                queue = self.random.choice(queues)
+                self.group(
+                    f"big-{name}",
+                    queue,
+                    phase="Running",
+                    minMember=self.pick(0, 0, 1),
+                    priorityClassName=priority,
+                )
 
     # -- the whole ------------------------------------------------------------------------------------------------
 

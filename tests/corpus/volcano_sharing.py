@@ -8,11 +8,18 @@ Topic = Callable[[Scene], None]
 EVERYTHING = ["enqueue", "allocate", "backfill", "reclaim", "preempt"]
 
 
+def ranks(scene: Scene) -> list[str]:
+    """Four classes of priority: mostly all different, so that it is clear who gives way first."""
+    names = [f"p{rank}" for rank in range(10)]
+    return (
+        scene.random.sample(names, 4) if scene.chance(0.8) else [scene.pick("low", "mid") for _ in range(4)]
+    )
+
+
 def crowded(
     scene: Scene, running: tuple[int, int] = (2, 4), waiting: tuple[int, int] = (1, 3), **given: object
 ) -> None:
     """Nodes, classes, jobs that run and jobs that wait, of random classes."""
-    scene.classes()
     for prefix, (low, high), runs in (("old", running, True), ("new", waiting, False)):
         for i in range(scene.number(low, high)):
             priority = scene.pick("low", "mid") if runs else scene.pick("mid", "high", "high")
@@ -38,7 +45,6 @@ def allocate(scene: Scene) -> None:
     """Gangs and single pods on free nodes, with everything that scores at random weights."""
     scene.some_nodes(1, 5)
     scene.some_queues()
-    scene.classes()
     scene.second[-1] = ("binpack", {"binpack.weight": scene.number(1, 5), "binpack.cpu": scene.number(0, 3)})
     for i in range(scene.number(2, 6)):
         scene.random_job(f"j{i}", priority=scene.pick("", "low", "mid", "high"), running=scene.chance(0.2))
@@ -49,7 +55,6 @@ def elastic(scene: Scene) -> None:
     scene.actions = scene.pick(["allocate"], ["enqueue", "allocate", "backfill"], ["allocate", "preempt"])
     scene.some_nodes(2, 4)
     scene.some_queues(1, 2)
-    scene.classes()
     for i in range(scene.number(2, 5)):
         count = scene.number(2, 5)
         runs = scene.number(0, count - 1)
@@ -72,7 +77,6 @@ def roles(scene: Scene) -> None:
     )
     scene.some_nodes(2, 4)
     scene.some_queues(1, 2)
-    scene.classes()
     for i in range(scene.number(1, 4)):
         names = scene.pick(("m", "w"), ("m", "w", "e"), ("w",))
         count = scene.number(2, 6)
@@ -107,10 +111,12 @@ def proportion(scene: Scene) -> None:
     scene.some_jobs("new", 2, 5)
 
 
-def entitlement(scene: Scene, deserved: bool = True) -> Raw:
+def entitlement(scene: Scene) -> Raw:
+    """What a queue deserves, may have at most and is guaranteed; the first queue of a scene seldom deserves much."""
     spec: Raw = {}
-    if deserved and scene.chance(0.8):
-        spec["deserved"] = {"cpu": str(scene.number(1, 6)), "memory": f"{scene.number(2, 12)}Gi"}
+    if scene.chance(0.8):
+        cores = scene.number(2, 7) if scene.queues else scene.number(1, 2)
+        spec["deserved"] = {"cpu": str(cores), "memory": f"{2 * cores + scene.number(0, 2)}Gi"}
     if scene.chance(0.4):
         spec["capability"] = {"cpu": str(scene.number(2, 10)), "memory": f"{scene.number(4, 20)}Gi"}
     if scene.chance(0.25):
@@ -138,7 +144,7 @@ def capacity_flat(scene: Scene) -> None:
 
 def queue_tree(scene: Scene) -> None:
     """A root, two or three branches, and leaves below them; only leaves have jobs."""
-    scene.queue("root", **({"capability": {"cpu": str(scene.number(4, 20))}} if scene.chance(0.3) else {}))
+    scene.queue("root", **({"capability": {"cpu": str(scene.number(8, 20))}} if scene.chance(0.2) else {}))
     for i in range(scene.number(2, 3)):
         scene.queue(f"b{i}", parent="root", **entitlement(scene))
         for j in range(scene.number(1, 2)):
@@ -171,7 +177,7 @@ def hierarchical_drf(scene: Scene) -> None:
     """Queues take turns by their path's share; reclaim follows the same order."""
     scene.first = ["priority", "gang", "conformance"] if scene.chance(0.5) else []
     scene.second = [("drf", {"enableHierarchy": True}), "predicates", "nodeorder", "binpack"]
-    scene.actions = scene.pick(["allocate"], ["allocate", "reclaim"], ["reclaim"])
+    scene.actions = scene.pick(["allocate"], ["allocate", "reclaim"], ["reclaim"], ["reclaim"])
     scene.some_nodes(1, 3)
     for i in range(scene.number(2, 4)):
         branch = scene.pick("a", "b")
@@ -180,7 +186,9 @@ def hierarchical_drf(scene: Scene) -> None:
             "volcano.sh/hierarchy-weights": f"1/{2 if branch == 'a' else 3}/{scene.number(1, 4)}",
         }
         scene.queue(f"q{i}", notes)
-    scene.some_jobs("old", 1, 4, running=True)
+    scene.some_jobs("old", 0, 2, running=True)
+    if "reclaim" in scene.actions:
+        scene.one_on_each(scene.queues[: scene.number(1, 2)], ranks(scene))
     scene.some_jobs("new", 1, 4)
 
 
@@ -240,7 +248,7 @@ def nothing(scene: Scene) -> None:
         for pod in scene.random_job(
             f"j{i}", cpu=scene.pick(0, 1, 2), memory=scene.pick(0, 1), running=scene.chance(0.3)
         ):
-            if scene.chance(0.4):
+            if scene.chance(0.4) and "nodeName" not in pod["spec"]:
                 asked = pod["spec"]["containers"][0]["resources"].setdefault("requests", {})
                 asked.update({"example.com/fpga": scene.pick("0", "1")})
 
@@ -290,6 +298,8 @@ def everything(scene: Scene) -> None:
     scene.some_nodes(2, 6)
     scene.some_queues(2, 3)
     crowded(scene, (2, 4), (2, 4))
+    if scene.chance(0.6):
+        scene.fill(scene.queues[:1], ranks(scene))
 
 
 def defaults(scene: Scene) -> None:

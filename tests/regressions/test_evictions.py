@@ -51,6 +51,39 @@ def test_one_of_a_bundle_is_evicted_where_one_suffices(action: str) -> None:
     assert plan.pipelined == {"default/new-0": "n"}
 
 
+# -- a search that takes again what it has just spared ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("compat", ["better", "strict"])
+@pytest.mark.parametrize("action", ["preempt", "reclaim", "gangpreempt", "gangreclaim"])
+def test_a_gang_that_wants_one_port_twice_ends_the_search(action: str, compat: str) -> None:
+    """Sums say that it would fit on the one node with such cards; the port says no, whoever goes."""
+    port = [{"containerPort": 80, "hostPort": 8080}]
+
+    def container(**requests: str) -> list[Any]:
+        return [{"name": "main", "image": "work:1", "resources": {"requests": requests}, "ports": port}]
+
+    wanted = container(cpu="1", **{"nvidia.com/gpu": "1"})
+    theirs = "q" if "preempt" in action else "other"
+    objects = [
+        queue("q", weight=9),
+        queue("other"),
+        priority_class("high", 100),
+        node("a", {"cpu": "64", "nvidia.com/gpu": "8"}),
+        node("b", {"cpu": "64"}),
+        group("low", 1, queue=theirs, phase="Running"),
+        pod("low-0", group="low", on="a", uid="low", containers=container(cpu="1")),
+        group("low2", 1, queue=theirs, phase="Running"),
+        pod("low2-0", CPU, group="low2", on="b", uid="low2"),
+        group("new", 2, queue="q", priorityClassName="high"),
+        *(pod(f"new-{i}", group="new", uid=f"new-{i}", containers=wanted) for i in range(2)),
+    ]
+    tiers = [{"plugins": [{"name": name} for name in names]} for names in (FIRST, BY_WEIGHT)]
+    plan = cycle(*objects, actions=f"allocate, {action}", tiers=tiers, compat=compat)
+    assert not plan.binds
+    assert not plan.evictions or compat == "strict"  # the original does not look at ports again
+
+
 # -- two jobs that evict each other in turn (3729, 3869, 4947) ---------------------------------------------------------
 
 

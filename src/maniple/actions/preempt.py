@@ -17,7 +17,13 @@ from maniple.actions.turns import JobTurns
 from maniple.cluster.classes import TaskClass
 from maniple.cluster.statuses import PREEMPTABLE
 from maniple.eviction.asking import Asking, starving_jobs
-from maniple.eviction.least_cost import CandidateLimits, make_room_cheaply
+from maniple.eviction.least_cost import (
+    CandidateLimits,
+    CheapSearch,
+    OriginalTrial,
+    Trial,
+    make_room_cheaply,
+)
 from maniple.eviction.per_node import Search, make_room
 from maniple.eviction.room import RoomMaker
 from maniple.eviction.scenario import Demand, Terms
@@ -153,9 +159,11 @@ class _TaskByTask:
             return False
         if not self._eligible(task, class_) or session.hooks.pre_predicate(class_) is not None:
             return False
+        if self._limits is not None:
+            return self._preempt_cheaply(transaction, task, queue, candidates, self._limits)
 
         # In the original pods are counted once, before anybody goes: their leaving opens no node to a task that avoids them.
-        prepared = placement.prepare(class_) if session.strict and self._limits is None else None
+        prepared = placement.judged(class_, lambda one: one.prepared) if session.strict else None
 
         def fits(class_: TaskClass, node: int) -> bool:
             if session.hooks.allocatable(queue, class_, 1) == 0:
@@ -163,10 +171,23 @@ class _TaskByTask:
             return int(placement.verdicts(class_, resources=False, prepared=prepared)[node]) == FITS
 
         search = Search(candidates, session.hooks.preemptable, fits, REASON, evicts, evicts)
-        nodes = placement.evictable_nodes(class_, task)
-        if self._limits is not None:
-            return make_room_cheaply(session, transaction, task, nodes.tolist(), search, self._limits)
-        return make_room(session, transaction, task, placement.by_score(class_, nodes).tolist(), search)
+        nodes = placement.by_score(class_, placement.evictable_nodes(class_, task))
+        return make_room(session, transaction, task, nodes.tolist(), search)
+
+    def _preempt_cheaply(
+        self,
+        transaction: Transaction,
+        task: int,
+        queue: int,
+        candidates: TaskRows,
+        limits: CandidateLimits,
+    ) -> bool:
+        session, placement = self._session, self._placement
+        class_ = session.classes[session.tasks.class_of[task]]
+        trial = (OriginalTrial if session.strict else Trial)(session, placement, queue, class_)
+        search = CheapSearch(candidates, session.hooks.preemptable, trial, REASON, limits)
+        shards = placement.by_shard(placement.evictable_nodes(class_, task))
+        return any(make_room_cheaply(session, transaction, task, nodes.tolist(), search) for nodes in shards)
 
     def _eligible(self, task: int, class_: TaskClass) -> bool:
         """A task that was promised a node waits for it, unless the node can no longer take it."""

@@ -1,8 +1,9 @@
 """reclaim: a queue that has less than it deserves gets it back from queues that have more.
 
 Starving jobs of queues in queue order; victims are running, preemptable tasks of jobs in other queues that allow it. A job gets room for all that it
-lacks or evicts nobody; what it takes are tasks that their jobs can do without, or whole jobs. With `compat: strict` the original's rule: task by task,
-node by node in order of names, whoever the plugins give up there.
+lacks or evicts nobody; what it takes are tasks that their jobs can do without, or whole jobs. Jobs with a hard network topology are left to
+`gangreclaim`, which clears a domain: room here and there would not help them. With `compat: strict` the original's rule: task by task,
+node by node in order of names, whoever the plugins give up there, and a topology is not looked at.
 """
 
 from collections.abc import Mapping
@@ -24,6 +25,7 @@ from maniple.objects.volcano import VolcanoQueue
 from maniple.placement.engine import Placement
 
 REASON = "reclaim"
+HELD_TOGETHER = "reclaim: a job with a hard network topology gets room by gangreclaim only"
 
 
 class Reclaim:
@@ -80,7 +82,11 @@ class _Reclaim:
         self._room = RoomMaker(session, placement, asking, _candidates(session))
 
     def serve(self, job: int, queue: int) -> None:
-        hooks = self._session.hooks
+        session, hooks = self._session, self._session.hooks
+        shape = session.sub_jobs.shapes.get(job)
+        if shape is not None and shape.hard:
+            session.refusals.of_job(job, HELD_TOGETHER)
+            return
         terms = Terms(
             queue=queue,
             queues=[other for other in self._queues if other != queue],

@@ -6,7 +6,7 @@ that is below its minimum has nothing left to lose: all of its tasks are safe. W
 worth = sum over what is asked of min(freed here, need)/need, divided by the sum of (all that the job holds)/need; infinite for a safe bundle.
 In the original what the job's waiting tasks ask for counts as held.
 
-Safe bundles come before whole ones; then victims as the action orders them; then the most worth first. Whole means whole: a gang that breaks is
+Safe bundles come before whole ones; then victims as the action orders them; then, of jobs that it holds equal, the most worth first. Whole means whole: a gang that breaks is
 taken everywhere, and not at all where some of it may not be evicted. With `compat: strict` a whole bundle ends at the border of its domain, and
 what is left of the gang stays where it is.
 """
@@ -72,14 +72,9 @@ def _lets_go(session: Session, job: int) -> bool:
 
 
 def by_job_order(session: Session, jobs: Iterable[int]) -> dict[int, int]:
-    """The job that would be served last goes first, as the plugins say; those that they hold equal stand equal."""
-    keys = {job: session.hooks.job_order(job) for job in jobs}
-    places: dict[int, int] = {}
-    place, previous = 0, None
-    for job in sorted(keys, key=keys.__getitem__, reverse=True):
-        place += previous is not None and keys[job] != previous
-        places[job], previous = place, keys[job]
-    return places
+    """The job that would be served last goes first: as the plugins say, then the younger, then by what identifies them."""
+    last_first = sorted(jobs, key=session.job_key_order, reverse=True)
+    return {job: place for place, job in enumerate(last_first)}
 
 
 def by_queue_order(session: Session, asking: int, jobs: Iterable[int]) -> dict[int, int]:

@@ -66,7 +66,7 @@ class Scenario:
         columns = [placement.column(demand.class_) for demand in demands]
         # By class, the nodes that nothing lasting speaks against; None where that is all of them.
         self._open = {column.class_.number: None if column.all_open else column.open for column in columns}
-        # Sums decide where there is one class, and no rule that looks at other nodes.
+        # Sums decide where there is one class, and no rule that looks at other nodes, as long as they are not found wrong.
         self._simple = len(demands) == 1 and not columns[0].criteria.coupled
         self._surplus, self._thorough = True, False
         self._passed_over = False  # some unit frees something that is asked for, though by itself no room
@@ -88,28 +88,42 @@ class Scenario:
         self._surplus, self._thorough = surplus, thorough
         transaction, fits = Transaction(self._session), False
         taken: list[_Taken] = []
+        # Every round takes units out of the pool for good, and the pool is finite: that is why this ends.
         while not fits:
             missing = self._missing()
             if missing <= 0:
-                if self._simple:
-                    pool.put_back(self._spare(transaction, taken))
-                fits = self._place(transaction)
+                fits = self._place_sparingly(transaction, taken, pool)
                 missing = max(len(taken), 1)  # or the sums were too hopeful: look twice as far
             if not fits:
                 units = self._approved(pool, missing)
                 if not units:
                     break
                 taken += self._evict(transaction, units)
-        if fits and not self._simple:
-            transaction.rollback(sum(len(one.operations) for one in taken))
-            pool.put_back(self._spare(transaction, taken))
-            fits = self._place(transaction)
         if not fits or not self._terms.accept():
             transaction.discard()
             pool.put_back(one.unit for one in taken)
             return False
         transaction.commit()
         return True
+
+    def _place_sparingly(self, transaction: Transaction, taken: list[_Taken], pool: UnitPool) -> bool:
+        """Place the tasks, and give back units that they can do without; False, and nothing done, when they do not all fit.
+
+        Where sums decide, units are given back first. Should the tasks not fit then, sums were wrong: those units are taken again, and from here on
+        placing decides.
+        """
+        if self._simple:
+            spared = self._spare(transaction, taken)
+            if self._place(transaction):
+                pool.put_back(spared)
+                return True
+            self._simple = False
+            taken += self._evict(transaction, spared) if spared else []
+        if not self._place(transaction):
+            return False
+        transaction.rollback(sum(len(one.operations) for one in taken))
+        pool.put_back(self._spare(transaction, taken))
+        return self._place(transaction)
 
     # -- whom to take ---------------------------------------------------------------------------------------------
 

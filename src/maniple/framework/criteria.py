@@ -93,7 +93,8 @@ class Filter:
     """May a task of this class go there? `check` gives a verdict per cell: 0, or the number of a reason.
 
     A CLUSTER filter may let tasks pass that have to wait there for something that is being released, and say where (`waits`). A `prepared` one
-    counts pods before nodes are looked at; in the original it does not count again while victims are sought for a task.
+    counts pods before nodes are looked at; in the original it does not count again while victims are sought for a task. One that is
+    `asked_on_trial` is also asked there when victims have left a node on trial (topology-aware preemption).
     """
 
     name: str
@@ -102,6 +103,7 @@ class Filter:
     applies: Callable[[TaskClass], bool] = always
     waits: Callable[[TaskClass, Cells], NDArray[np.bool_]] | None = None
     prepared: bool = False
+    asked_on_trial: bool = False
 
 
 class Stepper(Protocol):

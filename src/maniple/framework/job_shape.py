@@ -60,6 +60,11 @@ class JobShape:
         return [limit for limit in (self.limit, *(one.limit for one in self.sub_jobs)) if limit is not None]
 
     @property
+    def hard(self) -> bool:
+        """Some of its tasks must not be placed just anywhere: more than a wish holds them together."""
+        return any(not limit.wished for limit in self.limits)
+
+    @property
     def bounded(self) -> bool:
         """Something limits how far apart tasks may be."""
         return any(limit.highest is not None for limit in self.limits)

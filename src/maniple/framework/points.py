@@ -6,7 +6,7 @@ the answer when nobody registered. Jobs, queues and tasks are row numbers; many 
 
 Volcano's NodeOrder, NodeMap/NodeReduce and BatchNodeOrder are one point here (`scorers`), as are Predicate and
 SimulatePredicate (`filters`); SimulateAdd/RemoveTask are `on_allocate`/`on_deallocate`, since a dry run is a transaction that is
-undone, and SimulateAllocatable is `allocatable`.
+undone.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -116,6 +116,10 @@ class Hooks:
     overused: Annotated[Callable[[int], bool], Point(combine.any_of, "enabledOverused")]
     # queue, class, how many in a row are wanted -> how many are allowed
     allocatable: Annotated[Callable[[int, TaskClass, int], int], Point(combine.minimum, "enabledAllocatable")]
+    # the same whether or not the queue is open: what the original asks while victims leave on trial
+    simulated_allocatable: Annotated[
+        Callable[[int, TaskClass, int], int], Point(combine.minimum, "enabledAllocatable")
+    ]
     preemptive: Annotated[Callable[[int, TaskRows], bool], Point(combine.all_of, "enablePreemptive")]
     # tasks of this role that the job lacks for certain before `job_ready` could become true: lets a gang be placed at once
     shortfall: Annotated[Callable[[int, int, int], int], Point(combine.minimum)]

@@ -6,7 +6,7 @@ are tried in order: idle and own, idle and another's, idle later and own, idle l
 """
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from maniple.cluster.classes import TaskClass
 from maniple.cluster.resources import Amounts
-from maniple.framework.criteria import Cells, NodeRows, Scorer, Scores
+from maniple.framework.criteria import Cells, Filter, NodeRows, Scorer, Scores
 from maniple.framework.gpus import Groups
 from maniple.framework.points import Event, TaskRows
 from maniple.framework.reasons import FITS, Code, Histogram, Verdicts, histogram
@@ -280,7 +280,7 @@ class Placement:
     def verdicts(
         self, class_: TaskClass, *, resources: bool = True, prepared: Verdicts | None = None
     ) -> Verdicts:
-        """Why each node refuses the next task of a class; 0 where none does. `prepared` stands for what `prepare` would say now."""
+        """Why each node refuses the next task of a class; 0 where none does. `prepared` stands for what filters that count pods beforehand would say now."""
         column = self.column(class_)
         criteria, reasons = column.criteria, self._session.reasons
         verdict = criteria.verdict
@@ -295,12 +295,12 @@ class Placement:
             verdict = np.where(lacking != FITS, lacking, verdict)
         return verdict
 
-    def prepare(self, class_: TaskClass) -> Verdicts:
-        """What the filters that count pods beforehand say of each node."""
+    def judged(self, class_: TaskClass, by: Callable[[Filter], bool]) -> Verdicts:
+        """What some of the filters over the whole cluster say of each node."""
         column = self.column(class_)
         verdict, cells = np.zeros(len(column.nodes), dtype=np.int16), Cells(column.nodes, class_)
         for one in column.criteria.cluster_filters:
-            if one.prepared:
+            if by(one):
                 verdict = self._session.reasons.merge(verdict, one.check(class_, cells))
         return verdict
 
@@ -316,6 +316,11 @@ class Placement:
         before = self._session.refusals.ruled_out.get(task)
         nodes = np.flatnonzero(~(shut if before is None else shut | before))
         return nodes if self._own is None else nodes[np.argsort(~self._own[nodes], kind="stable")]
+
+    def by_shard(self, nodes: NodeRows) -> list[NodeRows]:
+        """Nodes of our own shard, then those of others; all together where there are no shards."""
+        parts = [nodes] if self._own is None else [nodes[self._own[nodes]], nodes[~self._own[nodes]]]
+        return [part for part in parts if len(part)]
 
     def by_score(self, class_: TaskClass, nodes: NodeRows) -> NodeRows:
         """Nodes by what they are worth for the next task, the best first; each shard for itself."""

@@ -9,6 +9,7 @@ from maniple.framework.combine import Vote
 from maniple.framework.session import Session
 from maniple.framework.transaction import Transaction
 from maniple.plugins.fairness.capacity import Capacity
+from tests.actions.scenes import cycle
 from tests.plugins.fairness.capacity_scenes import (
     GPU,
     amounts,
@@ -22,7 +23,7 @@ from tests.plugins.fairness.capacity_scenes import (
     work,
 )
 from tests.plugins.opening import job, names, queue_row, task, tasks
-from tests.support import group, queue
+from tests.support import group, node, queue
 
 CPU = {"cpu": "1"}
 
@@ -47,6 +48,22 @@ def test_of_a_resource_that_no_node_has_there_is_none() -> None:
     assert room(session, plugin, "j-0") == 0
     session, plugin = tree(child("a"), *work("j", 1, {GPU: "1"}, of="a"), total={GPU: "1"})
     assert room(session, plugin, "j-0") == 1
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_what_nodes_list_though_they_have_none_of_it_is_not_limited_by_the_root(strict: bool) -> None:
+    wanting = work("j", 1, {GPU: "1"}, of="a")
+    session, plugin = tree(child("a"), *wanting, total={GPU: "0"}, strict=strict)
+    assert room(session, plugin, "j-0") == 1
+
+
+def test_the_reason_for_what_nodes_list_and_do_not_have_is_the_nodes() -> None:
+    plugins = ({"name": "gang"}, {"name": "capacity", "enableHierarchy": True}, {"name": "predicates"})
+    objects = [queue("root"), child("a"), *work("j", 1, {GPU: "1"}, of="a")]
+    plan = cycle(node("n1", {"cpu": "4", GPU: "0"}), *objects, plugins=plugins)
+    (reason,) = [told.reason for told in plan.tasks.values()]
+    assert "queue" not in reason
+    assert f"Insufficient {GPU}" in reason
 
 
 def test_a_capability_that_is_not_stated_is_the_parents() -> None:

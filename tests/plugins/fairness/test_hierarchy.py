@@ -131,14 +131,20 @@ def test_asking_for_what_the_cluster_has_run_out_of_is_to_be_saturated() -> None
     assert order(session, plugin, "sci", "dev") == ["sci", "dev"]
 
 
-def test_asking_for_cpu_that_is_gone_is_to_be_saturated_with_nothing_in_hand() -> None:
+def test_a_job_with_nothing_in_hand_is_not_saturated_though_cpu_is_gone() -> None:
     session, plugin = opened(
         *work("sci", 10, 1, 0, "n1"), pod("sci-x", BOTH, group="sci"), *work("dev", 1, 1, 1)
     )
     assert [saturated for saturated, _ in plugin.queue_order(queue_row(session, "dev")).standings] == [
-        True,
-        True,
+        False,
+        False,
     ]
+
+
+def test_of_what_a_job_has_none_of_the_cluster_may_run_out_without_saturating_it() -> None:
+    memory_only = [*work("dev", 1, 0, 1, "n1"), pod("dev-x", BOTH, group="dev")]
+    session, plugin = opened(*work("sci", 10, 1, 0, "n1"), pod("sci-x", BOTH, group="sci"), *memory_only)
+    assert order(session, plugin, "sci", "dev") == ["dev", "sci"]
 
 
 def test_a_queue_without_a_path_stands_on_its_own_below_the_root() -> None:

@@ -110,10 +110,9 @@ def _descend(
 def _root_limits(session: Session, terms: QueueTerms) -> tuple[Vectors, Vectors]:
     """What the root passes on as a capability, and its ceiling: it is not held to what the cluster has today.
 
-    To the letter, a root that limits anything has nothing of what it does not name.
+    Of what no node lists, not even with an amount of 0, there is nothing to have. To the letter, a root that limits anything has nothing of what it does not name.
     """
-    offered = session.total > 0
-    offered[:PODS] = True
+    offered = _offered(session)
     unlimited = np.full(len(session.total), math.inf)
     limited = terms.limits & (terms.capability > 0)
     if not np.delete(limited, PODS).any():
@@ -123,6 +122,16 @@ def _root_limits(session: Session, terms: QueueTerms) -> tuple[Vectors, Vectors]
     passed_on = terms.capability.copy()
     passed_on[:PODS][~terms.limits[:PODS]] = 0.0
     return passed_on, np.where(terms.limits, terms.capability, 0.0)
+
+
+def _offered(session: Session) -> NDArray[np.bool_]:
+    """By resource: whether any node lists it."""
+    offered = session.total > 0
+    offered[:PODS] = True
+    nodes, names = session.nodes.facts.objects, session.resources.names
+    for dimension in np.flatnonzero(~offered).tolist():
+        offered[dimension] = any(names[dimension] in one.status.allocatable for one in nodes)
+    return offered
 
 
 # -- from the leaves up -------------------------------------------------------------------------------------------

@@ -74,8 +74,10 @@ class Proportion:
         return all(deserved - allocated < TOLERANCE for deserved, allocated in pairs)
 
     def allocatable(self, queue: int, class_: TaskClass, count: int) -> int:
-        account = self._accounts[queue]
-        return account.room(self._request(class_), count) if account.open else 0
+        return self.simulated_allocatable(queue, class_, count) if self._accounts[queue].open else 0
+
+    def simulated_allocatable(self, queue: int, class_: TaskClass, count: int) -> int:
+        return self._accounts[queue].room(self._request(class_), count)
 
     def preemptive(self, queue: int, rows: TaskRows) -> bool:
         account = self._accounts[queue]

@@ -2,9 +2,9 @@
 
 Called by drf. What a branch counts as having is the sum over its children, where children that can still grow
 are scaled down to the least dominant share among them, so that a branch with one greedy child is not punished
-for it. A leaf is saturated when it has all it asks for of some resource, or asks for one that the cluster has
-run out of (cpu and memory always, others once it has some); a branch when all its children are. Every value is worked out from integers, so undoing a change
-gives back the same bits.
+for it. A leaf is saturated by a resource that it has some of, when it has all that it asks for, or asks for more
+and the cluster has run out; what it has none of does not count. A branch is saturated when all its children are. Every value is
+worked out from integers, so undoing a change gives back the same bits.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from maniple.cluster.resources import CPU, MEMORY, Amounts
+from maniple.cluster.resources import Amounts
 from maniple.plugins.fairness.water_filling import Vectors
 
 Standing = tuple[bool, float]
@@ -103,8 +103,5 @@ class ShareTree:
 
     def _are_saturated(self, jobs: NDArray[np.int64]) -> NDArray[np.bool_]:
         allocated, request = self._allocated[:, jobs], self._request[:, jobs]
-        has, asks = allocated > 0, request > 0
-        content = has & asks & (allocated >= request)
-        counted = has.copy()
-        counted[[CPU, MEMORY]] = True
-        return np.asarray((content | (counted & asks & ~self._demanding[:, None])).any(axis=0))
+        held = (allocated > 0) & (request > 0)
+        return np.asarray((held & ((allocated >= request) | ~self._demanding[:, None])).any(axis=0))

@@ -85,7 +85,14 @@ class InterPodFilter(InterPod):
         self._unwelcome = session.reasons.number(UNWELCOME)
 
     def filter(self) -> Filter:
-        return Filter("InterPodAffinity", Dependence.CLUSTER, self._check, self._applies, prepared=True)
+        return Filter(
+            "InterPodAffinity",
+            Dependence.CLUSTER,
+            self._check,
+            self._applies,
+            prepared=True,
+            asked_on_trial=True,
+        )
 
     @cached_property
     def _avoiders(self) -> Owners:

@@ -92,7 +92,7 @@ class Predicates:
         self._dynamic_resources = self._claimed_devices()
 
     def _claimed_devices(self) -> DynamicResources:
-        return DynamicResources(self._session)
+        return DynamicResources(self._session, unshared=self._session.strict)
 
     def filters(self) -> list[Filter]:
         session, settings = self._session, self._settings
