@@ -386,3 +386,26 @@ def test_whoever_room_was_made_for_has_the_first_turn_except_to_the_letter(
 def test_a_promise_does_not_help_a_queue_that_has_used_up_what_it_deserves() -> None:
     plan = planned(promised(), "gang", actions="allocate", overused=lambda *_: True)
     assert plan.binds == {}
+
+
+# -- which tasks of a job come first -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("compat", "expected"), [("better", {"g-1", "g-2"}), ("strict", set())])
+def test_tasks_that_roles_lack_come_before_those_that_the_gang_can_do_without(
+    compat: str, expected: set[str]
+) -> None:
+    """In task order the first would take the room of one that is needed."""
+    pods = [
+        pod(f"g-{i}", ONE, group="g", uid=f"g-{i}", role=role) for i, role in enumerate(("extra", "w", "w"))
+    ]
+    objects = [node("n1", {"cpu": "2"}), queue("default"), group("g", 2, minTaskMember={"w": 2}), *pods]
+    assert bound(cycle(*objects, plugins=NODES_ONLY, compat=compat)) == expected
+
+
+@pytest.mark.parametrize(("compat", "expected"), [("better", {"g-1"}), ("strict", {"g-0"})])
+def test_the_task_that_a_place_was_cleared_for_comes_first(compat: str, expected: set[str]) -> None:
+    cleared = {"nominatedNodeName": "n1"}
+    pods = [pod("g-0", ONE, group="g", uid="g-0"), pod("g-1", ONE, group="g", uid="g-1", status=cleared)]
+    objects = [node("n1", {"cpu": "1"}), queue("default"), group("g", 1), *pods]
+    assert bound(cycle(*objects, plugins=NODES_ONLY, compat=compat)) == expected

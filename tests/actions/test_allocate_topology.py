@@ -94,6 +94,25 @@ def test_a_soft_job_is_as_close_as_possible_and_no_closer() -> None:
     assert racks_of(outside) == {"a": 2, "b": 2, "x": 1}
 
 
+@pytest.mark.parametrize(("compat", "count"), [("better", 2), ("strict", 0)])
+@pytest.mark.parametrize("topology", [SOFT, hard(1)])
+def test_a_job_whose_extras_fit_nowhere_gets_its_minimum_except_in_the_original(
+    topology: dict[str, Any], compat: str, count: int
+) -> None:
+    objects = [
+        *nodes("a1", "a2"),
+        rack("a", "a1", "a2"),
+        group("g", 2, networkTopology=topology),
+        *gang("g", 3),
+    ]
+    assert len(planned(*objects, compat=compat).binds) == count
+
+
+def test_a_domain_that_holds_the_extras_too_is_better_than_a_closer_one_that_does_not() -> None:
+    plan = planned(*four_racks(), group("g", 2, networkTopology=hard(2)), *gang("g", 3))
+    assert sum(racks_of(plan).values()) == 3
+
+
 def test_a_tier_goes_by_name() -> None:
     named = {"mode": "hard", "highestTierName": "rack"}
     assert planned(*two_racks(), group("g", 3, networkTopology=named), *gang("g", 3)).binds == {}

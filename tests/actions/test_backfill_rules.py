@@ -55,7 +55,7 @@ def test_a_node_that_owes_resources_takes_tasks_that_ask_for_none() -> None:
 
 
 def test_neither_what_a_queue_has_used_up_nor_what_it_may_take_is_looked_at() -> None:
-    objects = [node("n1"), queue("default", state="Closed"), group("a"), *idle("a")]
+    objects = [node("n1"), queue("default"), group("a"), *idle("a")]
     plan = planned(
         objects,
         "gang",
@@ -65,6 +65,33 @@ def test_neither_what_a_queue_has_used_up_nor_what_it_may_take_is_looked_at() ->
         allocatable=lambda *_: 0,
     )
     assert plan.binds == {"default/a-0": "n1"}
+
+
+@pytest.mark.parametrize(("compat", "count"), [("better", 0), ("strict", 1)])
+def test_a_queue_that_is_not_open_gets_nothing_except_in_the_original(compat: str, count: int) -> None:
+    objects = [node("n1"), queue("default", state="Closed"), group("a"), *idle("a")]
+    plan = cycle(*objects, actions="backfill", plugins=FILTERS, compat=compat)
+    assert len(plan.binds) == count
+    assert ("is not open" in plan.tasks["default/a-0"].reason) == (count == 0)
+
+
+@pytest.mark.parametrize(("compat", "count"), [("better", 0), ("strict", 1)])
+@pytest.mark.parametrize("roles", [{}, {"minTaskMember": {"": 2}}])
+def test_a_gang_for_which_there_are_too_few_places_gets_none_except_in_the_original(
+    compat: str, count: int, roles: dict[str, Any]
+) -> None:
+    """One place for a pod, and two that have to run together."""
+    objects = [node("n1", {"pods": "1"}), queue("default"), group("a", 2, **roles), *idle("a", 2)]
+    plan = cycle(*objects, actions="backfill", plugins=FILTERS, compat=compat)
+    assert len(plan.binds) == count
+    if compat == "better":
+        assert "the gang needs 2" in plan.tasks["default/a-0"].reason
+
+
+def test_a_gang_that_has_tasks_on_nodes_gets_what_there_is() -> None:
+    runs = pod("a-9", {"cpu": "1"}, group="a", on="n1", uid="a-9")
+    objects = [node("n1", {"pods": "2"}), queue("default"), group("a", 3), *idle("a", 2), runs]
+    assert len(cycle(*objects, actions="backfill", plugins=FILTERS).binds) == 1
 
 
 @pytest.mark.parametrize(("compat", "bound"), [("better", {}), ("strict", {"default/a-0": "n1"})])

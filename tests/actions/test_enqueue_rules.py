@@ -63,10 +63,18 @@ def test_plugins_hear_of_a_job_only_after_all_votes_let_it_in() -> None:
     assert told == ["b"]
 
 
-def test_a_job_without_a_minimum_passes_every_vote_by_and_is_told_of_all_the_same() -> None:
-    """Even a queue that is closed does not keep it out (quirk 5)."""
-    told: list[str] = []
+@pytest.mark.parametrize("compat", ["better", "strict"])
+def test_nobody_enters_a_queue_that_is_not_open_but_in_the_original_a_job_without_a_minimum(
+    compat: str,
+) -> None:
     objects = [node("n1"), queue("default", state="Closed"), asking("a", minResources=None)]
+    plan = planned(objects, "proportion", actions="enqueue", compat=compat)
+    assert plan.jobs["default/a"].phase == ("Inqueue" if compat == "strict" else "Pending")
+
+
+def test_a_job_without_a_minimum_passes_every_vote_by_and_is_told_of_all_the_same() -> None:
+    told: list[str] = []
+    objects = [node("n1"), queue("default"), asking("a", minResources=None)]
     plan = planned(
         objects,
         "proportion",

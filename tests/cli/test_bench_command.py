@@ -1,11 +1,13 @@
 """`maniple bench`: the figures' names, and one answer or a list of them."""
 
 import json
+from fractions import Fraction
 
 import pytest
 from click.testing import CliRunner, Result
 
 from maniple.cli.main import main
+from maniple.cli.peers import recorded
 
 KEYS = [
     "shape",
@@ -20,6 +22,7 @@ KEYS = [
     "evicted",
     "tasks_per_second",
     "peak_rss_mib",
+    "recorded",
 ]
 
 
@@ -83,6 +86,16 @@ def test_the_table_names_the_shape_and_its_times() -> None:
     result = run("--shape", "a", "--scale", "1/100")
     assert "allocate" in result.stdout
     assert "shape a at scale 1/100" in result.stderr
+
+
+def test_recorded_cycles_of_the_others_stand_beside_ours() -> None:
+    figures = json.loads(
+        run("--profile", "kai", "--shape", "reclaim_large", "--scale", "1/10", "-o", "json").stdout
+    )
+    assert figures["recorded"] == {"kai": 0.51}
+    assert recorded("a", Fraction(1)) == {"volcano": 27.0, "kai": 20.1}
+    assert recorded("a", Fraction(2)) == {}
+    assert "KAI, recorded, s" in run("--profile", "kai", "--shape", "reclaim_large", "--scale", "1/10").stdout
 
 
 @pytest.mark.parametrize("scale", ["0", "-1", "many", "1/0", "1e9"])

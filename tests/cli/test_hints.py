@@ -42,6 +42,21 @@ def test_pods_of_other_schedulers_beside_our_own_need_no_word() -> None:
     assert told(objects=[*FITTING, other]) == []
 
 
+def test_a_class_that_pods_name_and_nobody_defines_is_told_once() -> None:
+    ours = [pod("a", "", "1"), pod("b", "", "1"), pod("c", "", "1"), pod("d", "", "1")]
+    for one, name in zip(ours, ("high", "high", "low", "system-node-critical"), strict=True):
+        one["spec"]["priorityClassName"] = name
+    ours[0]["spec"]["runtimeClassName"] = "sandbox"
+    ours[3]["metadata"]["uid"] = "u-1"  # it has been in a cluster
+    ours[3]["spec"]["runtimeClassName"] = "gone"
+    low = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "low"}}
+    lines = told("--profile", "volcano", objects=[node("n1"), *ours, low])
+    assert [line.partition(";")[0] for line in lines] == [
+        "warning: PriorityClass high: 2 pods name it and it is not in the input",
+        "warning: RuntimeClass sandbox: 1 pod names it and it is not in the input",
+    ]
+
+
 def test_pods_that_run_or_have_ended_wait_for_nobody() -> None:
     running, ended = pod("running", "", "1"), pod("ended", "", "1")
     running["spec"]["nodeName"] = "n1"

@@ -66,5 +66,5 @@ def test_a_device_that_was_given_to_too_many_is_told(session: Session) -> None:
 
 
 def test_more_devices_taken_than_are_shared_is_told(session: Session) -> None:
-    session.gpus.groups(1)["z"].used = 0
+    session.gpus.groups(1)["z"].allocated = 0
     assert "node b: 0 shared devices take 1 from what is idle" in problems(session)

@@ -300,8 +300,9 @@ steps = st.tuples(st.sampled_from([*PARTS, ""]), st.sampled_from("xyz"), st.samp
 
 
 @given(st.data(), st.sampled_from(["", "2", "3", "4"]))
-def test_the_books_follow_the_rules(data: st.DataObject, label: str) -> None:
-    session = session_of(gpu_node("n", 3, labels={"nvidia.com/gpu.count": label} if label else {}), *OBJECTS)
+def test_to_the_letter_the_books_follow_the_rules(data: st.DataObject, label: str) -> None:
+    labels = {"nvidia.com/gpu.count": label} if label else {}
+    session = session_of(gpu_node("n", 3, labels=labels), *OBJECTS, strict=True)
     told = Told(int(label or 3), 3)
     there: list[Step] = []
     for _ in range(data.draw(st.integers(1, 25))):
@@ -311,6 +312,23 @@ def test_the_books_follow_the_rules(data: st.DataObject, label: str) -> None:
             there.append(data.draw(steps))
             carry_out(session, told, there[-1], +1)
         compare(session, told)
+
+
+@given(st.data(), st.sampled_from(["", "2", "4"]))
+def test_a_device_is_idle_unless_somebody_has_a_part_of_it(data: st.DataObject, label: str) -> None:
+    """Whatever is claimed besides, and whatever the label says of how many there are."""
+    labels = {"nvidia.com/gpu.count": label} if label else {}
+    session = session_of(gpu_node("n", 3, labels=labels), *OBJECTS)
+    told, there = Told(3, 3), list[Step]()
+    for _ in range(data.draw(st.integers(1, 25))):
+        if data.draw(st.booleans()) and there:
+            carry_out(session, told, there.pop(data.draw(st.integers(0, len(there) - 1))), -1)
+        else:
+            there.append(data.draw(steps))
+            carry_out(session, told, there[-1], +1)
+        whole = sum(not part and status is not Status.PIPELINED for part, _, status in there)
+        shared = {name for part, name, status in there if part and status is not Status.PIPELINED}
+        assert int(session.nodes.idle()[session.gpus.dimension, 0]) == (3 - whole - len(shared)) * UNIT
 
 
 @given(st.data())

@@ -59,7 +59,8 @@ def read(raw: Raw, *others: Raw) -> Any:
 @pytest.mark.parametrize("field", ["containers", "initContainers"])
 @pytest.mark.parametrize("uid", ["", "u-1"], ids=["bare", "with a uid"])
 def test_a_container_with_only_limits_asks_for_them(field: str, uid: str) -> None:
-    spec = read(pod(uid=uid, **{field: [container(limits={GPU: 8, "cpu": "2"})]})).spec
+    containers: Raw = {field: [container(limits={GPU: 8, "cpu": "2"})]}
+    spec = read(pod(uid=uid, **containers)).spec
     (found,) = spec.containers if field == "containers" else spec.init_containers
     assert found.resources.requests == {GPU: 8, "cpu": "2"}
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from maniple.objects.core import Pod
-from maniple.objects.load import load
+from maniple.objects.load import load_all
 from maniple.objects.quality import Quality, quality_of
 
 BOTH = {"cpu": "1", "memory": "1Gi"}
@@ -19,7 +19,7 @@ def quality(*containers: dict[str, Any], **spec: Any) -> Quality:
         "metadata": {"name": "p"},
         "spec": {"containers": named, **spec},
     }
-    pod = load(raw)
+    (pod,), _ = load_all([raw])
     assert isinstance(pod, Pod)
     return quality_of(pod)
 

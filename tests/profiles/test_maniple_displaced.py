@@ -164,6 +164,18 @@ def test_room_that_was_made_for_a_job_is_not_taken_by_the_growth_of_another(prof
     assert "new-0" not in bound(cycle(*parts, without, profile=profile, actions=["allocate"]))
 
 
+def test_room_is_held_while_a_leaving_pod_is_in_the_way_of_a_filter() -> None:
+    """The node takes two pods, and both places are taken until `old` is gone; until then no other job takes its GPUs."""
+    full = node("n", 4, more={"pods": "2"})
+    old = gang("old", "q", 1, gpus=2, on="n", deleted=LATER)
+    stays = gang("stays", "q", 1, gpus=2, on="n", firm=True)
+    new = gang("new", "q", 1, gpus=2, created=LATER, nominated="n")
+    other = gang("other", "q", 1, gpus=2)
+    assert claims(cycle(full, Q, old, stays, other, new)) == {"new-0": "n"}
+    # Once it is gone, `new` gets the place, although `other` is older.
+    assert bound(cycle(full, Q, stays, other, new)) == {"new-0": "n"}
+
+
 def test_a_nomination_says_nothing_of_other_nodes() -> None:
     """The room on `n` is gone; elsewhere the older job comes first."""
     first = gang("first", "q", 1)

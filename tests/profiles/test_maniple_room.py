@@ -147,6 +147,29 @@ def test_inside_a_queue_the_more_important_job_gets_room(kai: bool) -> None:
     assert claims(plan).keys() == names("new", 3)
 
 
+def never(name: str, value: int) -> Any:
+    return make("scheduling.k8s.io/v1", "PriorityClass", name, value=value, preemptionPolicy="Never")
+
+
+@pytest.mark.parametrize("kai", [False, True])
+@pytest.mark.parametrize("by_class", [False, True])
+def test_a_job_that_must_not_preempt_evicts_nobody(kai: bool, by_class: bool) -> None:
+    """The policy of the job's priority class counts, and that of its pods."""
+    queues = [volcano_queue("rich"), volcano_queue("q", deserved={GPU: "1"})]
+    classes = [never("high", 90)] if by_class else [HIGH]
+    policy: dict[str, Any] = {} if by_class else {"preemptionPolicy": "Never"}
+    waits = gang("waits", "q", 1, kai=kai, priority="high", **policy)
+    low = gang("low", "q", 1, on="n")
+    assert not cycle(node("n", 1), volcano_queue("q"), classes, low, waits, actions=["preempt"]).evictions
+    other = gang("low", "rich", 1, on="n")
+    assert not cycle(node("n", 1), queues, classes, other, waits, actions=["reclaim"]).evictions
+    assert cycle(
+        node("n", 1), queues, HIGH, other, gang("waits", "q", 1, kai=kai), actions=["reclaim"]
+    ).evictions
+    wide = gang("wide", "q", 1, gpus=4, kai=kai, priority="high", **policy)
+    assert not cycle(*spread_out(), classes, wide).evictions
+
+
 def test_an_equal_job_gets_none() -> None:
     plan = cycle(node("n1"), volcano_queue("q"), gang("old", "q", 8, 1, on="n1"), gang("new", "q", 3))
     assert not evicted(plan)

@@ -107,7 +107,9 @@ def bind_volumes(world: World, pod: str, node: str, chosen: Mapping[str, str] | 
 
 
 def _made(claim: Raw, node: Raw) -> Raw:
-    term = {"matchExpressions": [{"key": ZONE, "operator": "In", "values": [labels(node)[ZONE]]}]}
+    """A volume where the pod is: in its zone, or on its node where there are no zones."""
+    key = ZONE if ZONE in labels(node) else "kubernetes.io/hostname"
+    term = {"matchExpressions": [{"key": key, "operator": "In", "values": [labels(node)[key]]}]}
     name = f"pvc-{claim['metadata']['name']}"
     spec: dict[str, Any] = {
         "capacity": claim["spec"]["resources"]["requests"],

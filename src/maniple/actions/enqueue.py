@@ -1,12 +1,14 @@
 """enqueue: which waiting jobs are admitted, so that their pods may be created and scheduled.
 
 One job per turn of its queue. A job that states no minimum resources is admitted unasked; for the others plugins vote. A refused job
-is not asked again in this cycle and does not hold back those behind it.
+is not asked again in this cycle and does not hold back those behind it. Nobody is admitted to a queue that is not open; in the original a job
+without minimum resources is.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
+from maniple.actions.placing import QUEUE_SHUT
 from maniple.actions.turns import JobTurns
 from maniple.framework.arguments import Arguments
 from maniple.framework.session import Session
@@ -26,7 +28,9 @@ class Enqueue:
             job = turns.next_job(queue)
             if job is None:
                 continue
-            if session.job_facts(job).min_resources is None or session.hooks.job_enqueueable(job):
+            if not session.strict and not session.queues.facts[queue].open:
+                session.refusals.of_job(job, QUEUE_SHUT.format(queue=session.queue_name(queue)))
+            elif session.job_facts(job).min_resources is None or session.hooks.job_enqueueable(job):
                 session.hooks.job_enqueued(job)
                 session.phases[job] = "Inqueue"
             elif job not in session.refusals.jobs:

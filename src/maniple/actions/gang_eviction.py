@@ -24,8 +24,9 @@ from maniple.actions.topology import stopped
 from maniple.actions.turns import JobTurns
 from maniple.actions.worksheet import JobSheet, Worksheet, worksheets
 from maniple.cluster.domains import ROOT
+from maniple.cluster.priorities import NEVER
 from maniple.cluster.resources import Amounts
-from maniple.eviction.asking import NEVER, demands_of, next_tasks, starving_jobs
+from maniple.eviction.asking import demands_of, next_tasks, starving_jobs
 from maniple.eviction.bundles import Bundle, BundlePool, Jobs, Mask, approved
 from maniple.framework.arguments import Arguments
 from maniple.framework.operations import Operation

@@ -1,4 +1,4 @@
-"""A job's tasks that wait for a node, in task order, handed out in runs of equal ones.
+"""A job's tasks that wait for a node, those that it needs first and then in task order, handed out in runs of equal ones.
 
 A run is as long as the tasks are alike for placement and for the rules of allocation: same class, same role, all or none of them behind
 a gate, no nominated node of their own. What is taken from the sheet is not offered again in this cycle, placed or not. A job that is
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from maniple.cluster.classes import TaskClass
 from maniple.cluster.statuses import Status
+from maniple.eviction.asking import needed_by_roles
 from maniple.framework.points import TaskRows
 from maniple.framework.session import Session
 from maniple.framework.sub_jobs import JobShape, SubJob
@@ -171,8 +172,30 @@ def worksheets(session: Session) -> Iterator[Worksheet]:
     tasks = session.tasks
     wanted = (tasks.status == Status.PENDING) & ~tasks.best_effort & (~tasks.gated | tasks.admissible)
     rows = _ordered(session, np.flatnonzero(wanted))
+    if not session.strict:
+        rows = _needed_first(session, rows)
     for job, own, ends in _parts(session, rows, tasks.job[rows]):
         yield Worksheet(session, job, own, ends)
+
+
+def _needed_first(session: Session, rows: TaskRows) -> TaskRows:
+    """Inside each job, tasks that somebody was evicted for, then those that its roles lack, then the others.
+
+    Otherwise tasks that the gang can do without may take the room, and the gang is not whole for lack of it. The original goes by task order alone.
+    """
+    owners = session.tasks.job[rows]
+    later = np.full(len(rows), 2, dtype=np.int8)
+    divided = [job for job in np.unique(owners).tolist() if session.job_facts(job).role_minimums]
+    for job in divided:
+        lacking = list(needed_by_roles(session, job, rows[owners == job]))
+        later[np.isin(rows, lacking)] = 1
+    if session.cluster.tasks.nominated:
+        later[np.isin(rows, list(session.cluster.tasks.nominated))] = 0
+    if (later == 2).all():
+        return rows
+    # Jobs stay where they are: `rows` has each job's tasks together.
+    turns = np.cumsum(np.diff(owners, prepend=owners[:1]) != 0)
+    return rows[np.lexsort((later, turns))]
 
 
 def _parts(

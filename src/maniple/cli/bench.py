@@ -11,6 +11,7 @@ from typing import Any
 import click
 import msgspec
 
+from maniple.cli.peers import recorded
 from maniple.cli.shapes import DIALECTS, SHAPES
 
 Figures = dict[str, Any]
@@ -106,6 +107,7 @@ def _measure(shape: str, scale: Fraction, profile: str, repeat: int) -> Figures:
     if done.returncode != 0:
         raise click.ClickException(f"shape {shape} at scale {scale} ended with code {done.returncode}")
     figures: Figures = msgspec.json.decode(done.stdout)
+    figures["recorded"] = recorded(shape, scale)
     click.echo(f"shape {shape} at scale {scale}: cycle {figures['cycle']:.3f} s", err=True)
     return figures
 
@@ -129,7 +131,16 @@ def _print_table(figures: list[Figures]) -> None:
     table.add_row("of the processor, s", *(_seconds(each["cycle_cpu"]) for each in figures))
     table.add_row("tasks a second", *(f"{each['tasks_per_second']:,}" for each in figures), style="bold")
     table.add_row("peak memory, MiB", *(f"{each['peak_rss_mib']:,.0f}" for each in figures))
+    for system, title in (("volcano", "Volcano, recorded, s"), ("kai", "KAI, recorded, s")):
+        if any(system in each["recorded"] for each in figures):
+            table.add_row(title, *(_beside(each, system) for each in figures), style="dim")
     console().print(table)
+
+
+def _beside(figures: Figures, system: str) -> str:
+    """What another system took, and how many times as long that is."""
+    seconds = figures["recorded"].get(system)
+    return "" if seconds is None else f"{seconds:g} (x{seconds / figures['cycle']:.0f})"
 
 
 def _seconds(seconds: float | None) -> str:

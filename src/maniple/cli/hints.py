@@ -1,7 +1,7 @@
 """What a person should know about the input before wondering about the plan. Called by `plan`, `replay` and `run`, which print it.
 
 Each hint is about something that is no mistake of any one object, and yet hardly what was meant: a cluster without nodes, an object that is
-given twice, pods that all belong to another scheduler.
+given twice, a class that pods name and that is not there, pods that all belong to another scheduler.
 """
 
 from collections import Counter
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 # Whose pods a profile takes when nobody says otherwise.
 PROFILE_OF_NAME = {"volcano": "volcano", "kai-scheduler": "kai", "maniple": DEFAULT_PROFILE}
-DEFAULT_SCHEDULER = "default-scheduler"
 NAMES_SHOWN = 3
+_CLASS_FIELDS = {"PriorityClass": "priorityClassName", "RuntimeClass": "runtimeClassName"}
 
 
 def hints(objects: Iterable[Mapping[str, Any]], plan: "Plan", profile: str) -> list[str]:
@@ -25,6 +25,7 @@ def hints(objects: Iterable[Mapping[str, Any]], plan: "Plan", profile: str) -> l
     found = list(_given_twice(given))
     if not plan.nodes:
         found.append("there is no node in the input: nothing can be placed")
+    found += missing_classes(given)
     return found + list(pods_of_others(given, plan.session.options, profile))
 
 
@@ -40,6 +41,27 @@ def _given_twice(objects: Iterable[Mapping[str, Any]]) -> Iterator[str]:
         if number > 1:
             key = f"{namespace}/{name}" if namespace else name
             yield f"{kind} {key}: given {number} times, the last one counts"
+
+
+def missing_classes(objects: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Classes that pods name and that are not there. Pods with a uid have been in a cluster, and got what their classes say."""
+    from maniple.objects.admission import SYSTEM_PRIORITIES
+
+    known: set[tuple[str, str]] = {("PriorityClass", name) for name in SYSTEM_PRIORITIES}
+    named: Counter[tuple[str, str]] = Counter()
+    for item in objects:
+        kind, metadata, spec = str(item.get("kind")), item.get("metadata"), item.get("spec")
+        if kind in _CLASS_FIELDS and isinstance(metadata, Mapping):
+            known.add((kind, str(metadata.get("name"))))
+        elif kind == "Pod" and isinstance(metadata, Mapping) and not metadata.get("uid"):
+            fields = spec if isinstance(spec, Mapping) else {}
+            named.update(
+                (kind, str(fields[field])) for kind, field in _CLASS_FIELDS.items() if fields.get(field)
+            )
+    for (kind, name), number in named.items():
+        if (kind, name) not in known:
+            pods = "1 pod names" if number == 1 else f"{number:,} pods name"
+            yield f"{kind} {name}: {pods} it and it is not in the input; it is ignored, an API server would refuse them"
 
 
 def pods_of_others(
@@ -64,6 +86,8 @@ def pods_of_others(
 
 def _awaited_scheduler(item: Mapping[str, Any]) -> str:
     """The scheduler that a pod waits for; nothing for everything else."""
+    from maniple.objects.defaults import DEFAULT_SCHEDULER
+
     spec, status = item.get("spec"), item.get("status")
     if item.get("kind") != "Pod" or not isinstance(spec, Mapping) or spec.get("nodeName"):
         return ""

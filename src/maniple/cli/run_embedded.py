@@ -6,7 +6,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from maniple.cli import EXIT_WAITING, InputError
-from maniple.cli.hints import pods_of_others
+from maniple.cli.hints import missing_classes, pods_of_others
 from maniple.cli.planning import complain
 from maniple.cli.run_stage import Settings, log_to, observer, open_view, stop_on_signals, tick
 
@@ -25,7 +25,8 @@ def run_embedded(
 ) -> int:
     from maniple.sim.clock import run
 
-    complain("warning", pods_of_others(objects, planner.options, planner.profile.name))
+    others = pods_of_others(objects, planner.options, planner.profile.name)
+    complain("warning", (*missing_classes(objects), *others))
     return run(_run(planner, settings, objects, feed), virtual=settings.virtual_time)
 
 

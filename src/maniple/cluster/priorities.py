@@ -2,7 +2,10 @@
 
 from collections.abc import Iterator
 
+from maniple.objects.admission import SYSTEM_PRIORITIES
 from maniple.objects.core import PriorityClass
+
+NEVER = "Never"  # the preemption policy
 
 
 class Priorities:
@@ -26,10 +29,19 @@ class Priorities:
 
     def value(self, name: str) -> int:
         """The value of a priority class; the global default for a name that does not exist."""
-        named = self._classes.get(name)
-        if named is not None:
-            return named.value
+        if name in SYSTEM_PRIORITIES and name not in self._classes:
+            # These two are in every cluster, and yet not in every file.
+            return SYSTEM_PRIORITIES[name]
+        found = self._found(name)
+        return found.value if found is not None else self._default
+
+    def never_preempts(self, name: str) -> bool:
+        """Pods of that priority class evict nobody."""
+        found = self._found(name)
+        return found is not None and found.preemption_policy == NEVER
+
+    def _found(self, name: str) -> PriorityClass | None:
+        """The class of that name, or else the global default."""
         defaults = [one for one in self if one.global_default]
-        return (
-            max(defaults, key=lambda one: (one.value, one.metadata.name)).value if defaults else self._default
-        )
+        named = self._classes.get(name)
+        return named or max(defaults, key=lambda one: (one.value, one.metadata.name), default=None)

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from maniple.cluster.priorities import NEVER
 from maniple.cluster.statuses import Status
 from maniple.eviction.scenario import Demand
 from maniple.framework.points import TaskRows
 from maniple.framework.session import Session
 
-NEVER = "Never"
 _PENDING = int(Status.PENDING)
 
 
@@ -68,23 +68,25 @@ def next_tasks(session: Session, job: int, rows: TaskRows) -> TaskRows:
     minimums = session.job_facts(job).role_minimums
     if not minimums:
         return rows[:missing]
-    needed = list(_needed_by_roles(session, job, rows))
+    needed = list(needed_by_roles(session, job, rows))
     others = [row for row in rows.tolist() if row not in set(needed)]
     chosen = [*needed, *others[: max(missing - len(needed), 0)]]
     return rows[np.isin(rows, chosen)]
 
 
-def _needed_by_roles(session: Session, job: int, rows: TaskRows) -> Iterator[int]:
+def needed_by_roles(session: Session, job: int, rows: TaskRows) -> Iterator[int]:
+    """Of waiting tasks in order, the first of each role that bring it to its minimum."""
     tasks, names = session.tasks, session.cluster.tasks.roles
     own = session.tasks_of(job)
-    there = own[np.isin(tasks.status[own], _COUNTED)]
+    there = own[np.isin(tasks.status[own], THERE)]
     for name, least in session.job_facts(job).role_minimums.items():
         role = names.index(name) if name in names else -1
         have = int((tasks.role[there] == role).sum())
         yield from rows[tasks.role[rows] == role][: max(least - have, 0)].tolist()
 
 
-_COUNTED = [
+# Tasks in these statuses count as members of their gang.
+THERE = [
     Status.ALLOCATED,
     Status.BINDING,
     Status.BOUND,

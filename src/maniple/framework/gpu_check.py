@@ -74,9 +74,10 @@ def _overfull(
 
 
 def _devices(session: Session) -> Iterator[str]:
-    """A group takes its device from what is idle once, or not at all."""
+    """A group of which somebody has a part takes its device from what is idle, once; to the letter perhaps not at all."""
     taken, _ = session.gpus.booked()
     for node, devices in enumerate(taken.tolist()):
-        shared = sum(group.used > 0 for group in session.gpus.groups(node).values())
-        if not 0 <= devices <= shared:
+        groups = session.gpus.groups(node).values()
+        shared = sum((group.used if session.strict else group.allocated) > 0 for group in groups)
+        if not (0 <= devices <= shared if session.strict else devices == shared):
             yield f"node {session.node_name(node)}: {shared} shared devices take {devices} from what is idle"

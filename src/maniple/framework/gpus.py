@@ -2,7 +2,8 @@
 
 Tasks that ask for a part of a device share one: the device is a *group*, named by whoever opened it. A node's books hold the memory that a group's
 users take, those that stay and those that leave, and from that follows how many whole devices the node has idle or about to be. The rules are
-KAI's, case by case (`add`, `remove`). The transaction is the only writer; it takes a copy of what it touches, so that an undo is exact.
+KAI's, case by case (`add`, `remove`), except that a device is idle when nobody has a part of it: KAI guesses that from sums which claims are part of.
+The transaction is the only writer; it takes a copy of what it touches, so that an undo is exact.
 """
 
 import math
@@ -33,6 +34,7 @@ class Group:
     used: int = 0
     allocated: int = 0  # without those who only claim it
     releasing: int = 0
+    taken: bool = False  # its device is not idle: somebody has a part of it, and does not only claim one
     marked: bool = False  # counts as a whole device that is being released
     known: bool = False  # somebody was allocated on it, not only promised it
 
@@ -54,6 +56,8 @@ class GpuBooks(GpuFacts):
         super().__init__(session)
         self.groups_of: dict[int, Groups] = {}
         self._nodes: dict[int, dict[str, Group]] = {}
+        # By node: shared devices of which a pod has a part and stays, or claims one
+        self.shared: Amounts = np.zeros(len(session.nodes), dtype=np.int64)
         self._opened_on: dict[int, set[int]] = {}  # task -> nodes where devices may bear its name
         self._taken: dict[int, int] = {}  # node -> devices that groups took from what is idle
         self._freed: dict[
@@ -225,6 +229,7 @@ class GpuBooks(GpuFacts):
     def restore(self, saved: Saved) -> None:
         node = saved.node
         self._nodes[node] = saved.groups
+        self._count_shared(node)
         self._take(node, saved.taken - self._taken.get(node, 0))
         self._release(node, saved.freed - self._freed.get(node, 0))
 
@@ -241,23 +246,25 @@ class GpuBooks(GpuFacts):
                     self._release(node, -1)
             else:
                 self._add_staying(node, group, memory)
+        self._count_shared(node)
+
+    def _count_shared(self, node: int) -> None:
+        # Allocated is what stays and what leaves, releasing what leaves less what is claimed.
+        self.shared[node] = sum(one.allocated > one.releasing for one in self._nodes[node].values())
 
     def _add_leaving(self, node: int, group: Group, memory: int) -> None:
         group.releasing += memory
         group.allocated += memory
         group.known = True
-        if group.used == group.releasing:
-            if not group.marked:
-                self._release(node, +1)
-                group.marked = True
-            if self._overbooked(node):
-                self._take(node, +1)
+        if group.used == group.releasing and not group.marked:
+            self._release(node, +1)
+            group.marked = True
+        self._open(node, group, first=group.used == group.releasing)
 
     def _add_staying(self, node: int, group: Group, memory: int) -> None:
         group.allocated += memory
         group.known = True
-        if group.used <= memory and self._overbooked(node):
-            self._take(node, +1)
+        self._open(node, group, first=group.used <= memory)
         if group.marked:
             self._release(node, -1)
             group.marked = False
@@ -276,27 +283,38 @@ class GpuBooks(GpuFacts):
                     self._release(node, +1)
             else:
                 self._remove_staying(node, group, memory)
+        self._count_shared(node)
 
     def _remove_leaving(self, node: int, group: Group, memory: int) -> None:
         group.releasing -= memory
         group.allocated -= memory
-        if group.used <= 0:
-            if not self._overbooked(node):
-                self._take(node, -1)
-            if group.marked:
-                self._release(node, -1)
-                group.marked = False
+        self._close(node, group)
+        if group.used <= 0 and group.marked:
+            self._release(node, -1)
+            group.marked = False
 
     def _remove_staying(self, node: int, group: Group, memory: int) -> None:
         group.allocated -= memory
-        if group.used <= 0 and not self._overbooked(node):
-            self._take(node, -1)
+        self._close(node, group)
         if group.used != 0 and group.releasing == group.used and not group.marked:
             self._release(node, +1)
             group.marked = True
 
+    def _open(self, node: int, group: Group, *, first: bool) -> None:
+        """Somebody has a part of the device, so it is not idle. `first`: nobody had one before, by the original's rules."""
+        if (first and self._overbooked(node)) if self._session.strict else not group.taken:
+            group.taken = True
+            self._take(node, +1)
+
+    def _close(self, node: int, group: Group) -> None:
+        """If nobody has a part of the device any more it is idle, claimed or not. The original looks at what is used, claims included."""
+        last = group.used <= 0 and not self._overbooked(node)
+        if last if self._session.strict else group.taken and group.allocated <= 0:
+            group.taken = False
+            self._take(node, -1)
+
     def _overbooked(self, node: int) -> bool:
-        """More devices are idle or in use than the node has: the device of a group has not been taken yet."""
+        """More devices are idle or in use than the node has, by which the original knows that a group's device has not been taken yet."""
         state, dimension = self._state, self.dimension
         used, claimed = int(state.used[dimension, node]), int(state.pipelined[dimension, node])
         idle = (int(state.allocatable[dimension, node]) - used) // UNIT

@@ -24,7 +24,7 @@ from maniple.objects.core import (
     StorageClass,
 )
 from maniple.objects.defaults import Raw, changed, defaulted, each_container, section
-from maniple.objects.meta import Object, ResourceList
+from maniple.objects.meta import Object, ObjectMeta, ResourceList
 from maniple.objects.storage import LEGACY_STORAGE_CLASS
 from maniple.objects.volcano import VolcanoPodGroup, VolcanoQueue
 
@@ -36,6 +36,10 @@ SYSTEM_PRIORITIES: Mapping[str, int] = {
     "system-cluster-critical": 2_000_000_000,
     "system-node-critical": 2_000_001_000,
 }
+_SYSTEM_CLASSES = [
+    PriorityClass(metadata=ObjectMeta(name=name), value=value) for name, value in SYSTEM_PRIORITIES.items()
+]
+_NO_CLASS = PriorityClass(metadata=ObjectMeta(name=""))
 _DEFAULT_CLASS = (
     "storageclass.kubernetes.io/is-default-class",
     "storageclass.beta.kubernetes.io/is-default-class",
@@ -53,12 +57,12 @@ class Policies:
     def __init__(self, objects: Iterable[Object] = ()) -> None:
         given = list(objects)
         classes = [one for one in given if isinstance(one, PriorityClass)]
-        self._priorities = {one.metadata.name: one for one in classes}
+        self._priorities = {one.metadata.name: one for one in (*_SYSTEM_CLASSES, *classes)}
         # Of several the API server takes the lowest.
         self._usual = min(
             (one for one in classes if one.global_default),
             key=lambda one: (one.value, one.metadata.name),
-            default=None,
+            default=_NO_CLASS,
         )
         self._runtimes = {one.metadata.name: one for one in given if isinstance(one, RuntimeClass)}
         self.storage_class = _default_storage_class(one for one in given if isinstance(one, StorageClass))
@@ -69,7 +73,7 @@ class Policies:
             if isinstance(one, Namespace) and one.metadata.annotations.get(_QUEUE_OF_NAMESPACE)
         }
 
-    def priority_class(self, name: str) -> PriorityClass | None:
+    def priority_class(self, name: str) -> PriorityClass:
         """The class of a name; the cluster's default for a pod that names none, or one that does not exist."""
         return self._priorities.get(name, self._usual)
 
@@ -115,14 +119,12 @@ def _pod(raw: Raw, metadata: Raw, policies: Policies) -> Raw:
 def _fill_priority(spec: dict[str, Any], policies: Policies) -> None:
     name = str(spec.get("priorityClassName") or "")
     class_ = policies.priority_class(name)
-    value = SYSTEM_PRIORITIES.get(name, class_.value if class_ is not None else 0)
-    if not name and class_ is not None:
+    if not name and class_.metadata.name:
         spec["priorityClassName"] = class_.metadata.name
     if spec.get("priority") is None:
-        spec["priority"] = value
+        spec["priority"] = class_.value
     if spec.get("preemptionPolicy") is None:
-        stated = class_.preemption_policy if class_ is not None and name not in SYSTEM_PRIORITIES else None
-        spec["preemptionPolicy"] = stated or "PreemptLowerPriority"
+        spec["preemptionPolicy"] = class_.preemption_policy
 
 
 def _fill_tolerations(spec: dict[str, Any]) -> None:

@@ -198,7 +198,7 @@ class PriorityClass(Object, frozen=True, kw_only=True):
 
     value: Int32 = 0
     global_default: bool = False
-    preemption_policy: str | None = None
+    preemption_policy: str = "PreemptLowerPriority"
 
 
 class RuntimeOverhead(Record, frozen=True, kw_only=True):

@@ -78,15 +78,20 @@ def each_container(containers: Any, fill: Callable[[Raw], Raw]) -> Any:
     """The containers, filled in; the same list where nothing was missing."""
     if not isinstance(containers, list | tuple):
         return containers
-    made = [fill(one) if isinstance(one, dict) else one for one in containers]
-    return made if any(new is not old for new, old in zip(made, containers, strict=True)) else containers
+    made: list[Any] = []
+    for place, one in enumerate(containers):
+        filled = fill(one) if isinstance(one, dict) else one
+        if filled is not one:
+            made = made or list(containers)
+            made[place] = filled
+    return made or containers
 
 
 def _from_limits(container: Raw) -> Raw:
     """What has a limit and no request asks for its limit."""
-    resources = section(container.get("resources"))
-    limits = section(resources.get("limits")) if resources else None
-    if not resources or not limits:
+    resources: Any = container.get("resources")
+    limits = resources.get("limits") if isinstance(resources, dict) else None
+    if not limits or not isinstance(limits, dict):
         return container
     requests = section(resources.get("requests"))
     if requests is None or limits.keys() <= requests.keys():
@@ -118,14 +123,18 @@ def _with_pod_requests(spec: Raw) -> Raw:
         return spec
     asked, allowed = _of_containers(spec)
     pages = {
-        name: format_quantity(amount)
+        name: format_quantity(amount, binary=True)
         for name, amount in allowed.items()
         if name.startswith(_HUGE_PAGES) and name not in requests
     }
     limits = {**pages, **limits}
     if not limits:
         return spec
-    shared = {name: format_quantity(asked[name]) for name in ("cpu", "memory") if name in asked}
+    shared = {
+        name: format_quantity(asked[name], binary=name == "memory")
+        for name in ("cpu", "memory")
+        if name in asked
+    }
     own = {
         name: amount
         for name, amount in limits.items()

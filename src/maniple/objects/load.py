@@ -63,6 +63,8 @@ _VERSIONS = {"resource.k8s.io": ("v1", "v1beta1", "v1beta2")}
 _DEEPEST = 64
 
 _NO_POLICIES = Policies()
+# An object of a kind that is ours, still to be read, and where it was found.
+_Manifest = tuple[Mapping[str, Any], type[Object], str]
 _REPORT = re.compile(r"(?P<message>.*?)(?: - at (?P<key>`key` in )?`\$\.?(?P<path>.*)`)?", re.DOTALL)
 _MISSING = re.compile(r"Object missing required field `(?P<name>\w+)`")
 _WRONG_TYPE = re.compile(r"Expected .*, got `(?P<got>\w+)`")
@@ -89,15 +91,6 @@ class ObjectError(Exception):
     def __init__(self, problem: Problem) -> None:
         super().__init__(str(problem))
         self.problem = problem
-
-
-@dataclass(frozen=True, slots=True)
-class _Manifest:
-    """An object of a kind that is ours, still to be read. `place` is where it was found."""
-
-    raw: Mapping[str, Any]
-    struct: type[Object]
-    place: str
 
 
 @dataclass(slots=True)
@@ -142,7 +135,7 @@ def load_batch(raws: Iterable[object]) -> Loaded:
         batch.take(raw, f"item {position}", depth=0)
     policies = Policies(batch.policies)
     for found in batch.found:
-        item = _read(found, policies) if isinstance(found, _Manifest) else found
+        item = _read(found, policies) if isinstance(found, tuple) else found
         if isinstance(item, Problem):
             loaded.problems.append(item)
         else:
@@ -151,8 +144,9 @@ def load_batch(raws: Iterable[object]) -> Loaded:
 
 
 def _read(manifest: _Manifest, policies: Policies) -> Object | Problem:
+    raw, struct, place = manifest
     try:
-        return _build(admitted(manifest.struct, manifest.raw, policies), manifest.struct, manifest.place)
+        return _build(admitted(struct, raw, policies), struct, place)
     except ObjectError as error:
         return error.problem
 
@@ -178,12 +172,14 @@ class _Batch:
         if struct is None:
             self._take_other(raw, place, depth)
             return
-        manifest = _Manifest(raw, struct, place)
-        self._add(_read(manifest, _NO_POLICIES) if struct in POLICY_KINDS else manifest)
+        if struct in POLICY_KINDS:
+            self._add(_read((raw, struct, place), _NO_POLICIES))
+        else:
+            self.found.append((raw, struct, place))
 
-    def _add(self, item: Object | Problem | _Manifest) -> None:
+    def _add(self, item: Object | Problem) -> None:
         self.found.append(item)
-        if type(item) in POLICY_KINDS and isinstance(item, Object):
+        if isinstance(item, Object) and type(item) in POLICY_KINDS:
             self.policies.append(item)
 
     def _take_other(self, raw: Mapping[str, Any], place: str, depth: int) -> None:

@@ -31,7 +31,7 @@ def quality_of(pod: Pod) -> Quality:
     stated = [(_counted(part.requests), _counted(part.limits)) for part in parts]
     if not any(requests or limits for requests, limits in stated):
         return Quality.BEST_EFFORT
-    if all(len(limits) == len(_COUNTED) and _only(requests, limits) for requests, limits in stated):
+    if all(len(limits) == len(_COUNTED) and requests == limits for requests, limits in stated):
         return Quality.GUARANTEED
     return Quality.BURSTABLE
 
@@ -39,8 +39,3 @@ def quality_of(pod: Pod) -> Quality:
 def _counted(amounts: ResourceList) -> dict[str, Exact]:
     exact = {name: parse(amounts[name]) for name in _COUNTED if name in amounts}
     return {name: amount for name, amount in exact.items() if amount > 0}
-
-
-def _only(requests: dict[str, Exact], limits: dict[str, Exact]) -> bool:
-    """A request that is not stated defaults to the limit."""
-    return all(limits.get(name) == amount for name, amount in requests.items())

@@ -25,11 +25,11 @@ class PersistentVolumeClaimSpec(Record, frozen=True, kw_only=True):
     access_modes: tuple[str, ...] = ()
     resources: StorageRequirements = StorageRequirements()
     selector: LabelSelector | None = None
-    volume_mode: str | None = None
+    volume_mode: str = "Filesystem"
 
 
 class PersistentVolumeClaimStatus(Record, frozen=True, kw_only=True):
-    phase: str = ""
+    phase: str = "Pending"
 
 
 class PersistentVolumeClaim(Object, frozen=True, kw_only=True):
@@ -161,7 +161,7 @@ class PersistentVolumeSpec(VolumeSource, frozen=True, kw_only=True):
     claim_ref: ClaimReference | None = None
     node_affinity: VolumeNodeAffinity | None = None
     storage_class_name: str = ""
-    volume_mode: str | None = None
+    volume_mode: str = "Filesystem"
 
 
 class PersistentVolumeStatus(Record, frozen=True, kw_only=True):

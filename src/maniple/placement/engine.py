@@ -73,6 +73,11 @@ class Placement:
         self._histograms: dict[int, tuple[int, Histogram]] = {}
         self._own, self._barred = _shard(session)
 
+    @property
+    def own(self) -> Mask | None:
+        """Nodes of our own shard where those of others are second choice; None where all are alike."""
+        return self._own
+
     def column(self, class_: TaskClass) -> ClassColumn:
         """The class's column, up to date."""
         column = self._columns.get(class_.number)

@@ -67,6 +67,7 @@ class KaiDialect:
     counts_devices = True
     ordered_by_name = True
     minds_config_maps = True
+    minds_preemption_policy = False
     placement_annotations: tuple[str, ...] = ()
 
     def __init__(

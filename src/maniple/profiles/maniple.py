@@ -46,6 +46,7 @@ class ManipleDialect:
     counts_devices = True
     ordered_by_name = False
     minds_config_maps = False
+    minds_preemption_policy = True
     placement_annotations = volcano.VolcanoDialect.placement_annotations
 
     def __init__(

@@ -42,6 +42,7 @@ class VolcanoDialect:
     counts_devices = False
     ordered_by_name = False
     minds_config_maps = False
+    minds_preemption_policy = False
     placement_annotations: tuple[str, ...] = (
         ADMISSION_GATE,
         "volcano.sh/resource-strategy-scoring-type",

@@ -16,7 +16,7 @@ from maniple.framework.configuration import load_kai
 from maniple.framework.points import Key
 from maniple.framework.session import Session
 from maniple.profiles.kai import KaiDialect
-from tests.actions.kai.allocate_scenes import cycle, flat, gang, node, placed, queue
+from tests.actions.kai.allocate_scenes import Bench, cycle, flat, gang, node, placed, queue
 
 ACTIONS = ("allocate",)
 
@@ -145,6 +145,21 @@ def test_jobs_of_one_age_come_by_name_whatever_their_unique_ids(strict: bool) ->
     (first, *tasks), (second, *others) = gang("b", 1), gang("a", 1)
     jobs = [_with_uid(first, "1"), *tasks, _with_uid(second, "2"), *others]
     assert set(placed(cycle(queue("q"), node("n1", 1), jobs, strict=strict))) == {"a-0"}
+
+
+@pytest.mark.parametrize(("strict", "order"), [(False, ["a", "b", "shrunk"]), (True, ["a", "shrunk", "b"])])
+def test_a_job_that_lost_its_tasks_in_line_keeps_its_place_unless_it_is_sifted(
+    strict: bool, order: list[str]
+) -> None:
+    """It was whole, so the others came first; as the oldest of those that lack tasks it comes up when the top leaves."""
+    first, second = (
+        gang(name, 1, created=f"2026-01-01T0{hour}:00:00Z") for hour, name in ((2, "a"), (3, "b"))
+    )
+    shrunk = gang("shrunk", 3, 2, on=["n1", "n1"], created="2026-01-01T01:00:00Z")
+    bench = Bench(queue("q"), node("n1", 2), first, second, shrunk, strict=strict)
+    line = JobsByQueue(bench.session, [bench.job(name) for name in ("a", "b", "shrunk")])
+    bench.evict("shrunk-0", "shrunk-1")
+    assert [line.pop() for _ in order] == [bench.job(name) for name in order]
 
 
 def test_queues_that_nothing_tells_apart_come_by_name_whatever_their_unique_ids() -> None:

@@ -93,6 +93,21 @@ def test_victims_have_something_to_lose_and_a_queue_that_is_served(strict: bool)
 
 
 @both
+@pytest.mark.parametrize("nodes", [0, 1])
+def test_a_job_that_runs_on_nodes_of_another_pool_is_no_victim(nodes: int, strict: bool) -> None:
+    """What it would leave is not here; and here there may be no node at all."""
+    there = [node("n0", 1, labels={"kai.scheduler/node-pool": "red"})]
+    here = [node(f"n{n}", 1) for n in range(1, 1 + nodes)]
+    lower = gang("v", 1, priority="low", on=["n0"])
+    taken = [firm(gang(f"w{n}", 1, on=[f"n{n}"])) for n in range(1, 1 + nodes)]
+    plan = act(
+        "preempt", PRIORITIES, QUEUES, there, here, lower, taken, gang("a", 1, priority="high"), strict=strict
+    )
+    assert not gone(plan)
+    assert not waiting(plan)
+
+
+@both
 def test_preempt_is_for_strictly_higher_priorities(strict: bool) -> None:
     """A younger job of the same priority stays, even one that has tasks to spare."""
     same = gang("v", 2, 1, priority="high", on=["n1", "n1"], created=NEW)

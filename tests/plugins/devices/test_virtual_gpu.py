@@ -8,8 +8,10 @@ from maniple.plugins.devices import virtual_gpu
 from maniple.plugins.devices.deviceshare import LOCK, NONE_HERE
 from tests.plugins.devices.cards import (
     MEMORY,
+    NOW,
     NUMBER,
     SECONDS,
+    VGPU,
     World,
     asking,
     card,
@@ -332,3 +334,17 @@ def test_room_on_a_card_is_a_reason_to_preempt() -> None:
     assert plan.evictions == ["default/r"]
     assert plan.pipelined == {"default/p": "n"}
     assert not plan.annotations  # nothing is bound yet
+
+
+@pytest.mark.parametrize(("strict", "bound"), [(False, {"default/single"}), (True, set())])
+def test_what_a_gang_took_in_vain_is_strictly_lost_for_the_cycle(strict: bool, bound: set[str]) -> None:
+    objects = [
+        gpu_node("n", card("GPU-0", shares=1)),
+        queue("default"),
+        group("gang", 2, created="2026-01-01T00:00:00Z"),
+        *(vgpu(f"gang-{i}", memory=10, group="gang") for i in range(2)),
+        group("later", created="2026-01-01T01:00:00Z"),
+        vgpu("single", memory=10, group="later"),
+    ]
+    plan = planned(objects, "predicates", {"name": "deviceshare", "arguments": VGPU}, strict=strict, now=NOW)
+    assert set(plan.binds) == bound

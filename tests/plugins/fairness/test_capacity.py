@@ -7,6 +7,7 @@ import pytest
 from maniple.framework.combine import Vote
 from maniple.framework.transaction import Transaction
 from maniple.planner import plan
+from tests.actions.scenes import cycle
 from tests.plugins.fairness.capacity_scenes import (
     GPU,
     amounts,
@@ -18,7 +19,7 @@ from tests.plugins.fairness.capacity_scenes import (
     work,
 )
 from tests.plugins.opening import event, job, names, queue_row, task, tasks
-from tests.support import group, pod, queue
+from tests.support import group, node, pod, queue
 
 CPU = {"cpu": "1"}
 
@@ -178,6 +179,45 @@ def test_tasks_that_ask_together_are_added_up() -> None:
     session, plugin = opened(queue("q", deserved={"cpu": "2"}), *work("j", 3, CPU, of="q"))
     assert may_reclaim(session, plugin, "j-0", "j-1")
     assert not may_reclaim(session, plugin, "j-0", "j-1", "j-2")
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_a_queue_takes_nothing_that_it_then_has_too_much_of_except_in_the_original(strict: bool) -> None:
+    """There is cpu enough within what it deserves, but it has all of its cards already."""
+    both = {"cpu": "1", GPU: "2"}
+    objects = [
+        queue("a", deserved={"cpu": "9", GPU: "2"}),
+        queue("b", deserved={"cpu": "1", GPU: "1"}),
+        *running("has", 1, both, of="a"),
+        *work("j", 1, both, of="a"),
+        *running("full", 1, both, of="b"),
+        *running("lean", 1, {"cpu": "2"}, of="b"),
+    ]
+    session, plugin = opened(*objects, total={GPU: "8"}, strict=strict)
+    assert victims(session, plugin, "j-0", "full-0") == (["full-0"] if strict else [])
+    assert victims(session, plugin, "j-0", "lean-0") == ["lean-0"]
+
+
+def test_all_that_a_gang_lacks_counts_as_taken() -> None:
+    gang = [group("j", 2, queue="a"), *(pod(f"j-{i}", {GPU: "1"}, group="j") for i in range(2))]
+    objects = [queue("a", deserved={GPU: "1", "cpu": "1"}), queue("b", deserved={GPU: "1"}), *gang]
+    session, plugin = opened(*objects, *running("old", 2, {GPU: "1"}, of="b"), total={GPU: "2"})
+    assert victims(session, plugin, "j-0", "old-1") == ["old-1"]  # nobody says that it has to be whole
+    plan = cycle(
+        node("n1", {"cpu": "9", GPU: "2"}),
+        *objects,
+        *running("old", 2, {"cpu": "1", GPU: "1"}, of="b"),
+        actions="reclaim",
+        plugins=({"name": "gang"}, {"name": "capacity"}),
+    )
+    assert plan.evictions == []
+
+
+def test_of_what_a_queue_does_not_name_it_may_take_any_amount() -> None:
+    asks = {"cpu": "1", "memory": "1Gi", GPU: "2"}
+    objects = [queue("a", deserved={GPU: "2"}), queue("b"), *work("j", 1, asks, of="a")]
+    session, plugin = opened(*objects, *running("old", 1, asks, of="b"), total={GPU: "8"})
+    assert victims(session, plugin, "j-0", "old-0") == ["old-0"]
 
 
 def test_nobody_reclaims_beyond_the_ceiling() -> None:

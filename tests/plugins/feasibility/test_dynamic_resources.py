@@ -593,3 +593,17 @@ def test_a_gang_is_placed_where_each_member_finds_its_device(order: int) -> None
     assert len(result.binds) == 3
     (waiting,) = (task for task in result.tasks.values() if task.status == "Pending")
     assert "cannot allocate all claims" in waiting.reason
+
+
+def test_strictly_a_claim_is_the_first_pods_alone_until_it_is_written_down() -> None:
+    pods = [claiming("p", "c"), claiming("q", "c")]
+    for one in pods:
+        one["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "1"}}
+    objects = [*NODES, *JOB, device_class(), TWO_ON_N0, claim("c"), *pods]
+    conf = {"tiers": [{"plugins": [{"name": "gang"}, {"name": "predicates"}]}]}
+
+    def bound(compat: str) -> set[str]:
+        return set(plan(objects, {**conf, "compat": compat}, "volcano", ["allocate"]).binds)
+
+    assert bound("better") == {f"{NAMESPACE}/p", f"{NAMESPACE}/q"}
+    assert bound("strict") == {f"{NAMESPACE}/p"}

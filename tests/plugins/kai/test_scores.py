@@ -66,6 +66,19 @@ def test_tasks_imagined_on_a_node_use_up_what_is_idle() -> None:
     assert [asking.points("waits-0", extra=extra)["n"] for extra in range(4)] == [100, 100, 0, 0]
 
 
+def test_nobody_fits_now_where_more_gpus_are_taken_than_there_are() -> None:
+    """Not even a task that asks for none, although there will be enough once somebody has left."""
+    asking = Asking(
+        [NodeAvailability],
+        node("owes", 2),
+        node("free", 2),
+        job("leaving", "q", running=1, gpus=2, on="owes", deleted=LEAVING),
+        job("stays", "q", running=1, gpus=1, on="owes"),
+        job("waits", "q", pending=1, gpus=0),
+    )
+    assert asking.points("waits-0") == {"owes": 0.0, "free": 100.0}
+
+
 def test_any_resource_that_is_not_idle_counts() -> None:
     asking = Asking(
         [NodeAvailability],

@@ -37,3 +37,22 @@ def test_requests_that_nobody_states_are_assumed() -> None:
         "nodeorder",
     )
     assert plan.binds == {"default/a-0": "n2"}
+
+
+@pytest.mark.parametrize(("strict", "chosen"), [(True, "n1"), (False, "n2")])
+def test_what_a_node_lends_beyond_what_it_has_is_not_on_kube_schedulers_books(
+    strict: bool, chosen: str
+) -> None:
+    lent = {"volcano.sh/oversubscription-cpu": "8000", "volcano.sh/oversubscription-memory": f"{16 << 30}"}
+    plan = planned(
+        [
+            node("n1", {"cpu": "4", "memory": "8Gi"}),
+            node("n2", {"cpu": "2", "memory": "4Gi"}, annotations=lent),
+            queue("default"),
+            group("a"),
+            pod("a-0", ONE, group="a"),
+        ],
+        {"name": "nodeorder", "arguments": {"balancedresource.weight": 0}},
+        strict=strict,
+    )
+    assert plan.binds == {"default/a-0": chosen}

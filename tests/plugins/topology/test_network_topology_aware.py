@@ -133,15 +133,14 @@ def test_what_was_idle_counts_as_of_the_opening() -> None:
     assert opened.gradient() == [["a", "b"]]
 
 
-def test_a_sub_job_needs_room_for_its_waiting_tasks() -> None:
-    opened = Opened(
-        *two_racks(cpu=2),
-        *nodes("c1", cpu=9),
-        rack("c", "c1"),
-        *gang(3, TWO, networkTopology=hard(1), minResources={"cpu": "1"}),
-    )
+def test_a_sub_job_needs_room_for_its_waiting_tasks_or_else_for_those_it_lacks() -> None:
+    network = (*two_racks(cpu=2), *nodes("c1", cpu=9), rack("c", "c1"))
+    topology: dict[str, Any] = {"networkTopology": hard(1), "minResources": {"cpu": "1"}}
+    opened = Opened(*network, *gang(3, TWO, **topology))
     assert opened.gradient() == [["a", "b", "c"]]
     assert opened.sub_gradient() == [["c"]]
+    opened = Opened(*network, *gang(2, TWO, **topology), pod("extra", TWO, group="g", uid="extra"))
+    assert opened.sub_gradient() == [["c"], ["a", "b"]]
 
 
 def test_a_sub_jobs_tasks_count_as_pods_too() -> None:

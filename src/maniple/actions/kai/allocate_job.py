@@ -94,6 +94,16 @@ class JobPlacer:
                     kept.of_job(job, cause)
         return placed
 
+    def finish(self, transaction: Transaction, job: int) -> None:
+        """Commit what was placed. A gang of which a part has to wait claims all of its places; any other starts now."""
+        session = self._session
+        claims = session.pod_sets.should_pipeline(job)
+        if claims:
+            transaction.to_pipelined(job)
+        transaction.commit()
+        if not claims:
+            session.start(job)
+
     def place_on(self, transaction: Transaction, rows: TaskRows, node: int) -> bool:
         """Place tasks of one class and job on this node, on idle resources as far as they go. False when they do not all fit."""
         mask = np.zeros(len(self._session.nodes), dtype=np.bool_)

@@ -13,6 +13,7 @@ from maniple.actions.kai.signatures import Failures, failures
 from maniple.actions.kai.solver import Solver
 from maniple.actions.kai.stepwise import StepwiseSolver
 from maniple.actions.kai.terms import Terms
+from maniple.cluster.priorities import NEVER
 from maniple.framework.session import Session
 from maniple.framework.transaction import Transaction
 from maniple.placement.engine import Placement
@@ -42,12 +43,24 @@ class RoomMaking:
         ahead: dict[int, list[int]] = {}  # by queue, jobs that had their turn and still wait
         while (job := line.pop()) is not None:
             waiting = ahead.setdefault(int(session.jobs.queue[job]), [])
-            if not self._whole(job) or not admits(job) or not self._served(job, terms, waiting):
+            asks = self._whole(job) and not self._never_preempts(job) and admits(job)
+            if not asks or not self._served(job, terms, waiting):
                 waiting.append(job)
 
     def _whole(self, job: int) -> bool:
         """It has not lost so much to others in this action that what waits of it would be no gang. The original does not look."""
         return self._session.strict or self._session.pod_sets.ready(job)
+
+    def _never_preempts(self, job: int) -> bool:
+        """Its priority class, or a pod that it would place, says so."""
+        session = self._session
+        if not session.cluster.dialect.minds_preemption_policy:
+            return False
+        if session.cluster.priorities.never_preempts(session.job_facts(job).priority_class):
+            return True
+        pods = session.cluster.tasks.pods
+        rows = session.pod_sets.to_allocate(job)
+        return any(pods[row].spec.preemption_policy == NEVER for row in rows.tolist())
 
     def _served(self, job: int, terms: Callable[[int], Terms | None], ahead: list[int]) -> bool:
         known = self._known(job)

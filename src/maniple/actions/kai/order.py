@@ -14,6 +14,7 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
+from maniple.cluster.statuses import ACTIVE_ALLOCATED
 from maniple.framework.points import JobRows, Key
 from maniple.framework.session import Session
 
@@ -24,9 +25,9 @@ JobPlace = Callable[[int], Key]  # a job's place in the order of jobs
 class Heap(Generic[Item]):
     """A heap that sifts as Go's does: with an order that changes meanwhile, or is none, the same things come out."""
 
-    def __init__(self, before: Callable[[Item, Item], bool]) -> None:
+    def __init__(self, before: Callable[[Item, Item], bool], ordered: Iterable[Item] = ()) -> None:
         self._before = before
-        self._items: list[Item] = []
+        self._items = list(ordered)
 
     def __len__(self) -> int:
         return len(self._items)
@@ -124,22 +125,29 @@ class _Jobs:
 
 
 class _JobsAsInKai:
-    """The same with KAI's depth: whoever stands last in the heap when it is too long is dropped, whatever its rank."""
+    """The same as a heap: a job that has lost tasks meanwhile is compared as it is now, and only when it is its turn to be sifted.
 
-    def __init__(self, jobs: list[int], place: JobPlace, depth: int, *, victims: bool) -> None:
+    With a depth, whoever stands last in the heap when it is too long is dropped, whatever its rank.
+    """
+
+    def __init__(self, jobs: list[int], place: JobPlace, depth: int | None, *, victims: bool) -> None:
         self._depth = depth
-        self._heap = Heap[int](
-            (lambda a, b: not place(a) < place(b)) if victims else (lambda a, b: place(a) < place(b))
-        )
-        for job in jobs:
-            self.push(job)
+
+        def before(one: int, other: int) -> bool:
+            return (place(one) < place(other)) is not victims
+
+        ordered = jobs if depth is None else []
+        self._heap = Heap[int](before, reversed(ordered) if victims else ordered)
+        if depth is not None:
+            for job in sorted(jobs, key=lambda job: place(job)[-2:]):
+                self.push(job)
 
     def __len__(self) -> int:
         return len(self._heap)
 
     def push(self, job: int) -> None:
         self._heap.push(job)
-        if len(self._heap) > self._depth:
+        if self._depth is not None and len(self._heap) > self._depth:
             self._heap.remove(self._depth)
 
     def top(self) -> int:
@@ -243,11 +251,9 @@ class JobsByQueue:
     def _grow(self, queue: int, ordered: list[int]) -> None:
         """A leaf joins the tree, and the queues above it where they are missing."""
         place = self._session.job_key_order
-        if self._depth is not None and self._session.strict:
-            by_uid = sorted(ordered, key=lambda job: place(job)[-2:])
-            jobs: _Jobs | _JobsAsInKai = _JobsAsInKai(by_uid, place, self._depth, victims=self._victims)
-        else:
-            jobs = _Jobs(ordered, place, self._depth, victims=self._victims)
+        live = self._session.strict and (self._depth is not None or self._can_lose(ordered))
+        kind = _JobsAsInKai if live else _Jobs
+        jobs = kind(ordered, place, self._depth, victims=self._victims)
         if not len(jobs):
             return
         turn = self._turns[queue] = _Turn(queue)
@@ -267,6 +273,10 @@ class JobsByQueue:
         else:
             self._roots.push(turn)
         _mark(self._turns[queue])
+
+    def _can_lose(self, jobs: list[int]) -> bool:
+        """Whether one of these jobs has tasks that others may take away while it waits for its turn."""
+        return not self._victims and bool((ACTIVE_ALLOCATED @ self._session.jobs.counts[:, jobs]).any())
 
     def _shrink(self, turn: _Turn) -> None:
         """A job has left. Queues that are empty now leave too; they are at the top of their heaps."""

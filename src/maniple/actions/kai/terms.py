@@ -14,7 +14,7 @@ from maniple.framework.session import Session
 
 
 class Losers:
-    """Jobs that may have to give way in an action: preemptible, with something to lose, of queues that are served."""
+    """Jobs that may have to give way in an action: preemptible, with something to lose on nodes of this pool, of queues that are served."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -25,8 +25,14 @@ class Losers:
         session, queues = self._session, self._session.jobs.queue
         rows = session.jobs.rows
         served = [queue for queue in np.unique(queues[rows]).tolist() if session.queue_tree.serves(queue)]
-        rows = rows[np.isin(queues[rows], served)]
+        rows = rows[np.isin(queues[rows], served) & ~np.isin(rows, self._elsewhere())]
         return rows[session.are_preemptible(rows)]
+
+    def _elsewhere(self) -> JobRows:
+        """Jobs with a task on a node that is not in this pool: nothing of them can be taken back here."""
+        tasks = self._session.tasks
+        placed: JobRows = tasks.job[ACTIVE_ALLOCATED[tasks.status] & (tasks.node < 0)]
+        return np.unique(placed)
 
     def jobs(self) -> JobRows:
         """As of now, in no order."""

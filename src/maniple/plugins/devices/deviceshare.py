@@ -319,7 +319,7 @@ class DeviceShare:
         for place, asker in self._askers(event.class_):
             for task, node in zip(event.rows.tolist(), event.nodes.tolist(), strict=True):
                 devices = self._devices(place, node) if node >= 0 else None
-                held = None if devices is None else devices.books.give_back(task)
+                held = None if devices is None else self._give_back(place, devices, task)
                 if devices is None or held is None:
                     continue
                 self._answers.touch(node)
@@ -327,6 +327,17 @@ class DeviceShare:
                     self._forget(task, [*devices.written(asker, held[0], None), LOCK])
                 else:
                     self._parted[place, task] = held
+
+    def _give_back(self, place: int, devices: NodeDevices, task: int) -> tuple[Grant, Traits] | None:
+        """What the task holds, which it gives back, with one exception.
+
+        The original looks on the pod for what it holds of virtual GPUs, and finds it there only once it is bound: what a job took that did
+        not become ready stays taken until the end of the cycle.
+        """
+        promised = WAITING[self._session.cluster.tasks.status[task]]
+        if self._session.strict and promised and isinstance(self._kinds[place], VirtualGpu):
+            return devices.books.held.get(task)
+        return devices.books.give_back(task)
 
     def _forget(self, task: int, names: Iterable[str]) -> None:
         notes = self._session.annotations.get(task, {})

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from maniple.cluster.classes import TaskClass
 from maniple.cluster.statuses import Status
+from maniple.eviction.asking import next_tasks
 from maniple.framework.arguments import Arguments
 from maniple.framework.combine import Vote
 from maniple.framework.points import Event, TaskRows
@@ -155,8 +156,11 @@ class Capacity:
         together: list[int] = self._session.requests(rows).sum(axis=1).tolist()
         if account.shut or account.spare(together, 1, beside=False) < 1:
             return False
-        within = [ancestor for ancestor in account.above[: self._levels] if ancestor.above]
-        return any(held.lacks(together) for held in (account, *within))
+        return any(held.lacks(together) for held in self._entitling(account))
+
+    def _entitling(self, account: CapacityAccount) -> list[CapacityAccount]:
+        """The queue, and those of its ancestors whose share it may claim."""
+        return [account, *(ancestor for ancestor in account.above[: self._levels] if ancestor.above)]
 
     # -- victims --------------------------------------------------------------------------------------------------
 
@@ -167,8 +171,20 @@ class Capacity:
             return candidates[:0]
         asking = self._request(self._session.classes[tasks.class_of[task]])
         rows = self._in_session(in_victim_order(self._session, task, candidates))
-        reclaim = Reclaim(self._account_of(job), asking, self._levels)
+        reclaim = Reclaim(self._account_of(job), asking, self._levels, self._barred(job))
         return rows[_mask(reclaim.victims(self._candidates(rows)))]
+
+    def _barred(self, job: int) -> set[int]:
+        """Resources that a job may not take from others: its queue would then have more of them than it deserves."""
+        session = self._session
+        if session.strict:
+            return set()
+        own = session.tasks_of(job)
+        waiting = own[(session.tasks.status[own] == Status.PENDING) & ~session.tasks.gated[own]]
+        asked = next_tasks(session, job, session.in_task_order(waiting))
+        together: list[int] = session.requests(asked).sum(axis=1).tolist()
+        entitling = [one for one in self._entitling(self._account_of(job)) if one.lacks(together)]
+        return set.intersection(*(one.exceeded(together) for one in entitling)) if entitling else set()
 
     def unified_evictable(self, task: int, candidates: TaskRows) -> TaskRows:
         """Inside the asker's queue this is preemption, which capacity leaves to others; across queues it is reclaim."""

@@ -74,6 +74,14 @@ class CapacityAccount(QueueAmounts):
             if amount > 0 and dimension != PODS
         )
 
+    def exceeded(self, request: Request) -> set[int]:
+        """Resources in which having more makes victims, and of which the queue would have more with the request added."""
+        return {
+            dimension
+            for dimension, deserved in self.measures_excess(request)
+            if self.allocated[dimension] + request[dimension] - deserved >= TOLERANCE
+        }
+
     # -- victims --------------------------------------------------------------------------------------------------
 
     def deserves_of(self, request: Request) -> bool:

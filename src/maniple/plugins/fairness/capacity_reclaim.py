@@ -6,13 +6,18 @@ guarantee. It is a victim if its queue deserves nothing of what it asks for (an 
 has more than it deserves of one of those resources. What a victim had is taken off its queue before the
 next candidate is looked at.
 
+Nobody is a victim who has any of a resource that the asker's queue would then have more of than it
+deserves (`barred`). So nobody can take from the asker in turn what it took, and queues come to rest. In
+the original it is enough that the asker stays within what it deserves of one resource; two queues of
+which each has too much of another then take from each other for ever.
+
 With `ancestorReclaimLevel` > 0 the ancestors have a say: an immediate victim that shares an ancestor
 below the root with the asker, within so many levels, is spared if the asker's queue deserves nothing of
 what it asks for either; and at each of those levels where the two branches differ, the victim's
 ancestor must have more than it deserves as well.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from maniple.cluster.resources import PODS
@@ -60,8 +65,15 @@ class Reclaim:
     For a whole gang as the asker there is no request to compare with, and only the victims' own queues have a say.
     """
 
-    def __init__(self, asker: CapacityAccount, request: Request | None = None, levels: int = 0) -> None:
+    def __init__(
+        self,
+        asker: CapacityAccount,
+        request: Request | None = None,
+        levels: int = 0,
+        barred: Collection[int] = (),
+    ) -> None:
         self._asker = asker
+        self._barred = barred
         self._request = request
         self._levels = levels
         self._left: dict[int, list[int]] = {}
@@ -81,6 +93,8 @@ class Reclaim:
     def _kind(self, account: CapacityAccount, request: Request) -> _Kind | None:
         """None for those that are passed over whatever their queue has."""
         if self._request is not None and not _have_in_common(request, self._request):
+            return None
+        if any(request[dimension] > 0 for dimension in self._barred):
             return None
         if not account.deserves_of(request) and self._spares_relative(account):
             return None

@@ -46,6 +46,7 @@ NAME = "DynamicResources"
 NOT_HERE = "resourceclaim not available on the node"
 NOT_ENOUGH = "cannot allocate all claims"
 GIVEN_UP = "too many ways to allocate all claims"
+IN_PROGRESS = "resource claim {claim} is in the process of being allocated"
 _UNKNOWN = -1
 
 
@@ -78,13 +79,18 @@ class DynamicResources:
         *,
         evictable: bool = False,
         partial: bool = False,
+        unshared: bool = False,
     ) -> None:
-        """`evictable`: see `ResourceClaims`; `partial`: see `DeviceCatalogue`."""
+        """`evictable`: see `ResourceClaims`; `partial`: see `DeviceCatalogue`.
+
+        `unshared`: a claim that got its devices in this session is refused to other pods until that is written down.
+        """
         self._session = session
         self._facts = session.nodes.facts
         self._every = session.cluster.all(dra.ResourceClaim) if claims is None else claims
         self._claims = ResourceClaims(session, self._every, evictable=evictable)
         self._partial = partial
+        self._unshared = unshared
         self._stock_made: DeviceStock | None = None
         self._columns: dict[bytes, _Column] = {}
         self._log: list[NodeRows | None] = []  # nodes for which devices changed hands; None: all
@@ -109,7 +115,19 @@ class DynamicResources:
 
     def problem(self, class_: TaskClass) -> str:
         """Why a pod is not considered at all; empty if it is."""
-        return self._claims.of_class(class_).refusal if claims_anything(class_) else ""
+        if not claims_anything(class_):
+            return ""
+        asked = self._claims.of_class(class_)
+        return asked.refusal or self._in_progress(asked)
+
+    def _in_progress(self, asked: Asked) -> str:
+        """The first claim that was promised to somebody else in this session, if that stands in the way."""
+        if not self._unshared:
+            return ""
+        promised = (
+            one.key for one in asked.claims if one.key in self._decisions and one.key not in asked.own
+        )
+        return next((IN_PROGRESS.format(claim=key) for key in promised), "")
 
     def refusal(self, class_: TaskClass) -> Reason | None:
         message = self.problem(class_)
@@ -124,6 +142,9 @@ class DynamicResources:
         asked, rows = self._claims.of_class(class_), cells.node_rows()
         if asked.refusal:  # `refusal` has spoken, and nodes are not to blame
             return np.zeros(rows.shape, dtype=np.int16)
+        busy = self._in_progress(asked)
+        if busy:
+            return np.full(rows.shape, self._session.reasons.number(busy), dtype=np.int16)
         within = self._within(asked)[rows]
         verdict = np.where(within, FITS, self._not_here).astype(np.int16)
         undecided = self._undecided(asked)

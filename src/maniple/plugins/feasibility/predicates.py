@@ -1,7 +1,7 @@
 """predicates: the filters of kube-scheduler that Volcano uses, in its order.
 
-pod count, NodeUnschedulable, NodeAffinity, TaintToleration, NodePorts, InterPodAffinity, NodeVolumeLimits, VolumeZone,
-PodTopologySpread, VolumeBinding, DynamicResources. All but the first two and the last can be turned off. A pod that a filter rules out beforehand (a claim that
+pod count, NodeUnschedulable, the conditions of nodes (unless strict), NodeAffinity, TaintToleration, NodePorts, InterPodAffinity, NodeVolumeLimits, VolumeZone,
+PodTopologySpread, VolumeBinding, DynamicResources. All but the first three and the last can be turned off. A pod that a filter rules out beforehand (a claim that
 does not exist, say) is not considered on any node.
 
 `volumebinding.bindTimeoutSeconds` is how long a placed pod may wait for its volumes. Some arguments change nothing here. `predicate.CacheEnable`: verdicts that
@@ -92,7 +92,7 @@ class Predicates:
         self._dynamic_resources = self._claimed_devices()
 
     def _claimed_devices(self) -> DynamicResources:
-        return DynamicResources(self._session)
+        return DynamicResources(self._session, unshared=self._session.strict)
 
     def filters(self) -> list[Filter]:
         session, settings = self._session, self._settings
@@ -102,6 +102,8 @@ class Predicates:
         choice = [
             (True, pod_count_filter(session)),
             (True, taints.cordon_filter()),
+            # The original waits for the taint that the node controller gives a node that is not ready.
+            (not session.strict, taints.condition_filter()),
             (settings.node_affinity, self._node_affinity.filter()),
             (settings.taint_toleration, taints.filter()),
             (settings.node_ports, Ports(session, self._placements).filter()),

@@ -1,7 +1,8 @@
-"""TaintToleration and NodeUnschedulable: a node keeps out pods that do not tolerate its taints, or that it is cordoned.
+"""TaintToleration, NodeUnschedulable and NodeConditions: a node keeps out pods that do not tolerate its taints, that it is cordoned, or its state.
 
 Filter: every taint with effect NoSchedule or NoExecute is tolerated; a node that is marked unschedulable counts as if it had
-the taint `node.kubernetes.io/unschedulable:NoSchedule`. Score: the fewer PreferNoSchedule taints are not tolerated the better,
+the taint `node.kubernetes.io/unschedulable:NoSchedule`, and one in a bad condition as if it had the taint that the node controller is about to
+give it (`node.kubernetes.io/not-ready` and so on). Score: the fewer PreferNoSchedule taints are not tolerated the better,
 in proportion to the worst candidate. Work is per distinct list of taints.
 """
 
@@ -10,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from maniple.cluster.classes import TaskClass
-from maniple.framework.criteria import Cells, Dependence, Filter, Scorer, Scores
+from maniple.framework.criteria import Cells, Dependence, Filter, NodeRows, Scorer, Scores
 from maniple.framework.reasons import FITS, Code, Verdicts
 from maniple.framework.session import Session
 from maniple.objects.core import Taint, Toleration
@@ -24,6 +25,15 @@ CORDONED = "node(s) were unschedulable"
 KEEPING_OUT = ("NoSchedule", "NoExecute")
 _CORDON = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 _DISCOURAGING = "PreferNoSchedule"
+# By type and status of a condition, the taint that goes with it, and what is said of the node.
+_CONDITIONS = {
+    ("Ready", "False"): ("not-ready", "node(s) were not ready"),
+    ("Ready", "Unknown"): ("unreachable", "node(s) were unreachable"),
+    ("MemoryPressure", "True"): ("memory-pressure", "node(s) were short of memory"),
+    ("DiskPressure", "True"): ("disk-pressure", "node(s) were short of disk space"),
+    ("PIDPressure", "True"): ("pid-pressure", "node(s) were short of process ids"),
+    ("NetworkUnavailable", "True"): ("network-unavailable", "node(s) had no network"),
+}
 
 
 class Taints:
@@ -37,6 +47,7 @@ class Taints:
         self._keep_out = not effects.isdisjoint(KEEPING_OUT)
         self._discourage = _DISCOURAGING in effects
         self._any_cordoned = bool(self._facts.unschedulable.any())
+        self._ailing = _ailing(session)
 
     def filter(self) -> Filter:
         return Filter("TaintToleration", Dependence.STATIC, self._check, lambda _: self._keep_out)
@@ -44,6 +55,11 @@ class Taints:
     def cordon_filter(self) -> Filter:
         return Filter(
             "NodeUnschedulable", Dependence.STATIC, self._check_cordon, lambda _: self._any_cordoned
+        )
+
+    def condition_filter(self) -> Filter:
+        return Filter(
+            "NodeConditions", Dependence.STATIC, self._check_conditions, lambda _: bool(self._ailing)
         )
 
     def scorer(self, weight: int) -> Scorer:
@@ -74,6 +90,15 @@ class Taints:
             verdict[self._facts.unschedulable] = self._cordoned
         return verdict[cells.rows]
 
+    def _check_conditions(self, class_: TaskClass, cells: Cells) -> Verdicts:
+        verdict = np.zeros(len(self._facts), dtype=np.int16)
+        tolerations = class_.spec.pod.spec.tolerations
+        for taint, number, rows in self._ailing:
+            if not tolerates(tolerations, taint):
+                some = rows[verdict[rows] == FITS]
+                verdict[some] = number
+        return verdict[cells.rows]
+
     def _raw(self, class_: TaskClass, cells: Cells) -> Scores:
         tolerations = class_.spec.pod.spec.tolerations
         counts = [
@@ -81,3 +106,20 @@ class Taints:
             for taints in self._facts.taint_sets
         ]
         return np.array(counts, dtype=np.float64)[self._facts.taint_codes][cells.rows]
+
+
+def _ailing(session: Session) -> list[tuple[Taint, int, NodeRows]]:
+    """For each bad condition that some nodes are in: the taint that goes with it, the number of the reason, and the nodes."""
+    rows: dict[tuple[str, str], list[int]] = {}
+    for row, node in enumerate(session.nodes.facts.objects):
+        for condition in node.status.conditions:
+            rows.setdefault((condition.type, condition.status), []).append(row)
+    return [
+        (
+            Taint(key=f"node.kubernetes.io/{name}", effect="NoSchedule"),
+            session.reasons.number(text, Code.UNRESOLVABLE),
+            np.array(rows[state], dtype=np.intp),
+        )
+        for state, (name, text) in _CONDITIONS.items()
+        if state in rows
+    ]

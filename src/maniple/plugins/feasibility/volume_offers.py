@@ -208,7 +208,7 @@ def _large_enough(volume: PersistentVolume, claim: PersistentVolumeClaim) -> boo
     """Also of the same mode, and not on its way out."""
     return (
         size_of(volume.spec.capacity) >= size_of(claim.spec.resources.requests)
-        and (volume.spec.volume_mode or "Filesystem") == (claim.spec.volume_mode or "Filesystem")
+        and volume.spec.volume_mode == claim.spec.volume_mode
         and volume.metadata.deletion_timestamp is None
     )
 

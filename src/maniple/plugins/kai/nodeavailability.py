@@ -1,6 +1,7 @@
 """nodeavailability: a hundred points for a node where the task fits on what is idle now.
 
-Elsewhere it would have to wait for what is being released. A task that asks for next to nothing and mounts no claim fits anywhere.
+Elsewhere it would have to wait for what is being released; so it would on a node that owes cpu, memory or GPUs, whatever it asks for. A task that asks for
+next to nothing and mounts no claim fits anywhere.
 """
 
 from collections.abc import Mapping
@@ -10,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maniple.cluster.classes import TaskClass
-from maniple.framework.criteria import Cells, Dependence, Scorer, Scores
+from maniple.cluster.resources import CPU, MEMORY
+from maniple.framework.criteria import Cells, Dependence, NodeRows, Scorer, Scores
 from maniple.framework.session import Session
 from maniple.plugins.feasibility.claims import uses_claims
 from maniple.plugins.kai.bands import AVAILABILITY
@@ -51,10 +53,18 @@ class NodeAvailability:
         flat, asked = rows.ravel(), class_.request.nonzero()[0]
         idle = nodes.allocatable[asked[:, None], flat] - nodes.used[asked[:, None], flat]
         room = (idle // class_.request[asked][:, None]).min(axis=0).reshape(rows.shape)
-        fits: NDArray[np.bool_] = cells.extra < room
+        fits: NDArray[np.bool_] = (cells.extra < room) & ~self._owes(class_, flat).reshape(rows.shape)
         if class_.share is not None:
             fits = fits & self._has_devices(class_, cells)
         return fits.astype(np.float64)
+
+    def _owes(self, class_: TaskClass, rows: NodeRows) -> NDArray[np.bool_]:
+        """Nodes of which more is taken than there is, of something that the task does not ask for."""
+        nodes, gpu = self._session.nodes, self._session.gpus.dimension
+        counted = [CPU, MEMORY] if gpu is None or class_.share is not None else [CPU, MEMORY, gpu]
+        unasked = np.array([one for one in counted if class_.request[one] <= 0], dtype=np.intp)[:, None]
+        owes: NDArray[np.bool_] = (nodes.allocatable[unasked, rows] < nodes.used[unasked, rows]).any(axis=0)
+        return owes
 
     def _has_devices(self, class_: TaskClass, cells: Cells) -> NDArray[np.bool_]:
         """Enough idle GPUs, and shared ones with enough left, for the parts that it asks for."""

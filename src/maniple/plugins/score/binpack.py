@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from maniple.cluster.classes import TaskClass
+from maniple.cluster.resources import Amounts
 from maniple.framework.arguments import Arguments
 from maniple.framework.criteria import Cells, Dependence, Scorer, Scores
 from maniple.framework.session import Session
@@ -46,7 +47,6 @@ class BinpackArguments:
 
 class Binpack:
     name = "binpack"
-    _requested = False  # see `Term.requested`
 
     def __init__(self, session: Session, arguments: Mapping[str, Any]) -> None:
         self._arguments = BinpackArguments.read(session, arguments)
@@ -66,14 +66,23 @@ class Binpack:
 
     def _score(self, class_: TaskClass, cells: Cells) -> Scores:
         # Multiplied in this order, scores that tie in the original tie here too.
-        return weighted_average(self._terms_of(class_), cells) * float(_BEST * self._arguments.weight)
+        average = weighted_average(self._terms_of(class_), cells, self._counted)
+        return average * float(_BEST * self._arguments.weight)
+
+    def _counted(self, cells: Cells, dimension: int) -> Amounts:
+        """What is in use of a resource."""
+        return cells.used(dimension)
+
+    def _asked(self, class_: TaskClass) -> list[int]:
+        """The resources that count for a task."""
+        return np.flatnonzero(class_.request).tolist()
 
     def _terms_of(self, class_: TaskClass) -> list[Term]:
         terms = self._terms.get(class_.number)
         if terms is None:
             terms = self._terms[class_.number] = [
-                Term(dimension, weight, most=True, requested=self._requested)
-                for dimension in np.flatnonzero(class_.request).tolist()
+                Term(dimension, weight, most=True)
+                for dimension in self._asked(class_)
                 if (weight := self._weights.get(dimension)) is not None
             ]
         return terms

@@ -4,12 +4,15 @@ Shared by binpack and resource-strategy-fit. Cells are nodes with tasks imagined
 framework/criteria.py).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from maniple.cluster.resources import Amounts
 from maniple.framework.criteria import Cells, Scores
+
+Counted = Callable[[Cells, int], Amounts]
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,11 +22,12 @@ class Term:
     dimension: int
     weight: int
     most: bool | None
-    requested: bool = False  # count what is claimed and not what this cycle evicts, instead of what is on the node as of now
 
 
-def weighted_average(terms: Sequence[Term], cells: Cells) -> Scores:
-    """Between 0 and 1, if weights are positive; 0 where a node would be more than full in a resource that has a weight.
+def weighted_average(terms: Sequence[Term], cells: Cells, counted: Counted = Cells.used) -> Scores:
+    """`counted`: what is in use of a resource, tasks that are imagined there included.
+
+    Between 0 and 1, if weights are positive; 0 where a node would be more than full in a resource that has a weight.
 
     A resource of which the node has nothing adds 0 but its weight counts.
     """
@@ -33,8 +37,7 @@ def weighted_average(terms: Sequence[Term], cells: Cells) -> Scores:
         if term.weight == 0 or term.most is None:
             continue
         allocatable = cells.allocatable(term.dimension)
-        counted = cells.requested if term.requested else cells.used
-        used = counted(term.dimension) + int(cells.class_.request[term.dimension])
+        used = counted(cells, term.dimension) + int(cells.class_.request[term.dimension])
         offered = allocatable != 0
         overfull |= offered & (used > allocatable)
         part = (used if term.most else allocatable - used) * float(term.weight)

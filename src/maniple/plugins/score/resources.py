@@ -5,6 +5,8 @@ most      per resource 100 x requested / allocatable, at most 100; the mean over
 balanced  50 + (50 + b(with the task) - b(without)) / 2, where b = 100 x (1 - standard deviation of requested / allocatable) over
           cpu, memory and, for tasks that ask for them, nvidia.com/gpu; tasks that ask for none of these get no score
 
+Strictly, a node has what its status says: kube-scheduler's books know nothing of what it lends beyond that.
+
 Whole numbers, rounded down at every step as kube-scheduler does; a resource that a node does not have is left out. Least and
 most count 100m and 200Mi for containers that state nothing, balanced counts what is stated.
 """
@@ -32,10 +34,11 @@ class ResourceScores:
         gpu = session.resources.known(_GPU)
         self._gpu = gpu if gpu is not None and gpu < len(session.nodes.allocatable) else None
         dimensions = [CPU, MEMORY] if self._gpu is None else [CPU, MEMORY, self._gpu]
-        allocatable = session.nodes.allocatable
+        offered = session.nodes.allocatable
+        self._has = {d: _stated(session, d) if session.strict else offered[d] for d in dimensions}
         # A divisor for every node, and where the resource is really there.
-        self._divisor = {d: np.maximum(allocatable[d], 1) for d in dimensions}
-        self._there = {d: allocatable[d] > 0 for d in dimensions}
+        self._divisor = {d: np.maximum(self._has[d], 1) for d in dimensions}
+        self._there = {d: self._has[d] > 0 for d in dimensions}
         self._everywhere = {d: bool(self._there[d].all()) for d in dimensions}
 
     def least(self, weight: int) -> Scorer:
@@ -52,14 +55,14 @@ class ResourceScores:
     def _least(self, class_: TaskClass, cells: Cells) -> Scores:
         shares = []
         for dimension, requested in self._requested(class_, cells):
-            free = np.maximum(cells.allocatable(dimension) - requested, 0)
+            free = np.maximum(self._has[dimension][cells.rows] - requested, 0)
             shares.append(free * HIGHEST // self._divisor[dimension][cells.rows])
         return self._mean(shares, cells.rows)
 
     def _most(self, class_: TaskClass, cells: Cells) -> Scores:
         shares = []
         for dimension, requested in self._requested(class_, cells):
-            taken = np.minimum(requested, cells.allocatable(dimension))
+            taken = np.minimum(requested, self._has[dimension][cells.rows])
             shares.append(taken * HIGHEST // self._divisor[dimension][cells.rows])
         return self._mean(shares, cells.rows)
 
@@ -99,6 +102,15 @@ class ResourceScores:
             there.append(None if self._everywhere[dimension] else self._there[dimension][cells.rows])
         gain = balance(after, there) - balance(before, there)
         return HIGHEST // 2 + np.floor((HIGHEST // 2 + gain) / 2)
+
+
+def _stated(session: Session, dimension: int) -> Amounts:
+    """What the nodes say that they have of a resource."""
+    name, facts = session.resources.names[dimension], session.nodes.facts
+    units = [
+        session.resources.base_units(dimension, one.status.allocatable.get(name, 0)) for one in facts.objects
+    ]
+    return np.array(units, dtype=np.int64)
 
 
 def balance(fractions: Sequence[Fractions], there: Sequence[NDArray[np.bool_] | None]) -> Scores:

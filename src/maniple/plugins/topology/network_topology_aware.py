@@ -91,10 +91,25 @@ class NetworkTopologyAware:
         return self._gradient(shape.limit, domain, shape.domain, least, purpose)
 
     def hyper_node_gradient_for_sub_job(self, sub_job: int, domain: int, purpose: Purpose) -> list[list[int]]:
-        one = self._session.sub_jobs[sub_job]
-        waiting = one.tasks[self._session.tasks.status[one.tasks] == Status.PENDING]
-        least = self._session.requests(waiting).sum(axis=1)
-        return self._gradient(one.limit, domain, one.domain, least, purpose)
+        """Domains that have enough for all that waits; then, unlike in the original, those with enough for what the sub-job lacks."""
+        session, one = self._session, self._session.sub_jobs[sub_job]
+        waiting = one.tasks[session.tasks.status[one.tasks] == Status.PENDING]
+        requests = session.requests(waiting)
+        found = self._gradient(one.limit, domain, one.domain, requests.sum(axis=1), purpose)
+        if session.strict or not len(waiting):
+            return found
+        fewest = np.sort(requests, axis=1)[:, : self._lacking(one)].sum(axis=1)
+        known = {row for domains in found for row in domains}
+        others = self._gradient(one.limit, domain, one.domain, fewest, purpose)
+        left = ([row for row in domains if row not in known] for domains in others)
+        return [*found, *(domains for domains in left if domains)]
+
+    def _lacking(self, one: SubJob) -> int:
+        """How many tasks make a sub-job whole; one, for a sub-job that is."""
+        session = self._session
+        if one.job in session.sub_jobs.split:
+            return max(session.sub_jobs.lacking(one), 1)
+        return max(int(session.jobs.minimum[one.job]) - session.ready(one.job), 1)
 
     def _gradient(
         self, limit: Limit | None, domain: int, placed: int, least: Amounts, purpose: Purpose

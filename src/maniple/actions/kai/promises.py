@@ -1,0 +1,88 @@
+"""Room that was made for a job belongs to it: jobs whose pods are nominated to nodes have the first turn there.
+
+Where a pod that has to leave still stands in the way of a filter (its ports, its place in the count of pods, its anti-affinity), nothing can be
+placed yet. The job then holds the resources of its nodes as a claim, so that no other job takes them in the meantime.
+"""
+
+import numpy as np
+
+from maniple.actions.kai.allocate_job import JobPlacer
+from maniple.actions.kai.order import JobsByQueue
+from maniple.cluster.statuses import Status
+from maniple.framework.criteria import NodeRows
+from maniple.framework.points import TaskRows
+from maniple.framework.session import Session
+from maniple.framework.transaction import Transaction
+from maniple.placement.engine import Placement
+
+
+class Promises:
+    """The jobs of one session that were promised room."""
+
+    def __init__(self, session: Session, placement: Placement, placer: JobPlacer) -> None:
+        self._session = session
+        self._placement = placement
+        self._placer = placer
+
+    def keep(self, waiting: list[int]) -> None:
+        """Serve the waiting jobs that are nominated, as far as there is room on their own nodes."""
+        session = self._session
+        rows = [row for row in session.cluster.tasks.nominated if session.tasks.status[row] == Status.PENDING]
+        jobs = {int(session.tasks.job[row]) for row in rows}
+        line = JobsByQueue(session, [job for job in waiting if job in jobs])
+        while (job := line.pop()) is not None:
+            if self._serve(job):
+                line.push(job)
+
+    def _serve(self, job: int) -> bool:
+        """One turn. True when something was placed or claimed."""
+        session, transaction = self._session, Transaction(self._session)
+        rows = session.pod_sets.to_allocate(job)
+        nodes = self._nodes(rows)
+        mask = np.zeros(len(session.nodes), dtype=np.bool_)
+        mask[nodes[nodes >= 0]] = True
+        if not mask.any():
+            return False
+        placed = self._placer.allocate(transaction, job, mask, pipeline_only=False, real=False, rows=rows)
+        if not placed and not self._hold(transaction, job, rows, nodes):
+            return False
+        self._placer.finish(transaction, job)
+        return True
+
+    def _nodes(self, rows: TaskRows) -> NodeRows:
+        """The node that each task is nominated to; -1 for none that is there."""
+        index, nominated = self._session.nodes.facts.index, self._session.cluster.tasks.nominated
+        found = [index.get(nominated.get(row, ""), -1) for row in rows.tolist()]
+        return np.array(found, dtype=np.intp)
+
+    def _hold(self, transaction: Transaction, job: int, rows: TaskRows, nodes: NodeRows) -> bool:
+        """Claim the nominated nodes while something leaves them, if there will be the resources."""
+        session = self._session
+        leaving = session.nodes.releasing[:, nodes].any(axis=0)
+        if (nodes < 0).any() or not leaving.any():
+            return False
+        if not session.hooks.is_job_over_capacity(job, rows).schedulable:
+            return False
+        if not all(self._claim(transaction, rows[place], nodes[place]) for place in range(len(rows))):
+            transaction.discard()
+            return False
+        return True
+
+    def _claim(self, transaction: Transaction, row: int, node: int) -> bool:
+        session, books = self._session, self._session.nodes
+        class_ = session.classes[session.tasks.class_of[row]]
+        future = books.allocatable[:, node] - books.used[:, node]
+        future += books.releasing[:, node] - books.pipelined[:, node]
+        if not (future >= class_.request)[class_.request > 0].all():
+            return False
+        groups = None
+        if class_.share is not None:
+            chosen = self._placement.shares(int(row), class_, int(node), pipeline_only=True)
+            if chosen is None:
+                return False
+            groups = [chosen[0]]
+        transaction.pipeline(np.array([row]), np.array([node], dtype=np.intp), groups)
+        return True
+
+
+__all__ = ["Promises"]

@@ -1,0 +1,3 @@
+"""The recorded cases in which Maniple differs knowingly, each with the reason."""
+
+ARGUED: dict[str, str] = {}
