@@ -253,7 +253,10 @@ def _volcano_lets_in(case: Case, job: Job) -> bool:
 
 def _queue_allows(case: Case, job: Job) -> bool:
     world = case.before
-    asked = total(policy.counted(world, key) for key in _waiting(world, job)[: _needed(world, job)])
+    asked = total(
+        policy.counted(world, key, case.profile, claims=True)
+        for key in _waiting(world, job)[: _needed(world, job)]
+    )
     for queue in policy.path(world, policy.queue_of(world, job)):
         held = _held(world, queue, case.profile, firm=False)
         checks = [(policy.limits(world, queue), held)]
@@ -270,7 +273,7 @@ def _queue_allows(case: Case, job: Job) -> bool:
 
 def _held(world: World, queue: str, profile: str, *, firm: bool) -> Amounts:
     return total(
-        policy.counted(world, key)
+        policy.counted(world, key, profile, claims=True)
         for job in world.groups
         if queue in policy.path(world, policy.queue_of(world, job))
         for key in world.members[job]

@@ -261,12 +261,20 @@ class Jobs:
             pod = self._random.choice(running)
             pod["metadata"]["deletionTimestamp"] = stamp(START)
         elif len(running) < len(pods) and self._has("nominated", 0.5):
-            waiting = next(pod for pod in pods if "nodeName" not in pod["spec"])
-            nodes = [one["metadata"]["name"] for one in self._objects if one["kind"] == "Node"]
-            waiting["status"]["nominatedNodeName"] = self._random.choice(nodes)
+            self._nominate(next(pod for pod in pods if "nodeName" not in pod["spec"]))
         if running and group["apiVersion"].startswith("scheduling.run.ai"):
             started = stamp(START - timedelta(seconds=300))
             group["metadata"].setdefault("annotations", {})["kai.scheduler/last-start-timestamp"] = started
+
+    def _nominate(self, pod: Raw) -> None:
+        """To a node where room is being made."""
+        nodes = [
+            one["spec"]["nodeName"]
+            for one in self._objects
+            if one["kind"] == "Pod" and "deletionTimestamp" in one["metadata"]
+        ]
+        if nodes:
+            pod["status"]["nominatedNodeName"] = self._random.choice(nodes)
 
     def _inside(self, group: Raw) -> tuple[str, str] | None:
         """The domain that a job with a topology is in: a label and a value."""

@@ -259,8 +259,8 @@ def _growing(case: Case) -> Iterator[tuple[str, dict[str, Fraction], dict[str, F
         firm = [key for key in keys if _firm(case, key)]
         yield (
             queue,
-            total(policy.counted(case.after, key) for key in keys),
-            total(policy.counted(case.after, key) for key in firm),
+            total(policy.counted(case.after, key, case.profile) for key in keys),
+            total(policy.counted(case.after, key, case.profile) for key in firm),
         )
 
 
@@ -272,7 +272,7 @@ def _firm(case: Case, key: str) -> bool:
 def _held(case: Case, queue: str, *, firm: bool = False) -> dict[str, Fraction]:
     world = case.after
     return total(
-        policy.counted(world, key)
+        policy.counted(world, key, case.profile)
         for job in world.groups
         if queue in policy.path(world, policy.queue_of(world, job))
         for key in world.members[job]
@@ -370,7 +370,7 @@ def guarantees_hold(case: Case) -> Iterator[Violation]:
 def _staying(case: Case, queue: str, *, evicted: bool) -> dict[str, Fraction]:
     world = case.before
     return total(
-        policy.counted(world, key)
+        policy.counted(world, key, case.profile)
         for job in world.groups
         if queue == policy.queue_of(world, job)
         for key in world.members[job]

@@ -3,6 +3,7 @@
 Written from the policy page and the documentation of the two systems.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterable
 from fractions import Fraction
@@ -33,6 +34,7 @@ _KAI_UNITS = {
     "gpu": (GPU, Fraction(1)),
 }
 _FIRM_FROM = 100
+_SLICE = re.compile(r"nvidia\.com/mig-(\d+)g\.")
 
 
 # -- gangs ------------------------------------------------------------------------------------------------------------
@@ -170,8 +172,8 @@ def _kai_amounts(queue: Raw, field: str) -> Amounts:
     }
 
 
-def counted(world: World, pod: str) -> Amounts:
-    """What a pod counts in its queue at the least: its requests, and parts of devices as parts."""
+def counted(world: World, pod: str, profile: str, *, claims: bool = False) -> Amounts:
+    """What a pod counts in its queue: its requests, parts of GPUs as parts, slices by the number in their names; `claims`: devices too."""
     raw, found = world.pods[pod], dict(world.asks[pod])
     notes, node = annotations(raw), world.nodes.get(world.home.get(pod, ""))
     part = Fraction(notes.get(FRACTION, "0"))
@@ -179,6 +181,14 @@ def counted(world: World, pod: str) -> Amounts:
         part = Fraction(notes[GPU_MEMORY]) / quantity(labels(node).get("nvidia.com/gpu.memory", "100"))
     if part:
         found[GPU] = found.get(GPU, Fraction(0)) + part * int(notes.get(DEVICES, "1"))
+    if profile == "volcano":
+        return found
+    slices = ((_SLICE.match(name), value) for name, value in world.asks[pod].items())
+    more = sum((int(match[1]) * value for match, value in slices if match), Fraction(0))
+    more += world.asks[pod].get("amd.com/gpu", Fraction(0))
+    more += len(raw["spec"].get("resourceClaims") or ()) if claims else 0
+    if more:
+        found[GPU] = found.get(GPU, Fraction(0)) + more
     return found
 
 

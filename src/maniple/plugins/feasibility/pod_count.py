@@ -1,4 +1,9 @@
-"""Pod count: a node takes no more pods than its allocatable `pods`."""
+"""Pod count: a node takes no more pods than its allocatable `pods`.
+
+A place that a pod is leaving counts as free, as everything else that is being released does: whether a task has to wait for it is decided with the resources,
+of which places are one. Tasks that are placed without a look at resources, because they ask for nothing or for part of a device, wait until the pod
+is gone; to the letter, so do all.
+"""
 
 import numpy as np
 
@@ -13,9 +18,13 @@ FULL = "node(s) pod number exceeded"
 
 def pod_count_filter(session: Session) -> Filter:
     full = np.int16(session.reasons.number(FULL))
+    leaving = session.nodes.releasing[PODS].copy()  # since before this cycle; pods evicted in it are not counted anyway
 
-    def check(_: TaskClass, cells: Cells) -> Verdicts:
-        verdict: Verdicts = (cells.allocatable(PODS) <= cells.pods()) * full  # 0 is FITS
+    def check(class_: TaskClass, cells: Cells) -> Verdicts:
+        pods = cells.pods()
+        if not (session.strict or class_.best_effort or class_.share is not None):
+            pods = pods - leaving[cells.rows]
+        verdict: Verdicts = (cells.allocatable(PODS) <= pods) * full  # 0 is FITS
         return verdict
 
     return Filter("PodCount", Dependence.NODE, check)
