@@ -11,6 +11,7 @@ from maniple.framework.session import Session
 from maniple.objects.meta import Object
 from maniple.planner import Plan
 from tests.actions.answers import planned
+from tests.actions.scenes import cycle
 from tests.support import group, make, node, pod, priority_class, queue
 
 ONE = {"cpu": "1", "memory": "1Gi"}
@@ -43,6 +44,60 @@ def scene(*more: Object, of: str = "default", minimum: int = 1, **asker: Any) ->
         ),
         *more,
     ]
+
+
+# -- which of its tasks an elastic job loses ---------------------------------------------------------------------------
+
+
+def elastic(**asker: Any) -> list[Object]:
+    """A job that can lose one of its two tasks, on two nodes; the last in task order is on n2."""
+    return [
+        *(node(f"n{i}", {"cpu": "1"}, labels={"kubernetes.io/hostname": f"n{i}"}) for i in (1, 2)),
+        queue("default"),
+        priority_class("high", 10),
+        group("old", 1, phase="Running"),
+        *(pod(f"old-{i}", ONE, group="old", on=f"n{i}", uid=f"old-{i}") for i in (1, 2)),
+        group("new", 1, priorityClassName="high"),
+        pod("new-0", ONE, group="new", uid="new-0", priority=10, **asker),
+    ]
+
+
+@BOTH
+def test_an_elastic_job_loses_the_task_whose_room_helps(compat: str) -> None:
+    plan = preempted(elastic(nodeSelector={"kubernetes.io/hostname": "n1"}), "predicates", compat=compat)
+    assert plan.evictions == ["default/old-1"]
+    assert plan.pipelined == {"default/new-0": "n1"}
+
+
+@BOTH
+def test_a_task_that_asks_for_nothing_still_needs_a_place(compat: str) -> None:
+    objects = [
+        node("n1", {"cpu": "9", "pods": "1"}),
+        queue("default"),
+        priority_class("high", 10),
+        group("old", 0, phase="Running"),
+        pod("old-0", group="old", on="n1", uid="old-0"),
+        group("new", 1, priorityClassName="high"),
+        pod("new-0", group="new", uid="new-0", priority=10),
+    ]
+    assert preempted(objects, compat=compat, job_starving=lambda *_: True).evictions == ["default/old-0"]
+
+
+@BOTH
+@pytest.mark.parametrize("mode", ["hard", "soft"])
+def test_an_elastic_job_loses_the_task_on_a_node_of_our_shard(mode: str, compat: str) -> None:
+    plugins = ({"name": "priority"}, {"name": "gang"}, {"name": "predicates"})
+    shard = {"shard": {"mode": mode, "nodes": ["n1"]}}
+    plan = cycle(*elastic(), actions="preempt", plugins=plugins, options=shard, compat=compat)
+    assert plan.evictions == ["default/old-1"]
+    assert plan.pipelined == {"default/new-0": "n1"}
+
+
+def test_nodes_of_another_shard_are_cleared_where_ours_do_not_help() -> None:
+    objects = elastic(nodeSelector={"kubernetes.io/hostname": "n2"})
+    plugins = ({"name": "priority"}, {"name": "gang"}, {"name": "predicates"})
+    shard = {"shard": {"mode": "soft", "nodes": ["n1"]}}
+    assert cycle(*objects, actions="preempt", plugins=plugins, options=shard).evictions == ["default/old-2"]
 
 
 # -- who asks --------------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ place the job on what will be free; where that is not enough yet, go on. In the 
 important first, so that none of those left can be spared. It all happens in a transaction: a job that cannot be served leaves no trace.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 
@@ -17,7 +17,9 @@ from maniple.framework.operations import Operation
 from maniple.framework.points import TaskRows
 from maniple.framework.session import Session
 from maniple.framework.transaction import SavedPlan, Transaction
-from maniple.placement.engine import Placement
+from maniple.placement.engine import Mask, Placement
+
+Reach = Mapping[int, Mask | None]  # by class: nodes where its tasks could go; None for all of them
 
 
 @dataclass(slots=True, eq=False)
@@ -65,7 +67,9 @@ class Scenario:
         self._asker = int(demands[0].rows[0])
         columns = [placement.column(demand.class_) for demand in demands]
         # By class, the nodes that nothing lasting speaks against; None where that is all of them.
-        self._open = {column.class_.number: None if column.all_open else column.open for column in columns}
+        everywhere = {column.class_.number: None if column.all_open else column.open for column in columns}
+        self._open: Reach = everywhere
+        self._reaches = _by_shard(placement, everywhere)
         # Sums decide where there is one class, and no rule that looks at other nodes, as long as they are not found wrong.
         self._simple = len(demands) == 1 and not columns[0].criteria.coupled
         self._surplus, self._thorough = True, False
@@ -75,9 +79,15 @@ class Scenario:
     def solve(self, pool: UnitPool) -> bool:
         """Pipeline the tasks and evict their victims for good; False, and nothing done, when there is no way.
 
-        Surplus first. Where that leads nowhere, because what a fair share leaves to take runs out before enough has been
+        Where nodes are in shards and ours are only preferred, victims on ours first.
+        """
+        return any(self._solve_within(pool, reach) for reach in self._reaches)
+
+    def _solve_within(self, pool: UnitPool, reach: Reach) -> bool:
+        """Surplus first. Where that leads nowhere, because what a fair share leaves to take runs out before enough has been
         taken, whole jobs alone may do. Last, units that help only together with others are tried too.
         """
+        self._open = reach
         return (
             self._solve(pool, surplus=True)
             or (pool.has_surplus and self._solve(pool, surplus=False))
@@ -162,15 +172,21 @@ class Scenario:
     def _enough(self, pool: UnitPool, missing: float, useless: list[Unit]) -> list[Unit]:
         """Units that could together make room for the missing tasks; those that cannot help at all are laid aside."""
         units: list[Unit] = []
+        helpful = self._helpful()
         while missing > 0:
             most = ceil(missing) if self._surplus else 0
-            unit = pool.take(self._terms.queue, self._terms.queues, most)
+            unit = pool.take(self._terms.queue, self._terms.queues, most, helpful)
             if unit is None:
                 break
             worth = self._worth(unit)
             (units if worth > 0 else useless).append(unit)
             missing -= worth
         return units
+
+    def _helpful(self) -> Mask | None:
+        """The nodes where any of the tasks could go; None where that is all of them."""
+        masks = [mask for mask in self._open.values() if mask is not None]
+        return np.logical_or.reduce(masks) if len(masks) == len(self._open) else None
 
     def _worth(self, unit: Unit) -> float:
         """For how many of the tasks the unit makes room at best."""
@@ -296,6 +312,15 @@ class Scenario:
             if self._room(demand) - given < len(demand.rows):
                 return True
         return False
+
+
+def _by_shard(placement: Placement, everywhere: Reach) -> list[Reach]:
+    """Where to look for victims, one after the other: on nodes of our own shard, then everywhere."""
+    own = placement.own
+    if own is None:
+        return [everywhere]
+    near = {number: own if mask is None else own & mask for number, mask in everywhere.items()}
+    return [near, everywhere]
 
 
 def _split(unit: Unit, allowed: set[int]) -> tuple[Unit | None, Unit | None]:

@@ -1,7 +1,7 @@
 """Units: what is evicted together. Tasks that a job can lose, or all of a job.
 
-A job above its minimum can lose its surplus, the last in task order first. A job at its minimum is lost whole or not at all. `UnitPool`
-hands units out in victim order: surplus before whole jobs, since it costs nobody a gang; queue by queue as the plugins say; inside a
+A job above its minimum can lose its surplus: as many as there are too many of, of those the ones on nodes that help, the last in task order first;
+where roles differ, plugins say which tasks they are. A job at its minimum is lost whole or not at all. `UnitPool` hands units out in victim order: surplus before whole jobs, since it costs nobody a gang; queue by queue as the plugins say; inside a
 queue the job that would be served last. Thousands of jobs may be victims of which few are taken: what they have to lose is worked out in
 columns, and a job gets an entry of its own when it is first taken from.
 """
@@ -29,14 +29,19 @@ class Unit:
 
 @dataclass(slots=True, eq=False)
 class _Victim:
-    """What a job has left to lose: tasks that it can do without, and the others, which go together."""
+    """What a job has left to lose: so many out of some tasks, and the rest together."""
 
     job: int
     place: int  # in job order
     queue: int
-    spare: TaskRows
-    core: TaskRows
+    rows: TaskRows  # all of them, in task order
+    loose: TaskRows  # out of these may go ...
+    extra: int  # ... so many
     losable: bool
+
+    def lose(self, rows: TaskRows) -> None:
+        self.rows = self.rows[~np.isin(self.rows, rows)]
+        self.loose = self.loose[~np.isin(self.loose, rows)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,7 +76,7 @@ class UnitPool:
         spare = session.spare(given.jobs)
         self._spare = np.minimum(spare, given.sizes)
         for place in np.flatnonzero(spare == ASK).tolist():
-            self._spare[place] = len(self._at(place).spare)
+            self._spare[place] = self._at(place).extra
         # per queue, in job order, so that the best victim is the last
         self._surplus = self._by_queue(self._spare > 0)
         self._whole = self._by_queue((self._spare == 0) & self._losable)
@@ -88,37 +93,46 @@ class UnitPool:
         victim = self._victims.get(job)
         if victim is None:
             start, size, spare = given.starts.item(place), given.sizes.item(place), self._spare.item(place)
-            rows, kept = given.rows[start : start + size], size - spare
-            if spare == ASK:
-                some = self._session.hooks.surplus(job, rows)
-                others = rows[~np.isin(rows, some)]
-            else:
-                some, others = rows[kept:], rows[:kept]
+            rows = given.rows[start : start + size]
+            loose = self._session.hooks.surplus(job, rows) if spare == ASK else rows
+            extra = len(loose) if spare == ASK else spare
             queue, losable = self._session.jobs.queue.item(job), self._losable.item(place)
-            victim = self._victims[job] = _Victim(job, place, queue, some, others, losable)
+            victim = self._victims[job] = _Victim(job, place, queue, rows, loose, extra, losable)
         return victim
 
     @property
     def has_surplus(self) -> bool:
         return any(self._surplus.values())
 
-    def take(self, asking: int, queues: Sequence[int], most: int) -> Unit | None:
-        """The next unit for a job of the asking queue, out of these queues: up to `most` surplus tasks, or a whole job."""
+    def take(
+        self, asking: int, queues: Sequence[int], most: int, helpful: NDArray[np.bool_] | None = None
+    ) -> Unit | None:
+        """The next unit for a job of the asking queue, out of these queues: up to `most` surplus tasks, or a whole job.
+
+        `helpful`: by node, whether a task that goes from there could make room; of surplus, those are taken.
+        """
         queue = self._first(asking, [q for q in queues if self._surplus.get(q)]) if most else None
         if queue is not None:
-            return self._take_surplus(self._surplus[queue].pop(), most)
+            return self._take_surplus(self._surplus[queue].pop(), most, helpful)
         queue = self._first(asking, [q for q in queues if self._whole.get(q)])
         if queue is None:
             return None
         place = self._whole[queue].pop()
         victim = self._at(place)
-        unit, victim.core = Unit(victim.job, victim.core, whole=True), victim.core[:0]
+        unit = Unit(victim.job, victim.rows, whole=True)
+        victim.lose(unit.rows)
         return unit
 
-    def _take_surplus(self, place: int, most: int) -> Unit:
+    def _take_surplus(self, place: int, most: int, helpful: NDArray[np.bool_] | None) -> Unit:
         victim = self._at(place)
-        left = max(len(victim.spare) - most, 0)
-        unit, victim.spare = Unit(victim.job, victim.spare[left:], whole=False), victim.spare[:left]
+        order, count = np.arange(len(victim.loose)), min(most, victim.extra)
+        if helpful is not None:
+            helps = helpful[self._session.tasks.node[victim.loose]]
+            order = np.argsort(helps, kind="stable")  # those that help come last
+            count = min(count, max(int(helps.sum()), 1))
+        unit = Unit(victim.job, victim.loose[np.sort(order[len(order) - count :])], whole=False)
+        victim.lose(unit.rows)
+        victim.extra -= count
         self._enter(victim)
         return unit
 
@@ -127,17 +141,24 @@ class UnitPool:
         for unit in units:
             victim = self._victims[unit.job]
             self._leave(victim)
-            if unit.whole:
-                victim.core = unit.rows
-            else:
-                victim.spare = np.concatenate([victim.spare, unit.rows])
+            victim.rows = self._in_order(victim, victim.rows, unit.rows)
+            if not unit.whole:
+                victim.loose = self._in_order(victim, victim.loose, unit.rows)
+                victim.extra += len(unit.rows)
             self._enter(victim)
+
+    def _in_order(self, victim: _Victim, *parts: TaskRows) -> TaskRows:
+        """Tasks of a job in task order again."""
+        given = self._candidates
+        start, size = given.starts.item(victim.place), given.sizes.item(victim.place)
+        rows = given.rows[start : start + size]
+        return rows[np.isin(rows, np.concatenate(parts))]
 
     def _lists(self, victim: _Victim) -> dict[int, list[int]] | None:
         """Where a job stands: with those that have surplus, with those that can only be lost whole, or nowhere."""
-        if len(victim.spare):
+        if victim.extra:
             return self._surplus
-        return self._whole if len(victim.core) and victim.losable else None
+        return self._whole if len(victim.rows) and victim.losable else None
 
     def _enter(self, victim: _Victim) -> None:
         lists = self._lists(victim)
