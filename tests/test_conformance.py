@@ -19,7 +19,6 @@ CONFORMANCE = Path(__file__).parent.parent.parent / "shared" / "conformance"
 # Cases in which the default decides otherwise than the original, and why that is better.
 BETTER = {
     "volcano-allocate-031": "two tasks of the job run outside the HyperNode that it has to stay in; a third inside would break its hard topology",
-    "volcano-preempt-011": "to be examined",
     # Only reclaim runs in this case. Half of a GPU that another pod shares is free, so the job fits as things are, and nobody is evicted for it; in a whole
     # cycle allocate binds it there, in KAI as well. KAI's reclaim never looks without a victim.
     "kai-reclaim-041": "fits into the free half of a shared GPU without a victim",

@@ -409,3 +409,15 @@ def test_the_task_that_a_place_was_cleared_for_comes_first(compat: str, expected
     pods = [pod("g-0", ONE, group="g", uid="g-0"), pod("g-1", ONE, group="g", uid="g-1", status=cleared)]
     objects = [node("n1", {"cpu": "1"}), queue("default"), group("g", 1), *pods]
     assert bound(cycle(*objects, plugins=NODES_ONLY, compat=compat)) == expected
+
+
+def test_which_lack_is_told_does_not_depend_on_the_order_of_objects() -> None:
+    objects = [
+        node("n1", {"cpu": "4", "x.io/a": "0"}),
+        node("n2", {"cpu": "4", "x.io/b": "0"}),
+        queue("default"),
+        group("g"),
+        pod("g-0", {"x.io/b": "1", "x.io/a": "1"}, group="g"),
+    ]
+    told = {cycle(*some, plugins=NODES_ONLY).tasks["default/g-0"].reason for some in (objects, objects[::-1])}
+    assert told == {"0/2 nodes are unavailable: 2 Insufficient x.io/a"}

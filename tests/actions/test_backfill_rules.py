@@ -8,6 +8,7 @@ from maniple.framework.reasons import Reason
 from maniple.objects.meta import Object
 from tests.actions.answers import planned
 from tests.actions.scenes import GANG, bound, cycle
+from tests.networks import hard, rack
 from tests.support import group, node, pod, priority_class, queue
 
 FILTERS = (GANG, {"name": "predicates"})
@@ -67,6 +68,13 @@ def test_neither_what_a_queue_has_used_up_nor_what_it_may_take_is_looked_at() ->
     assert plan.binds == {"default/a-0": "n1"}
 
 
+def test_places_for_pods_are_counted_without_predicates_too() -> None:
+    objects = [node("n1", {"pods": "1"}), queue("default"), group("a"), *idle("a", 2)]
+    plan = cycle(*objects, actions="backfill", plugins=(GANG,))
+    assert len(plan.binds) == 1
+    assert plan.tasks["default/a-1"].reason == "0/1 nodes are unavailable: 1 Insufficient pods"
+
+
 @pytest.mark.parametrize(("compat", "count"), [("better", 0), ("strict", 1)])
 def test_a_queue_that_is_not_open_gets_nothing_except_in_the_original(compat: str, count: int) -> None:
     objects = [node("n1"), queue("default", state="Closed"), group("a"), *idle("a")]
@@ -86,6 +94,23 @@ def test_a_gang_for_which_there_are_too_few_places_gets_none_except_in_the_origi
     assert len(plan.binds) == count
     if compat == "better":
         assert "the gang needs 2" in plan.tasks["default/a-0"].reason
+
+
+@pytest.mark.parametrize(("compat", "spread"), [("better", {"b1"}), ("strict", {"a1", "b1"})])
+def test_a_hard_topology_is_kept_except_in_the_original(compat: str, spread: set[str]) -> None:
+    """Rack a has one place left, rack b two."""
+    objects = [
+        node("a1", {"pods": "1"}),
+        node("b1", {"pods": "2"}),
+        rack("a", "a1"),
+        rack("b", "b1"),
+        queue("default"),
+        group("g", 2, networkTopology=hard(1)),
+        *idle("g", 2),
+    ]
+    plugins = (*FILTERS, {"name": "network-topology-aware"})
+    plan = cycle(*objects, actions="backfill", plugins=plugins, compat=compat)
+    assert set(plan.binds.values()) == spread
 
 
 def test_a_gang_that_has_tasks_on_nodes_gets_what_there_is() -> None:

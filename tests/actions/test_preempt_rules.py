@@ -70,6 +70,20 @@ def test_an_elastic_job_loses_the_task_whose_room_helps(compat: str) -> None:
 
 
 @BOTH
+def test_a_task_that_asks_for_nothing_still_needs_a_place(compat: str) -> None:
+    objects = [
+        node("n1", {"cpu": "9", "pods": "1"}),
+        queue("default"),
+        priority_class("high", 10),
+        group("old", 0, phase="Running"),
+        pod("old-0", group="old", on="n1", uid="old-0"),
+        group("new", 1, priorityClassName="high"),
+        pod("new-0", group="new", uid="new-0", priority=10),
+    ]
+    assert preempted(objects, compat=compat, job_starving=lambda *_: True).evictions == ["default/old-0"]
+
+
+@BOTH
 @pytest.mark.parametrize("mode", ["hard", "soft"])
 def test_an_elastic_job_loses_the_task_on_a_node_of_our_shard(mode: str, compat: str) -> None:
     plugins = ({"name": "priority"}, {"name": "gang"}, {"name": "predicates"})

@@ -4,9 +4,11 @@ Where the original decided differently from run to run, or not at all, it is eno
 in which Maniple differs knowingly, with the reason.
 """
 
+import re
+
 import pytest
 
-from tests.corpus import replay, store
+from tests.corpus import replay, store, volcano_clusters
 from tests.corpus.argued import ARGUED
 
 CHUNK = 50
@@ -39,3 +41,14 @@ def test_the_header_counts_what_is_there(name: str) -> None:
     assert sum(header["counts"].values()) == len(cases)
     assert header["counts"]["decided"] == sum(header["topics"].values()) == len(decided)
     assert len({case["id"] for case in cases}) == len(cases)
+
+
+def test_the_generator_still_makes_what_was_recorded() -> None:
+    for seed, recorded in enumerate(store.recorded("volcano")[1]):
+        kept = {key: value for key, value in recorded.items() if key != "outcome"}
+        assert volcano_clusters.case(seed) == kept
+
+
+def test_the_readme_counts_the_topics() -> None:
+    rows = re.findall(r"^\| `([a-z-]+)` \| (\d+) \|", (store.FOLDER / "README.md").read_text(), re.MULTILINE)
+    assert {topic: int(count) for topic, count in rows} == store.header("volcano")["topics"]

@@ -251,11 +251,10 @@ def order_of_nodes(scene: Scene) -> None:
     weights = {f"{name}.weight": scene.number(0, 5) for name in names if scene.chance(0.6)}
     scene.second = ["predicates", "proportion", ("nodeorder", weights), ("binpack", {"binpack.weight": 1})]
     _zoned_nodes(scene, 2, 5)
+    images = [{"names": [f"img{i}:v1"], "sizeBytes": scene.number(50, 900) * 1048576} for i in range(2)]
     for node in scene.nodes:
         if scene.chance(0.5):
-            node["status"]["images"] = [
-                {"names": [f"img{scene.number(0, 1)}:v1"], "sizeBytes": scene.number(50, 900) * 1048576}
-            ]
+            node["status"]["images"] = scene.random.sample(images, scene.number(1, 2))
         if scene.chance(0.3):
             node["spec"]["taints"] = [{"key": "spot", "effect": "PreferNoSchedule"}]
     scene.some_queues(1, 1)

@@ -7,7 +7,10 @@ from tests.soak import shapes
 from tests.soak.amounts import Raw
 from tests.soak.shapes import SPACE, START, stamp
 
-EVICTING = {"actions": "enqueue, allocate, backfill", "tiers": [{"plugins": [{"name": "gang"}, {"name": "predicates"}]}]}
+EVICTING = {
+    "actions": "enqueue, allocate, backfill",
+    "tiers": [{"plugins": [{"name": "gang"}, {"name": "predicates"}]}],
+}
 
 
 def job(profile: str, name: str, node: str = "") -> list[Raw]:
@@ -19,7 +22,9 @@ def job(profile: str, name: str, node: str = "") -> list[Raw]:
     )
     container = {"name": "main", "resources": {"requests": {"cpu": "1"}}}
     spec: Raw = {"schedulerName": shapes.SCHEDULERS[profile], "containers": [container]}
-    pod = shapes.thing("v1", "Pod", f"{name}-0", SPACE, annotations={note: name}, spec=spec, status={"phase": "Pending"})
+    pod = shapes.thing(
+        "v1", "Pod", f"{name}-0", SPACE, annotations={note: name}, spec=spec, status={"phase": "Pending"}
+    )
     if node:
         spec["nodeName"], pod["status"]["phase"] = node, "Running"
         pod["metadata"]["deletionTimestamp"] = stamp(START)

@@ -4,7 +4,7 @@ Queues, jobs and tasks in their orders, each queue drained before the next; reso
 is ready, together with whatever else of the job has been placed. Where the last place for a pod is still being released, a task waits for it.
 
 Tasks that ask for nothing count as ready before they have a node. So a gang that has nothing on nodes yet gets places for as many as it needs, or
-for none; and nobody is placed for a queue that is not open. With `compat: strict` each task is bound for which there is a node, as in the original.
+for none; a hard topology of the job is kept; and nobody is placed for a queue that is not open. With `compat: strict` each task is bound for which there is a node, as in the original.
 """
 
 from collections.abc import Mapping
@@ -13,13 +13,15 @@ from typing import Any
 import numpy as np
 
 from maniple.actions.placing import NOT_WHOLE, QUEUE_SHUT
+from maniple.actions.topology import stopped
 from maniple.actions.turns import JobTurns
 from maniple.actions.worksheet import by_job
+from maniple.cluster.domains import ROOT
 from maniple.cluster.resources import PODS
 from maniple.cluster.statuses import Status
 from maniple.eviction.asking import THERE, needed_by_roles
 from maniple.framework.arguments import Arguments
-from maniple.framework.points import TaskRows
+from maniple.framework.points import Purpose, TaskRows
 from maniple.framework.reasons import NotWhole
 from maniple.framework.session import Session
 from maniple.framework.transaction import Transaction, bind_allocated, withdraw
@@ -56,30 +58,48 @@ def _waiting(session: Session) -> dict[int, TaskRows]:
 def _admitted(session: Session, job: int) -> bool:
     if session.is_waiting(job) or session.hooks.job_valid(job) is not None:
         return False
-    queue = int(session.jobs.queue[job])
-    if session.strict or session.queues.facts[queue].open:
+    if session.strict:
         return True
-    session.refusals.of_job(job, QUEUE_SHUT.format(queue=session.queue_name(queue)))
-    return False
+    queue, shape = int(session.jobs.queue[job]), session.sub_jobs.shapes.get(job)
+    refused = stopped(session, shape) if shape is not None else None
+    if not session.queues.facts[queue].open:
+        refused = QUEUE_SHUT.format(queue=session.queue_name(queue))
+    if refused is not None:
+        session.refusals.of_job(job, refused)
+    return refused is None
 
 
 def _serve(session: Session, placement: Placement, job: int, rows: TaskRows) -> None:
     """Place a job's tasks, each where it can go, and bind them if the job is ready."""
-    transaction, begun = Transaction(session), _placed(session, job) > 0
-    for row in rows.tolist():
-        _place(session, placement, transaction, job, row)
-        if session.strict and session.hooks.job_ready(job):
-            bind_allocated(session, job)
     if session.strict:
+        for row in rows.tolist():
+            _place(session, placement, Transaction(session), job, row)
+            if session.hooks.job_ready(job):
+                bind_allocated(session, job)
         return
-    found, minimum = _placed(session, job), int(session.jobs.minimum[job])
-    if not begun and (found < minimum or _lacks_roles(session, job)):
+    before, found = _placed(session, job), 0
+    for within in _grounds(session, job):
+        transaction = Transaction(session)
+        for row in rows.tolist():
+            _place(session, placement, transaction, job, row, within)
+        found = _placed(session, job)
+        if found > before > 0 or (found >= session.jobs.minimum[job] and not _lacks_roles(session, job)):
+            if session.hooks.job_ready(job):
+                transaction.commit()
+                bind_allocated(session, job)  # what else of it has been placed
+            return
         transaction.discard()
-        cause = NotWhole(NOT_WHOLE.format(found=found, ready=0, minimum=minimum))
-        session.refusals.of_tasks(job, -1, rows, cause, failed=False)
-    elif session.hooks.job_ready(job):
-        transaction.commit()
-        bind_allocated(session, job)  # what else of it has been placed
+    cause = NotWhole(NOT_WHOLE.format(found=found, ready=before, minimum=session.jobs.minimum[job]))
+    session.refusals.of_tasks(job, -1, rows, cause, failed=False)
+
+
+def _grounds(session: Session, job: int) -> list[Mask | None]:
+    """Where to try a job, one after the other: anywhere, or inside a domain that its hard topology allows."""
+    shape = session.sub_jobs.shapes.get(job)
+    if shape is None or not shape.hard:
+        return [None]
+    gradients = session.hooks.hyper_node_gradient_for_job(job, ROOT, Purpose.ALLOCATE)
+    return [session.domains.members[domain] for gradient in gradients for domain in gradient]
 
 
 def _placed(session: Session, job: int) -> int:
@@ -96,15 +116,23 @@ def _lacks_roles(session: Session, job: int) -> bool:
     return next(needed_by_roles(session, job, waiting), None) is not None
 
 
-def _place(session: Session, placement: Placement, transaction: Transaction, job: int, row: int) -> None:
+def _place(
+    session: Session,
+    placement: Placement,
+    transaction: Transaction,
+    job: int,
+    row: int,
+    within: Mask | None = None,
+) -> None:
     class_, rows = session.classes[session.tasks.class_of[row]], np.array([row])
     role = int(session.tasks.role[row])
     reason, free = session.hooks.pre_predicate(class_), _with_a_place(session)
-    proposal = placement.fill(class_, 1, free) if reason is None else None
+    near = free if within is None else within if free is None else free & within
+    proposal = placement.fill(class_, 1, near) if reason is None else None
     if proposal is not None:
         placement.place(transaction, rows, proposal)
         return
-    soon = placement.fill(class_, 1) if reason is None and free is not None else None
+    soon = placement.fill(class_, 1, within) if reason is None and free is not None else None
     if soon is not None:
         transaction.pipeline(rows, soon.nodes)
         return

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maniple.cluster.classes import TaskClass
-from maniple.cluster.resources import CPU, MEMORY, Amounts
+from maniple.cluster.resources import CPU, MEMORY, PODS, Amounts
 from maniple.framework.criteria import EVERY_NODE, Cells, NodeRows, Scores
 from maniple.framework.reasons import FITS
 from maniple.framework.session import Session
@@ -104,7 +104,7 @@ class ClassColumn:
     def _look(self, rows: NodeRows | slice) -> None:
         cells = Cells(self.nodes, self.class_, rows)
         if self.class_.best_effort and self._session.idle_first:
-            slots = later = np.full(len(self.open[rows]), _UNLIMITED, dtype=np.int64)
+            slots, later = self._places(rows)
         else:
             slots, later = self._slots(rows)
             if self.class_.best_effort:
@@ -130,6 +130,19 @@ class ClassColumn:
         fits_later = gpus.fits(self.class_, some, future)
         fits_now = gpus.fits(self.class_, some, idle) & fits_later
         return np.minimum(slots, fits_now), np.minimum(later, fits_later)
+
+    def _places(self, rows: NodeRows | slice) -> tuple[Amounts, Amounts]:
+        """For tasks that ask for nothing: the places for pods that are left. The original leaves them to a plugin."""
+        nodes = self.nodes
+        if self._session.strict:
+            unlimited = np.full(len(self.open[rows]), _UNLIMITED, dtype=np.int64)
+            return unlimited, unlimited
+        now: Amounts = np.maximum(nodes.allocatable[PODS, rows] - nodes.used[PODS, rows], 0)
+        if not self._flowing:
+            return now, now
+        later = nodes.allocatable[PODS, rows] - nodes.used[PODS, rows] + nodes.releasing[PODS, rows]
+        later = np.maximum(later - nodes.pipelined[PODS, rows], 0)
+        return np.minimum(now, later), later
 
     def _slots(self, rows: NodeRows | slice) -> tuple[Amounts, Amounts]:
         """How many tasks fit on idle resources, and on those that will be idle. Fitting now needs both."""

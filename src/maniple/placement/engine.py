@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maniple.cluster.classes import TaskClass
-from maniple.cluster.resources import Amounts
+from maniple.cluster.resources import PODS, Amounts
 from maniple.framework.criteria import Cells, Filter, NodeRows, Scorer, Scores
 from maniple.framework.gpus import Groups
 from maniple.framework.points import Event, TaskRows
@@ -24,7 +24,7 @@ from maniple.objects.volcano import NodeShard
 from maniple.placement.column import NOWHERE, ClassColumn
 from maniple.placement.criteria import criteria_of
 from maniple.placement.fill import fill
-from maniple.placement.lacking import Lacking
+from maniple.placement.lacking import PLAIN, Lacking
 from maniple.placement.shares import WHOLE, devices_in_order
 from maniple.placement.stepwise import fill_stepwise
 
@@ -298,7 +298,15 @@ class Placement:
         if resources and not (class_.best_effort and self._session.idle_first):
             lacking = Lacking(self._session, class_).verdicts()
             verdict = np.where(lacking != FITS, lacking, verdict)
+        elif resources and not self._session.strict:
+            verdict = reasons.merge(verdict, self._full())
         return verdict
+
+    def _full(self) -> Verdicts:
+        """For tasks that ask for nothing: nodes without a place for one more pod."""
+        session = self._session
+        number = session.reasons.number(PLAIN.format(resource=session.resources.names[PODS]))
+        return np.where(session.nodes.future_idle()[PODS] < 1, number, FITS).astype(np.int16)
 
     def judged(self, class_: TaskClass, by: Callable[[Filter], bool]) -> Verdicts:
         """What some of the filters over the whole cluster say of each node."""

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maniple.cluster.classes import TaskClass
-from maniple.cluster.resources import CPU, MEMORY
+from maniple.cluster.resources import CPU, MEMORY, PODS
 from maniple.framework.gpu_facts import MIG_PREFIX
 from maniple.framework.reasons import FITS, Verdicts
 from maniple.framework.session import Session
@@ -72,9 +72,9 @@ class Lacking:
         """The number of a reason for every node that lacks something."""
         verdict = np.zeros(self._free.shape[1], dtype=np.int16)
         if self._session.idle_first:
-            for dimension, mask in sorted(self._short.items()):
+            for dimension in sorted(self._short, key=self._turn):
                 number = self._session.reasons.number(PLAIN.format(resource=self._name(dimension)))
-                verdict[mask & (verdict == FITS)] = number
+                verdict[self._short[dimension] & (verdict == FITS)] = number
             return verdict
         # What a node lacks, a bit for each; most nodes lack the same.
         lacks = np.zeros(len(verdict), dtype=np.int64)
@@ -84,6 +84,10 @@ class Lacking:
             if bits:
                 verdict[lacks == bits] = self._number(bits)
         return verdict
+
+    def _turn(self, dimension: int) -> tuple[int, str]:
+        """cpu, memory and places for pods first, then by name: other dimensions are numbered as objects name them, in any order."""
+        return min(dimension, PODS + 1), self._name(dimension)
 
     def _number(self, bits: int) -> int:
         """Of the reason that names all these dimensions."""

@@ -18,7 +18,9 @@ FULL = "node(s) pod number exceeded"
 
 def pod_count_filter(session: Session) -> Filter:
     full = np.int16(session.reasons.number(FULL))
-    leaving = session.nodes.releasing[PODS].copy()  # since before this cycle; pods evicted in it are not counted anyway
+    leaving = session.nodes.releasing[
+        PODS
+    ].copy()  # since before this cycle; pods evicted in it are not counted anyway
 
     def check(class_: TaskClass, cells: Cells) -> Verdicts:
         pods = cells.pods()
