@@ -21,6 +21,7 @@ FEATURES = {
     "guarantees": 0.2, "tree": 0.5, "runtimes": 0.1, "closed": 0.05, "others": 0.15, "small": 0.15, "mixed": 0.3,
     "limits-only": 0.06, "not-ready": 0.06, "makers": 0.08,
 }  # fmt: skip
+ACTS = 1
 CLASSES = {"low": 10, "mid": 50, "high": 75, "never": 75, "build": 100, "urgent": 125}
 
 
@@ -32,6 +33,7 @@ class Scenario:
     objects: list[Raw]
     conf: Any = None
     seed: int = 0
+    acts: int = 0  # how often, once all is at rest, a job that runs is over
     features: frozenset[str] = field(default_factory=frozenset)
 
 
@@ -51,7 +53,7 @@ def generate(profile: str, seed: int) -> Scenario:
     if "devices" in features:
         objects += _devices(random, nodes)
     objects = Jobs(random, profile, features, objects).made()
-    return Scenario(profile, objects, conf, seed, features)
+    return Scenario(profile, objects, conf, seed, ACTS, features)
 
 
 def _classes(features: frozenset[str]) -> list[Raw]:
