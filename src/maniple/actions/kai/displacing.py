@@ -19,10 +19,10 @@ _CLAIMS = (Kind.PIPELINE, Kind.MOVE)
 
 def settled(session: Session, placer: JobPlacer, found: Transaction) -> Transaction | None:
     """What a search found, without evictions of tasks that are not bound yet; None if that cannot be carried out."""
+    if not _touches_fresh(session, found):
+        return found
     lost = found.evictions()
     fresh = [row for row in lost if session.cluster.tasks.status[row] == Status.PENDING]
-    if lost and not fresh:
-        return found
     displaced = set(fresh)
     claims = [one for one in found.operations if one.kind in _CLAIMS]
     found.discard()
@@ -42,6 +42,14 @@ def settled(session: Session, placer: JobPlacer, found: Transaction) -> Transact
         elif session.jobs.counts[Status.ALLOCATED, job]:
             session.start(job)
     return transaction
+
+
+def _touches_fresh(session: Session, found: Transaction) -> bool:
+    """A task without a place in the cluster is evicted, or nothing is, so that nothing has to be waited for."""
+    evicted = [one.event.rows for one in found.operations if one.kind is Kind.EVICT]
+    return not evicted or bool(
+        (session.cluster.tasks.status[np.concatenate(evicted)] == Status.PENDING).any()
+    )
 
 
 def _again(session: Session, placer: JobPlacer, transaction: Transaction, claim: Operation) -> bool:
