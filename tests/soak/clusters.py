@@ -231,15 +231,12 @@ def _configuration(random: Random, features: frozenset[str]) -> Raw:
         *(["drf"] if random.random() < 0.5 else []),
     ]
     second += [share, *_LAST]
-    if "budgets" in features:
-        second.append("pdb")
     actions = random.choice((_EVICTING, _EVICTING, "enqueue, allocate, backfill, preempt, reclaim"))
     if "topology" in features:
         second.append("network-topology-aware")
         if random.random() < 0.5:
             actions = "enqueue, allocate, backfill, gangreclaim, gangpreempt"
-    tiers = [
-        [{"name": one} for one in _FIRST],
-        [{"name": one} if isinstance(one, str) else one for one in second],
-    ]
+    # In the first tier, which decides alone if it finds anything: behind it, budgets would not be asked about.
+    first = [*_FIRST, *(["pdb"] if "budgets" in features else [])]
+    tiers = [[{"name": one} if isinstance(one, str) else one for one in tier] for tier in (first, second)]
     return {"actions": actions, "tiers": [{"plugins": tier} for tier in tiers]}
