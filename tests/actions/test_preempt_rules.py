@@ -245,6 +245,17 @@ def test_nobody_goes_for_a_queue_that_may_take_nothing_whoever_leaves(compat: st
     assert preempted(scene(), compat=compat, allocatable=lambda *_: 0).evictions == []
 
 
+def test_tasks_of_different_makes_stay_within_the_limit_of_their_queue_together() -> None:
+    objects = [
+        node("n1", {"cpu": "8", "memory": "8Gi"}),
+        queue("default", capability={"cpu": "3"}),
+        group("new", 2, phase="Inqueue"),
+        pod("new-0", {"cpu": "2"}, group="new"),
+        pod("new-1", {"cpu": "2", "memory": "1Gi"}, group="new"),
+    ]
+    assert preempted(objects, "capacity").pipelined == {}
+
+
 def test_victims_go_until_every_filter_lets_the_task_in_and_to_the_letter_pods_are_counted_before() -> None:
     """Resources would do, but a pod that the task must not meet is there."""
     apart = {

@@ -13,15 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from maniple.framework.reasons import MadeRoom
-from maniple.kube.kinds import KINDS
 from maniple.objects.core import Pod
 from maniple.objects.meta import Object
-from maniple.planner import Plan, Planner
-from maniple.sim.rounds import carried_out
-from tests.plugins.maniple.scenes import GPU, NOW, cycle, flat, gang, kai_queue, node, volcano_queue
+from maniple.planner import Plan
+from tests.plugins.maniple.scenes import GPU, cycle, flat, gang, kai_queue, node, volcano_queue
 from tests.support import make, priority_class
 
-ROUNDS = 12
 PRIORITIES = {"low": 30, "": 50, "high": 70}
 
 
@@ -380,38 +377,3 @@ def test_the_same_objects_in_any_order_give_the_same_plan(scene: Scene, seed: in
     one, other = cycle(objects), cycle(shuffled)
     assert (one.binds, one.evictions, one.pipelined) == (other.binds, other.evictions, other.pipelined)
     assert [job.reasons for job in one.jobs.values()] == [other.jobs[key].reasons for key in one.jobs]
-
-
-# -- round after round ----------------------------------------------------------------------------------------------
-
-
-def raw(item: Object) -> dict[str, Any]:
-    kind = KINDS[type(item)]
-    api = f"{kind.group}/{kind.versions[0]}" if kind.group else kind.versions[0]
-    return {"apiVersion": api, "kind": type(item).kind, **msgspec.to_builtins(item)}
-
-
-@settings(max_examples=30, deadline=None)
-@given(scenes())
-def test_it_comes_to_rest_and_no_two_jobs_evict_each_other(scene: Scene) -> None:
-    objects: list[Any] = [raw(item) for item in scene.objects()]
-    took: set[tuple[str, str]] = set()
-    for _ in range(ROUNDS):
-        plan = cycle_of(objects)
-        for pod, action, actor in takers(plan):
-            if action == "consolidation":
-                continue
-            pair = (actor, f"default/{scene.job(pod).name}")
-            assert pair[::-1] not in took, pair
-            took.add(pair)
-        if not plan.evictions and not plan.binds:
-            return
-        objects = carried_out(objects, plan)
-    raise AssertionError(f"no rest after {ROUNDS} rounds")
-
-
-def cycle_of(objects: list[Any]) -> Plan:
-    planner = Planner(profile="maniple", options={"debug": True})
-    plan = planner.cycle(planner.build(objects), now=NOW)
-    assert not planner.problems
-    return plan

@@ -44,3 +44,40 @@ def test_a_place_that_a_pod_is_leaving_is_claimed(profile: str) -> None:
     plan = maniple.plan(objects, conf=EVICTING if profile == "volcano" else None, profile=profile, now=START)
     assert plan.binds == {}
     assert plan.pipelined == {f"{SPACE}/new-0": "n"}
+
+
+def part(name: str, number: int, node: str = "", **requests: str) -> Raw:
+    """A pod of Volcano's job `name` in profile maniple: half a GPU, unless it asks for something else."""
+    notes = {"scheduling.k8s.io/group-name": name, **({} if requests else {"gpu-fraction": "0.5"})}
+    asked = {"cpu": "1", **{"nvidia.com/gpu": value for value in requests.values()}}
+    spec: Raw = {
+        "schedulerName": "maniple",
+        "containers": [{"name": "main", "resources": {"requests": asked}}],
+    }
+    pod = shapes.thing(
+        "v1", "Pod", f"{name}-{number}", SPACE, annotations=notes, spec=spec, status={"phase": "Pending"}
+    )
+    if node:
+        spec["nodeName"], pod["status"]["phase"] = node, "Running"
+        pod["metadata"]["deletionTimestamp"] = stamp(START)
+    return pod
+
+
+def gang(name: str, minimum: int, age: int) -> Raw:
+    spec = {"queue": "q", "minMember": minimum}
+    return shapes.thing(shapes.GROUP_API["volcano"], "PodGroup", name, SPACE, age, spec=spec, status={})
+
+
+def test_a_shared_device_that_a_waiting_gang_claims_is_not_given_to_the_next_job() -> None:
+    """The gang has two parts on an idle device and waits for a third; the job behind it finds nothing left."""
+    room = {"cpu": "8", "memory": "8Gi", "pods": "110", "nvidia.com/gpu": "1"}
+    objects = [
+        *(shapes.node(name, room, {"nvidia.com/gpu.memory": "40000"}, []) for name in ("a", "b")),
+        shapes.queue("volcano", "q", {"weight": 1}),
+        *(gang("old", 1, 900), part("old", 0, "b", gpu="1")),
+        *(gang("first", 3, 600), *(part("first", number) for number in range(3))),
+        *(gang("next", 2, 300), *(part("next", number) for number in range(2))),
+    ]
+    plan = maniple.plan(objects, now=START, options={"debug": True})
+    assert set(plan.pipelined) == {f"{SPACE}/first-{number}" for number in range(3)}
+    assert plan.binds == {}

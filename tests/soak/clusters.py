@@ -21,6 +21,7 @@ FEATURES = {
     "guarantees": 0.2, "tree": 0.5, "runtimes": 0.1, "closed": 0.05, "others": 0.15, "small": 0.15, "mixed": 0.3,
     "limits-only": 0.06, "not-ready": 0.06, "makers": 0.08,
 }  # fmt: skip
+ACTS = 1
 CLASSES = {"low": 10, "mid": 50, "high": 75, "never": 75, "build": 100, "urgent": 125}
 
 
@@ -32,6 +33,7 @@ class Scenario:
     objects: list[Raw]
     conf: Any = None
     seed: int = 0
+    acts: int = 0  # how often, once all is at rest, a job that runs is over
     features: frozenset[str] = field(default_factory=frozenset)
 
 
@@ -51,7 +53,7 @@ def generate(profile: str, seed: int) -> Scenario:
     if "devices" in features:
         objects += _devices(random, nodes)
     objects = Jobs(random, profile, features, objects).made()
-    return Scenario(profile, objects, conf, seed, features)
+    return Scenario(profile, objects, conf, seed, ACTS, features)
 
 
 def _classes(features: frozenset[str]) -> list[Raw]:
@@ -229,15 +231,12 @@ def _configuration(random: Random, features: frozenset[str]) -> Raw:
         *(["drf"] if random.random() < 0.5 else []),
     ]
     second += [share, *_LAST]
-    if "budgets" in features:
-        second.append("pdb")
     actions = random.choice((_EVICTING, _EVICTING, "enqueue, allocate, backfill, preempt, reclaim"))
     if "topology" in features:
         second.append("network-topology-aware")
         if random.random() < 0.5:
             actions = "enqueue, allocate, backfill, gangreclaim, gangpreempt"
-    tiers = [
-        [{"name": one} for one in _FIRST],
-        [{"name": one} if isinstance(one, str) else one for one in second],
-    ]
+    # In the first tier, which decides alone if it finds anything: behind it, budgets would not be asked about.
+    first = [*_FIRST, *(["pdb"] if "budgets" in features else [])]
+    tiers = [[{"name": one} if isinstance(one, str) else one for one in tier] for tier in (first, second)]
     return {"actions": actions, "tiers": [{"plugins": tier} for tier in tiers]}

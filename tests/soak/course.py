@@ -13,7 +13,7 @@ from tests.soak import fits, needs, policy
 from tests.soak.amounts import Amounts, total
 from tests.soak.clusters import Scenario
 from tests.soak.follower import Follower
-from tests.soak.judge import Case, Violation, judge
+from tests.soak.judge import MOVES, Case, Violation, judge
 from tests.soak.policy import Job
 from tests.soak.world import DEVICES, FRACTION, GPU_MEMORY, World, annotations, group_of
 
@@ -62,19 +62,38 @@ def _in_time(seconds: int) -> Iterator[None]:
 def follow(
     scenario: Scenario, rounds: int = ROUNDS, *, shuffles: int = 1, seconds: int = SECONDS, until: str = ""
 ) -> Course:
-    """Plan and carry out until the cluster rests, for so many rounds, or `until` a violation of that kind is there.
+    """Plan and carry out until the cluster rests, in each of its acts for so many rounds, or `until` a violation of that kind is there.
 
     Every plan has so many seconds; the first `shuffles` rounds are planned again with the objects in another order.
     """
-    course, follower, debts = Course(), Follower(scenario), Debts()
-    quiet = 0
-    while course.rounds < rounds:
+    course, follower = Course(), Follower(scenario)
+    for act in range(scenario.acts + 1):
+        if act and not follower.end_a_job():
+            break
         try:
-            with _in_time(seconds):
-                case, found = _round(follower, scenario, shuffle=course.rounds < shuffles)
+            rests = _act(course, follower, scenario, rounds, shuffles, seconds, until)
         except Exception as error:
             course.add([_exception(error)])
-            return course
+            break
+        if not rests:
+            break
+    return course
+
+
+def _act(
+    course: Course,
+    follower: Follower,
+    scenario: Scenario,
+    rounds: int,
+    shuffles: int,
+    seconds: int,
+    until: str,
+) -> bool:
+    """From one event to rest; whether it came to that."""
+    debts, quiet, last = Debts(), 0, course.rounds + rounds
+    while course.rounds < last:
+        with _in_time(seconds):
+            case, found = _round(follower, scenario, shuffle=course.rounds < shuffles)
         plan = case.plan
         course.evictions += len(plan.evictions)
         course.add([*found, *debts.look(case, course.rounds)])
@@ -82,14 +101,14 @@ def follow(
         quiet = quiet + 1 if idle else 0
         if quiet == QUIET:
             course.add([*at_rest(case), *debts.unpaid()])
-            return course
+            return not any(one.kind == until for one in course.violations)
         if any(one.kind == until for one in course.violations):
-            return course
+            return False
         follower.carry_out(plan)
         follower.wait(long=idle)
         course.rounds += 1
     course.add([Violation("no rest", f"after {rounds} rounds {_doing(plan)}")])
-    return course
+    return False
 
 
 def _round(follower: Follower, scenario: Scenario, *, shuffle: bool) -> tuple[Case, list[Violation]]:
@@ -165,6 +184,7 @@ class Debts:
 
     def __init__(self) -> None:
         self._open: list[Debt] = []
+        self._took: set[tuple[Job, Job]] = set()  # who took from whom
 
     def look(self, case: Case, number: int) -> list[Violation]:
         bound = {job for key in case.binds if (job := group_of(case.before.pods[key])) is not None}
@@ -176,9 +196,16 @@ class Debts:
             for key in case.plan.pipelined
             if key not in case.evicted and (job := group_of(case.before.pods[key])) is not None
         }
+        found = [_vain(debt) for debt in late]
         for victim, action, taker in case.takers():
             self._open.append(Debt(victim, action, taker, frozenset(waiting), number))
-        return [_vain(debt) for debt in late]
+            loser = group_of(case.before.pods[victim])
+            if taker is None or loser is None or action in MOVES:
+                continue
+            if (loser, taker) in self._took:
+                found.append(Violation("two jobs evict each other", f"{taker[1]} and {loser[1]}"))
+            self._took.add((taker, loser))
+        return found
 
     def unpaid(self) -> list[Violation]:
         return [_vain(debt) for debt in self._open]

@@ -56,6 +56,17 @@ class Follower:
     def wait(self, *, long: bool) -> None:
         self.now += LONG if long else ROUND
 
+    def end_a_job(self) -> bool:
+        """The job that has run for longest is over, with its pods; False if none runs."""
+        world = World(self.objects)
+        running = [job for job, pods in world.members.items() if any(key in world.home for key in pods)]
+        if not running:
+            return False
+        oldest = min(running, key=lambda job: (world.groups[job]["metadata"]["creationTimestamp"], job))
+        gone = {id(world.groups[oldest]), *(id(world.pods[key]) for key in world.members[oldest])}
+        self.objects = kept([one for one in self.objects if id(one) not in gone], self.now)
+        return True
+
     @property
     def leaving(self) -> bool:
         return any(one["kind"] == "Pod" and leaves(one) for one in self.objects)

@@ -80,6 +80,8 @@ class Case:
         for row, reason in session.evicted:
             if isinstance(reason, MadeRoom):
                 yield session.task_key(row), reason.action, self.job(session.job_key(reason.actor))
+            elif reason in (*PREEMPTS, *RECLAIMS):
+                yield session.task_key(row), reason, None  # Volcano's actions do not tell for which job
 
     def job(self, name: str) -> Job | None:
         key, _, system = name.partition("@")

@@ -17,6 +17,7 @@ def as_json(scenario: Scenario, violation: Violation) -> Raw:
         "kind": "plan" if violation.round == 0 else "quiet",
         "violation": violation.kind,
         "seed": scenario.seed,
+        "acts": scenario.acts,
     }
     if scenario.conf is not None:
         found["conf"] = scenario.conf
@@ -25,5 +26,9 @@ def as_json(scenario: Scenario, violation: Violation) -> Raw:
 
 def scenario_of(recorded: dict[str, Any]) -> Scenario:
     return Scenario(
-        recorded["profile"], recorded["objects"], recorded.get("conf"), int(recorded.get("seed", 0))
+        recorded["profile"],
+        recorded["objects"],
+        recorded.get("conf"),
+        int(recorded.get("seed", 0)),
+        int(recorded.get("acts", 0)),
     )

@@ -12,7 +12,8 @@ from typing import Any
 from tests.soak.amounts import Raw
 from tests.soak.clusters import Scenario
 from tests.soak.course import ROUNDS, follow
-from tests.soak.world import group_of, key_of, system_of
+from tests.soak.needs import claims_of, resource_claims
+from tests.soak.world import World, group_of, key_of, system_of
 
 TRIALS = 400
 _KEPT = (
@@ -32,6 +33,8 @@ def shrunk(scenario: Scenario, kind: str, *, trials: int = TRIALS, rounds: int =
     """The smallest cluster found with a violation of this kind."""
 
     def fails(objects: list[Raw]) -> bool:
+        if not _sound(objects):
+            return False
         try:
             shuffles = 1 if "shuffled" in kind else 0
             course = follow(
@@ -93,6 +96,32 @@ class _Search:
         return smaller
 
 
+def _sound(objects: list[Raw]) -> bool:
+    """What names another object finds it, so that a cluster does not fail for another reason than it did."""
+    world = World(objects)
+    queues = {name for _, name in world.queues}
+    for group in world.groups.values():
+        spec = group["spec"]
+        if spec.get("queue") not in queues:
+            return False
+        if spec.get("networkTopology") and not world.kind("HyperNode"):
+            return False
+        if spec.get("topologyConstraint") and not world.kind("Topology"):
+            return False
+    above = [raw["spec"].get("parentQueue") or raw["spec"].get("parent") for raw in world.queues.values()]
+    if any(one and one not in queues for one in above):
+        return False
+    return all(_is_whole(world, key) for key in world.pods)
+
+
+def _is_whole(world: World, key: str) -> bool:
+    pod = world.pods[key]
+    claims = [*claims_of(world, key), *resource_claims(world, key)]
+    known = {*world.kind("PersistentVolumeClaim"), *world.kind("ResourceClaim")}
+    ours = pod["spec"].get("schedulerName") != "default-scheduler"
+    return (not ours or group_of(pod) in world.groups) and set(claims) <= known
+
+
 def _without_job(objects: list[Raw], job: tuple[str, str]) -> list[Raw]:
     """Without the group, its pods and its budgets."""
     return [
@@ -107,10 +136,10 @@ def _ways(item: Any, way: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """Ways to every field that can be left out, the outer ones first."""
     if isinstance(item, dict):
         for name in item:
-            if name not in _KEPT and not (not way and name in ("metadata", "status")):
+            if name not in _KEPT:
                 yield (*way, name)
         for name, value in item.items():
-            if name not in _KEPT:
+            if name not in _KEPT or name == "metadata":
                 yield from _ways(value, (*way, name))
     elif isinstance(item, list) and len(item) > 1:
         for number in range(len(item)):

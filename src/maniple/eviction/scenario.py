@@ -248,6 +248,10 @@ class Scenario:
         checkpoint = transaction.checkpoint()
         for demand in self._demands:
             rows = demand.rows
+            # Each class fits the limits by itself; now those of the classes before it are there, too.
+            if len(self._demands) > 1 and not self._terms.within_limits([demand]):
+                transaction.rollback(checkpoint)
+                return False
             if self._simple and self._placement.take_last(transaction, demand.class_, rows):
                 continue
             while len(rows):

@@ -87,11 +87,15 @@ class Transaction:
 
     def to_pipelined(self, job: int) -> None:
         """What this transaction allocated to a job becomes claims on the same nodes."""
-        for operation in self._allocations():
-            if operation.event.job == job:
-                event, groups = operation.event, operation.groups
-                self._do(Operation(_WITHDRAW, event, _ALLOCATED_NOW, _PENDING, groups=groups))
-                self._do(Operation(_PIPELINE, event, _PENDING, _PIPELINED, groups=groups))
+        allocations = [one for one in self._allocations() if one.event.job == job]
+        # All have to go before any comes back as a claim: a shared device is claimed by the first of its claims, while no task has a part of it. The
+        # original takes one after the other, and loses count of a device that two of them share.
+        steps = [[one] for one in allocations] if self._session.strict else [allocations]
+        for together in steps:
+            for one in together:
+                self._do(Operation(_WITHDRAW, one.event, _ALLOCATED_NOW, _PENDING, groups=one.groups))
+            for one in together:
+                self._do(Operation(_PIPELINE, one.event, _PENDING, _PIPELINED, groups=one.groups))
 
     def withdraw(self, rows: TaskRows) -> None:
         """Tasks that got their places in this session, not yet bound by anyone, wait again."""
