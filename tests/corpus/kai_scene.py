@@ -5,7 +5,7 @@ unique ids that have nothing to do with their names, and ages that now and then 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
@@ -177,7 +177,7 @@ class Scene:
         name = f"j{self._made}"
         self._made += 1
         spec: Raw = {"minMember": job.minimum, "queue": job.queue}
-        said = {"priorityClassName": job.priority, "preemptibility": job.preemptibility}
+        said: Raw = {"priorityClassName": job.priority, "preemptibility": job.preemptibility}
         said |= {"subGroups": job.sub_groups, "topologyConstraint": job.topology}
         minutes = job.minutes or self.random.randint(1, 12)
         group = self.add(
@@ -306,8 +306,3 @@ class Scene:
             for name, arguments in self.plugins.items()
         ]
         return {"tiers": [{"plugins": plugins}], **self.conf}
-
-
-def smaller(request: Request, random: Random) -> Request:
-    """About the same, for a job that differs a little from the others."""
-    return replace(request, cpu=random.choice([250, 500, 1000]), gigabytes=random.choice([1, 2]))

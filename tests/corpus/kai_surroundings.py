@@ -110,7 +110,7 @@ def _storage_class(
     scene: Scene, waits: bool = True, provisioner: str = "kubernetes.io/no-provisioner"
 ) -> None:
     mode = "WaitForFirstConsumer" if waits else "Immediate"
-    body = {"provisioner": provisioner, "volumeBindingMode": mode, "reclaimPolicy": "Delete"}
+    body: Raw = {"provisioner": provisioner, "volumeBindingMode": mode, "reclaimPolicy": "Delete"}
     scene.add("storage.k8s.io/v1", "StorageClass", CLASS, **body)
 
 
@@ -225,7 +225,7 @@ def storage_room(scene: Scene) -> None:
     any_actions(scene)
 
 
-def _on_the_way(scene: Scene, pod: Raw, index: int) -> None:
+def _on_the_way(scene: Scene, pod: Raw) -> None:
     """A pod that the binder is about to bind, has failed to bind, or was asked to bind to a node that is gone."""
     random = scene.random
     kind = random.choice(["live", "live", "failed", "gone", "retried"])
@@ -254,11 +254,11 @@ def transit(scene: Scene) -> None:
     for pod in scene.running():
         if scene.chance(0.3):
             pod["metadata"] |= {"deletionTimestamp": ago(seconds=30), "deletionGracePeriodSeconds": 60}
-    for index, pod in enumerate(scene.waiting()):
+    for pod in scene.waiting():
         if scene.chance(0.2):
             pod["status"]["nominatedNodeName"] = random.choice(list(scene.room))
         elif scene.chance(0.15):
-            _on_the_way(scene, pod, index)
+            _on_the_way(scene, pod)
     any_actions(scene)
 
 

@@ -1,7 +1,7 @@
 """Record a corpus: `python -m tests.corpus.record volcano --count 1600 --recorder COMMAND`.
 
-The cases of the numbers from `--first` up are piped, one line of JSON each, through the recorder: a command that runs the original
-on each and answers with one line, the outcome. README.md describes what it has to do.
+The cases of the numbers from `--first` up are piped, one line of JSON each, through the recorder: a command that runs
+the original on each and answers with one line, the outcome. README.md describes what it has to do.
 """
 
 import argparse

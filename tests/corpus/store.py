@@ -1,7 +1,7 @@
 """The files of recorded clusters: one case in a line of JSON, the whole compressed.
 
-The first line says what was recorded: the original's name and version, when, and how many cases of each kind there are. A case is
-`{"id", "profile", "topic", "actions", "conf", "objects", "options"?, "now"?, "outcome"}`.
+The first line says what was recorded: the original's name and version, when, and how many cases of each kind there are.
+A case is `{"id", "profile", "topic", "actions", "conf", "objects", "options"?, "now"?, "outcome"}`.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Topics about what else a pod may need: cards and parts of cards, claimed devices, volumes, cores of one memory region."""
+"""Topics about what else a pod may need: cards, parts of cards, claimed devices, volumes, cores of one memory region."""
 
 from collections.abc import Callable, Mapping
 

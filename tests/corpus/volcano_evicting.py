@@ -5,7 +5,7 @@ from tests.corpus.volcano_sharing import Topic, entitlement, queue_tree, ranks, 
 
 
 def full(scene: Scene) -> None:
-    """Jobs that run, mostly on everything there is, and jobs that wait: where victims are looked for in other queues, mostly there."""
+    """Jobs that run, mostly on all there is, and jobs that wait: in other queues, if victims are looked for there."""
     mixed = scene.chance(0.2)
     home = [] if mixed else scene.queues[:1]
     apart = any("reclaim" in action for action in scene.actions)

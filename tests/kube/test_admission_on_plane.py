@@ -92,7 +92,11 @@ def others(tag: str) -> list[Raw]:
         manifest(Node, f"n-{tag}", status={"capacity": {"cpu": "8", "memory": "1Gi"}}),
         manifest(PersistentVolumeClaim, "data", namespace=f"free-{tag}", spec=claim),
         manifest(
-            ReplicationController, "rc", namespace=f"free-{tag}", spec={"replicas": 0, "template": template}
+            ReplicationController,
+            "rc",
+            namespace=f"free-{tag}",
+            labels={"app": "rc"},
+            spec={"replicas": 0, "template": template},
         ),
     ]
 

@@ -18,7 +18,7 @@ from maniple.objects.core import (
     RuntimeClass,
     StorageClass,
 )
-from maniple.objects.load import load, load_batch
+from maniple.objects.load import load, load_all, load_batch
 from maniple.objects.meta import Object
 from maniple.objects.volcano import VolcanoPodGroup, VolcanoQueue
 from tests.objects.samples import SAMPLES
@@ -159,6 +159,13 @@ def test_a_pod_gets_the_priority_of_its_class(spec: Raw, name: str, priority: in
     )
     found = read(pod(**spec), *classes).spec
     assert (found.priority_class_name, found.priority, found.preemption_policy) == (name, priority, policy)
+
+
+def test_of_a_class_that_is_given_twice_the_last_counts() -> None:
+    usual = manifest(PriorityClass, "usual", value=5, globalDefault=True)
+    (*_, found), _ = load_all([usual, {**usual, "value": 8}, pod()])
+    assert isinstance(found, Pod)
+    assert found.spec.priority == 8
 
 
 def test_without_any_class_the_priority_is_zero() -> None:

@@ -7,7 +7,7 @@ a class is a spec together with those.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
@@ -100,6 +100,15 @@ class ClassTable:
             self.classes.append(TaskClass(number, spec, terms, request, Entries.of(spec, request)))
         return number
 
+    def reorder(self, resources: ResourceSpace, specs: Sequence[Spec], order: list[int]) -> None:
+        """Number the dimensions anew. The classes that sessions have stay as they were."""
+        old, self._resources = self._resources, resources
+        classes = []
+        for one in self.classes:
+            spec, request = specs[one.spec.number], old.padded(one.request)[order]
+            classes.append(replace(one, spec=spec, request=request, entries=Entries.of(spec, request)))
+        self.classes = classes
+
     def pad(self) -> None:
         """Bring the requests up to the dimensions known by now."""
         if self.classes and len(self.classes[0].request) < len(self._resources):
@@ -143,6 +152,11 @@ class SpecTable:
     def wasteful(self) -> bool:
         """Most specs are of pods long gone."""
         return len(self.specs) > _MANY_SPECS and self._users.count(0) > len(self.specs) // 2
+
+    def reorder(self, resources: ResourceSpace, order: list[int]) -> None:
+        """Number the dimensions anew. The specs that sessions have stay as they were."""
+        old, self._resources = self._resources, resources
+        self.specs = [replace(one, request=old.padded(one.request)[order]) for one in self.specs]
 
     def _number(self, pod: Pod) -> int:
         drivers = self._volume_drivers(pod) if pod.spec.volumes else {}

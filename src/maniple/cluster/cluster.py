@@ -412,6 +412,7 @@ class Cluster:
         if self.specs.wasteful():
             self._forget_the_gone()
         self._heighten()  # plugins of the last session may have named resources that no node and no pod has
+        self._order_resources()
         self._classify()
         self.node_facts()
         if self._tasks_came:
@@ -432,6 +433,17 @@ class Cluster:
             for row in sorted(self._tasks_with_volumes):
                 self._set_pod(self.tasks.pods[row])
             self._volumes_stale = False
+
+    def _order_resources(self) -> None:
+        order = self.resources.order()
+        if order == list(range(len(order))):
+            return
+        self.resources = self.resources.in_order(order)
+        self.nodes.reorder(order)
+        self.jobs.reorder(order)
+        self.specs.reorder(self.resources, order)
+        self.classes.reorder(self.resources, self.specs.specs, order)
+        self._node_facts = None  # plugins remember vectors there
 
     def _classify(self) -> None:
         """Give tasks their classes: new tasks, or all of them when whom terms select has changed."""

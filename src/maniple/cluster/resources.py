@@ -2,6 +2,8 @@
 
 Every amount in the core is an int64 in the base unit of its dimension: milli-cpu, bytes of memory, storage and huge pages, whole
 pods, thousandths of everything else. A space only grows; vectors made earlier are padded with zeros when they are used again.
+Numbers are given as names are met; before a session opens the cluster moves on to a space whose names are in order, so that neither words nor sums
+depend on which object was read first.
 """
 
 from collections.abc import Callable, Mapping
@@ -49,6 +51,17 @@ class ResourceSpace:
         self._dimensions[name] = len(self.names)
         self.names.append(name)
         return self._dimensions[name]
+
+    def order(self) -> list[int]:
+        """The dimensions in the order of their names, behind the three that every space has."""
+        return [CPU, MEMORY, PODS, *sorted(range(PODS + 1, len(self)), key=self.names.__getitem__)]
+
+    def in_order(self, order: list[int]) -> "ResourceSpace":
+        """A space with the same names, numbered in another order."""
+        space = ResourceSpace(self._counts)
+        space.names = [self.names[dimension] for dimension in order]
+        space._dimensions = {name: number for number, name in enumerate(space.names)}
+        return space
 
     def known(self, name: str) -> int | None:
         """The number of a resource that some object has already named."""

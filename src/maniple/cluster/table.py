@@ -91,6 +91,11 @@ class Table(Rows):
                 more = np.zeros((height - len(matrix), self._capacity), dtype=np.int64)
                 setattr(self, name, np.concatenate([matrix, more]))
 
+    def reorder(self, order: list[int]) -> None:
+        """Number the dimensions of the matrices anew. Sessions that are still open keep the old ones."""
+        for name in self.MATRICES:
+            setattr(self, name, getattr(self, name)[order])
+
     def _grow(self) -> None:
         added = self._capacity
         for name, (dtype, empty) in self.COLUMNS.items():

@@ -55,7 +55,7 @@ class Policies:
     """What admission looks up in other objects."""
 
     def __init__(self, objects: Iterable[Object] = ()) -> None:
-        given = list(objects)
+        given = {(type(one), one.key): one for one in objects}.values()  # given twice, the last one counts
         classes = [one for one in given if isinstance(one, PriorityClass)]
         self._priorities = {one.metadata.name: one for one in (*_SYSTEM_CLASSES, *classes)}
         # Of several the API server takes the lowest.

@@ -31,8 +31,9 @@ class Losers:
     def _elsewhere(self) -> JobRows:
         """Jobs with a task on a node that is not in this pool: nothing of them can be taken back here."""
         tasks = self._session.tasks
-        placed: JobRows = tasks.job[ACTIVE_ALLOCATED[tasks.status] & (tasks.node < 0)]
-        return np.unique(placed)
+        nowhere = np.flatnonzero((tasks.status >= 0) & (tasks.node < 0))
+        placed = nowhere[ACTIVE_ALLOCATED[tasks.status[nowhere]] > 0]
+        return np.unique(tasks.job[placed]).astype(np.int64)
 
     def jobs(self) -> JobRows:
         """As of now, in no order."""

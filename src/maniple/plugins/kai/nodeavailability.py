@@ -63,7 +63,8 @@ class NodeAvailability:
         nodes, gpu = self._session.nodes, self._session.gpus.dimension
         counted = [CPU, MEMORY] if gpu is None or class_.share is not None else [CPU, MEMORY, gpu]
         unasked = np.array([one for one in counted if class_.request[one] <= 0], dtype=np.intp)[:, None]
-        owes: NDArray[np.bool_] = (nodes.allocatable[unasked, rows] < nodes.used[unasked, rows]).any(axis=0)
+        lacking = nodes.allocatable[unasked, rows] < nodes.used[unasked, rows]
+        owes: NDArray[np.bool_] = np.logical_or.reduce(lacking, axis=0)
         return owes
 
     def _has_devices(self, class_: TaskClass, cells: Cells) -> NDArray[np.bool_]:
