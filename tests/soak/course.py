@@ -188,7 +188,13 @@ class Debts:
 
     def look(self, case: Case, number: int) -> list[Violation]:
         bound = {job for key in case.binds if (job := group_of(case.before.pods[key])) is not None}
-        self._open = [debt for debt in self._open if not bound & ({debt.taker} | debt.served)]
+        # A job that loses pods to another has lost its right to what was made free for it, too.
+        lost = {
+            group_of(case.before.pods[victim]) for victim, action, _ in case.takers() if action not in MOVES
+        }
+        self._open = [
+            debt for debt in self._open if not bound & ({debt.taker} | debt.served) and debt.taker not in lost
+        ]
         late = [debt for debt in self._open if number - debt.since > PATIENCE]
         self._open = [debt for debt in self._open if debt not in late]
         waiting = {
