@@ -46,10 +46,10 @@ def test_a_place_that_a_pod_is_leaving_is_claimed(profile: str) -> None:
     assert plan.pipelined == {f"{SPACE}/new-0": "n"}
 
 
-def part(name: str, number: int, node: str = "", **requests: str) -> Raw:
+def part(name: str, number: int, node: str = "", gpus: str = "") -> Raw:
     """A pod of Volcano's job `name` in profile maniple: half a GPU, unless it asks for something else."""
-    notes = {"scheduling.k8s.io/group-name": name, **({} if requests else {"gpu-fraction": "0.5"})}
-    asked = {"cpu": "1", **{"nvidia.com/gpu": value for value in requests.values()}}
+    notes = {"scheduling.k8s.io/group-name": name, **({} if gpus else {"gpu-fraction": "0.5"})}
+    asked = {"cpu": "1", **({"nvidia.com/gpu": gpus} if gpus else {})}
     spec: Raw = {
         "schedulerName": "maniple",
         "containers": [{"name": "main", "resources": {"requests": asked}}],
@@ -74,7 +74,7 @@ def test_a_shared_device_that_a_waiting_gang_claims_is_not_given_to_the_next_job
     objects = [
         *(shapes.node(name, room, {"nvidia.com/gpu.memory": "40000"}, []) for name in ("a", "b")),
         shapes.queue("volcano", "q", {"weight": 1}),
-        *(gang("old", 1, 900), part("old", 0, "b", gpu="1")),
+        *(gang("old", 1, 900), part("old", 0, "b", gpus="1")),
         *(gang("first", 3, 600), *(part("first", number) for number in range(3))),
         *(gang("next", 2, 300), *(part("next", number) for number in range(2))),
     ]
