@@ -331,6 +331,15 @@ def test_a_device_is_idle_unless_somebody_has_a_part_of_it(data: st.DataObject, 
         assert int(session.nodes.idle()[session.gpus.dimension, 0]) == (3 - whole - len(shared)) * UNIT
 
 
+def test_a_task_of_which_no_device_is_known_leaves_without_a_trace() -> None:
+    """It runs with a part of a GPU, and nobody noted of which."""
+    session = session_of(gpu_node("n", 3), *OBJECTS)
+    session.gpus.add(0, class_of(session, "0.5"), (), Status.RUNNING)
+    session.gpus.remove(0, class_of(session, "0.5"), (), Status.RUNNING)
+    assert session.gpus.groups(0) == {}
+    assert session.gpus.shared.tolist() == [0]
+
+
 @given(st.data())
 def test_what_was_saved_comes_back_bit_for_bit_whatever_whole_tasks_did_since(data: st.DataObject) -> None:
     session = session_of(gpu_node("n", 3), *OBJECTS)

@@ -250,7 +250,7 @@ class GpuBooks(GpuFacts):
 
     def _count_shared(self, node: int) -> None:
         # Allocated is what stays and what leaves, releasing what leaves less what is claimed.
-        self.shared[node] = sum(one.allocated > one.releasing for one in self._nodes[node].values())
+        self.shared[node] = sum(one.allocated > one.releasing for one in self.groups(node).values())
 
     def _add_leaving(self, node: int, group: Group, memory: int) -> None:
         group.releasing += memory

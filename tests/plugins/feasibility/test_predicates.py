@@ -11,6 +11,7 @@ from tests.plugins.feasibility.storage import claim, claiming, csi_node, storage
 ORDER = [
     "PodCount",
     "NodeUnschedulable",
+    "NodeConditions",
     "NodeAffinity",
     "TaintToleration",
     "NodePorts",
@@ -43,7 +44,7 @@ def test_filters_come_in_volcano_s_order() -> None:
     ],
 )
 @pytest.mark.parametrize("value", [False, "false"])
-def test_each_filter_but_the_first_two_can_be_turned_off(
+def test_each_filter_but_the_first_three_can_be_turned_off(
     argument: str, gone: set[str], value: bool | str
 ) -> None:
     world = World([node("a")], {argument: value})
