@@ -5,6 +5,7 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from random import Random
 from types import FrameType
 
@@ -127,13 +128,15 @@ def _exception(error: Exception) -> Violation:
     frames = traceback.extract_tb(error.__traceback__)
     last = frames[-2] if isinstance(error, NeverEnds) else frames[-1]
     if isinstance(error, NeverEnds):
-        return Violation("never ends", f"in {last.name} ({last.filename}:{last.lineno})")
+        return Violation("never ends", f"in {last.name} ({_place(last)})")
     words = str(error)
     if isinstance(error, AssertionError):
         return Violation(f"assertion: {_gist(words)}", words)
-    return Violation(
-        f"exception: {type(error).__name__} in {last.name}", f"{words} ({last.filename}:{last.lineno})"
-    )
+    return Violation(f"exception: {type(error).__name__} in {last.name}", f"{words} ({_place(last)})")
+
+
+def _place(frame: traceback.FrameSummary) -> str:
+    return f"{Path(frame.filename).name}:{frame.lineno}"
 
 
 def _gist(words: str) -> str:

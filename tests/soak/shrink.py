@@ -26,6 +26,7 @@ _KEPT = frozenset(
         "uid",
         "creationTimestamp",
         "metadata",
+        "spec",
         "status",
         "phase",
         "queue",
@@ -47,9 +48,9 @@ def shrunk(scenario: Scenario, kind: str, *, trials: int = TRIALS, rounds: int =
     """The smallest cluster found with a violation of this kind."""
 
     def fails(objects: list[Raw]) -> bool:
-        if not _sound(objects):
-            return False
         try:
+            if not _sound(objects):
+                return False
             shuffles = 1 if "shuffled" in kind else 0
             course = follow(
                 replace(scenario, objects=objects), rounds, shuffles=shuffles, seconds=5, until=kind
