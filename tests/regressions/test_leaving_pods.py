@@ -47,7 +47,7 @@ def test_a_place_that_a_pod_is_leaving_is_claimed(profile: str) -> None:
 
 
 def part(name: str, number: int, node: str = "", gpus: str = "") -> Raw:
-    """A pod of Volcano's job `name` in profile maniple: half a GPU, unless it asks for whole ones."""
+    """A pod of Volcano's job `name` in profile maniple: half a GPU, unless it asks for something else."""
     notes = {"scheduling.k8s.io/group-name": name, **({} if gpus else {"gpu-fraction": "0.5"})}
     asked = {"cpu": "1", **({"nvidia.com/gpu": gpus} if gpus else {})}
     spec: Raw = {

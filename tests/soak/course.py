@@ -5,6 +5,7 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from random import Random
 from types import FrameType
 
@@ -127,13 +128,15 @@ def _exception(error: Exception) -> Violation:
     frames = traceback.extract_tb(error.__traceback__)
     last = frames[-2] if isinstance(error, NeverEnds) else frames[-1]
     if isinstance(error, NeverEnds):
-        return Violation("never ends", f"in {last.name} ({last.filename}:{last.lineno})")
+        return Violation("never ends", f"in {last.name} ({_place(last)})")
     words = str(error)
     if isinstance(error, AssertionError):
         return Violation(f"assertion: {_gist(words)}", words)
-    return Violation(
-        f"exception: {type(error).__name__} in {last.name}", f"{words} ({last.filename}:{last.lineno})"
-    )
+    return Violation(f"exception: {type(error).__name__} in {last.name}", f"{words} ({_place(last)})")
+
+
+def _place(frame: traceback.FrameSummary) -> str:
+    return f"{Path(frame.filename).name}:{frame.lineno}"
 
 
 def _gist(words: str) -> str:
@@ -193,7 +196,11 @@ class Debts:
             group_of(case.before.pods[victim]) for victim, action, _ in case.takers() if action not in MOVES
         }
         self._open = [
-            debt for debt in self._open if not bound & ({debt.taker} | debt.served) and debt.taker not in lost
+            debt
+            for debt in self._open
+            if not bound & ({debt.taker} | debt.served)
+            and debt.taker not in lost
+            and not _outranked(case, debt.taker, bound)
         ]
         late = [debt for debt in self._open if number - debt.since > PATIENCE]
         self._open = [debt for debt in self._open if debt not in late]
@@ -204,7 +211,8 @@ class Debts:
         }
         found = [_vain(debt) for debt in late]
         for victim, action, taker in case.takers():
-            self._open.append(Debt(victim, action, taker, frozenset(waiting), number))
+            if taker not in bound or not _limited(case, taker):
+                self._open.append(Debt(victim, action, taker, frozenset(waiting), number))
             loser = group_of(case.before.pods[victim])
             if taker is None or loser is None or action in MOVES:
                 continue
@@ -215,6 +223,29 @@ class Debts:
 
     def unpaid(self) -> list[Violation]:
         return [_vain(debt) for debt in self._open]
+
+
+def _limited(case: Case, taker: Job | None) -> bool:
+    """The job's queues have limits: what was bound at once may have needed the victims out of the queue, not off their nodes."""
+    if taker is None:
+        return True
+    world = case.before
+    return policy.firm(world, taker, case.profile) or any(
+        policy.limits(world, queue) for queue in policy.path(world, policy.queue_of(world, taker))
+    )
+
+
+def _outranked(case: Case, taker: Job | None, bound: set[Job]) -> bool:
+    """A more important job of the same queue has got places, and may well have needed these."""
+    world = case.before
+    if taker is None or taker not in world.groups:
+        return False
+    rank, queue = policy.priority(world, taker, case.profile), policy.queue_of(world, taker)
+    return any(
+        policy.queue_of(world, job) == queue and policy.priority(world, job, case.profile) > rank
+        for job in bound
+        if job in world.groups
+    )
 
 
 def _vain(debt: Debt) -> Violation:

@@ -148,9 +148,14 @@ def binds_fit_in_order(case: Case) -> Iterator[Violation]:
 
 
 def claims_fit(case: Case) -> Iterator[Violation]:
-    """What is promised to waiting pods is there once everything that leaves has left."""
+    """What is promised to waiting pods is there once everything that leaves has left.
+
+    A node that a pod is nominated to is held for it while others leave, whatever else stands in its way there.
+    """
     for key, node in case.plan.pipelined.items():
-        for rule in fits.EXACT if node in case.later.nodes else ():
+        held = case.before.pods[key]["status"].get("nominatedNodeName") == node
+        rules = (fits.room, fits.devices) if held else fits.EXACT
+        for rule in rules if node in case.later.nodes else ():
             said = rule(case.later, key, node)
             if said:
                 yield Violation(f"claimed against the rules: {rule.__name__}", f"{key} on {node}: {said}")

@@ -5,6 +5,8 @@ every task that found a place in the search the same node again: at once where r
 leaving. A gang of which a part has to wait claims all of its places and binds none.
 """
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from maniple.actions.kai.allocate_job import JobPlacer
@@ -24,24 +26,57 @@ def settled(session: Session, placer: JobPlacer, found: Transaction) -> Transact
     lost = found.evictions()
     fresh = [row for row in lost if session.cluster.tasks.status[row] == Status.PENDING]
     displaced = set(fresh)
+    victims = {row: why for row, why in lost.items() if row not in displaced}
     claims = [one for one in found.operations if one.kind in _CLAIMS]
     found.discard()
+    # Tasks that were never bound make room at once. Where that is room enough, nothing else has to go.
+    done = _spared(session, placer, fresh, victims, claims) if victims else None
+    return done or _carried_out(session, placer, fresh, victims, claims)
+
+
+def _spared(
+    session: Session, placer: JobPlacer, fresh: list[int], victims: Mapping[int, str], claims: list[Operation]
+) -> Transaction | None:
+    """The same with every victim where it is; None if then not all would find their places, or a queue would have too much."""
     transaction = Transaction(session)
     transaction.withdraw(_rows(fresh))
-    for reason in dict.fromkeys(lost.values()):
-        gone = [row for row, why in lost.items() if why == reason and row not in displaced]
-        if gone:
-            transaction.evict(_rows(gone), reason)
+    for one in claims:
+        stays = np.isin(one.event.rows, list(victims))
+        rows, nodes = one.event.rows[~stays], one.event.nodes[~stays]
+        if len(rows) and not session.hooks.is_job_over_capacity(one.event.job, rows).schedulable:
+            transaction.discard()
+            return None
+        if not all(
+            placer.place_on(transaction, rows[nodes == node], node) for node in np.unique(nodes).tolist()
+        ):
+            transaction.discard()
+            return None
+    _start(session, transaction, fresh, claims)
+    return transaction
+
+
+def _carried_out(
+    session: Session, placer: JobPlacer, fresh: list[int], victims: Mapping[int, str], claims: list[Operation]
+) -> Transaction | None:
+    transaction = Transaction(session)
+    transaction.withdraw(_rows(fresh))
+    for reason in dict.fromkeys(victims.values()):
+        transaction.evict(_rows([row for row, why in victims.items() if why == reason]), reason)
     if not all(_again(session, placer, transaction, one) for one in claims):
         transaction.discard()
         return None
+    _start(session, transaction, fresh, claims)
+    return transaction
+
+
+def _start(session: Session, transaction: Transaction, fresh: list[int], claims: list[Operation]) -> None:
+    """A gang of which a part has to wait claims all of its places; others begin."""
     jobs = [one.event.job for one in claims] + session.tasks.job[_rows(fresh)].tolist()
     for job in dict.fromkeys(jobs):
         if session.pod_sets.should_pipeline(job):
             _hold_back(session, transaction, job)
         elif session.jobs.counts[Status.ALLOCATED, job]:
             session.start(job)
-    return transaction
 
 
 def _touches_fresh(session: Session, found: Transaction) -> bool:

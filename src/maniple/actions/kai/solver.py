@@ -233,8 +233,12 @@ class _Search:
 
     def _comes_back(self, job: int, lost: Mapping[int, list[TaskRows]]) -> bool:
         """Find a victim a place, for all that it needs or one task more; it may also stay where it was."""
-        return self._has_room(lost[job]) and self._placer.allocate(
-            self.transaction, job, None, pipeline_only=True, real=False
+        if not self._has_room(lost[job]):
+            return False
+        # What it lost need not be what it asks for next: a sub-group that can be done without comes as a whole or not at all.
+        rows = self._session.pod_sets.to_allocate(job, simulated=True)
+        return len(rows) > 0 and self._placer.allocate(
+            self.transaction, job, None, pipeline_only=True, real=False, rows=rows
         )
 
     def _accepts(self, chunks: list[Chunk]) -> bool:
