@@ -118,7 +118,7 @@ def test_roles_without_a_minimum_grow_like_any_others(minimums: dict[str, int]) 
     assert bound(cycle(LARGE, Q, job)).keys() == names("one", 4)
 
 
-def sub_groups(count: int, size: int, least: int, **more: Any) -> list[Object]:
+def sub_groups(count: int, size: int, least: int, minimum: int = 0, **more: Any) -> list[Object]:
     """A Volcano job of equal sub-groups of which only some are needed."""
     labels = [f"g{number}" for number in range(count) for _ in range(size)]
     policy = {
@@ -128,10 +128,25 @@ def sub_groups(count: int, size: int, least: int, **more: Any) -> list[Object]:
         "labelSelector": {},
         "matchLabelKeys": ["part"],
     }
-    made = gang("one", "q", count * size, least * size, group={"subGroupPolicy": [policy]}, **more)
+    made = gang("one", "q", count * size, minimum or least * size, group={"subGroupPolicy": [policy]}, **more)
     for one, label in zip(made[1:], labels, strict=True):
         one.metadata.labels["part"] = label
     return made
+
+
+def test_a_job_with_roles_waits_for_pods_that_are_not_there_yet() -> None:
+    roles = {"minTaskMember": {"a": 1, "b": 1}}
+    job = gang("one", "q", 4, 5, roles=["a", "a", "b", "b"], group=roles)
+    assert not bound(cycle(LARGE, Q, job))
+
+
+@pytest.mark.parametrize("labelled", [0, 2])
+def test_a_job_with_sub_groups_has_its_own_minimum_as_well(labelled: int) -> None:
+    """Two pods that no policy takes, and a sub-group of two: of which the queue lets in three."""
+    made = sub_groups(2, 2, 1, minimum=4)
+    for one in made[1 + labelled :]:
+        one.metadata.labels.pop("part")
+    assert not bound(cycle(node("n", 3), Q, made))
 
 
 @pytest.mark.parametrize(("gpus", "placed"), [(2, 2), (3, 2), (4, 4), (5, 4), (6, 6)])

@@ -163,21 +163,23 @@ class PodSets:
             root.pod_sets.append(
                 PodSet(number, shape.job, name, minimum, one.tasks, root, limit=one.limit, unit=least)
             )
+        for group, least in shape.least.items():
+            if taken.get(group, 0) < least:  # sub-groups that are not there yet
+                number = len(root.pod_sets)
+                root.pod_sets.append(PodSet(number, shape.job, group, least, _NO_TASKS, root))
+        _raise_minimums(root.pod_sets, facts.minimum)
 
     def _by_roles(self, job: int, root: GroupSet, rows: TaskRows) -> None:
-        """One pod set for every role with a minimum, and one for the rest; what the job needs beyond that is the rest's, then the roles'."""
+        """One pod set for every role with a minimum, and one for the rest, which is the first to give what the job needs beyond that."""
         session, facts = self._session, self._session.job_facts(job)
         roles = session.tasks.role[rows]
         named = {name: self._role_of(name) for name in sorted(facts.role_minimums)}
-        parts = [(name, rows[roles == role], facts.role_minimums[name]) for name, role in named.items()]
-        parts.append((DEFAULT, rows[~np.isin(roles, list(named.values()))], 0))
-        lack = facts.minimum - sum(minimum for *_, minimum in parts)
-        for name, own, minimum in (parts[-1], *parts[:-1]):
-            more = min(max(lack, 0), max(len(own) - minimum, 0))
-            lack -= more
+        parts = [(DEFAULT, rows[~np.isin(roles, list(named.values()))], 0)]
+        parts += [(name, rows[roles == role], facts.role_minimums[name]) for name, role in named.items()]
+        for name, own, minimum in parts:
             if len(own) or minimum:
-                number = len(root.pod_sets)
-                root.pod_sets.append(PodSet(number, job, name, minimum + more, own, root))
+                root.pod_sets.append(PodSet(len(root.pod_sets), job, name, minimum, own, root))
+        _raise_minimums(root.pod_sets, facts.minimum)
 
     def _hang(self, job: int, root: GroupSet, groups: tuple[GroupFacts, ...], rows: TaskRows) -> None:
         """Put every group under its parent: sets where groups follow, pod sets at the ends."""
@@ -359,6 +361,20 @@ class PodSets:
             return pod_sets
         order = self._session.hooks.pod_set_order
         return sorted(pod_sets, key=lambda one: (*order(one), one.name))
+
+
+def _raise_minimums(pod_sets: list[PodSet], needed: int) -> None:
+    """What a job needs beyond the minimums of its parts, they need together: each as much as it has, the first first.
+
+    What is then still missing has no pods yet. The first part needs it, so that the job waits for them.
+    """
+    lack = needed - sum(one.minimum for one in pod_sets)
+    for one in pod_sets:
+        more = min(max(lack, 0), max(len(one.rows) - one.minimum, 0))
+        one.minimum += more
+        lack -= more
+    if lack > 0 and pod_sets:
+        pod_sets[0].minimum += lack
 
 
 def _pruned(group: GroupSet, rows: TaskRows, parent: GroupSet | None, all_needed: bool) -> GroupSet:
