@@ -97,12 +97,16 @@ class JobPlacer:
     def finish(self, transaction: Transaction, job: int) -> None:
         """Commit what was placed. A gang of which a part has to wait claims all of its places; any other starts now."""
         session = self._session
-        claims = session.pod_sets.should_pipeline(job)
+        claims = self.has_to_wait(job)
         if claims:
             transaction.to_pipelined(job)
         transaction.commit()
         if not claims:
             session.start(job)
+
+    def has_to_wait(self, job: int) -> bool:
+        """Part of what the job was given is still being released, and the rest is no use without it."""
+        return self._session.pod_sets.should_pipeline(job) or self._session.hooks.awaits_devices(job)
 
     def place_on(self, transaction: Transaction, rows: TaskRows, node: int) -> bool:
         """Place tasks of one class and job on this node, on idle resources as far as they go. False when they do not all fit."""

@@ -51,7 +51,7 @@ def _spared(
         ):
             transaction.discard()
             return None
-    _start(session, transaction, fresh, claims)
+    _start(session, placer, transaction, fresh, claims)
     return transaction
 
 
@@ -65,15 +65,17 @@ def _carried_out(
     if not all(_again(session, placer, transaction, one) for one in claims):
         transaction.discard()
         return None
-    _start(session, transaction, fresh, claims)
+    _start(session, placer, transaction, fresh, claims)
     return transaction
 
 
-def _start(session: Session, transaction: Transaction, fresh: list[int], claims: list[Operation]) -> None:
+def _start(
+    session: Session, placer: JobPlacer, transaction: Transaction, fresh: list[int], claims: list[Operation]
+) -> None:
     """A gang of which a part has to wait claims all of its places; others begin."""
     jobs = [one.event.job for one in claims] + session.tasks.job[_rows(fresh)].tolist()
     for job in dict.fromkeys(jobs):
-        if session.pod_sets.should_pipeline(job):
+        if placer.has_to_wait(job):
             _hold_back(session, transaction, job)
         elif session.jobs.counts[Status.ALLOCATED, job]:
             session.start(job)
