@@ -113,7 +113,7 @@ class Follower:
         del metadata["deletionTimestamp"]
         metadata["labels"] = {
             name: value
-            for name, value in metadata["labels"].items()
+            for name, value in metadata.get("labels", {}).items()
             if not name.startswith("runai-gpu-group")
         }
         base, _, generation = str(metadata["uid"]).partition("~")

@@ -140,8 +140,6 @@ class Hooks:
     ]
     # the last word before tasks take the nodes that were chosen for them: a cause keeps them waiting
     reserve: Annotated[Callable[[Event], str | None], Point(combine.first)]
-    # whether what a job was just allocated includes devices that a victim still has, so that the job has to wait for them
-    awaits_devices: Annotated[Callable[[int], bool], Point(combine.any_of)]
     reserved_nodes: Annotated[Callable[[], None], Point(combine.call_all, "enableReservedNodes")]
     target_job: Annotated[
         Callable[[Sequence[int]], int | None], Point(combine.first_registered, "enableTargetJob")

@@ -97,23 +97,25 @@ class JobPlacer:
     def finish(self, transaction: Transaction, job: int) -> None:
         """Commit what was placed. A gang of which a part has to wait claims all of its places; any other starts now."""
         session = self._session
-        claims = self.has_to_wait(job)
+        claims = session.pod_sets.should_pipeline(job)
         if claims:
             transaction.to_pipelined(job)
         transaction.commit()
         if not claims:
             session.start(job)
 
-    def has_to_wait(self, job: int) -> bool:
-        """Part of what the job was given is still being released, and the rest is no use without it."""
-        return self._session.pod_sets.should_pipeline(job) or self._session.hooks.awaits_devices(job)
+    def place_on(self, transaction: Transaction, rows: TaskRows, node: int, leaving: Mask) -> bool:
+        """Place tasks of one class and job on this node. False when they do not all fit.
 
-    def place_on(self, transaction: Transaction, rows: TaskRows, node: int) -> bool:
-        """Place tasks of one class and job on this node, on idle resources as far as they go. False when they do not all fit."""
-        mask = np.zeros(len(self._session.nodes), dtype=np.bool_)
+        They get idle resources as far as these go, unless pods still leave nodes that the class's filters look at.
+        """
+        session = self._session
+        mask = np.zeros(len(session.nodes), dtype=np.bool_)
         mask[node] = True
-        job = int(self._session.tasks.job[rows[0]])
-        attempt = Attempt(transaction, job, False, False, len(transaction), {})
+        class_ = session.classes[session.tasks.class_of[rows[0]]]
+        far = bool(self._placement.column(class_).criteria.cluster_filters)
+        waits = bool(leaving.any() if far else leaving[node])
+        attempt = Attempt(transaction, int(session.tasks.job[rows[0]]), waits, False, len(transaction), {})
         return self._run(attempt, rows, Ground(np.array([node]), mask)).cause is None
 
     def _by_set(self, job: int, rows: TaskRows) -> dict[int, TaskRows]:

@@ -121,9 +121,6 @@ class DynamicResources:
         """What these tasks need written into the status of resource claims, by claim."""
         return self._holdings.to_write(rows)
 
-    def awaits_devices(self, job: int) -> bool:
-        return self._holdings.awaited_by(job)
-
     def on_allocate(self, event: Event) -> None:
         if claims_anything(event.class_):
             self._holdings.on_allocate(event)

@@ -60,20 +60,6 @@ class Holdings(DynamicResources):
     def _standing(self, claim: dra.ResourceClaim) -> dra.AllocationResult | None:
         return None if claim.key in self._freed else claim.status.allocation
 
-    def awaited_by(self, job: int) -> bool:
-        """Tasks of a job were allocated devices of which the pods that have them were evicted in this session."""
-        if not self._freed:
-            return False
-        allocations = [self._every[key].status.allocation for key in self._freed]
-        leaving = {one for found in allocations if found is not None for one in _ids(found.devices.results)}
-        rows = self._session.tasks_of(job)
-        rows = rows[self._session.tasks.status[rows] == Status.ALLOCATED]
-        claims = {claim.key for row in rows.tolist() for claim in self._claims.of_pod(self._pod(row)).claims}
-        decided = [
-            self._decisions[key].allocation.devices.results for key in claims if key in self._decisions
-        ]
-        return any(not leaving.isdisjoint(_ids(results)) for results in decided)
-
     # -- what happens ---------------------------------------------------------------------------------------------
 
     def on_allocate(self, event: Event) -> None:
