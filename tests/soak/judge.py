@@ -169,15 +169,10 @@ def devices_are_given_once(case: Case) -> Iterator[Violation]:
 # -- gangs ------------------------------------------------------------------------------------------------------------
 
 
-def _jobs_bound(case: Case) -> Iterator[Job]:
-    """Jobs that get pods, without those of Volcano's that ask for nothing: backfill places these one by one, wherever there is room."""
-    for job in {group_of(case.before.pods[key]) for key in case.binds}:
-        if job is None or job not in case.before.groups:
-            continue
-        if case.profile != "volcano" or all(
-            any(case.before.asks[key].values()) for key in case.before.members[job]
-        ):
-            yield job
+def _jobs_bound(case: Case) -> set[Job]:
+    """Jobs that get pods."""
+    jobs = (group_of(case.before.pods[key]) for key in case.binds)
+    return {job for job in jobs if job is not None and job in case.before.groups}
 
 
 def gangs_are_bound_whole(case: Case) -> Iterator[Violation]:
