@@ -1,7 +1,7 @@
 """enqueue: which waiting jobs are admitted, so that their pods may be created and scheduled.
 
 One job per turn of its queue. A job that states no minimum resources is admitted unasked; for the others plugins vote. A refused job
-is not asked again in this cycle and does not hold back those behind it. Nobody is admitted to a queue that is not open; in the original a job
+is not asked again in this cycle and does not hold back those behind it. No job is admitted to a queue that is not open; in the original a job
 without minimum resources is.
 """
 

@@ -179,7 +179,7 @@ def worksheets(session: Session) -> Iterator[Worksheet]:
 
 
 def _needed_first(session: Session, rows: TaskRows) -> TaskRows:
-    """Inside each job, tasks that somebody was evicted for, then those that its roles lack, then the others.
+    """Inside each job, tasks for which pods were evicted, then those that its roles lack, then the others.
 
     Otherwise tasks that the gang can do without may take the room, and the gang is not whole for lack of it. The original goes by task order alone.
     """

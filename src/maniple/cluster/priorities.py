@@ -36,7 +36,7 @@ class Priorities:
         return found.value if found is not None else self._default
 
     def never_preempts(self, name: str) -> bool:
-        """Pods of that priority class evict nobody."""
+        """Pods of that priority class never preempt."""
         found = self._found(name)
         return found is not None and found.preemption_policy == NEVER
 

@@ -63,9 +63,9 @@ class Trial:
 
 
 class OriginalTrial(Trial):
-    """As in the original: few filters are asked, of a closed queue nobody hears, and in the end its limits do not matter.
+    """As in the original: few filters are asked, a closed queue counts as open, and in the end its limits do not matter.
 
-    A plugin is told who left only with one of two switches on. With both off its filters judge the node as it was.
+    A plugin hears of evictions only with one of two switches on. With both off its filters judge the node as it was.
     """
 
     def __init__(self, session: Session, placement: Placement, queue: int, class_: TaskClass) -> None:
@@ -144,7 +144,7 @@ def make_room_cheaply(
 def _needed(
     session: Session, class_: TaskClass, node: int, victims: TaskRows, search: CheapSearch
 ) -> TaskRows:
-    """The victims that have to go, in the order in which they leave; none when that would not help or nobody has to. Nothing is changed."""
+    """The victims that have to go, in the order in which they leave; none when that would not help or is not needed. Nothing is changed."""
     trial = Transaction(session)
     gone: list[int] = []
     for victim in victims.tolist():

@@ -1,7 +1,7 @@
 """Units: what is evicted together. Tasks that a job can lose, or all of a job.
 
 A job above its minimum can lose its surplus: as many as there are too many of, of those the ones on nodes that help, the last in task order first;
-where roles differ, plugins say which tasks they are. A job at its minimum is lost whole or not at all. `UnitPool` hands units out in victim order: surplus before whole jobs, since it costs nobody a gang; queue by queue as the plugins say; inside a
+where roles differ, plugins say which tasks they are. A job at its minimum is lost whole or not at all. `UnitPool` hands units out in victim order: surplus before whole jobs, since that breaks no gang; queue by queue as the plugins say; inside a
 queue the job that would be served last. Thousands of jobs may be victims of which few are taken: what they have to lose is worked out in
 columns, and a job gets an entry of its own when it is first taken from.
 """

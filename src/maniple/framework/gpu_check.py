@@ -74,7 +74,7 @@ def _overfull(
 
 
 def _devices(session: Session) -> Iterator[str]:
-    """A group of which somebody has a part takes its device from what is idle, once; to the letter perhaps not at all."""
+    """A group of which a pod has a part takes its device from what is idle, once; to the letter perhaps not at all."""
     taken, _ = session.gpus.booked()
     for node, devices in enumerate(taken.tolist()):
         groups = session.gpus.groups(node).values()

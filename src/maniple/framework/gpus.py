@@ -2,7 +2,7 @@
 
 Tasks that ask for a part of a device share one: the device is a *group*, named by whoever opened it. A node's books hold the memory that a group's
 users take, those that stay and those that leave, and from that follows how many whole devices the node has idle or about to be. The rules are
-KAI's, case by case (`add`, `remove`), except that a device is idle when nobody has a part of it: KAI guesses that from sums which claims are part of.
+KAI's, case by case (`add`, `remove`), except that a device is idle when no pod has a part of it: KAI guesses that from sums which claims are part of.
 The transaction is the only writer; it takes a copy of what it touches, so that an undo is exact.
 """
 
@@ -34,7 +34,7 @@ class Group:
     used: int = 0
     allocated: int = 0  # without those who only claim it
     releasing: int = 0
-    taken: bool = False  # its device is not idle: somebody has a part of it, and does not only claim one
+    taken: bool = False  # its device is not idle: a pod has a part of it, and does not only claim one
     marked: bool = False  # counts as a whole device that is being released
     known: bool = False  # somebody was allocated on it, not only promised it
 
@@ -301,13 +301,13 @@ class GpuBooks(GpuFacts):
             group.marked = True
 
     def _open(self, node: int, group: Group, *, first: bool) -> None:
-        """Somebody has a part of the device, so it is not idle. `first`: nobody had one before, by the original's rules."""
+        """A pod has a part of the device, so it is not idle. `first`: no pod had one before, by the original's rules."""
         if (first and self._overbooked(node)) if self._session.strict else not group.taken:
             group.taken = True
             self._take(node, +1)
 
     def _close(self, node: int, group: Group) -> None:
-        """If nobody has a part of the device any more it is idle, claimed or not. The original looks at what is used, claims included."""
+        """If no pod has a part of the device any more it is idle, claimed or not. The original looks at what is used, claims included."""
         last = group.used <= 0 and not self._overbooked(node)
         if last if self._session.strict else group.taken and group.allocated <= 0:
             group.taken = False

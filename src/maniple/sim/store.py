@@ -189,7 +189,7 @@ def is_policy(raw: Mapping[str, Any]) -> bool:
 
 
 def _readable(raw: Raw) -> Object | None:
-    """What cannot be read has no say; whoever reads it is told."""
+    """What cannot be read has no effect here; reading it reports the problem."""
     try:
         return load(raw)
     except ObjectError:

@@ -127,7 +127,7 @@ class _Jobs:
 class _JobsAsInKai:
     """The same as a heap: a job that has lost tasks meanwhile is compared as it is now, and only when it is its turn to be sifted.
 
-    With a depth, whoever stands last in the heap when it is too long is dropped, whatever its rank.
+    With a depth, the last entry of a heap that is too long is dropped, whatever its rank.
     """
 
     def __init__(self, jobs: list[int], place: JobPlace, depth: int | None, *, victims: bool) -> None:

@@ -6,8 +6,8 @@ guarantee. It is a victim if its queue deserves nothing of what it asks for (an 
 has more than it deserves of one of those resources. What a victim had is taken off its queue before the
 next candidate is looked at.
 
-Nobody is a victim who has any of a resource that the asker's queue would then have more of than it
-deserves (`barred`). So nobody can take from the asker in turn what it took, and queues come to rest. In
+A task is no victim if it has any of a resource that the asker's queue would then have more of than it
+deserves (`barred`). So no queue can take from the asker in turn what it took, and queues come to rest. In
 the original it is enough that the asker stays within what it deserves of one resource; two queues of
 which each has too much of another then take from each other for ever.
 

@@ -121,7 +121,7 @@ class DynamicResources:
         return asked.refusal or self._in_progress(asked)
 
     def _in_progress(self, asked: Asked) -> str:
-        """The first claim that was promised to somebody else in this session, if that stands in the way."""
+        """The first claim that was promised to another pod in this session, if that stands in the way."""
         if not self._unshared:
             return ""
         promised = (

@@ -2,7 +2,7 @@
 
 Called by `predicates`, which filters nodes by what is free, and by `dynamicresources`, which tells it what happens. Claims of pods that are
 about to be bound count as allocated, as their bind requests say. A claim whose last user is evicted gives its devices up, and its user
-finds others if it is moved. If it stays after all it has its own devices back; whoever took them meanwhile gets others.
+finds others if it is moved. If it stays after all it has its own devices back; claims that took them meanwhile get others.
 
 Devices of a pool that is not completely published can be had, as from the allocator that KAI embeds, unless somebody wants all there are.
 """

@@ -246,9 +246,7 @@ def _held(session: Session, counting: Counting, queues: list[int]) -> tuple[Floa
     home[grouped] = place[jobs.queue[tasks.job[grouped]]]
     holding = (home >= 0) & (tasks.status >= 0) & ALLOCATED_LIKE[tasks.status]
     if session.strict:
-        holding &= (
-            tasks.node >= 0
-        )  # to KAI, nobody has accepted what a task on a node of another pool asks for
+        holding &= tasks.node >= 0  # KAI does not count what a task on a node of another pool asks for
     waiting = (home >= 0) & (tasks.status == Status.PENDING)
 
     def sums(rows: TaskRows, amounts: Floats) -> Floats:
