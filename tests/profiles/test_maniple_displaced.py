@@ -191,6 +191,15 @@ def test_room_is_held_while_a_leaving_pod_is_in_the_way_of_a_filter() -> None:
     assert bound(cycle(full, Q, stays, other, new)) == {"new-0": "n"}
 
 
+def test_what_was_promised_is_not_taken_in_the_cycle_in_which_it_is_given() -> None:
+    """Pods were evicted for `new`; `rival` has the better right, and asserts it once `new` runs."""
+    queues = [kai_queue("poor"), kai_queue("rich", 2)]
+    new, rival = gang("new", "poor", 1, gpus=2, nominated="n"), gang("rival", "rich", 1, gpus=2)
+    assert bound(cycle(node("n", 2), *queues, new, rival)) == {"new-0": "n"}
+    running = gang("new", "poor", 1, gpus=2, on="n")
+    assert evicted(cycle(node("n", 2), *queues, running, rival)) == {"new-0"}
+
+
 def test_a_nomination_says_nothing_of_other_nodes() -> None:
     """The room on `n` is gone; elsewhere the older job comes first."""
     first = gang("first", "q", 1)

@@ -135,6 +135,7 @@ class Session:
         self.bound: list[tuple[TaskRows, NDArray[np.intp]]] = []
         self.held: list[tuple[TaskRows, NDArray[np.intp]]] = []  # as good as bound, once `pre_bind` is done
         self.nominated: dict[int, int] = {}  # task -> node that was cleared for it
+        self.promised: set[int] = set()  # jobs that got room which an earlier cycle made for them
         # What the binding of a task has to carry. Whoever adds to it in `on_allocate` takes it back in `on_deallocate`.
         self.annotations: dict[int, dict[str, str]] = {}
         self.evicted: list[tuple[int, str]] = []

@@ -1,7 +1,8 @@
 """Room that was made for a job belongs to it: jobs whose pods are nominated to nodes have the first turn there.
 
 Where a pod that has to leave still stands in the way of a filter (its ports, its place in the count of pods, its anti-affinity), nothing can be
-placed yet. The job then holds the resources of its nodes as a claim, so that no other job takes them in the meantime.
+placed yet. The job then holds the resources of its nodes as a claim, so that no other job takes them in the meantime. In the cycle in which
+a job gets what it was promised it is no victim: pods were evicted for it.
 """
 
 import numpy as np
@@ -47,6 +48,7 @@ class Promises:
         if not placed and not self._hold(transaction, job, rows, nodes):
             return False
         self._placer.finish(transaction, job)
+        session.promised.add(job)
         return True
 
     def _nodes(self, rows: TaskRows) -> NodeRows:

@@ -25,7 +25,8 @@ class Losers:
         session, queues = self._session, self._session.jobs.queue
         rows = session.jobs.rows
         served = [queue for queue in np.unique(queues[rows]).tolist() if session.queue_tree.serves(queue)]
-        rows = rows[np.isin(queues[rows], served) & ~np.isin(rows, self._elsewhere())]
+        spared = [*self._elsewhere().tolist(), *session.promised]
+        rows = rows[np.isin(queues[rows], served) & ~np.isin(rows, spared)]
         return rows[session.are_preemptible(rows)]
 
     def _elsewhere(self) -> JobRows:
