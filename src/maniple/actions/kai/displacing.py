@@ -24,7 +24,7 @@ _CLAIMS = (Kind.PIPELINE, Kind.MOVE)
 
 def settled(session: Session, placer: JobPlacer, found: Transaction) -> Transaction | None:
     """What a search found, without evictions of tasks that are not bound yet; None if that cannot be carried out."""
-    if not _touches_fresh(session, found):
+    if _only_waits(session, found):
         return found
     lost = found.evictions()
     fresh = [row for row in lost if session.cluster.tasks.status[row] == Status.PENDING]
@@ -35,11 +35,12 @@ def settled(session: Session, placer: JobPlacer, found: Transaction) -> Transact
     return (settling.without(victims) if victims else None) or settling.evicting(victims)
 
 
-def _touches_fresh(session: Session, found: Transaction) -> bool:
-    """A task without a place in the cluster is evicted, or nothing is, so that nothing has to be waited for."""
+def _only_waits(session: Session, found: Transaction) -> bool:
+    """All that is evicted has a place in the cluster, and some of it leaves: claims have something to wait for."""
     evicted = [one.event.rows for one in found.operations if one.kind is Kind.EVICT]
-    rows = np.concatenate(evicted) if evicted else _rows([])
-    return not evicted or bool((session.cluster.tasks.status[rows] == Status.PENDING).any())
+    if not evicted or (session.cluster.tasks.status[np.concatenate(evicted)] == Status.PENDING).any():
+        return False
+    return all(one.kind is not Kind.RESTORE for one in found.operations) or bool(found.evictions())
 
 
 @dataclass(slots=True, eq=False)
