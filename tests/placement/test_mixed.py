@@ -137,7 +137,9 @@ def test_by_points_a_task_may_wait_although_another_node_is_idle() -> None:
     assert in_pieces((shapes, 1, 3, 100.0, 1.0), 3) == [(0, False), (0, False), (1, True)]
 
 
-def test_a_task_that_hardly_asks_for_anything_never_waits_but_needs_a_slot() -> None:
+@pytest.mark.parametrize("strict", [False, True])
+def test_a_task_that_hardly_asks_for_anything_waits_for_a_place_only(strict: bool) -> None:
+    """In the original it does not even wait for that, if the place is about to be free."""
     session = open_session(
         queue("default"),
         group("g", 1),
@@ -146,13 +148,14 @@ def test_a_task_that_hardly_asks_for_anything_never_waits_but_needs_a_slot() -> 
         pod("there", {"cpu": "1"}, on="full"),
         pod("goes", {"cpu": "1"}, on="leaving", deleted=GONE),
         pod("p", {"cpu": "1m"}, group="g"),
+        strict=strict,
     )
     placement, row = Placement(session), session.cluster.tasks.index_of("default/p")
     proposal = placement.fill(session.classes[session.tasks.class_of[row]], 1)
     assert proposal is not None
-    assert (proposal.nodes.tolist(), proposal.waits.tolist()) == ([1], [False])
+    assert (proposal.nodes.tolist(), proposal.waits.tolist()) == ([1], [not strict])
     column = placement.column(session.classes[session.tasks.class_of[row]])
-    assert (column.slots.tolist(), column.later.tolist()) == ([0, 1], [0, 1])
+    assert (column.slots.tolist(), column.later.tolist()) == ([0, int(strict)], [0, 1])
 
 
 def test_a_node_that_owes_gpus_takes_nobody() -> None:

@@ -108,7 +108,8 @@ class ClassColumn:
         else:
             slots, later = self._slots(rows)
             if self.class_.best_effort:
-                slots = later  # it does not wait for what it hardly asks for
+                # It does not wait for what it hardly asks for, but for a place; in the original not even for that.
+                slots = later if self._session.strict else np.minimum(later, self._places(rows)[0])
         possible = self.open[rows]
         for one in self.criteria.node_filters:
             possible = possible & (one.check(self.class_, cells) == FITS)

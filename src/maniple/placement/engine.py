@@ -371,7 +371,7 @@ def _waiting(column: ClassColumn, nodes: NodeRows) -> Mask:
     for one in column.criteria.cluster_filters:
         if one.waits is not None:
             waits |= one.waits(column.class_, Cells(column.nodes, column.class_, nodes))
-    if column.later is column.slots or column.class_.best_effort:
+    if column.later is column.slots:
         return waits
     order = np.argsort(nodes, kind="stable")
     placed = nodes[order]
