@@ -332,3 +332,15 @@ def test_a_domain_that_was_tried_in_vain_is_no_reason_when_another_served() -> N
     plan = cycle(ROOT, NET, nodes, gang("a", 2, wish=wish("rack"), nodeSelector={"rack": "r2"}))
     assert set(placed(plan).values()) == {"z1-r2-0"}
     assert reasons(plan, "a") == []
+
+
+@pytest.mark.parametrize("running", [1, 2, 3])
+def test_a_job_grows_in_its_rack_however_many_of_its_tasks_run_there(running: int) -> None:
+    """Also where there are as many tasks as nodes."""
+    scene = Sets(
+        ROOT,
+        NET,
+        hosts(z1_r1=(8,), z1_r2=(1,)),
+        gang("a", 4, 1, on=["z1-r1-0"] * running, wish=wish("rack")),
+    )
+    assert scene.of("a") == [["z1-r1-0"]]

@@ -221,7 +221,7 @@ class Topology:
         placed = rows[ACTIVE_ALLOCATED[session.tasks.status[rows]]]
         if not len(placed):
             return everywhere
-        nodes = session.tasks.node[placed].astype(np.intp)
+        nodes = np.unique(session.tasks.node[placed]).astype(np.intp)
         return tree.below(tree.domains(tree.inside(nodes[nodes >= 0]), required))
 
     # -- refusing -------------------------------------------------------------------------------------------------
