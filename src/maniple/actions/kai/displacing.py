@@ -28,7 +28,8 @@ def settled(session: Session, placer: JobPlacer, found: Transaction) -> Transact
         return found
     lost = found.evictions()
     fresh = [row for row in lost if session.cluster.tasks.status[row] == Status.PENDING]
-    victims = {row: why for row, why in lost.items() if row not in set(fresh)}
+    displaced = set(fresh)
+    victims = {row: why for row, why in lost.items() if row not in displaced}
     claims = [one for one in found.operations if one.kind in _CLAIMS]
     found.discard()
     settling = _Settling(session, placer, fresh, claims)
