@@ -143,6 +143,24 @@ async def room_is_made_for_a_more_important_gang_of_the_other_system(world: Worl
 
 
 @scenario
+async def a_pod_that_has_to_move_says_where_to_until_it_is_gone(world: World) -> None:
+    recorder, machine = Recorder(world.port()), partial(kai_objects.node, gpus=4)
+    pods = partial(kai_objects.gang, queue=QUEUE)
+    async with maniple_scheduling(world, recorder) as scheduler:
+        await world.create([*QUEUES, machine("n1"), *pods("one", 2), *pods("rest", 2)])
+        await until(lambda: runs(world, "rest", 2), "n1 is full")
+        await world.create([machine("n2"), *pods("two", 2)])
+        await until(lambda: runs(world, "two", 2), "n2 is half full")
+        for name in ("rest-0", "rest-1"):
+            await world.delete(Pod, f"{NAMESPACE}/{name}")
+        await world.create(pods("whole", 1, 4))
+        await until(lambda: runs(world, "whole", 1), "one node is cleared for the pod that needs all of it")
+        (home,) = {p.spec.node_name for p in await world.objects(Pod) if p.metadata.name == "whole-0"}
+        assert list(recorder.promised.values()) == ["n2" if home == "n1" else "n1"] * 2
+        await settles(world, scheduler)
+
+
+@scenario
 async def many_gangs_of_both_arrive_while_nodes_come_and_go(world: World) -> None:
     watcher, recorder = Watcher(), Recorder(world.port())
     gangs = {f"gang-{number:02d}": number % 2 == 1 for number in range(40)}

@@ -33,11 +33,20 @@ class Between:
 
 
 class Recorder(Between):
-    """Remembers every bind that was carried out, by the uid of the pod."""
+    """Remembers every bind that was carried out, by the uid of the pod, and the nodes that are kept for pods that have to move."""
 
     def __init__(self, port: Port) -> None:
         super().__init__(port)
         self.bound: dict[str, set[str]] = {}
+        self.promised: dict[str, str] = {}
+
+    async def patch_status(
+        self, kind: Any, key: str, patch: Mapping[str, Any], subresource: bool | None = None
+    ) -> object:
+        answer = await self._port.patch_status(kind, key, patch, subresource)
+        if node := patch.get("status", {}).get("nominatedNodeName"):
+            self.promised[key] = node
+        return answer
 
     async def bind(self, pod: Pod, node: str, annotations: Mapping[str, str] | None = None) -> None:
         await self._port.bind(pod, node, annotations)

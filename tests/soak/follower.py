@@ -74,7 +74,7 @@ class Follower:
     def _nominate(self, plan: Plan, world: World) -> None:
         for key, node in plan.nominations.items():
             pod = world.pods.get(key)
-            if pod is not None and "nodeName" not in pod["spec"]:
+            if pod is not None and (leaves(pod) or "nodeName" not in pod["spec"]):
                 pod["status"] = {**pod["status"], "nominatedNodeName": node}
 
     def _conditions(self, plan: Plan, world: World) -> None:

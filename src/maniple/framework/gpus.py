@@ -58,6 +58,11 @@ class GpuBooks(GpuFacts):
         self._nodes: dict[int, dict[str, Group]] = {}
         # By node: shared devices of which a pod has a part and stays, or claims one
         self.shared: Amounts = np.zeros(len(session.nodes), dtype=np.int64)
+        # Of these, those that were opened in this session: the pods that reserve them do not exist yet
+        self.unreserved: Amounts = np.zeros(len(session.nodes), dtype=np.int64)
+        self._reserved: dict[
+            int, frozenset[str]
+        ] = {}  # node -> devices that were shared when the session opened
         self._opened_on: dict[int, set[int]] = {}  # task -> nodes where devices may bear its name
         self._taken: dict[int, int] = {}  # node -> devices that groups took from what is idle
         self._freed: dict[
@@ -78,6 +83,8 @@ class GpuBooks(GpuFacts):
             class_ = session.classes[session.tasks.class_of[row]]
             if node >= 0 and ON_NODE[status] and class_.share is not None:
                 self.add(node, class_, held[row], status)
+        self._reserved = {node: frozenset(groups) for node, groups in self._nodes.items()}
+        self.unreserved[:] = 0
 
     # -- what tasks ask for ---------------------------------------------------------------------------------------
 
@@ -250,7 +257,9 @@ class GpuBooks(GpuFacts):
 
     def _count_shared(self, node: int) -> None:
         # Allocated is what stays and what leaves, releasing what leaves less what is claimed.
-        self.shared[node] = sum(one.allocated > one.releasing for one in self.groups(node).values())
+        staying = [name for name, one in self.groups(node).items() if one.allocated > one.releasing]
+        self.shared[node] = len(staying)
+        self.unreserved[node] = len(staying) - len(self._reserved.get(node, _NONE).intersection(staying))
 
     def _add_leaving(self, node: int, group: Group, memory: int) -> None:
         group.releasing += memory
@@ -329,6 +338,9 @@ class GpuBooks(GpuFacts):
     def _release(self, node: int, devices: int) -> None:
         self._freed[node] = self._freed.get(node, 0) + devices
         self._state.releasing[self.dimension, node] += devices * UNIT
+
+
+_NONE: frozenset[str] = frozenset()
 
 
 def _quota(class_: TaskClass, gpus: float) -> Quota:

@@ -337,11 +337,16 @@ def ungated(pod: Pod) -> Assumption:
     )
 
 
-def leaving(pod: Pod, since: datetime) -> Assumption:
-    """A pod releases what it has from the moment of the decision."""
+def leaving(pod: Pod, since: datetime, promised: str = "") -> Assumption:
+    """A pod releases what it has from the moment of the decision. `promised`: the node that it is to move to."""
+
+    def change(seen: Pod) -> Pod:
+        status = replace(seen.status, nominated_node_name=promised) if promised else seen.status
+        return replace(seen, metadata=replace(seen.metadata, deletion_timestamp=since), status=status)
+
     return Assumption(
         uid=pod.metadata.uid,
-        change=lambda seen: replace(seen, metadata=replace(seen.metadata, deletion_timestamp=since)),
+        change=change,
         shown=lambda seen: seen.metadata.deletion_timestamp is not None,
         lasting=True,
     )

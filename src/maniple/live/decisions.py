@@ -6,7 +6,7 @@ dialect says which.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -78,7 +78,7 @@ class Decisions:
             for key, node in placed.items()
         ]
         self._evictions = [
-            (session.task_key(row), dialect.farewell(plan, row, reason)) for row, reason in session.evicted
+            (session.task_key(row), self._farewell(plan, row, reason)) for row, reason in session.evicted
         ]
         self._admitted = [session.task_key(row) for rows in session.admitted for row in rows.tolist()]
 
@@ -198,6 +198,15 @@ class Decisions:
 
     # -- evictions ----------------------------------------------------------------------------------------------------
 
+    def _farewell(self, plan: Plan, row: int, reason: str) -> Farewell:
+        """A pod that is to move says where to until it is gone, so that its place is kept."""
+        session = plan.session
+        farewell = self._dialect.farewell(plan, row, reason)
+        group = session.cluster.jobs.objects.get(int(session.tasks.job[row]))
+        if not self._dialect.pod_words(group).nominates:
+            return farewell
+        return replace(farewell, promised=plan.nominations.get(session.task_key(row), ""))
+
     def _evict(self, key: str, farewell: Farewell, when: datetime) -> None:
         pod = self._cache.pod(key)
         if pod is None:
@@ -205,25 +214,36 @@ class Decisions:
         self._notes.write(farewell.regarding, farewell.type, "Evict", farewell.text, farewell.annotations)
         write = _Write(
             "evict",
-            leaving(pod, when),
-            lambda: self._have_evicted(pod, farewell.condition, when),
+            leaving(pod, when, farewell.promised),
+            lambda: self._have_evicted(pod, farewell, when),
             lambda error: False,
         )
         self._cache.assume((Pod, key), write.aspect, write.assumption)
         self._submit(pod, write)
 
-    async def _have_evicted(self, pod: Pod, message: str, when: datetime) -> None:
-        """First the condition by which controllers know that the pod is not to blame, if there is to be one, then the end of it."""
-        target = Condition(
-            type="DisruptionTarget", status="True", reason="PreemptionByScheduler", message=message
-        )
+    async def _have_evicted(self, pod: Pod, farewell: Farewell, when: datetime) -> None:
+        """First what the pod has to say, if anything, then the end of it."""
         try:
-            if message:
-                await self._port.patch_pod_condition(pod, target, when)
+            await self._last_words(pod, farewell, when)
         except Exception as error:
             if status_of(error) != NOT_FOUND:
                 raise
         await self._port.evict(pod)
+
+    async def _last_words(self, pod: Pod, farewell: Farewell, when: datetime) -> None:
+        """The condition by which controllers know that the pod is not to blame, and the node that is kept for its successor."""
+        if farewell.condition:
+            target = Condition(
+                type="DisruptionTarget",
+                status="True",
+                reason="PreemptionByScheduler",
+                message=farewell.condition,
+            )
+            await self._port.patch_pod_condition(pod, target, when, farewell.promised or None)
+        elif farewell.promised:
+            status = {"nominatedNodeName": farewell.promised}
+            patch = {"metadata": {"uid": pod.metadata.uid}, "status": status}
+            await self._port.patch_status(Pod, pod.key, patch)
 
     # -- both ---------------------------------------------------------------------------------------------------------
 

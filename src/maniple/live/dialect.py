@@ -63,6 +63,7 @@ class Farewell:
     text: str
     condition: str = ""  # its message; without one there is no condition
     annotations: Mapping[str, str] = field(default_factory=dict)  # of the event, for programs
+    promised: str = ""  # the node that is kept for whoever comes in the pod's place
 
 
 class LiveDialect(Protocol):

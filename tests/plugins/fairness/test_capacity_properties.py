@@ -223,7 +223,9 @@ def test_victims_are_those_of_the_written_rule(
         of = others[QUEUES.index(drawn) % len(others)]
         objects += running(f"j{number}", 2, request, of=of)
         taken += [(f"j{number}-{i}", of, request) for i in range(2)]
-    session, plugin = opened(*objects, total=OFFERED, tree=True, arguments={"ancestorReclaimLevel": levels})
+    # To the letter: by default an asker leaves alone what its queue would have too much of.
+    arguments = {"ancestorReclaimLevel": levels}
+    session, plugin = opened(*objects, total=OFFERED, tree=True, arguments=arguments, strict=True)
     rule = Rule(session, levels)
     by_name = {name: (name, of, meaning(request)) for name, of, request in taken}
     for _, of, needs in by_name.values():

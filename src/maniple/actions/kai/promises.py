@@ -28,12 +28,26 @@ class Promises:
     def keep(self, waiting: list[int]) -> None:
         """Serve the waiting jobs that are nominated, as far as there is room on their own nodes."""
         session = self._session
+        self._expect()
         rows = [row for row in session.cluster.tasks.nominated if session.tasks.status[row] == Status.PENDING]
         jobs = {int(session.tasks.job[row]) for row in rows}
         line = JobsByQueue(session, [job for job in waiting if job in jobs])
         while (job := line.pop()) is not None:
             if self._serve(job):
                 line.push(job)
+
+    def _expect(self) -> None:
+        """Pods that were evicted to be placed elsewhere claim that place until they are gone and others come for them."""
+        session = self._session
+        leaving = [
+            row for row in session.cluster.tasks.nominated if session.tasks.status[row] == Status.RELEASING
+        ]
+        nodes = self._nodes(np.array(leaving, dtype=np.int64))
+        for row, node in zip(leaving, nodes.tolist(), strict=True):
+            transaction = Transaction(session)
+            if node >= 0 and node != session.tasks.node[row] and self._claim(transaction, row, node):
+                transaction.commit()
+                session.promised.add(int(session.tasks.job[row]))
 
     def _serve(self, job: int) -> bool:
         """One turn. True when something was placed or claimed."""
@@ -83,7 +97,9 @@ class Promises:
             if chosen is None:
                 return False
             groups = [chosen[0]]
-        transaction.pipeline(np.array([row]), np.array([node], dtype=np.intp), groups)
+        leaves = session.tasks.status[row] == Status.RELEASING
+        claim = transaction.move if leaves else transaction.pipeline
+        claim(np.array([row]), np.array([node], dtype=np.intp), groups)
         return True
 
 

@@ -1,8 +1,9 @@
 """Whether a node has a place for one more pod, and for the reservation that goes with a shared GPU, for KAI's `predicates`.
 
 Whoever opens a GPU for sharing brings another pod with it, the reservation that holds the device: such a task needs two places. One
-that joins a shared GPU needs its own only. To the letter it needs two as well, unless the GPU's name is a number: the original
-takes every other name for that of a GPU yet to be opened.
+that joins a shared GPU needs its own only. Reservations for GPUs that were opened in this session do not exist yet; the other pods leave
+room for them. To the letter they do not, and whoever joins a shared GPU needs two places as well, unless the GPU's name is a number: the
+original takes every other name for that of a GPU yet to be opened.
 """
 
 import re
@@ -21,22 +22,26 @@ _NUMBER = re.compile(r"[+-]?[0-9]+", re.ASCII)
 
 
 class PodSlots:
-    """The filter, for one session. Tasks that share no GPU and ask for something have their place counted as a resource."""
+    """The filter, for one session. Where nobody shares GPUs, tasks that ask for something have their place counted as a resource."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self._full = session.reasons.number(FULL)
+        # Reservations only come where tasks share GPUs.
+        self._for_all = not session.strict and any(class_.share is not None for class_ in session.classes)
 
     def filter(self) -> Filter:
         return Filter(
             "PodSlots",
             Dependence.NODE,
             self._check,
-            lambda class_: class_.best_effort or class_.share is not None,
+            lambda class_: self._for_all or class_.best_effort or class_.share is not None,
         )
 
     def _check(self, class_: TaskClass, cells: Cells) -> Verdicts:
         free = _free(cells)
+        if self._for_all:
+            free = free - self._session.gpus.unreserved[cells.rows]
         short = free < 1
         if class_.share is not None:
             short = self._lack_reservation(class_, cells, free)

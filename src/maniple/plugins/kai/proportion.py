@@ -224,7 +224,9 @@ class Proportion:
         asked = [self._asked(number) for number in self._session.tasks.class_of[outcome.tasks].tolist()]
         amounts = np.array(asked, dtype=np.float64).reshape(-1, len(self._counting.names)).T
         involved = self._victims.involved(outcome.tasks, amounts)
-        return Reclaimer(path, amounts.sum(axis=1).tolist(), involved, self._is_firm(outcome.actor))
+        request: Amount = amounts.sum(axis=1).tolist()
+        of = None if self._session.strict else [one for one, amount in enumerate(request) if amount > 0]
+        return Reclaimer(path, request, involved, self._is_firm(outcome.actor), of)
 
     def _losses(self, outcome: Any) -> list[tuple[Path, Loss]]:
         losses = self._victims.losses(outcome.victims)

@@ -110,11 +110,6 @@ class Fairness(Proportion):
             reclaimer, losses, before, self._multiplier
         )
 
-    def _reclaimer(self, path: Path, outcome: Any) -> Reclaimer:
-        reclaimer = super()._reclaimer(path, outcome)
-        reclaimer.of = [resource for resource, amount in enumerate(reclaimer.request) if amount > 0]
-        return reclaimer
-
     def _keeps_guarantees(self, reclaimer: Reclaimer, losses: Sequence[tuple[Path, Loss]]) -> bool:
         """Nobody loses what is guaranteed to it. Queues that both are below do not lose at all."""
         lost: dict[int, Floats] = {}
