@@ -11,6 +11,7 @@ from typing import Any
 from maniple.live.port import Change, Port
 from maniple.objects.core import Pod
 from maniple.objects.meta import Object
+from maniple.objects.pod import MOVES_TO
 
 
 class RefusedError(Exception):
@@ -44,7 +45,7 @@ class Recorder(Between):
         self, kind: Any, key: str, patch: Mapping[str, Any], subresource: bool | None = None
     ) -> object:
         answer = await self._port.patch_status(kind, key, patch, subresource)
-        if node := patch.get("status", {}).get("nominatedNodeName"):
+        if node := patch.get("metadata", {}).get("annotations", {}).get(MOVES_TO):
             self.promised[key] = node
         return answer
 

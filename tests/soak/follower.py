@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from zlib import crc32
 
+from maniple.objects.pod import MOVES_TO
 from maniple.planner import Plan, Planner
 from maniple.sim.rounds import carried_out
 from tests.soak.amounts import Raw
@@ -74,7 +75,9 @@ class Follower:
     def _nominate(self, plan: Plan, world: World) -> None:
         for key, node in plan.nominations.items():
             pod = world.pods.get(key)
-            if pod is not None and (leaves(pod) or "nodeName" not in pod["spec"]):
+            if pod is not None and leaves(pod):
+                pod["metadata"]["annotations"] = {**pod["metadata"].get("annotations", {}), MOVES_TO: node}
+            elif pod is not None and "nodeName" not in pod["spec"]:
                 pod["status"] = {**pod["status"], "nominatedNodeName": node}
 
     def _conditions(self, plan: Plan, world: World) -> None:
@@ -111,6 +114,7 @@ class Follower:
         fresh = deepcopy(pod)
         metadata = fresh["metadata"]
         del metadata["deletionTimestamp"]
+        metadata.get("annotations", {}).pop(MOVES_TO, None)
         metadata["labels"] = {
             name: value
             for name, value in metadata.get("labels", {}).items()

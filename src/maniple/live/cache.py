@@ -21,6 +21,7 @@ from maniple.live.essence import essence, slim
 from maniple.objects.core import PersistentVolume, PersistentVolumeClaim, Pod, SchedulingGate
 from maniple.objects.dra import ResourceClaim
 from maniple.objects.meta import Object
+from maniple.objects.pod import MOVES_TO
 
 Ref = tuple[type[Object], str]
 
@@ -341,8 +342,9 @@ def leaving(pod: Pod, since: datetime, promised: str = "") -> Assumption:
     """A pod releases what it has from the moment of the decision. `promised`: the node that it is to move to."""
 
     def change(seen: Pod) -> Pod:
-        status = replace(seen.status, nominated_node_name=promised) if promised else seen.status
-        return replace(seen, metadata=replace(seen.metadata, deletion_timestamp=since), status=status)
+        annotations = {**seen.metadata.annotations, **({MOVES_TO: promised} if promised else {})}
+        metadata = replace(seen.metadata, deletion_timestamp=since, annotations=annotations)
+        return replace(seen, metadata=metadata)
 
     return Assumption(
         uid=pod.metadata.uid,

@@ -22,6 +22,7 @@ from maniple.live.retries import Retries
 from maniple.live.writing import Later, lane
 from maniple.objects.core import Pod
 from maniple.objects.meta import Condition, Object
+from maniple.objects.pod import MOVES_TO
 from maniple.plugins.devices.deviceshare import LOCK
 
 
@@ -239,11 +240,10 @@ class Decisions:
                 reason="PreemptionByScheduler",
                 message=farewell.condition,
             )
-            await self._port.patch_pod_condition(pod, target, when, farewell.promised or None)
-        elif farewell.promised:
-            status = {"nominatedNodeName": farewell.promised}
-            patch = {"metadata": {"uid": pod.metadata.uid}, "status": status}
-            await self._port.patch_status(Pod, pod.key, patch)
+            await self._port.patch_pod_condition(pod, target, when)
+        if farewell.promised:
+            metadata = {"uid": pod.metadata.uid, "annotations": {MOVES_TO: farewell.promised}}
+            await self._port.patch_status(Pod, pod.key, {"metadata": metadata}, False)
 
     # -- both ---------------------------------------------------------------------------------------------------------
 

@@ -116,8 +116,19 @@ class PodStatus(Record, frozen=True, kw_only=True):
     resize: str = ""
 
 
+# On a pod that was evicted to be placed elsewhere. A nomination is refused by the API server once a pod is bound.
+MOVES_TO = "maniple.dev/moves-to"
+
+
 class Pod(Object, frozen=True, kw_only=True):
     kind: ClassVar[str] = "Pod"
 
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
+
+    @property
+    def promised_node(self) -> str:
+        """The node that is being cleared for the pod or, while it leaves to move, for whoever comes in its place."""
+        if self.metadata.deletion_timestamp is not None:
+            return self.metadata.annotations.get(MOVES_TO, "")
+        return self.status.nominated_node_name

@@ -194,7 +194,7 @@ class KaiDialect:
             job=f"{meta.namespace or 'default'}/{group}" if group else None,
             node="" if forgotten else node,
             role=meta.labels.get(SUB_GROUP, ""),
-            nominated=pod.status.nominated_node_name,
+            nominated=pod.promised_node,
             gated=status is Status.GATED,
             gpu_groups=groups or self._groups_on(meta.labels),
         )

@@ -138,7 +138,7 @@ class VolcanoDialect:
             preemptable=_flag(annotations.get(PREEMPTABLE, labels.get(PREEMPTABLE)), default=True),
             gated=bool(gates) and status is Status.PENDING,
             admissible=gates == [ADMISSION_GATE] and annotations.get(ADMISSION_GATE) == "true",
-            nominated=pod.status.nominated_node_name,
+            nominated=pod.promised_node,
         )
 
     def decides(self, item: Object) -> str | None:
