@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from maniple.cluster.changes import ChangeLog
 from maniple.cluster.facts import JobFacts
 from maniple.cluster.resources import Amounts
 from maniple.cluster.snapshot import Snapshot
@@ -142,7 +143,7 @@ class Session:
         self.admitted: list[TaskRows] = []  # their scheduling gate may be removed
         # Something is being released or waited for, so that idle now and idle soon differ.
         self.flowing = bool(self.nodes.releasing.any() or self.nodes.pipelined.any())
-        self.changes: list[NDArray[np.intp]] = []  # node rows, in the order in which they changed
+        self.changes = ChangeLog(len(self.nodes))
         self.plugins: list[tuple[PluginOption, Plugin]] = []
         self.shared: dict[type, Any] = {}  # what several plugins keep together, by its type
         self._by_job: tuple[TaskRows, list[int]] | None = None

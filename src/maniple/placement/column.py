@@ -53,7 +53,7 @@ class ClassColumn:
             self.later = np.zeros(size, dtype=np.int64) if self._flowing else self.slots
             self._look(EVERY_NODE)
         elif self._seen < len(session.changes):
-            self._look(self._changed_since(self._seen))
+            self._look(session.changes.since(self._seen))
         self._seen = len(session.changes)
 
     def exhausted(self, rows: NodeRows) -> None:
@@ -72,14 +72,10 @@ class ClassColumn:
     def worth(self) -> Scores:
         """What the next task is worth on each node, without what is relative to other candidates."""
         if self._scored < len(self._session.changes):
-            rows = EVERY_NODE if self._scored < 0 else self._changed_since(self._scored)
+            rows = EVERY_NODE if self._scored < 0 else self._session.changes.since(self._scored)
             self._worth[rows] = self.value(Cells(self.nodes, self.class_, rows))
             self._scored = len(self._session.changes)
         return self._worth
-
-    def _changed_since(self, place: int) -> NodeRows:
-        missed = self._session.changes[place:]
-        return missed[0] if len(missed) == 1 else np.unique(np.concatenate(missed))
 
     def fits(self, cells: Cells) -> NDArray[np.bool_]:
         """What the filters that look at one node say of cells."""
