@@ -19,3 +19,4 @@ def test_the_nodes_since_a_look_are_those_of_all_changes_since(changes: list[np.
             expected = set[int]().union(*(set(later.tolist()) for later in changes[seen : number + 1]))
             found = log.since(seen).tolist()
             assert sorted(found) == sorted(expected)
+            assert np.flatnonzero(~log.spared(np.arange(8), seen)).tolist() == sorted(expected)

@@ -34,5 +34,10 @@ class ChangeLog:
             return self._last
         return (self._stamps > count).nonzero()[0]
 
+    def spared(self, rows: NodeRows, count: int) -> NDArray[np.bool_]:
+        """Which of these nodes did not change after so many changes."""
+        spared: NDArray[np.bool_] = self._stamps[rows] <= count
+        return spared
+
 
 __all__ = ["ChangeLog"]

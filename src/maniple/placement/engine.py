@@ -23,8 +23,9 @@ from maniple.framework.transaction import Transaction
 from maniple.objects.volcano import NodeShard
 from maniple.placement.column import NOWHERE, ClassColumn
 from maniple.placement.criteria import criteria_of
-from maniple.placement.fill import fill
+from maniple.placement.fill import Filled, fill
 from maniple.placement.lacking import PLAIN, Lacking
+from maniple.placement.lookahead import Lookahead
 from maniple.placement.shares import WHOLE, devices_in_order
 from maniple.placement.stepwise import fill_stepwise
 
@@ -32,20 +33,6 @@ Mask = NDArray[np.bool_]
 _PASSING = 256  # columns to keep of classes that were made for one session
 _FARTHEST = 4096  # tasks to look ahead at most
 OUTSIDE_SHARD = "node isn't in scheduler node shard"
-
-
-@dataclass(slots=True, eq=False)
-class Lookahead:
-    """Nodes for the next tasks of a class, good for as long as nobody else touches a node."""
-
-    column: ClassColumn
-    nodes: NodeRows
-    waits: Mask  # beside each node: on resources that are being released
-    stamp: int  # length of the change log when this was true
-    taken: int = 0
-
-    def __len__(self) -> int:
-        return len(self.nodes) - self.taken
 
 
 @dataclass(slots=True, eq=False)
@@ -104,12 +91,23 @@ class Placement:
     def fill(self, class_: TaskClass, count: int, within: Mask | None = None) -> Proposal | None:
         """Nodes for as many of the next `count` tasks as can be decided now; None when there is no place for one."""
         ahead = self._ahead.get(class_.number) if within is None else None
-        if ahead is None or not len(ahead) or ahead.stamp != len(self._session.changes):
+        if ahead is None or not len(ahead) or not self._holds(ahead):
             ahead = self._look_ahead(class_, count, within)
             if ahead is None:
                 return None
         piece = slice(ahead.taken, ahead.taken + count)
         return Proposal(ahead, ahead.nodes[piece], ahead.waits[piece])
+
+    def _holds(self, ahead: Lookahead) -> bool:
+        """Whether some of what was foreseen is still right; the rest is dropped."""
+        session = self._session
+        if ahead.stamp == len(session.changes):
+            return True
+        if ahead.turns is None:
+            return False
+        ahead.column.refresh()
+        slots = ahead.column.slots if session.idle_first else ahead.column.later
+        return ahead.catch_up(session.changes, slots)
 
     def _look_ahead(self, class_: TaskClass, count: int, within: Mask | None) -> Lookahead | None:
         """Decide the next tasks. More than asked for, once it shows that gangs of this class follow one another."""
@@ -121,10 +119,12 @@ class Placement:
             wanted = max(count, min(2 * len(spent.nodes), _FARTHEST))
         for later, slots, shard in self._buckets(column):
             mask = shard if within is None else within if shard is None else within & shard
-            nodes = self._fill_bucket(column, wanted, slots, mask)
+            nodes, turns, _ = self._fill_bucket(column, wanted, slots, mask)
             if len(nodes):
                 waits = _waiting(column, nodes) if later is None else np.full(len(nodes), later)
-                ahead = Lookahead(column, nodes, waits, len(self._session.changes))
+                # Where other nodes come first, what becomes of those decides too.
+                turns = turns if mask is None and not later else None
+                ahead = Lookahead(column, nodes, waits, len(self._session.changes), turns)
                 if within is None:
                     self._ahead[class_.number] = ahead
                 return ahead
@@ -142,29 +142,31 @@ class Placement:
             for shard in shards:
                 yield True, column.later, shard
 
-    def _fill_bucket(self, column: ClassColumn, count: int, slots: Amounts, mask: Mask | None) -> NodeRows:
+    def _fill_bucket(self, column: ClassColumn, count: int, slots: Amounts, mask: Mask | None) -> Filled:
         possible = slots > 0 if mask is None else (slots > 0) & mask
         choices = int(np.count_nonzero(possible))
         if not choices:
-            return np.zeros(0, dtype=np.intp)
+            return Filled(np.zeros(0, dtype=np.intp))
         # With one node to choose from, what it is worth does not matter.
         scores = np.where(possible, column.worth if choices > 1 else 0.0, NOWHERE)
         coupled = column.criteria.coupled and _is_coupled(column)
         if coupled and self._in_steps(column):
-            return fill_stepwise(column, scores, slots, count, _outspoken(column))
+            return Filled(fill_stepwise(column, scores, slots, count, _outspoken(column)))
         if not coupled and not column.criteria.relative:
-            return self._choose(column, scores, slots, count, None)[0]
+            found = self._choose(column, scores, slots, count, None)
+            alone = choices > 1 and "best_node" not in self._session.hooks.answered
+            return found if alone else Filled(found.nodes)
         candidates = np.flatnonzero(scores > NOWHERE)
         if coupled:
             count = 1
             candidates = self._admitted(column, candidates)
         if not len(candidates):
-            return candidates
+            return Filled(candidates)
         shift = self._relative(column, candidates)
         total = np.full(len(scores), NOWHERE)
         total[candidates] = scores[candidates] + shift[candidates]
-        nodes, exhausted = self._choose(column, total, slots, count, shift)
-        return _trimmed(column, nodes, exhausted, candidates)
+        found = self._choose(column, total, slots, count, shift)
+        return Filled(_trimmed(column, found, candidates))
 
     def _in_steps(self, column: ClassColumn) -> bool:
         """Whether everybody who couples tasks can tell how."""
@@ -179,7 +181,7 @@ class Placement:
 
     def _choose(
         self, column: ClassColumn, scores: Scores, slots: Amounts, count: int, shift: Scores | None
-    ) -> tuple[NodeRows, Mask]:
+    ) -> Filled:
         if "best_node" in self._session.hooks.answered:
             rows = np.flatnonzero(scores > NOWHERE)
             picked = self._session.hooks.best_node(column.class_, rows, scores[rows]) if len(rows) else None
@@ -412,8 +414,11 @@ def _outspoken(column: ClassColumn) -> list[Scorer]:
     return [one for one in column.criteria.cluster_scorers if not one.silent(column.class_)]
 
 
-def _trimmed(column: ClassColumn, nodes: NodeRows, exhausted: Mask, candidates: NodeRows) -> NodeRows:
+def _trimmed(column: ClassColumn, found: Filled, candidates: NodeRows) -> NodeRows:
     """The sequence up to where a candidate drops out that others are measured against."""
+    nodes, exhausted = found.nodes, found.exhausted
+    if exhausted is None:
+        return nodes
     extreme = np.zeros(len(column.nodes), dtype=np.bool_)
     for static in column.criteria.relative:
         raw = static.raw[candidates]
