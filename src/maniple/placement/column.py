@@ -34,7 +34,7 @@ class ClassColumn:
         self.slots: Amounts = np.zeros(size, dtype=np.int64)  # on what is idle now
         self.later: Amounts = self.slots  # on what is idle once everything under way is released
         self._room = -1  # the sum of `later`, once somebody asked
-        self._worth: Scores = np.zeros(size)
+        self._worth: Scores = np.full(size, np.nan)  # where it is not known yet
         self._seen = self._scored = -1
         self._flowing = False
 
@@ -68,23 +68,28 @@ class ClassColumn:
             self._room = int(self.later.sum())
         return self._room
 
-    @property
-    def worth(self) -> Scores:
-        """What the next task is worth on each node, without what is relative to other candidates."""
-        if self._scored < len(self._session.changes):
-            rows = EVERY_NODE if self._scored < 0 else self._session.changes.since(self._scored)
-            self._worth[rows] = self.value(Cells(self.nodes, self.class_, rows))
-            self._scored = len(self._session.changes)
-        return self._worth
+    def worth(self, rows: NodeRows) -> Scores:
+        """What the next task is worth on some nodes, without what is relative to other candidates."""
+        changes = self._session.changes
+        if self._scored < 0:
+            # What is worked out for all is found without picking; not worth it where few are candidates.
+            self._score(EVERY_NODE if 2 * len(rows) > len(self._worth) else rows)
+        elif self._scored < len(changes):
+            self._score(changes.since(self._scored))
+        self._scored = len(changes)
+        worth = self._worth.take(rows)
+        if np.isnan(worth).any():
+            self._score(rows)
+            worth = self._worth.take(rows)
+        return worth
 
-    def fits(self, cells: Cells) -> NDArray[np.bool_]:
-        """What the filters that look at one node say of cells."""
-        fits = np.ones(
-            np.broadcast_shapes(np.shape(cells.node_rows()), np.shape(cells.extra)), dtype=np.bool_
-        )
+    def _score(self, rows: NodeRows | slice) -> None:
+        self._worth[rows] = self.value(Cells(self.nodes, self.class_, rows))
+
+    def rule_out(self, cells: Cells, possible: NDArray[np.bool_]) -> None:
+        """Remove from what is possible the cells that the filters which look at one node refuse."""
         for one in self.criteria.node_filters:
-            fits &= one.check(self.class_, cells) == FITS
-        return fits
+            possible &= one.check(self.class_, cells) == FITS
 
     def fits_all(self, cells: Cells) -> bool:
         """The same in one word, for all of the cells."""

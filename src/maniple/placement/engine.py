@@ -21,7 +21,7 @@ from maniple.framework.reasons import FITS, Code, Histogram, Verdicts, histogram
 from maniple.framework.session import Session
 from maniple.framework.transaction import Transaction
 from maniple.objects.volcano import NodeShard
-from maniple.placement.column import NOWHERE, ClassColumn
+from maniple.placement.column import ClassColumn
 from maniple.placement.criteria import criteria_of
 from maniple.placement.fill import Filled, fill
 from maniple.placement.lacking import PLAIN, Lacking
@@ -143,29 +143,29 @@ class Placement:
                 yield True, column.later, shard
 
     def _fill_bucket(self, column: ClassColumn, count: int, slots: Amounts, mask: Mask | None) -> Filled:
-        possible = slots > 0 if mask is None else (slots > 0) & mask
-        choices = int(np.count_nonzero(possible))
+        candidates = (slots > 0 if mask is None else (slots > 0) & mask).nonzero()[0]
+        choices = len(candidates)
         if not choices:
-            return Filled(np.zeros(0, dtype=np.intp))
+            return Filled(candidates)
         # With one node to choose from, what it is worth does not matter.
-        scores = np.where(possible, column.worth if choices > 1 else 0.0, NOWHERE)
+        scores = column.worth(candidates) if choices > 1 else np.zeros(1)
         coupled = column.criteria.coupled and _is_coupled(column)
         if coupled and self._in_steps(column):
-            return Filled(fill_stepwise(column, scores, slots, count, _outspoken(column)))
+            return Filled(fill_stepwise(column, candidates, scores, slots, count, _outspoken(column)))
         if not coupled and not column.criteria.relative:
-            found = self._choose(column, scores, slots, count, None)
+            found = self._choose(column, candidates, scores, slots, count, None)
             alone = choices > 1 and "best_node" not in self._session.hooks.answered
             return found if alone else Filled(found.nodes)
-        candidates = np.flatnonzero(scores > NOWHERE)
         if coupled:
             count = 1
-            candidates = self._admitted(column, candidates)
+            admitted = self._admitted(column, candidates)
+            if len(admitted) < choices:
+                scores = scores[np.searchsorted(candidates, admitted)]
+                candidates = admitted
         if not len(candidates):
             return Filled(candidates)
         shift = self._relative(column, candidates)
-        total = np.full(len(scores), NOWHERE)
-        total[candidates] = scores[candidates] + shift[candidates]
-        found = self._choose(column, total, slots, count, shift)
+        found = self._choose(column, candidates, scores + shift, slots, count, shift)
         return Filled(_trimmed(column, found, candidates))
 
     def _in_steps(self, column: ClassColumn) -> bool:
@@ -180,17 +180,21 @@ class Placement:
         )
 
     def _choose(
-        self, column: ClassColumn, scores: Scores, slots: Amounts, count: int, shift: Scores | None
+        self,
+        column: ClassColumn,
+        rows: NodeRows,
+        scores: Scores,
+        slots: Amounts,
+        count: int,
+        shift: Scores | None,
     ) -> Filled:
+        """Nodes out of some rows, whose scores stand beside them."""
         if "best_node" in self._session.hooks.answered:
-            rows = np.flatnonzero(scores > NOWHERE)
-            picked = self._session.hooks.best_node(column.class_, rows, scores[rows]) if len(rows) else None
+            picked = self._session.hooks.best_node(column.class_, rows, scores)
             if picked is not None:
-                only = np.full(len(scores), NOWHERE)
-                only[picked] = scores[picked]
-                return fill(column, only, slots, 1, shift)
+                return Filled(np.array([picked], dtype=np.intp))
             count = 1  # whoever chooses nodes is asked for every task
-        return fill(column, scores, slots, count, shift)
+        return fill(column, rows, scores, slots, count, shift)
 
     def _admitted(self, column: ClassColumn, candidates: NodeRows) -> NodeRows:
         """Candidates that the filters over the whole cluster let through."""
@@ -201,7 +205,7 @@ class Placement:
         return candidates
 
     def _relative(self, column: ClassColumn, candidates: NodeRows) -> Scores:
-        """Scores that hold only among these candidates, over all nodes (zero elsewhere)."""
+        """Scores that hold only among these candidates."""
         sums = np.zeros(len(candidates))
         for static in column.criteria.relative:
             assert static.scorer.normalise is not None  # that is what makes it relative
@@ -209,9 +213,7 @@ class Placement:
         for scorer in _outspoken(column):
             raw = scorer.raw(column.class_, Cells(column.nodes, column.class_, candidates))
             sums += scorer.weight * (raw if scorer.normalise is None else scorer.normalise(raw))
-        spread = np.zeros(len(column.nodes))
-        spread[candidates] = sums
-        return spread
+        return sums
 
     def take_last(self, transaction: Transaction, class_: TaskClass, rows: TaskRows) -> bool:
         """Pipeline tasks onto all places that there will be for their class, if that is as many as they are: nothing is to be chosen.
@@ -340,7 +342,7 @@ class Placement:
     def by_score(self, class_: TaskClass, nodes: NodeRows) -> NodeRows:
         """Nodes by what they are worth for the next task, the best first; each shard for itself."""
         column = self.column(class_)
-        worth = column.worth[nodes] + self._relative(column, nodes)[nodes] if len(nodes) else np.zeros(0)
+        worth = column.worth(nodes) + self._relative(column, nodes) if len(nodes) else np.zeros(0)
         shard = np.zeros(len(nodes)) if self._own is None else ~self._own[nodes]
         return nodes[np.lexsort((nodes, -worth, shard))]
 

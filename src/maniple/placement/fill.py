@@ -41,30 +41,34 @@ def best(scores: Scores, count: int) -> NodeRows:
 
 
 def fill(
-    column: ClassColumn, scores: Scores, slots: Amounts, count: int, shift: Scores | None = None
+    column: ClassColumn,
+    rows: NodeRows,
+    scores: Scores,
+    slots: Amounts,
+    count: int,
+    shift: Scores | None = None,
 ) -> Filled:
     """Nodes for up to `count` consecutive tasks.
 
-    `scores` is of the next task on each node, NOWHERE for nodes that are no candidates; `slots` is how many fit there; `shift` is
-    what the scores hold on top of the column's own worth.
+    `rows` are the candidates, at least one; `scores` of the next task on each of them, `shift` what these hold on top of the
+    column's own worth; `slots` is how many tasks fit, by node.
     """
     if count == 1:
         first = np.array([scores.argmax()])
         turns = scores[first]
-        return Filled(first, turns) if turns[0] > NOWHERE else Filled(first[:0])
-    rows = best(scores, count)
-    if not len(rows):
-        return Filled(rows)
+        return Filled(rows[first], turns) if turns[0] > NOWHERE else Filled(first[:0])
+    if count < len(rows):
+        among = best(scores, count)
+        rows, shift = rows[among], None if shift is None else shift[among]
     room = slots[rows]
     depth = min(count, int(room.max())) + 1  # one more, to know whether anything fits after the last
-    extra = np.arange(depth)
+    extra: Amounts = np.arange(depth)
     cells = Cells(column.nodes, column.class_, rows[:, None], extra)
     possible = extra < room[:, None]
-    if column.criteria.node_filters:
-        possible &= column.fits(cells)
+    column.rule_out(cells, possible)
     # With one node to choose from, what it is worth does not matter.
     worth = column.value(cells) if len(rows) > 1 else np.zeros((1, depth))
-    value = worth if shift is None else worth + shift[rows][:, None]
+    value = worth if shift is None else worth + shift[:, None]
     reach = np.minimum.accumulate(np.where(possible, value, NOWHERE), axis=1)
     order = np.argsort(-reach, axis=None, kind="stable")[:count]
     chosen, depths = order // depth, order % depth

@@ -45,7 +45,7 @@ class Lookahead:
         kept = changes.spared(nodes, self.stamp)
         rivals = changed[slots[changed] > 0]
         if len(rivals):
-            worth = self.column.worth[rivals]
+            worth = self.column.worth(rivals)
             best = worth.max()
             kept &= (turns > best) | ((turns == best) & (nodes < rivals[worth == best].min()))
         if not kept.any():
