@@ -7,7 +7,6 @@ are tried in order: idle and own, idle and another's, idle later and own, idle l
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,34 +16,21 @@ from maniple.cluster.resources import PODS, Amounts
 from maniple.framework.criteria import Cells, Filter, NodeRows, Scorer, Scores
 from maniple.framework.gpus import Groups
 from maniple.framework.points import Event, TaskRows
-from maniple.framework.reasons import FITS, Code, Histogram, Verdicts, histogram
+from maniple.framework.reasons import FITS, Histogram, Verdicts, histogram
 from maniple.framework.session import Session
 from maniple.framework.transaction import Transaction
-from maniple.objects.volcano import NodeShard
 from maniple.placement.column import ClassColumn
-from maniple.placement.criteria import criteria_of
+from maniple.placement.criteria import CriteriaTable
 from maniple.placement.fill import Filled, fill
 from maniple.placement.lacking import PLAIN, Lacking
-from maniple.placement.lookahead import Lookahead
+from maniple.placement.lookahead import Lookahead, Proposal
+from maniple.placement.shards import shard_of
 from maniple.placement.shares import WHOLE, devices_in_order
 from maniple.placement.stepwise import fill_stepwise
 
 Mask = NDArray[np.bool_]
 _PASSING = 256  # columns to keep of classes that were made for one session
 _FARTHEST = 4096  # tasks to look ahead at most
-OUTSIDE_SHARD = "node isn't in scheduler node shard"
-
-
-@dataclass(slots=True, eq=False)
-class Proposal:
-    """Nodes for the next tasks of a class, and which of them are to wait there for resources that are being released."""
-
-    source: Lookahead
-    nodes: NodeRows
-    waits: Mask
-
-    def __len__(self) -> int:
-        return len(self.nodes)
 
 
 class Placement:
@@ -52,13 +38,13 @@ class Placement:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._filters = session.hooks.filters()
-        self._scorers = session.hooks.scorers()
         self._columns: dict[int, ClassColumn] = {}
         self._passing: deque[int] = deque()
         self._ahead: dict[int, Lookahead] = {}
+        self._free: tuple[int, Amounts] = (-1, np.zeros((0, 0), dtype=np.int64))
         self._histograms: dict[int, tuple[int, Histogram]] = {}
-        self._own, self._barred = _shard(session)
+        self._own, barred = shard_of(session)
+        self._criteria = CriteriaTable(session, barred)
 
     @property
     def own(self) -> Mask | None:
@@ -67,15 +53,18 @@ class Placement:
 
     def column(self, class_: TaskClass) -> ClassColumn:
         """The class's column, up to date."""
+        column = self._column(class_)
+        column.refresh()
+        return column
+
+    def _column(self, class_: TaskClass) -> ClassColumn:
+        """The class's column as of the last look."""
         column = self._columns.get(class_.number)
         if column is None:
-            criteria = criteria_of(self._session, class_, self._filters, self._scorers)
-            if self._barred is not None:
-                np.copyto(criteria.verdict, self._barred, where=self._barred != FITS)
+            criteria = self._criteria.of(class_)
             column = self._columns[class_.number] = ClassColumn(self._session, class_, criteria)
             if class_.marks:
                 self._forget_old(class_)
-        column.refresh()
         return column
 
     def _forget_old(self, newest: TaskClass) -> None:
@@ -290,21 +279,32 @@ class Placement:
         self, class_: TaskClass, *, resources: bool = True, prepared: Verdicts | None = None
     ) -> Verdicts:
         """Why each node refuses the next task of a class; 0 where none does. `prepared` stands for what filters that count pods beforehand would say now."""
-        column = self.column(class_)
-        criteria, reasons = column.criteria, self._session.reasons
-        verdict = criteria.verdict
-        cells = Cells(column.nodes, class_)
+        lacking = self._lacking(class_).verdicts() if resources and self._counts(class_) else None
+        if lacking is not None and lacking.all():
+            return lacking
+        criteria, reasons = self._column(class_).criteria, self._session.reasons
+        verdict, cells = criteria.verdict, Cells(self._session.nodes, class_)
         for one in (*criteria.node_filters, *criteria.cluster_filters):
             if prepared is None or not one.prepared:
                 verdict = reasons.merge(verdict, one.check(class_, cells))
         if prepared is not None:
             verdict = reasons.merge(verdict, prepared)
-        if resources and not (class_.best_effort and self._session.idle_first):
-            lacking = Lacking(self._session, class_).verdicts()
+        if lacking is not None:
             verdict = np.where(lacking != FITS, lacking, verdict)
         elif resources and not self._session.strict:
             verdict = reasons.merge(verdict, self._full())
         return verdict
+
+    def _counts(self, class_: TaskClass) -> bool:
+        """Whether a task of the class waits for resources at all."""
+        return not (class_.best_effort and self._session.idle_first)
+
+    def _lacking(self, class_: TaskClass) -> Lacking:
+        """What nodes have too little of for a class. What they will have is kept until a node changes."""
+        stamp, free = self._free
+        if stamp != len(self._session.changes):
+            stamp, free = self._free = len(self._session.changes), self._session.nodes.future_idle()
+        return Lacking(self._session, class_, free)
 
     def _full(self) -> Verdicts:
         """For tasks that ask for nothing: nodes without a place for one more pod."""
@@ -346,6 +346,15 @@ class Placement:
         shard = np.zeros(len(nodes)) if self._own is None else ~self._own[nodes]
         return nodes[np.lexsort((nodes, -worth, shard))]
 
+    def hopeless(self, class_: TaskClass) -> Histogram | None:
+        """Why all nodes refuse the next task of a class; None while one would take it."""
+        column = self.column(class_)
+        plain = class_.share is None and self._counts(class_) and not column.criteria.cluster_filters
+        if plain and column.room:
+            return None
+        found = self.histogram(class_)
+        return found if found.hopeless else None
+
     def histogram(self, class_: TaskClass, within: Mask | None = None) -> Histogram:
         """The verdicts counted, of all nodes (remembered until a node changes) or of some."""
         if within is not None:
@@ -361,7 +370,7 @@ class Placement:
         self, class_: TaskClass, within: Mask | None = None, *, mates: bool = False
     ) -> dict[str, str]:
         """Why each node refuses the next task of a class, with amounts. `mates`: others of its own gang are there already."""
-        session, verdicts, lacking = self._session, self.verdicts(class_), Lacking(self._session, class_)
+        session, verdicts, lacking = self._session, self.verdicts(class_), self._lacking(class_)
         told = {}
         for node in np.flatnonzero(verdicts if within is None else verdicts * within).tolist():
             details = lacking.details(node, mates=mates) or [session.reasons.reasons[verdicts[node]].text]
@@ -382,28 +391,6 @@ def _waiting(column: ClassColumn, nodes: NodeRows) -> Mask:
     first = np.searchsorted(placed, placed)
     waits[order] |= np.arange(len(nodes)) - first >= column.slots[placed]
     return waits
-
-
-def _shard(session: Session) -> tuple[Mask | None, Verdicts | None]:
-    """Our own nodes when another shard's are second choice (soft), and the verdicts when they are none (hard)."""
-    shard = session.options.get("shard")
-    if not shard or shard.get("mode", "none") == "none":
-        return None, None
-    index = session.nodes.facts.index
-    named = shard["nodes"] if "nodes" in shard else _usable_nodes(session, shard.get("name", ""))
-    own = np.zeros(len(session.nodes), dtype=np.bool_)
-    own[[index[name] for name in named if name in index]] = True
-    if shard["mode"] == "soft":
-        return own, None
-    number = session.reasons.number(OUTSIDE_SHARD, Code.ERROR)
-    return None, np.where(own, FITS, number).astype(np.int16)
-
-
-def _usable_nodes(session: Session, name: str) -> set[str]:
-    """What a shard wants, without what other shards still use."""
-    shards = session.cluster.all(NodeShard)
-    wanted = set(shards[name].spec.nodes_desired) if name in shards else set()
-    return wanted.difference(*(one.status.nodes_in_use for key, one in shards.items() if key != name))
 
 
 def _is_coupled(column: ClassColumn) -> bool:

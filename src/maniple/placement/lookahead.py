@@ -56,3 +56,15 @@ class Lookahead:
             self.turns = np.concatenate([self.turns[: self.taken], turns[kept]])
         self.stamp = len(changes)
         return True
+
+
+@dataclass(slots=True, eq=False)
+class Proposal:
+    """Nodes for the next tasks of a class, and which of them are to wait there for resources that are being released."""
+
+    source: Lookahead
+    nodes: NodeRows
+    waits: Mask
+
+    def __len__(self) -> int:
+        return len(self.nodes)
