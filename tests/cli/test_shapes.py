@@ -43,7 +43,7 @@ def of_kind(objects: list[Object], kind: str) -> list[Object]:
         ("tasks", 1000, 8000, 1000, 4),
         ("spread", 1000, 8000, 1000, 4),
         ("differ", 5000, 40000, 5000, 4),
-        ("backlog", 1000, 41000, 6000, 4),
+        ("backlog", 1000, 41000, 6000, 1),
     ],
 )
 def test_sizes(name: str, nodes: int, tasks: int, jobs: int, queues: int) -> None:
@@ -285,12 +285,12 @@ def test_constraints_are_on_every_pod_and_mean_the_own_gang(name: str, part: str
             assert f'"matchLabels": {{"job": "{job}"}}' in json.dumps(pods[0][part])
 
 
-def test_a_backlog_has_full_nodes_whose_jobs_are_protected() -> None:
+def test_a_backlog_waits_behind_full_nodes_of_its_own_queue() -> None:
     shape = SHAPES["backlog"](Fraction(1, 100))
     running = [job for job in shape.jobs if job.placed]
     assert [job.placed[0] for job in running] == list(shape.nodes)
     assert all(job.asks == (shape.kinds[job.placed[0]].allocatable,) for job in running)
-    assert {job.priority for job in running} == {100}
+    assert {(job.queue, job.priority) for job in shape.jobs} == {("q0", 50)}
     assert sum(job.tasks for job in shape.jobs if not job.placed) == 400
 
 

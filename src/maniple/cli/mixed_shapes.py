@@ -24,8 +24,6 @@ KINDS = (
     NodeKind(128, 262144, 0, "cpu"),
 )
 ZONES, RACK = 10, 20  # how many zones, and how many nodes in a rack
-PROTECTED = 100  # the priority from which on KAI preempts no job
-SHARES = dict.fromkeys(QUEUES, Share(UNLIMITED, UNLIMITED, UNLIMITED))
 USUAL: Asks = {"cpu": "4", "memory": "16Gi", GPU: "1"}
 
 
@@ -46,15 +44,15 @@ def _labels(index: int, name: str, kind: NodeKind) -> dict[str, str]:
     }
 
 
-def _waiting(count: int, rng: Random, gang: Gang) -> tuple[Job, ...]:
+def _waiting(count: int, rng: Random, gang: Gang, queues: tuple[str, ...] = QUEUES) -> tuple[Job, ...]:
     jobs = []
     for index in range(count):
         asks, constraints = gang(rng, index)
-        name, created = f"j{index:05d}", FIRST_PENDING + index
+        name, queue, created = f"j{index:05d}", queues[index % len(queues)], FIRST_PENDING + index
         jobs.append(
             Job(
                 name,
-                QUEUES[index % 4],
+                queue,
                 GANG,
                 GANG,
                 created,
@@ -66,9 +64,10 @@ def _waiting(count: int, rng: Random, gang: Gang) -> tuple[Job, ...]:
     return tuple(jobs)
 
 
-def _shape(nodes: Mapping[str, NodeKind], jobs: tuple[Job, ...]) -> Shape:
+def _shape(nodes: Mapping[str, NodeKind], jobs: tuple[Job, ...], queues: tuple[str, ...] = QUEUES) -> Shape:
     labels = {name: _labels(index, name, nodes[name]) for index, name in enumerate(nodes)}
-    return Shape(tuple(nodes), QUEUES, jobs, shares=SHARES, kinds=nodes, labels=labels)
+    shares = dict.fromkeys(queues, Share(UNLIMITED, UNLIMITED, UNLIMITED))
+    return Shape(tuple(nodes), queues, jobs, shares=shares, kinds=nodes, labels=labels)
 
 
 def mixed(count: int, gang: Gang) -> Callable[[Fraction], Shape]:
@@ -83,23 +82,23 @@ def mixed(count: int, gang: Gang) -> Callable[[Fraction], Shape]:
 
 
 def backlog(scale: Fraction) -> Shape:
-    """1,000 nodes full of jobs that may not be preempted, 5,000 gangs that all differ and have to wait."""
-    rng = Random(5)
+    """1,000 nodes full of the jobs of a queue, 5,000 gangs of the same queue that all differ and have to wait."""
+    rng, queues = Random(5), ("q0",)
     nodes = _nodes(_sized(1000, scale), rng)
     running = tuple(
         Job(
             f"low{index:05d}",
-            QUEUES[index % 4],
+            queues[0],
             tasks=1,
             minimum=1,
             created=FIRST_CREATED + index,
-            priority=PROTECTED,
             placed=(name,),
             asks=(kind.allocatable,),
         )
         for index, (name, kind) in enumerate(nodes.items())
     )
-    return _shape(nodes, running + _waiting(_sized(5000, scale), rng, own_request))
+    waiting = _waiting(_sized(5000, scale), rng, own_request, queues)
+    return _shape(nodes, running + waiting, queues)
 
 
 # -- gangs -------------------------------------------------------------------------------------------------------------

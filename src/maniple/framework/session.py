@@ -353,8 +353,9 @@ class Session:
         jobs = tasks.job[rows]
         numbered = tasks.index[rows]
         # Numbers decide only in jobs where every task carries one: otherwise the order would not be transitive.
-        unnumbered = np.unique(jobs[numbered < 0])
-        numbered = np.where(np.isin(jobs, unnumbered), 0, numbered) if unnumbered.size else numbered
+        unnumbered = np.zeros(len(self.jobs.queue) + 1, dtype=np.bool_)  # the last is for tasks of no job
+        unnumbered[jobs[numbered < 0]] = True
+        numbered = np.where(unnumbered[jobs], 0, numbered)
         keys = (tasks.rank[rows], tasks.created[rows], numbered, *reversed(self.hooks.task_order(rows)), jobs)
         return rows[np.lexsort(keys)]
 

@@ -348,10 +348,10 @@ class Placement:
 
     def hopeless(self, class_: TaskClass) -> Histogram | None:
         """Why all nodes refuse the next task of a class; None while one would take it."""
-        column = self.column(class_)
-        plain = class_.share is None and self._counts(class_) and not column.criteria.cluster_filters
-        if plain and column.room:
-            return None
+        if self._counts(class_) and class_.share is None and not self._lacking(class_).everywhere():
+            column = self.column(class_)
+            if column.room and not column.criteria.cluster_filters:
+                return None
         found = self.histogram(class_)
         return found if found.hopeless else None
 
