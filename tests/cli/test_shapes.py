@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from maniple.cli.mixed_shapes import MIXED_SHAPES
 from maniple.cli.shape_model import GPU, Object, Shape
 from maniple.cli.shape_objects import kai_objects, maniple_objects, volcano_objects
 from maniple.cli.shapes import SHAPES
@@ -17,6 +18,7 @@ OUR_OWN = (
     "hypernodes",
     "reclaim_large",
     "hopeless",
+    *MIXED_SHAPES,
 )  # not among the shapes that the other systems were measured on
 DEFINITION = Path(__file__).parents[3] / "shared" / "bench" / "shapes.py"
 
@@ -38,6 +40,10 @@ def of_kind(objects: list[Object], kind: str) -> list[Object]:
         ("reclaim_large", 1000, 8100, 8001, 2),
         ("hopeless", 500, 4010, 4001, 2),
         ("hypernodes", 1000, 1000, 1, 1),
+        ("tasks", 1000, 8000, 1000, 4),
+        ("spread", 1000, 8000, 1000, 4),
+        ("differ", 5000, 40000, 5000, 4),
+        ("backlog", 1000, 41000, 6000, 1),
     ],
 )
 def test_sizes(name: str, nodes: int, tasks: int, jobs: int, queues: int) -> None:
@@ -225,3 +231,70 @@ def test_racks_are_there_for_both() -> None:
     assert len(of_kind(objects, "HyperNode")) == 3
     assert len(of_kind(objects, "Topology")) == 1
     assert all(len(node["metadata"]["labels"]) == 2 for node in of_kind(objects, "Node"))
+
+
+# -- mixed work --------------------------------------------------------------------------------------------------------
+
+
+def specs(name: str) -> dict[str, list[Object]]:
+    """The specs of each gang's pods."""
+    found: dict[str, list[Object]] = {}
+    for item in of_kind(volcano_objects(SHAPES[name](Fraction(1, 100))), "Pod"):
+        found.setdefault(item["metadata"]["labels"]["job"], []).append(item["spec"])
+    return found
+
+
+def asked(spec: Object) -> str:
+    return json.dumps(spec["containers"][0]["resources"]["requests"])
+
+
+def test_nodes_of_mixed_shapes_are_of_several_kinds_and_say_where_they_are() -> None:
+    for objects in (volcano_objects, kai_objects, maniple_objects):
+        nodes = of_kind(objects(SHAPES["classes"](Fraction(1, 25))), "Node")
+        kinds = {node["metadata"]["labels"]["gpu"]: node["status"]["allocatable"] for node in nodes}
+        assert set(kinds) == {"a100", "h100", "t4", "cpu"}
+        assert kinds["h100"] == {"cpu": "96", "memory": "524288Mi", GPU: "8", "pods": "110"}
+        assert GPU not in kinds["cpu"]
+        labels = nodes[25]["metadata"]["labels"]
+        assert (labels["topology.kubernetes.io/zone"], labels["rack"]) == ("z5", "r1")
+
+
+def test_requests_differ_by_gang_or_by_pod() -> None:
+    by_gang = [{asked(spec) for spec in pods} for pods in specs("classes").values()]
+    assert {len(asks) for asks in by_gang} == {1}
+    assert len(set().union(*by_gang)) == len(by_gang)
+    by_pod = [asked(spec) for pods in specs("tasks").values() for spec in pods]
+    assert len(set(by_pod)) == len(by_pod)
+    assert {len({asked(spec) for spec in pods}) for pods in specs("roles").values()} == {2}
+
+
+@pytest.mark.parametrize(
+    ("name", "part"),
+    [
+        ("selector", "nodeSelector"),
+        ("antiaff", "affinity"),
+        ("aff", "affinity"),
+        ("prefaff", "affinity"),
+        ("spread", "topologySpreadConstraints"),
+    ],
+)
+def test_constraints_are_on_every_pod_and_mean_the_own_gang(name: str, part: str) -> None:
+    for job, pods in specs(name).items():
+        assert all(part in spec for spec in pods)
+        if name != "selector":
+            assert f'"matchLabels": {{"job": "{job}"}}' in json.dumps(pods[0][part])
+
+
+def test_a_backlog_waits_behind_full_nodes_of_its_own_queue() -> None:
+    shape = SHAPES["backlog"](Fraction(1, 100))
+    running = [job for job in shape.jobs if job.placed]
+    assert [job.placed[0] for job in running] == list(shape.nodes)
+    assert all(job.asks == (shape.kinds[job.placed[0]].allocatable,) for job in running)
+    assert {(job.queue, job.priority) for job in shape.jobs} == {("q0", 50)}
+    assert sum(job.tasks for job in shape.jobs if not job.placed) == 400
+
+
+def test_gangs_of_mixed_shapes_are_admitted() -> None:
+    groups = of_kind(volcano_objects(SHAPES["classes"](Fraction(1, 500))), "PodGroup")
+    assert [group["status"] for group in groups] == [{"phase": "Inqueue"}] * 2
+    assert all("minResources" not in group["spec"] for group in groups)

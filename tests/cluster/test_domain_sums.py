@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from maniple.cluster import snapshot
+from maniple.cluster.changes import ChangeLog
 from maniple.cluster.domain_sums import DomainSums, KeptSums, sums_of
 from maniple.cluster.domains import NONE, ROOT
 from maniple.objects.meta import Object
@@ -136,7 +137,7 @@ def test_kept_sums_are_those_worked_out_anew(
 ) -> None:
     racks = [rack(f"r{i}", *(f"n{node}" for node in held)) for i, held in enumerate(members)]
     places = sums_over(*nodes(*(f"n{i}" for i in range(6))), *racks)
-    values, log = np.zeros((2, 6), dtype=np.int64), list[np.ndarray[tuple[int], np.dtype[np.intp]]]()
+    values, log = np.zeros((2, 6), dtype=np.int64), ChangeLog(6)
     kept = KeptSums(places, log)
     for number, change in enumerate(changes):
         for node, amount in change:

@@ -18,7 +18,9 @@ def opened(*objects: Any) -> Any:
 
 def verdicts(session: Any, name: str) -> dict[str, str]:
     row = session.cluster.tasks.index_of(f"default/{name}")
-    numbers = Lacking(session, session.classes[session.tasks.class_of[row]]).verdicts()
+    numbers = Lacking(
+        session, session.classes[session.tasks.class_of[row]], session.nodes.future_idle()
+    ).verdicts()
     texts = [session.reasons.reasons[number].text for number in numbers.tolist()]
     return {name: text for name, text in zip(session.nodes.facts.names, texts, strict=True) if text != "fits"}
 

@@ -10,7 +10,8 @@ from maniple.cluster.domains import NONE
 from maniple.framework.session import Session
 from maniple.framework.sub_jobs import SubJob
 from maniple.framework.transaction import Transaction
-from maniple.placement.engine import Placement, Proposal
+from maniple.placement.engine import Placement
+from maniple.placement.lookahead import Proposal
 
 
 class NominationPath:

@@ -17,7 +17,8 @@ from maniple.framework.reasons import FITS, Histogram, NotWhole, joined
 from maniple.framework.session import Refusals, Session
 from maniple.framework.sub_jobs import SubJob
 from maniple.framework.transaction import Transaction
-from maniple.placement.engine import Mask, Placement, Proposal
+from maniple.placement.engine import Mask, Placement
+from maniple.placement.lookahead import Proposal
 
 ROLE_FAILED = "another task of role {role!r} found no node"
 NOT_WHOLE = "a place was found for {found} tasks, but the gang needs {minimum} and has {ready}"
@@ -194,8 +195,8 @@ class TaskPlacer:
         shut = queue in session.queues.facts and not session.queues.facts[queue].open
         told = (QUEUE_SHUT if shut else QUEUE_FULL).format(queue=session.queue_name(queue))
         text = joined(session.refusals.jobs.get(job, ())) or told
-        nodes = self._placement.histogram(run.class_)
-        return f"{text}; {nodes}" if nodes.hopeless else text
+        nodes = self._placement.hopeless(run.class_)
+        return text if nodes is None else f"{text}; {nodes}"
 
     def _no_node(self, run: Run, ground: Ground) -> Histogram | str:
         cause = self._placement.histogram(run.class_, ground.within)

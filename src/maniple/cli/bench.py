@@ -82,6 +82,16 @@ def command(
       hypernodes     1,000 nodes in racks of 10, a job of 100 sub-groups of 10, each in one rack
 
     \b
+    Mixed work (1,000 nodes of four kinds, 1,000 gangs of 8):
+      classes   every gang asks for something else
+      tasks     every pod asks for something else
+      selector  a node selector and a toleration on every gang
+      roles     a master and seven workers
+      antiaff, aff, prefaff, spread  every pod on another node; all in one rack, required or preferred; over zones
+      differ    as classes, 5,000 nodes and 5,000 gangs
+      backlog   1,000 full nodes, 5,000 gangs that all differ and have to wait
+
+    \b
     Examples:
       maniple bench --shape a
       maniple bench --shape a --scale 1/2 --scale 1 --scale 2 -o json

@@ -18,8 +18,24 @@ UNLIMITED = -1
 
 
 @dataclass(frozen=True, slots=True)
+class NodeKind:
+    """What a node has: cores, MiB and GPUs, and which."""
+
+    cores: int = 64
+    memory: int = 262144
+    gpus: int = 8
+    model: str = ""
+
+    @property
+    def allocatable(self) -> dict[str, str]:
+        """As Kubernetes writes it, without the places for pods."""
+        found = {"cpu": str(self.cores), "memory": f"{self.memory}Mi"}
+        return found | {GPU: str(self.gpus)} if self.gpus else found
+
+
+@dataclass(frozen=True, slots=True)
 class Job:
-    """One gang: equal tasks, waiting, or running on the nodes that are named."""
+    """One gang, mostly of equal tasks, waiting, or running on the nodes that are named."""
 
     name: str
     queue: str
@@ -31,6 +47,11 @@ class Job:
     placed: tuple[str, ...] = ()
     # tasks that have to be in one rack (HyperNode of tier 1), the job below one spine; 0 for a plain gang
     sub_group: int = 0
+    # where tasks differ, or ask for something else than GPUs: what each asks for, as Kubernetes writes it
+    asks: tuple[Mapping[str, str], ...] = ()
+    # what the specs of its pods say besides; the pods have labels then: their job, and their number in it
+    constraints: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    admitted: bool = False  # Volcano's action enqueue has nothing left to decide
 
     @property
     def requests(self) -> dict[str, int]:
@@ -50,7 +71,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A cluster to plan: nodes of 64 cores, 256 GiB and 8 GPUs, queues of equal weight, jobs."""
+    """A cluster to plan: nodes of 64 cores, 256 GiB and 8 GPUs unless it says otherwise, queues of equal weight, jobs."""
 
     nodes: tuple[str, ...]
     queues: tuple[str, ...]
@@ -62,6 +83,9 @@ class Shape:
     racks: tuple[tuple[str, ...], ...] = ()
     # of queues that are no equals; not told in the objects of the profile volcano
     shares: Mapping[str, Share] = field(default_factory=lambda: MappingProxyType({}))
+    # by node, where they are not all alike
+    kinds: Mapping[str, NodeKind] = field(default_factory=lambda: MappingProxyType({}))
+    labels: Mapping[str, dict[str, str]] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
     def tasks(self) -> int:

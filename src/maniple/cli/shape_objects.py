@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
-from maniple.cli.shape_model import FIRST_CREATED, GPU, UNLIMITED, Job, Object, Shape, Share
+from maniple.cli.shape_model import FIRST_CREATED, UNLIMITED, Job, NodeKind, Object, Shape, Share
 
 NAMESPACE = "bench"
 SUB_GROUP_LABEL = "sub-group"
@@ -20,8 +20,9 @@ def _quantities(requests: dict[str, int], times: int = 1) -> dict[str, str]:
     return {name: f"{amount * times}{'Mi' if name == 'memory' else ''}" for name, amount in requests.items()}
 
 
-def _node(name: str, labels: dict[str, str] | None = None) -> Object:
-    room = {"cpu": "64", "memory": "262144Mi", GPU: "8", "pods": "110"}
+def _node(shape: Shape, name: str, labels: dict[str, str] | None = None) -> Object:
+    room = {**shape.kinds.get(name, NodeKind()).allocatable, "pods": "110"}
+    labels = {**shape.labels.get(name, {}), **(labels or {})}
     return {
         "apiVersion": "v1",
         "kind": "Node",
@@ -52,13 +53,17 @@ def _priority_class(value: int) -> Object:
 def _pod(job: Job, index: int, scheduler: str, annotations: dict[str, str], sub_group_label: str) -> Object:
     """`sub_group_label` is written on the pods of jobs that have sub-groups."""
     name = f"{job.name}-task-{index}"
+    labels = {sub_group_label: str(index // job.sub_group)} if job.sub_group else {}
+    if job.asks:
+        labels |= {"job": job.name, "idx": str(index)}
     spec: Object = {
         "schedulerName": scheduler,
         "priority": job.priority,
         "priorityClassName": f"priority-{job.priority}",
         "containers": [
-            {"name": "main", "image": "bench", "resources": {"requests": _quantities(job.requests)}},
+            {"name": "main", "image": "bench", "resources": {"requests": _requests(job, index)}},
         ],
+        **job.constraints,
     }
     if job.placed:
         spec["nodeName"] = job.placed[index]
@@ -71,11 +76,15 @@ def _pod(job: Job, index: int, scheduler: str, annotations: dict[str, str], sub_
             "uid": f"pod-{name}",
             "annotations": annotations,
             "creationTimestamp": _time(job.created),
-            **({"labels": {sub_group_label: str(index // job.sub_group)}} if job.sub_group else {}),
+            **({"labels": labels} if labels else {}),
         },
         "spec": spec,
         "status": {"phase": "Running" if job.placed else "Pending"},
     }
+
+
+def _requests(job: Job, index: int) -> dict[str, str]:
+    return dict(job.asks[index]) if job.asks else _quantities(job.requests)
 
 
 def _volcano_queue(name: str) -> Object:
@@ -134,16 +143,16 @@ def _volcano_pod_group(job: Job) -> Object:
             "minMember": job.minimum,
             "queue": job.queue,
             "priorityClassName": f"priority-{job.priority}",
-            "minResources": _quantities(job.requests, job.minimum),
+            **({} if job.asks else {"minResources": _quantities(job.requests, job.minimum)}),
             **_sub_groups(job),
         },
-        "status": {"phase": "Running" if job.placed else "Pending"},
+        "status": {"phase": "Running" if job.placed else "Inqueue" if job.admitted else "Pending"},
     }
 
 
 def volcano_objects(shape: Shape) -> list[Object]:
     """The shape as Volcano's objects. Every pod is a dictionary of its own, as it would be when read from a file."""
-    objects = [_node(name) for name in shape.nodes]
+    objects = [_node(shape, name) for name in shape.nodes]
     objects += [_priority_class(value) for value in sorted({job.priority for job in shape.jobs})]
     objects += [_volcano_queue(name) for name in shape.queues]
     objects += _hyper_nodes(shape.racks)
@@ -238,7 +247,7 @@ def _labelled_nodes(shape: Shape) -> list[Object]:
     """Nodes that say by labels where they are, if that matters."""
     rack_of = {node: f"rack{index:04d}" for index, rack in enumerate(shape.racks) for node in rack}
     return [
-        _node(name, {SPINE_LEVEL: "spine", RACK_LEVEL: rack_of[name]} if name in rack_of else None)
+        _node(shape, name, {SPINE_LEVEL: "spine", RACK_LEVEL: rack_of[name]} if name in rack_of else None)
         for name in shape.nodes
     ]
 

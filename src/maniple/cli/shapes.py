@@ -2,6 +2,7 @@
 
 A shape is written once, as nodes, queues and jobs, and then put into the objects of a dialect (`shape_objects`). Times and names are
 fixed, so a shape at a given scale is always the same cluster. To add a shape, write its function and name it in SHAPES.
+Those of mixed work are in `mixed_shapes`.
 """
 
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from fractions import Fraction
 from random import Random
 from typing import Any
 
+from maniple.cli.mixed_shapes import MIXED_SHAPES
 from maniple.cli.shape_model import FIRST_CREATED, FIRST_PENDING, UNLIMITED, Job, Object, Shape, Share
 from maniple.cli.shape_objects import kai_objects, maniple_objects, volcano_objects
 
@@ -207,6 +209,7 @@ SHAPES: dict[str, Callable[[Fraction], Shape]] = {
     "reclaim_large": shape_reclaim_large,
     "hopeless": shape_hopeless,
     "hypernodes": shape_hypernodes,
+    **MIXED_SHAPES,
 }
 
 # To add a dialect, write its objects and name them here.

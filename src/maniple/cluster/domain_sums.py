@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from maniple.cluster.changes import ChangeLog
 from maniple.cluster.domains import NONE, ROOT, DomainTree
 from maniple.cluster.resources import Amounts
 
@@ -99,7 +100,7 @@ class DomainSums:
 class KeptSums:
     """The sums by domain of values that change on a few nodes at a time, kept up by a log of those nodes."""
 
-    def __init__(self, places: DomainSums, log: list[NDArray[np.intp]]) -> None:
+    def __init__(self, places: DomainSums, log: ChangeLog) -> None:
         self._places = places
         self._log = log
         self._seen = -1
@@ -113,8 +114,7 @@ class KeptSums:
             self._sums = np.zeros((len(values), len(self._places.tree) + 1), dtype=np.int64)
             self._sums[:, :-1] = self._places.over(values)
         elif self._seen < len(self._log):
-            missed = self._log[self._seen :]
-            self._update(missed[0] if len(missed) == 1 else np.unique(np.concatenate(missed)), values)
+            self._update(self._log.since(self._seen), values)
         self._seen = len(self._log)
         return self._sums[:, :-1]
 

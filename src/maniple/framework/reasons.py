@@ -49,6 +49,10 @@ class ReasonTable:
 
     def merge(self, earlier: Verdicts, later: Verdicts) -> Verdicts:
         """The verdicts of two filters: the first refusal stays, but a lasting one outweighs a passing one."""
+        if not later.any():
+            return earlier
+        if not earlier.any():
+            return later.astype(np.int16, copy=False)
         merged = np.where(earlier == FITS, later, earlier)
         lasting = self.lasting()
         outweighed = lasting[later] & ~lasting[merged]

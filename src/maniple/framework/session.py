@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from maniple.cluster.changes import ChangeLog
 from maniple.cluster.facts import JobFacts
 from maniple.cluster.resources import Amounts
 from maniple.cluster.snapshot import Snapshot
@@ -142,7 +143,7 @@ class Session:
         self.admitted: list[TaskRows] = []  # their scheduling gate may be removed
         # Something is being released or waited for, so that idle now and idle soon differ.
         self.flowing = bool(self.nodes.releasing.any() or self.nodes.pipelined.any())
-        self.changes: list[NDArray[np.intp]] = []  # node rows, in the order in which they changed
+        self.changes = ChangeLog(len(self.nodes))
         self.plugins: list[tuple[PluginOption, Plugin]] = []
         self.shared: dict[type, Any] = {}  # what several plugins keep together, by its type
         self._by_job: tuple[TaskRows, list[int]] | None = None
@@ -352,8 +353,9 @@ class Session:
         jobs = tasks.job[rows]
         numbered = tasks.index[rows]
         # Numbers decide only in jobs where every task carries one: otherwise the order would not be transitive.
-        unnumbered = np.unique(jobs[numbered < 0])
-        numbered = np.where(np.isin(jobs, unnumbered), 0, numbered) if unnumbered.size else numbered
+        unnumbered = np.zeros(len(self.jobs.queue) + 1, dtype=np.bool_)  # the last is for tasks of no job
+        unnumbered[jobs[numbered < 0]] = True
+        numbered = np.where(unnumbered[jobs], 0, numbered)
         keys = (tasks.rank[rows], tasks.created[rows], numbered, *reversed(self.hooks.task_order(rows)), jobs)
         return rows[np.lexsort(keys)]
 

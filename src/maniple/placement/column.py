@@ -15,6 +15,7 @@ from maniple.placement.criteria import Criteria
 
 NOWHERE = -np.inf
 _UNLIMITED = 2**31
+_NONE: Amounts = np.zeros(0, dtype=np.int64)
 
 
 class ClassColumn:
@@ -25,36 +26,41 @@ class ClassColumn:
         self.nodes = session.nodes
         self.class_ = class_
         self.criteria = criteria
-        self._asked = np.flatnonzero(class_.request > 0)
+        asked = class_.request > 0
+        self._asked = asked.nonzero()[0]
         self._amounts = class_.request[self._asked][:, None]
-        self._unasked = [d for d in self._owed(class_) if class_.request[d] <= 0]
-        self.open = criteria.verdict == FITS  # nothing lasting speaks against the node
-        self.all_open = bool(self.open.all())
-        size = len(session.nodes)
-        self.slots: Amounts = np.zeros(size, dtype=np.int64)  # on what is idle now
-        self.later: Amounts = self.slots  # on what is idle once everything under way is released
+        self._unasked = [d for d in self._owed(class_) if not asked[d]]
+        self.open = criteria.open  # nothing lasting speaks against the node
+        # Filled by the first look, and by the first one while something is being released.
+        self.slots: Amounts = _NONE  # on what is idle now
+        self.later: Amounts = _NONE  # on what is idle once everything under way is released
         self._room = -1  # the sum of `later`, once somebody asked
-        self._worth: Scores = np.zeros(size)
+        self._worth: Scores | None = None  # where it is not known yet: not a number
         self._seen = self._scored = -1
         self._flowing = False
 
-    def _owed(self, class_: TaskClass) -> list[int]:
+    def _owed(self, class_: TaskClass) -> tuple[int, ...]:
         """A node that owes one of these takes nobody, not even a task that asks for none of it."""
         gpu = self._session.gpus.dimension
         devices = gpu is not None and not self._session.idle_first and class_.share is None
-        return [CPU, MEMORY, gpu] if devices and gpu is not None else [CPU, MEMORY]
+        return (CPU, MEMORY, gpu) if devices and gpu is not None else (CPU, MEMORY)
+
+    @property
+    def all_open(self) -> bool:
+        return bool(self.open.all())
 
     def refresh(self) -> None:
         """Catch up with the nodes that changed, as far as room goes; scores follow when somebody wants them."""
-        session = self._session
+        session, now = self._session, len(self._session.changes)
         if self._seen < 0 or session.flowing != self._flowing:
             self._flowing = session.flowing
-            size = len(session.nodes)
-            self.later = np.zeros(size, dtype=np.int64) if self._flowing else self.slots
-            self._look(EVERY_NODE)
-        elif self._seen < len(session.changes):
-            self._look(self._changed_since(self._seen))
-        self._seen = len(session.changes)
+            self.slots, self.later = self._look(EVERY_NODE)
+            self._room = -1
+        elif self._seen < now:
+            rows = session.changes.since(self._seen)
+            self.slots[rows], self.later[rows] = self._look(rows)
+            self._room = -1
+        self._seen = now
 
     def exhausted(self, rows: NodeRows) -> None:
         """The last change was that tasks of the class took all places on these nodes: there is no need to look."""
@@ -68,27 +74,27 @@ class ClassColumn:
             self._room = int(self.later.sum())
         return self._room
 
-    @property
-    def worth(self) -> Scores:
-        """What the next task is worth on each node, without what is relative to other candidates."""
-        if self._scored < len(self._session.changes):
-            rows = EVERY_NODE if self._scored < 0 else self._changed_since(self._scored)
-            self._worth[rows] = self.value(Cells(self.nodes, self.class_, rows))
-            self._scored = len(self._session.changes)
-        return self._worth
+    def worth(self, rows: NodeRows) -> Scores:
+        """What the next task is worth on some nodes, without what is relative to other candidates."""
+        changes, known = self._session.changes, self._worth
+        if known is None:
+            if len(rows) == len(self.nodes):
+                known = self._worth = self.value(Cells(self.nodes, self.class_)).copy()
+            else:
+                known = self._worth = np.full(len(self.nodes), np.nan)
+        elif self._scored < len(changes):
+            changed = changes.since(self._scored)
+            known[changed] = self.value(Cells(self.nodes, self.class_, changed))
+        self._scored = len(changes)
+        worth = known.take(rows)
+        if np.isnan(worth).any():
+            worth = known[rows] = self.value(Cells(self.nodes, self.class_, rows))
+        return worth
 
-    def _changed_since(self, place: int) -> NodeRows:
-        missed = self._session.changes[place:]
-        return missed[0] if len(missed) == 1 else np.unique(np.concatenate(missed))
-
-    def fits(self, cells: Cells) -> NDArray[np.bool_]:
-        """What the filters that look at one node say of cells."""
-        fits = np.ones(
-            np.broadcast_shapes(np.shape(cells.node_rows()), np.shape(cells.extra)), dtype=np.bool_
-        )
+    def rule_out(self, cells: Cells, possible: NDArray[np.bool_]) -> None:
+        """Remove from what is possible the cells that the filters which look at one node refuse."""
         for one in self.criteria.node_filters:
-            fits &= one.check(self.class_, cells) == FITS
-        return fits
+            possible &= one.check(self.class_, cells) == FITS
 
     def fits_all(self, cells: Cells) -> bool:
         """The same in one word, for all of the cells."""
@@ -101,8 +107,8 @@ class ClassColumn:
             value = value + scorer.weight * scorer.raw(self.class_, cells)
         return value
 
-    def _look(self, rows: NodeRows | slice) -> None:
-        cells = Cells(self.nodes, self.class_, rows)
+    def _look(self, rows: NodeRows | slice) -> tuple[Amounts, Amounts]:
+        """How many more tasks some nodes take now, and later; the same thing while nothing is being released."""
         if self.class_.best_effort and self._session.idle_first:
             slots, later = self._places(rows)
         else:
@@ -110,15 +116,14 @@ class ClassColumn:
             if self.class_.best_effort:
                 # It does not wait for what it hardly asks for, but for a place; in the original not even for that.
                 slots = later if self._session.strict else np.minimum(later, self._places(rows)[0])
-        possible = self.open[rows]
-        for one in self.criteria.node_filters:
-            possible = possible & (one.check(self.class_, cells) == FITS)
         if self.class_.share is not None:
             slots, later = self._shared(rows, slots, later)
-        self.slots[rows] = slots * possible
-        if self._flowing:
-            self.later[rows] = later * possible
-        self._room = -1
+        possible = self.open[rows]
+        cells = Cells(self.nodes, self.class_, rows)
+        for one in self.criteria.node_filters:
+            possible = possible & (one.check(self.class_, cells) == FITS)
+        slots = slots * possible
+        return slots, later * possible if self._flowing else slots
 
     def _shared(self, rows: NodeRows | slice, slots: Amounts, later: Amounts) -> tuple[Amounts, Amounts]:
         """A task that shares devices is placed by itself: it fits once, or not at all."""

@@ -6,9 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maniple.cluster.classes import TaskClass
-from maniple.framework.criteria import Cells, Dependence, Filter, Scorer, Scores
+from maniple.framework.criteria import Cells, Dependence, Filter, Scorer, Scores, always
 from maniple.framework.reasons import FITS, Verdicts
 from maniple.framework.session import Session
+
+_STATIC, _NODE, _CLUSTER = Dependence
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +26,7 @@ class Criteria:
     """What is asked of nodes for one class."""
 
     verdict: Verdicts  # of the static filters
+    open: NDArray[np.bool_]  # nodes that none of them refuses
     fixed: Scores  # static scores that do not depend on who else is a candidate
     relative: tuple[Normalised, ...]
     node_filters: tuple[Filter, ...]
@@ -37,25 +40,55 @@ class Criteria:
         return bool(self.cluster_filters or self.cluster_scorers)
 
 
-def criteria_of(
-    session: Session, class_: TaskClass, filters: list[Filter], scorers: list[Scorer]
-) -> Criteria:
-    filters = [f for f in filters if f.applies(class_)]
-    scorers = [s for s in scorers if s.applies(class_)]
-    verdict = np.zeros(len(session.nodes), dtype=np.int16)
-    for one in filters:
-        if one.depends is Dependence.STATIC:
-            verdict = session.reasons.merge(verdict, _static_verdict(session, class_, one))
-    fixed, relative = _static_scores(session, class_, scorers, verdict == FITS)
-    return Criteria(
-        verdict=verdict,
-        fixed=fixed,
-        relative=tuple(relative),
-        node_filters=tuple(f for f in filters if f.depends is Dependence.NODE),
-        node_scorers=tuple(s for s in scorers if s.depends is Dependence.NODE),
-        cluster_filters=tuple(f for f in filters if f.depends is Dependence.CLUSTER),
-        cluster_scorers=tuple(s for s in scorers if s.depends is Dependence.CLUSTER),
-    )
+class CriteriaTable:
+    """The criteria of every class of one session. `barred`: what is said of nodes whatever the class, if anything is."""
+
+    def __init__(self, session: Session, barred: Verdicts | None) -> None:
+        self._session = session
+        self._barred = barred
+        self._filters = session.hooks.filters()
+        self._scorers = session.hooks.scorers()
+        self._no_verdict = np.zeros(len(session.nodes), dtype=np.int16)
+        # By what applies, where nothing of that is said once and for all: many classes share these.
+        self._plain: dict[tuple[int, ...], Criteria] = {}
+
+    def of(self, class_: TaskClass) -> Criteria:
+        filters = [f for f in self._filters if f.applies is always or f.applies(class_)]
+        scorers = [s for s in self._scorers if s.applies is always or s.applies(class_)]
+        verdict = self._verdict(class_, filters)
+        if verdict is not self._no_verdict or any(s.depends is _STATIC for s in scorers):
+            return self._made(class_, filters, scorers, verdict)
+        key = (*map(id, filters), *map(id, scorers))
+        known = self._plain.get(key)
+        if known is None:
+            known = self._plain[key] = self._made(class_, filters, scorers, verdict)
+        return known
+
+    def _made(
+        self, class_: TaskClass, filters: list[Filter], scorers: list[Scorer], verdict: Verdicts
+    ) -> Criteria:
+        open_: NDArray[np.bool_] = verdict == FITS
+        fixed, relative = _static_scores(self._session, class_, scorers, open_)
+        return Criteria(
+            verdict=verdict,
+            open=open_,
+            fixed=fixed,
+            relative=tuple(relative),
+            node_filters=tuple(f for f in filters if f.depends is _NODE),
+            node_scorers=tuple(s for s in scorers if s.depends is _NODE),
+            cluster_filters=tuple(f for f in filters if f.depends is _CLUSTER),
+            cluster_scorers=tuple(s for s in scorers if s.depends is _CLUSTER),
+        )
+
+    def _verdict(self, class_: TaskClass, filters: list[Filter]) -> Verdicts:
+        verdict: Verdicts = self._no_verdict
+        for one in filters:
+            if one.depends is not _STATIC:
+                continue
+            verdict = self._session.reasons.merge(verdict, _static_verdict(self._session, class_, one))
+        if self._barred is not None:
+            verdict = np.where(self._barred != FITS, self._barred, verdict)
+        return verdict
 
 
 def _static_verdict(session: Session, class_: TaskClass, one: Filter) -> Verdicts:
@@ -75,7 +108,7 @@ def _static_scores(
     fixed = np.zeros(len(session.nodes))
     relative: list[Normalised] = []
     for scorer in scorers:
-        if scorer.depends is not Dependence.STATIC:
+        if scorer.depends is not _STATIC:
             continue
         raw = np.asarray(scorer.raw(class_, Cells(session.nodes, class_)), dtype=np.float64)
         if scorer.normalise is None:

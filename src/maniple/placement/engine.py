@@ -7,7 +7,6 @@ are tried in order: idle and own, idle and another's, idle later and own, idle l
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,47 +16,21 @@ from maniple.cluster.resources import PODS, Amounts
 from maniple.framework.criteria import Cells, Filter, NodeRows, Scorer, Scores
 from maniple.framework.gpus import Groups
 from maniple.framework.points import Event, TaskRows
-from maniple.framework.reasons import FITS, Code, Histogram, Verdicts, histogram
+from maniple.framework.reasons import FITS, Histogram, Verdicts, histogram
 from maniple.framework.session import Session
 from maniple.framework.transaction import Transaction
-from maniple.objects.volcano import NodeShard
-from maniple.placement.column import NOWHERE, ClassColumn
-from maniple.placement.criteria import criteria_of
-from maniple.placement.fill import fill
+from maniple.placement.column import ClassColumn
+from maniple.placement.criteria import CriteriaTable
+from maniple.placement.fill import Filled, fill
 from maniple.placement.lacking import PLAIN, Lacking
+from maniple.placement.lookahead import Lookahead, Proposal
+from maniple.placement.shards import shard_of
 from maniple.placement.shares import WHOLE, devices_in_order
 from maniple.placement.stepwise import fill_stepwise
 
 Mask = NDArray[np.bool_]
 _PASSING = 256  # columns to keep of classes that were made for one session
 _FARTHEST = 4096  # tasks to look ahead at most
-OUTSIDE_SHARD = "node isn't in scheduler node shard"
-
-
-@dataclass(slots=True, eq=False)
-class Lookahead:
-    """Nodes for the next tasks of a class, good for as long as nobody else touches a node."""
-
-    column: ClassColumn
-    nodes: NodeRows
-    waits: Mask  # beside each node: on resources that are being released
-    stamp: int  # length of the change log when this was true
-    taken: int = 0
-
-    def __len__(self) -> int:
-        return len(self.nodes) - self.taken
-
-
-@dataclass(slots=True, eq=False)
-class Proposal:
-    """Nodes for the next tasks of a class, and which of them are to wait there for resources that are being released."""
-
-    source: Lookahead
-    nodes: NodeRows
-    waits: Mask
-
-    def __len__(self) -> int:
-        return len(self.nodes)
 
 
 class Placement:
@@ -65,13 +38,13 @@ class Placement:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._filters = session.hooks.filters()
-        self._scorers = session.hooks.scorers()
         self._columns: dict[int, ClassColumn] = {}
         self._passing: deque[int] = deque()
         self._ahead: dict[int, Lookahead] = {}
+        self._free: tuple[int, Amounts] = (-1, np.zeros((0, 0), dtype=np.int64))
         self._histograms: dict[int, tuple[int, Histogram]] = {}
-        self._own, self._barred = _shard(session)
+        self._own, barred = shard_of(session)
+        self._criteria = CriteriaTable(session, barred)
 
     @property
     def own(self) -> Mask | None:
@@ -80,15 +53,18 @@ class Placement:
 
     def column(self, class_: TaskClass) -> ClassColumn:
         """The class's column, up to date."""
+        column = self._column(class_)
+        column.refresh()
+        return column
+
+    def _column(self, class_: TaskClass) -> ClassColumn:
+        """The class's column as of the last look."""
         column = self._columns.get(class_.number)
         if column is None:
-            criteria = criteria_of(self._session, class_, self._filters, self._scorers)
-            if self._barred is not None:
-                np.copyto(criteria.verdict, self._barred, where=self._barred != FITS)
+            criteria = self._criteria.of(class_)
             column = self._columns[class_.number] = ClassColumn(self._session, class_, criteria)
             if class_.marks:
                 self._forget_old(class_)
-        column.refresh()
         return column
 
     def _forget_old(self, newest: TaskClass) -> None:
@@ -104,12 +80,23 @@ class Placement:
     def fill(self, class_: TaskClass, count: int, within: Mask | None = None) -> Proposal | None:
         """Nodes for as many of the next `count` tasks as can be decided now; None when there is no place for one."""
         ahead = self._ahead.get(class_.number) if within is None else None
-        if ahead is None or not len(ahead) or ahead.stamp != len(self._session.changes):
+        if ahead is None or not len(ahead) or not self._holds(ahead):
             ahead = self._look_ahead(class_, count, within)
             if ahead is None:
                 return None
         piece = slice(ahead.taken, ahead.taken + count)
         return Proposal(ahead, ahead.nodes[piece], ahead.waits[piece])
+
+    def _holds(self, ahead: Lookahead) -> bool:
+        """Whether some of what was foreseen is still right; the rest is dropped."""
+        session = self._session
+        if ahead.stamp == len(session.changes):
+            return True
+        if ahead.turns is None:
+            return False
+        ahead.column.refresh()
+        slots = ahead.column.slots if session.idle_first else ahead.column.later
+        return ahead.catch_up(session.changes, slots)
 
     def _look_ahead(self, class_: TaskClass, count: int, within: Mask | None) -> Lookahead | None:
         """Decide the next tasks. More than asked for, once it shows that gangs of this class follow one another."""
@@ -121,10 +108,12 @@ class Placement:
             wanted = max(count, min(2 * len(spent.nodes), _FARTHEST))
         for later, slots, shard in self._buckets(column):
             mask = shard if within is None else within if shard is None else within & shard
-            nodes = self._fill_bucket(column, wanted, slots, mask)
+            nodes, turns, _ = self._fill_bucket(column, wanted, slots, mask)
             if len(nodes):
                 waits = _waiting(column, nodes) if later is None else np.full(len(nodes), later)
-                ahead = Lookahead(column, nodes, waits, len(self._session.changes))
+                # Where other nodes come first, what becomes of those decides too.
+                turns = turns if mask is None and not later else None
+                ahead = Lookahead(column, nodes, waits, len(self._session.changes), turns)
                 if within is None:
                     self._ahead[class_.number] = ahead
                 return ahead
@@ -142,29 +131,31 @@ class Placement:
             for shard in shards:
                 yield True, column.later, shard
 
-    def _fill_bucket(self, column: ClassColumn, count: int, slots: Amounts, mask: Mask | None) -> NodeRows:
-        possible = slots > 0 if mask is None else (slots > 0) & mask
-        choices = int(np.count_nonzero(possible))
+    def _fill_bucket(self, column: ClassColumn, count: int, slots: Amounts, mask: Mask | None) -> Filled:
+        candidates = (slots > 0 if mask is None else (slots > 0) & mask).nonzero()[0]
+        choices = len(candidates)
         if not choices:
-            return np.zeros(0, dtype=np.intp)
+            return Filled(candidates)
         # With one node to choose from, what it is worth does not matter.
-        scores = np.where(possible, column.worth if choices > 1 else 0.0, NOWHERE)
+        scores = column.worth(candidates) if choices > 1 else np.zeros(1)
         coupled = column.criteria.coupled and _is_coupled(column)
         if coupled and self._in_steps(column):
-            return fill_stepwise(column, scores, slots, count, _outspoken(column))
+            return Filled(fill_stepwise(column, candidates, scores, slots, count, _outspoken(column)))
         if not coupled and not column.criteria.relative:
-            return self._choose(column, scores, slots, count, None)[0]
-        candidates = np.flatnonzero(scores > NOWHERE)
+            found = self._choose(column, candidates, scores, slots, count, None)
+            alone = choices > 1 and "best_node" not in self._session.hooks.answered
+            return found if alone else Filled(found.nodes)
         if coupled:
             count = 1
-            candidates = self._admitted(column, candidates)
+            admitted = self._admitted(column, candidates)
+            if len(admitted) < choices:
+                scores = scores[np.searchsorted(candidates, admitted)]
+                candidates = admitted
         if not len(candidates):
-            return candidates
+            return Filled(candidates)
         shift = self._relative(column, candidates)
-        total = np.full(len(scores), NOWHERE)
-        total[candidates] = scores[candidates] + shift[candidates]
-        nodes, exhausted = self._choose(column, total, slots, count, shift)
-        return _trimmed(column, nodes, exhausted, candidates)
+        found = self._choose(column, candidates, scores + shift, slots, count, shift)
+        return Filled(_trimmed(column, found, candidates))
 
     def _in_steps(self, column: ClassColumn) -> bool:
         """Whether everybody who couples tasks can tell how."""
@@ -178,17 +169,21 @@ class Placement:
         )
 
     def _choose(
-        self, column: ClassColumn, scores: Scores, slots: Amounts, count: int, shift: Scores | None
-    ) -> tuple[NodeRows, Mask]:
+        self,
+        column: ClassColumn,
+        rows: NodeRows,
+        scores: Scores,
+        slots: Amounts,
+        count: int,
+        shift: Scores | None,
+    ) -> Filled:
+        """Nodes out of some rows, whose scores stand beside them."""
         if "best_node" in self._session.hooks.answered:
-            rows = np.flatnonzero(scores > NOWHERE)
-            picked = self._session.hooks.best_node(column.class_, rows, scores[rows]) if len(rows) else None
+            picked = self._session.hooks.best_node(column.class_, rows, scores)
             if picked is not None:
-                only = np.full(len(scores), NOWHERE)
-                only[picked] = scores[picked]
-                return fill(column, only, slots, 1, shift)
+                return Filled(np.array([picked], dtype=np.intp))
             count = 1  # whoever chooses nodes is asked for every task
-        return fill(column, scores, slots, count, shift)
+        return fill(column, rows, scores, slots, count, shift)
 
     def _admitted(self, column: ClassColumn, candidates: NodeRows) -> NodeRows:
         """Candidates that the filters over the whole cluster let through."""
@@ -199,7 +194,7 @@ class Placement:
         return candidates
 
     def _relative(self, column: ClassColumn, candidates: NodeRows) -> Scores:
-        """Scores that hold only among these candidates, over all nodes (zero elsewhere)."""
+        """Scores that hold only among these candidates."""
         sums = np.zeros(len(candidates))
         for static in column.criteria.relative:
             assert static.scorer.normalise is not None  # that is what makes it relative
@@ -207,9 +202,7 @@ class Placement:
         for scorer in _outspoken(column):
             raw = scorer.raw(column.class_, Cells(column.nodes, column.class_, candidates))
             sums += scorer.weight * (raw if scorer.normalise is None else scorer.normalise(raw))
-        spread = np.zeros(len(column.nodes))
-        spread[candidates] = sums
-        return spread
+        return sums
 
     def take_last(self, transaction: Transaction, class_: TaskClass, rows: TaskRows) -> bool:
         """Pipeline tasks onto all places that there will be for their class, if that is as many as they are: nothing is to be chosen.
@@ -286,21 +279,32 @@ class Placement:
         self, class_: TaskClass, *, resources: bool = True, prepared: Verdicts | None = None
     ) -> Verdicts:
         """Why each node refuses the next task of a class; 0 where none does. `prepared` stands for what filters that count pods beforehand would say now."""
-        column = self.column(class_)
-        criteria, reasons = column.criteria, self._session.reasons
-        verdict = criteria.verdict
-        cells = Cells(column.nodes, class_)
+        lacking = self._lacking(class_).verdicts() if resources and self._counts(class_) else None
+        if lacking is not None and lacking.all():
+            return lacking
+        criteria, reasons = self._column(class_).criteria, self._session.reasons
+        verdict, cells = criteria.verdict, Cells(self._session.nodes, class_)
         for one in (*criteria.node_filters, *criteria.cluster_filters):
             if prepared is None or not one.prepared:
                 verdict = reasons.merge(verdict, one.check(class_, cells))
         if prepared is not None:
             verdict = reasons.merge(verdict, prepared)
-        if resources and not (class_.best_effort and self._session.idle_first):
-            lacking = Lacking(self._session, class_).verdicts()
+        if lacking is not None:
             verdict = np.where(lacking != FITS, lacking, verdict)
         elif resources and not self._session.strict:
             verdict = reasons.merge(verdict, self._full())
         return verdict
+
+    def _counts(self, class_: TaskClass) -> bool:
+        """Whether a task of the class waits for resources at all."""
+        return not (class_.best_effort and self._session.idle_first)
+
+    def _lacking(self, class_: TaskClass) -> Lacking:
+        """What nodes have too little of for a class. What they will have is kept until a node changes."""
+        stamp, free = self._free
+        if stamp != len(self._session.changes):
+            stamp, free = self._free = len(self._session.changes), self._session.nodes.future_idle()
+        return Lacking(self._session, class_, free)
 
     def _full(self) -> Verdicts:
         """For tasks that ask for nothing: nodes without a place for one more pod."""
@@ -338,9 +342,18 @@ class Placement:
     def by_score(self, class_: TaskClass, nodes: NodeRows) -> NodeRows:
         """Nodes by what they are worth for the next task, the best first; each shard for itself."""
         column = self.column(class_)
-        worth = column.worth[nodes] + self._relative(column, nodes)[nodes] if len(nodes) else np.zeros(0)
+        worth = column.worth(nodes) + self._relative(column, nodes) if len(nodes) else np.zeros(0)
         shard = np.zeros(len(nodes)) if self._own is None else ~self._own[nodes]
         return nodes[np.lexsort((nodes, -worth, shard))]
+
+    def hopeless(self, class_: TaskClass) -> Histogram | None:
+        """Why all nodes refuse the next task of a class; None while one would take it."""
+        if self._counts(class_) and class_.share is None and not self._lacking(class_).everywhere():
+            column = self.column(class_)
+            if column.room and not column.criteria.cluster_filters:
+                return None
+        found = self.histogram(class_)
+        return found if found.hopeless else None
 
     def histogram(self, class_: TaskClass, within: Mask | None = None) -> Histogram:
         """The verdicts counted, of all nodes (remembered until a node changes) or of some."""
@@ -357,7 +370,7 @@ class Placement:
         self, class_: TaskClass, within: Mask | None = None, *, mates: bool = False
     ) -> dict[str, str]:
         """Why each node refuses the next task of a class, with amounts. `mates`: others of its own gang are there already."""
-        session, verdicts, lacking = self._session, self.verdicts(class_), Lacking(self._session, class_)
+        session, verdicts, lacking = self._session, self.verdicts(class_), self._lacking(class_)
         told = {}
         for node in np.flatnonzero(verdicts if within is None else verdicts * within).tolist():
             details = lacking.details(node, mates=mates) or [session.reasons.reasons[verdicts[node]].text]
@@ -380,28 +393,6 @@ def _waiting(column: ClassColumn, nodes: NodeRows) -> Mask:
     return waits
 
 
-def _shard(session: Session) -> tuple[Mask | None, Verdicts | None]:
-    """Our own nodes when another shard's are second choice (soft), and the verdicts when they are none (hard)."""
-    shard = session.options.get("shard")
-    if not shard or shard.get("mode", "none") == "none":
-        return None, None
-    index = session.nodes.facts.index
-    named = shard["nodes"] if "nodes" in shard else _usable_nodes(session, shard.get("name", ""))
-    own = np.zeros(len(session.nodes), dtype=np.bool_)
-    own[[index[name] for name in named if name in index]] = True
-    if shard["mode"] == "soft":
-        return own, None
-    number = session.reasons.number(OUTSIDE_SHARD, Code.ERROR)
-    return None, np.where(own, FITS, number).astype(np.int16)
-
-
-def _usable_nodes(session: Session, name: str) -> set[str]:
-    """What a shard wants, without what other shards still use."""
-    shards = session.cluster.all(NodeShard)
-    wanted = set(shards[name].spec.nodes_desired) if name in shards else set()
-    return wanted.difference(*(one.status.nodes_in_use for key, one in shards.items() if key != name))
-
-
 def _is_coupled(column: ClassColumn) -> bool:
     """Whether placing one task may now change what another node is worth."""
     return bool(column.criteria.cluster_filters) or bool(_outspoken(column))
@@ -412,8 +403,11 @@ def _outspoken(column: ClassColumn) -> list[Scorer]:
     return [one for one in column.criteria.cluster_scorers if not one.silent(column.class_)]
 
 
-def _trimmed(column: ClassColumn, nodes: NodeRows, exhausted: Mask, candidates: NodeRows) -> NodeRows:
+def _trimmed(column: ClassColumn, found: Filled, candidates: NodeRows) -> NodeRows:
     """The sequence up to where a candidate drops out that others are measured against."""
+    nodes, exhausted = found.nodes, found.exhausted
+    if exhausted is None:
+        return nodes
     extreme = np.zeros(len(column.nodes), dtype=np.bool_)
     for static in column.criteria.relative:
         raw = static.raw[candidates]

@@ -6,12 +6,24 @@ when those before it on its node are placed, so its turn comes by the lowest sco
 running minimum, equal ones by node and then by depth, and the first k are the greedy sequence. `tests/placement` proves the equality.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
 from maniple.cluster.resources import Amounts
 from maniple.framework.criteria import Cells, NodeRows, Scores
 from maniple.placement.column import NOWHERE, ClassColumn
+
+
+class Filled(NamedTuple):
+    """Nodes for consecutive tasks."""
+
+    nodes: NodeRows
+    turns: Scores | None = None  # the score by which each task's turn came, if scores alone decide
+    exhausted: NDArray[np.bool_] | None = (
+        None  # which task was the last that its node could take, if others follow
+    )
 
 
 def best(scores: Scores, count: int) -> NodeRows:
@@ -29,30 +41,40 @@ def best(scores: Scores, count: int) -> NodeRows:
 
 
 def fill(
-    column: ClassColumn, scores: Scores, slots: Amounts, count: int, shift: Scores | None = None
-) -> tuple[NodeRows, NDArray[np.bool_]]:
-    """Nodes for up to `count` consecutive tasks, and which of these tasks was the last that its node could take.
+    column: ClassColumn,
+    rows: NodeRows,
+    scores: Scores,
+    slots: Amounts,
+    count: int,
+    shift: Scores | None = None,
+) -> Filled:
+    """Nodes for up to `count` consecutive tasks.
 
-    `scores` is of the next task on each node, NOWHERE for nodes that are no candidates; `slots` is how many fit there; `shift` is
-    what the scores hold on top of the column's own worth.
+    `rows` are the candidates, at least one; `scores` of the next task on each of them, `shift` what these hold on top of the
+    column's own worth; `slots` is how many tasks fit, by node.
     """
-    rows = best(scores, count) if count > 1 else np.array([scores.argmax()])
-    if not len(rows) or scores[rows[0]] == NOWHERE:
-        return np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.bool_)
+    if count == 1:
+        first = np.array([scores.argmax()])
+        turns = scores[first]
+        return Filled(rows[first], turns) if turns[0] > NOWHERE else Filled(first[:0])
+    if count < len(rows):
+        among = best(scores, count)
+        rows, shift = rows[among], None if shift is None else shift[among]
     room = slots[rows]
     depth = min(count, int(room.max())) + 1  # one more, to know whether anything fits after the last
-    extra = np.arange(depth)
+    extra: Amounts = np.arange(depth)
     cells = Cells(column.nodes, column.class_, rows[:, None], extra)
     possible = extra < room[:, None]
-    if column.criteria.node_filters:
-        possible &= column.fits(cells)
+    column.rule_out(cells, possible)
     # With one node to choose from, what it is worth does not matter.
     worth = column.value(cells) if len(rows) > 1 else np.zeros((1, depth))
-    value = worth if shift is None else worth + shift[rows][:, None]
+    value = worth if shift is None else worth + shift[:, None]
     reach = np.minimum.accumulate(np.where(possible, value, NOWHERE), axis=1)
     order = np.argsort(-reach, axis=None, kind="stable")[:count]
     chosen, depths = order // depth, order % depth
-    placed = reach[chosen, depths] > NOWHERE
-    chosen, depths = chosen[placed], depths[placed]
+    turns = reach[chosen, depths]
+    placed = turns > NOWHERE
+    if not placed.all():
+        chosen, depths, turns = chosen[placed], depths[placed], turns[placed]
     exhausted = ~possible[chosen, np.minimum(depths + 1, depth - 1)]
-    return rows[chosen], exhausted
+    return Filled(rows[chosen], turns, exhausted)

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maniple.cluster.classes import TaskClass
-from maniple.cluster.resources import CPU, MEMORY, PODS
+from maniple.cluster.resources import CPU, MEMORY, PODS, Amounts
 from maniple.framework.gpu_facts import MIG_PREFIX
-from maniple.framework.reasons import FITS, Verdicts
+from maniple.framework.reasons import Verdicts
 from maniple.framework.session import Session
 
 Mask = NDArray[np.bool_]
@@ -35,12 +35,12 @@ _BITS = 62  # of a number; resources beyond them share the last
 
 
 class Lacking:
-    """Of one class, now."""
+    """Of one class, given what nodes will have."""
 
-    def __init__(self, session: Session, class_: TaskClass) -> None:
+    def __init__(self, session: Session, class_: TaskClass, free: Amounts) -> None:
         self._session = session
         self._class = class_
-        self._free = session.nodes.future_idle()
+        self._free = free
         self._short = self._masks()
 
     def _masks(self) -> dict[int, Mask]:
@@ -68,13 +68,17 @@ class Lacking:
         fits = books.fits(class_, np.arange(size), self._free[books.dimension])
         return {books.dimension: ~fits & ~small, _DEVICE_MEMORY: small}
 
+    def everywhere(self) -> bool:
+        """Every node lacks something."""
+        return bool(self._short) and bool(np.logical_or.reduce(list(self._short.values())).all())
+
     def verdicts(self) -> Verdicts:
         """The number of a reason for every node that lacks something."""
         verdict = np.zeros(self._free.shape[1], dtype=np.int16)
         if self._session.idle_first:
-            for dimension in sorted(self._short, key=self._turn):
+            for dimension in sorted(self._short, key=self._turn, reverse=True):  # the first has the last word
                 number = self._session.reasons.number(PLAIN.format(resource=self._name(dimension)))
-                verdict[self._short[dimension] & (verdict == FITS)] = number
+                np.copyto(verdict, number, where=self._short[dimension])
             return verdict
         # What a node lacks, a bit for each; most nodes lack the same.
         lacks = np.zeros(len(verdict), dtype=np.int64)

@@ -89,7 +89,9 @@ class DomainRoom:
         """What the first, second, ... task is worth on each node, a column a node."""
         nodes = self._session.nodes
         cells = Cells(nodes, column.class_, np.arange(len(nodes))[:, None], np.arange(max(depth, 1)))
-        worth: Scores = np.where(column.fits(cells), column.value(cells), NOWHERE).T
+        fits = np.ones((len(nodes), max(depth, 1)), dtype=np.bool_)
+        column.rule_out(cells, fits)
+        worth: Scores = np.where(fits, column.value(cells), NOWHERE).T
         return worth
 
     def _books(self, column: ClassColumn) -> Amounts:

@@ -16,11 +16,10 @@ _TOGETHER = 16  # ladders made at a time, at least
 
 
 def fill_stepwise(
-    column: ClassColumn, scores: Scores, slots: Amounts, count: int, scorers: list[Scorer]
+    column: ClassColumn, rows: NodeRows, scores: Scores, slots: Amounts, count: int, scorers: list[Scorer]
 ) -> NodeRows:
-    """Nodes for up to `count` consecutive tasks. `scores` is NOWHERE for nodes that are no candidates."""
-    rows = np.flatnonzero(scores > NOWHERE)
-    class_, worth = column.class_, scores[rows]
+    """Nodes for up to `count` consecutive tasks, out of some rows, whose scores stand beside them."""
+    class_, worth = column.class_, scores.copy()
     steppers = [(one.weight, one.steps(class_, rows)) for one in scorers if one.steps is not None]
     ladders = _Ladders(column, rows, slots[rows], count)
     taken: list[int] = []
@@ -66,7 +65,6 @@ class _Ladders:
         extra = np.arange(min(self._count, int(room.max())) + 1)
         cells = Cells(self._column.nodes, self._column.class_, rows[:, None], extra)
         possible: NDArray[np.bool_] = extra < room[:, None]
-        if self._column.criteria.node_filters:
-            possible &= self._column.fits(cells)
+        self._column.rule_out(cells, possible)
         worth = np.where(possible, self._column.value(cells), NOWHERE)
         self._made.update(zip(places, worth.tolist(), strict=True))

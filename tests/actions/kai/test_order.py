@@ -300,7 +300,7 @@ def test_a_queue_that_loses_something_meanwhile_is_seen_anew() -> None:
     line = Line({"a": "", "b": "", "c": ""}, "a1 a2 b1 c1", {"a": 0, "b": 1, "c": 2})
     assert line.pop() == "a1"
     line.turns.worth |= {"a": 5, "c": 0}
-    line.session.changes.append(np.array([0]))
+    line.session.changes.append(np.zeros(0, dtype=np.intp))
     assert line.pop() == "c1"
 
 
@@ -308,6 +308,6 @@ def test_where_only_jobs_that_were_handed_out_change_the_others_are_not_asked_ag
     line = Line({"a": "", "b": "", "c": ""}, "a1 a2 b1 c1", {"a": 0, "b": 1, "c": 2}, steady=True)
     assert line.pop() == "a1"
     line.turns.asked.clear()
-    line.session.changes.append(np.array([0]))
+    line.session.changes.append(np.zeros(0, dtype=np.intp))
     assert line.pop() == "a2"
     assert {name for name, _, _ in line.turns.asked} == {"a"}

@@ -18,15 +18,13 @@ FULL = "node(s) pod number exceeded"
 
 def pod_count_filter(session: Session) -> Filter:
     full = np.int16(session.reasons.number(FULL))
-    leaving = session.nodes.releasing[
-        PODS
-    ].copy()  # since before this cycle; pods evicted in it are not counted anyway
+    places = session.nodes.allocatable[PODS].copy()
+    # With those that have been leaving since before this cycle; pods evicted in it are not counted anyway.
+    coming = places + session.nodes.releasing[PODS]
 
     def check(class_: TaskClass, cells: Cells) -> Verdicts:
-        pods = cells.pods()
-        if not (session.strict or class_.best_effort or class_.share is not None):
-            pods = pods - leaving[cells.rows]
-        verdict: Verdicts = (cells.allocatable(PODS) <= pods) * full  # 0 is FITS
+        waits = session.strict or class_.best_effort or class_.share is not None
+        verdict: Verdicts = ((places if waits else coming)[cells.rows] <= cells.pods()) * full  # 0 is FITS
         return verdict
 
     return Filter("PodCount", Dependence.NODE, check)

@@ -11,8 +11,6 @@ Whole numbers, rounded down at every step as kube-scheduler does; a resource tha
 most count 100m and 200Mi for containers that state nothing, balanced counts what is stated.
 """
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -24,7 +22,7 @@ from maniple.plugins.score.normalise import HIGHEST
 
 _GPU = "nvidia.com/gpu"
 
-Fractions = NDArray[np.float64]
+Mask = NDArray[np.bool_]
 
 
 class ResourceScores:
@@ -40,6 +38,9 @@ class ResourceScores:
         self._divisor = {d: np.maximum(self._has[d], 1) for d in dimensions}
         self._there = {d: self._has[d] > 0 for d in dimensions}
         self._everywhere = {d: bool(self._there[d].all()) for d in dimensions}
+        self._main = np.array([self._has[CPU], self._has[MEMORY]])
+        self._main_divisors = np.maximum(self._main, 1)
+        self._balances: dict[tuple[int, ...], _Balance] = {}
 
     def least(self, weight: int) -> Scorer:
         return Scorer("LeastAllocated", weight, Dependence.NODE, self._least)
@@ -53,55 +54,107 @@ class ResourceScores:
     # -- least and most -------------------------------------------------------------------------------------------
 
     def _least(self, class_: TaskClass, cells: Cells) -> Scores:
-        shares = []
-        for dimension, requested in self._requested(class_, cells):
-            free = np.maximum(self._has[dimension][cells.rows] - requested, 0)
-            shares.append(free * HIGHEST // self._divisor[dimension][cells.rows])
-        return self._mean(shares, cells.rows)
+        offered, divisor = self._offered(cells)
+        free = np.maximum(offered - _requested(class_, cells), 0)
+        return self._mean(free * HIGHEST // divisor, cells.rows)
 
     def _most(self, class_: TaskClass, cells: Cells) -> Scores:
-        shares = []
-        for dimension, requested in self._requested(class_, cells):
-            taken = np.minimum(requested, self._has[dimension][cells.rows])
-            shares.append(taken * HIGHEST // self._divisor[dimension][cells.rows])
-        return self._mean(shares, cells.rows)
+        offered, divisor = self._offered(cells)
+        taken = np.minimum(_requested(class_, cells), offered)
+        return self._mean(taken * HIGHEST // divisor, cells.rows)
 
-    @staticmethod
-    def _requested(class_: TaskClass, cells: Cells) -> Sequence[tuple[int, Amounts]]:
-        """What would be requested with the task there, where stating nothing counts as something."""
-        return (
-            (CPU, cells.nonzero_cpu() + class_.spec.nonzero_cpu),
-            (MEMORY, cells.nonzero_memory() + class_.spec.nonzero_memory),
-        )
+    def _offered(self, cells: Cells) -> tuple[Amounts, Amounts]:
+        """cpu and memory of the nodes, a row each; and the same as divisors."""
+        return self._main[:, cells.rows], self._main_divisors[:, cells.rows]
 
-    def _mean(self, shares: Sequence[Amounts], rows: NodeRows | slice) -> Scores:
+    def _mean(self, shares: Amounts, rows: NodeRows | slice) -> Scores:
         """Over the resources that the node has: the share of one that it lacks is zero and does not count."""
         total = shares[0] + shares[1]
         if self._everywhere[CPU] and self._everywhere[MEMORY]:
-            return (total // 2).astype(np.float64)
+            half: Scores = (total // 2).astype(np.float64)
+            return half
         counted = self._there[CPU][rows].astype(np.int64) + self._there[MEMORY][rows]
         mean: Scores = (total // np.maximum(counted, 1)).astype(np.float64)
         return mean
 
     # -- balanced -------------------------------------------------------------------------------------------------
 
-    def _dimensions(self, class_: TaskClass) -> list[int]:
+    def _dimensions(self, class_: TaskClass) -> tuple[int, ...]:
         asks_gpu = self._gpu is not None and class_.request[self._gpu] > 0
-        return [CPU, MEMORY, self._gpu] if asks_gpu and self._gpu is not None else [CPU, MEMORY]
+        return (CPU, MEMORY, self._gpu) if asks_gpu and self._gpu is not None else (CPU, MEMORY)
 
     def _asks(self, class_: TaskClass) -> bool:
         return any(class_.request[d] > 0 for d in self._dimensions(class_))
 
     def _balanced(self, class_: TaskClass, cells: Cells) -> Scores:
-        before, after, there = [], [], []
-        for dimension in self._dimensions(class_):
-            requested = cells.requested(dimension)
-            divisor = self._divisor[dimension][cells.rows]
-            before.append(np.minimum(requested / divisor, 1.0))
-            after.append(np.minimum((requested + int(class_.request[dimension])) / divisor, 1.0))
-            there.append(None if self._everywhere[dimension] else self._there[dimension][cells.rows])
-        gain = balance(after, there) - balance(before, there)
+        dimensions = self._dimensions(class_)
+        balance = self._balances.get(dimensions)
+        if balance is None:
+            balance = self._balances[dimensions] = _Balance(
+                dimensions, [self._divisor[d] for d in dimensions], [self._there[d] for d in dimensions]
+            )
+        gain = balance.gain(class_, cells)
         return HIGHEST // 2 + np.floor((HIGHEST // 2 + gain) / 2)
+
+
+class _Balance:
+    """b over some resources: 100 x (1 - standard deviation of requested / allocatable), rounded down."""
+
+    def __init__(self, dimensions: tuple[int, ...], divisors: list[Amounts], there: list[Mask]) -> None:
+        self._dimensions = list(dimensions)
+        self._divisors = np.array(divisors, dtype=np.float64)
+        count, every = np.sum(there, axis=0), range(len(dimensions))
+        self._full: Mask = count == len(dimensions)  # nodes that have all of the resources
+        self._everywhere = bool(self._full.all())
+        # The deviation of two fractions is worked out in another way than that of three, and rounded otherwise.
+        pairs = [(one, other) for one in every for other in every if one < other and len(every) > 2]
+        places = [(pair, (count == 2) & there[pair[0]] & there[pair[1]]) for pair in pairs]
+        self._pairs = [(pair, where) for pair, where in places if where.any()]
+
+    def gain(self, class_: TaskClass, cells: Cells) -> Scores:
+        """b with the task there, less b without it."""
+        rows, extra = cells.rows, cells.extra
+        asked = class_.request[self._dimensions]
+        requested = cells.nodes.requested[self._dimensions][:, rows]
+        divisors = self._divisors[:, rows]
+        if isinstance(extra, np.ndarray) and requested.ndim == 3 and requested.shape[2] == 1:
+            # Nodes with more and more tasks imagined there: after one task is before the next.
+            depth = len(extra)
+            if np.array_equal(extra, np.arange(depth)):
+                steps = np.arange(depth + 1) * asked[:, None, None]
+                found = self._of((requested + steps) / divisors, rows)
+                return np.diff(found, axis=1)
+        shape = (-1, *(1,) * (requested.ndim - 1))
+        before = requested + extra * asked.reshape(shape)
+        fractions = np.stack([before, before + asked.reshape(shape)], axis=1) / divisors[:, None]
+        without, with_it = self._of(fractions, rows)
+        gain: Scores = with_it - without
+        return gain
+
+    def _of(self, fractions: Scores, rows: NodeRows | slice) -> Scores:
+        """By the fraction of each resource that is requested, resources first."""
+        np.minimum(fractions, 1.0, out=fractions)
+        if len(fractions) == 2:
+            deviation = np.abs((fractions[0] - fractions[1]) / 2)
+        else:
+            mean = (fractions[0] + fractions[1] + fractions[2]) / 3
+            apart = fractions - mean
+            apart *= apart
+            deviation = np.sqrt((apart[0] + apart[1] + apart[2]) / 3)
+        if not self._everywhere:
+            # With one fraction there is no deviation; with fewer than all, each choice of two is a case of its own.
+            deviation *= self._full[rows]
+            for (one, other), where in self._pairs:
+                np.copyto(deviation, np.abs((fractions[one] - fractions[other]) / 2), where=where[rows])
+        rounded: Scores = np.floor((1 - deviation) * HIGHEST)
+        return rounded
+
+
+def _requested(class_: TaskClass, cells: Cells) -> Amounts:
+    """cpu and memory that would be requested with the task there, where stating nothing counts as something."""
+    tasks = cells.extra + 1
+    cpu, memory = cells.nodes.nonzero_cpu[cells.rows], cells.nodes.nonzero_memory[cells.rows]
+    return np.stack([cpu + tasks * class_.spec.nonzero_cpu, memory + tasks * class_.spec.nonzero_memory])
 
 
 def _stated(session: Session, dimension: int) -> Amounts:
@@ -111,32 +164,3 @@ def _stated(session: Session, dimension: int) -> Amounts:
         session.resources.base_units(dimension, one.status.allocatable.get(name, 0)) for one in facts.objects
     ]
     return np.array(units, dtype=np.int64)
-
-
-def balance(fractions: Sequence[Fractions], there: Sequence[NDArray[np.bool_] | None]) -> Scores:
-    """100 x (1 - standard deviation), rounded down. `there` is where a fraction counts, None for everywhere."""
-    if all(mask is None for mask in there):
-        return _rounded(_deviation(fractions))
-    present = [np.ones(1, dtype=np.bool_) if mask is None else mask for mask in there]
-    count = sum(mask.astype(np.int64) for mask in present)
-    deviation = np.zeros(np.broadcast_shapes(*(f.shape for f in fractions)))
-    # With one fraction there is no deviation; with fewer than all, each choice of two is a case of its own.
-    for one in range(len(fractions)):
-        for other in range(one + 1, len(fractions)):
-            pair = (count == 2) & present[one] & present[other]
-            deviation = np.where(pair, _deviation([fractions[one], fractions[other]]), deviation)
-    if len(fractions) > 2:
-        deviation = np.where(count == len(fractions), _deviation(fractions), deviation)
-    return _rounded(deviation)
-
-
-def _deviation(fractions: Sequence[Fractions]) -> Fractions:
-    if len(fractions) == 2:
-        return np.abs((fractions[0] - fractions[1]) / 2)
-    mean = sum(fractions[1:], fractions[0]) / len(fractions)
-    squares = [(fraction - mean) * (fraction - mean) for fraction in fractions]
-    return np.sqrt(sum(squares[1:], squares[0]) / len(fractions))
-
-
-def _rounded(deviation: Fractions) -> Scores:
-    return np.floor((1 - deviation) * HIGHEST)
