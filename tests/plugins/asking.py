@@ -50,8 +50,10 @@ def other(api: str, kind: str, name: str, *, metadata: Mapping[str, Any] | None 
 class World:
     """A session with both plugins on raw objects."""
 
-    def __init__(self, raws: Iterable[Raw], arguments: Mapping[str, Any] | None = None) -> None:
-        self.session: Session = session_on([load(raw) for raw in raws])
+    def __init__(
+        self, raws: Iterable[Raw], arguments: Mapping[str, Any] | None = None, *, strict: bool = False
+    ) -> None:
+        self.session: Session = session_on([load(raw) for raw in raws], strict=strict)
         self.predicates = Predicates(self.session, arguments or {})
         self.node_order = NodeOrder(self.session, {"mostrequested.weight": 1})
         use(self.session, self.predicates, self.node_order)

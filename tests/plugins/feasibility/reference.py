@@ -155,7 +155,17 @@ def term_selects(owner: Raw, term: Raw, pod: Raw, namespaces: Mapping[str, Label
 
 
 class InterPod:
-    def __init__(self, nodes: Sequence[Raw], pods: Sequence[Raw], namespaces: Mapping[str, Labels]) -> None:
+    """`leaving_too`: a pod may rely on one that is being deleted, as in Kubernetes itself."""
+
+    def __init__(
+        self,
+        nodes: Sequence[Raw],
+        pods: Sequence[Raw],
+        namespaces: Mapping[str, Labels],
+        *,
+        leaving_too: bool = False,
+    ) -> None:
+        self.leaving_too = leaving_too
         self.nodes = nodes
         self.pods = pods
         self.namespaces = namespaces
@@ -191,7 +201,8 @@ class InterPod:
         if any(term["topologyKey"] not in labels_of(node) for term in terms):
             return False
         wanted = [o for o in self.placed() if all(term_selects(pod, t, o, self.namespaces) for t in terms)]
-        if all(any(self.together(o, node, term["topologyKey"]) for o in wanted) for term in terms):
+        stays = [o for o in wanted if self.leaving_too or "deletionTimestamp" not in o["metadata"]]
+        if all(any(self.together(o, node, term["topologyKey"]) for o in stays) for term in terms):
             return True
         somewhere = any(
             term["topologyKey"] in labels_of(self.node_of[name_of(o)]) for o in wanted for term in terms

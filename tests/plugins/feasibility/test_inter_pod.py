@@ -54,12 +54,12 @@ specs = st.builds(
 )
 
 
-@given(clusters.nodes(least=4), st.data())
-def test_the_three_rules_of_the_filter(nodes: list[Raw], data: st.DataObject) -> None:
+@given(clusters.nodes(least=4), st.booleans(), st.data())
+def test_the_three_rules_of_the_filter(nodes: list[Raw], strict: bool, data: st.DataObject) -> None:
     placed = data.draw(clusters.pods(4, "e", specs))
     (asking,) = data.draw(clusters.pods(1, "p", specs, on=False))
-    world = World([*nodes, *namespace_objects, *placed, asking])
-    rules = reference.InterPod(nodes, placed, NAMESPACES)
+    world = World([*nodes, *namespace_objects, *placed, asking], strict=strict)
+    rules = reference.InterPod(nodes, placed, NAMESPACES, leaving_too=strict)
     expected = {reference.name_of(n): rules.verdict(asking, n) for n in nodes}
     assert world.verdicts("InterPodAffinity", "p0") == expected
 
@@ -169,6 +169,29 @@ def test_one_pod_has_to_match_all_terms() -> None:
     assert where(world.verdicts("InterPodAffinity", "p")) == set()
     world = World([*ZONES, pod("e", "a", {"app": "x", "tier": "y"}), pod("p", affinity=both)])
     assert where(world.verdicts("InterPodAffinity", "p")) == {"a"}
+
+
+def leaving(one: Raw) -> Raw:
+    one["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    return one
+
+
+@pytest.mark.parametrize(("strict", "nodes"), [(False, set()), (True, {"a"})])
+def test_no_pod_relies_on_one_that_is_being_deleted(strict: bool, nodes: set[str]) -> None:
+    objects = [*ZONES, leaving(pod("e", "a", {"app": "x"})), pod("p", affinity=near({"app": "x"}))]
+    world = World(objects, strict=strict)
+    assert where(world.verdicts("InterPodAffinity", "p")) == nodes
+
+
+def test_a_pod_is_not_the_first_of_its_kind_while_another_is_being_deleted() -> None:
+    labels, affinity = {"app": "x"}, near({"app": "x"})
+    world = World([*ZONES, leaving(pod("e", "a", labels)), pod("p", labels=labels, affinity=affinity)])
+    assert where(world.verdicts("InterPodAffinity", "p")) == set()
+
+
+def test_a_pod_that_is_being_deleted_is_still_avoided() -> None:
+    world = World([*ZONES, leaving(pod("e", "a", {"app": "x"})), pod("p", affinity=far({"app": "x"}))])
+    assert where(world.verdicts("InterPodAffinity", "p")) == {"b", "c"}
 
 
 def test_nodes_without_the_label_never_clash() -> None:

@@ -5,6 +5,9 @@ Filter, in this order:
    all topology labels. If no such pod is placed anywhere and the pod matches its own terms, it may be the first of its kind.
 2. no required anti-affinity term of the pod finds a pod in the node's domain;
 3. no pod in the node's domain has a required anti-affinity term that selects this pod.
+A pod that is being deleted counts for anti-affinity until it is gone, but no other pod may rely on it: for rule 1 it only
+prevents a pod from being the first of its kind. Nor may a pod that this cycle has placed lose the pods that it relies on to
+an eviction of the same cycle (`keeps_near`). To the letter, as in Kubernetes, pods being deleted count for everything.
 Score: over all placed pods, the weights of the preferred terms that hold in the node's domain, the pod's own and those of the
 placed pods that select it, anti-affinity negative; required affinity of placed pods counts with `hard_weight`. The candidates are
 then stretched onto 0..100, unless who asks wants the sums as they are.
@@ -17,9 +20,12 @@ from collections.abc import Callable, Iterable
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from maniple.cluster.classes import TaskClass
 from maniple.cluster.nodes import NodeFacts
+from maniple.cluster.statuses import Status
+from maniple.eviction.kai_scenario import Outcome
 from maniple.framework.criteria import Cells, Dependence, Filter, Scorer, Scores
 from maniple.framework.reasons import Code, Verdicts
 from maniple.framework.session import Session
@@ -80,6 +86,7 @@ class InterPodFilter(InterPod):
         super().__init__(session, placements)
         if frozen:
             self.see_only(lambda class_: bool(class_.spec.own.anti_affinity))
+        self._living = not session.strict  # required affinity relies only on pods that stay
         self._not_near = session.reasons.number(NOT_NEAR, Code.UNRESOLVABLE)
         self._too_near = session.reasons.number(TOO_NEAR)
         self._unwelcome = session.reasons.number(UNWELCOME)
@@ -128,18 +135,47 @@ class InterPodFilter(InterPod):
 
     def _near(self, class_: TaskClass) -> Mask:
         own = class_.spec.own.affinity
-        column = self.selected(own)
+        column = self._placements.selected(own, living=self._living)
         near = np.ones(len(self._facts), dtype=np.bool_)
         labelled = np.ones(len(self._facts), dtype=np.bool_)
+        anywhere = self.selected(own).amounts
         anybody = False
         for term in own:
             bins = self.bins(term)
             labelled &= bins > 0
             near &= self._domains_with(column, term)
-            anybody = anybody or bool(column.amounts[bins > 0].any())
+            anybody = anybody or bool(anywhere[bins > 0].any())
         if not anybody and set(own) <= set(class_.terms):
             return labelled
         return near
+
+    # -- evictions of the same cycle ------------------------------------------------------------------------------
+
+    @cached_property
+    def _relying(self) -> NDArray[np.bool_]:
+        """By class: whether it has required affinity."""
+        return np.array([bool(one.spec.own.affinity) for one in self._session.classes], dtype=np.bool_)
+
+    def keeps_near(self, outcome: Outcome) -> bool:
+        """Whether pods that this cycle has placed keep the pods that they rely on, although the victims lose their places.
+
+        A pod that runs already may lose them: its affinity is ignored during execution.
+        """
+        tasks = self._session.tasks
+        waited = self._session.cluster.tasks.status[: len(tasks)] == Status.PENDING
+        placed = np.flatnonzero((tasks.node >= 0) & waited)
+        placed = placed[self._relying[tasks.class_of[placed]]]
+        if not len(placed):
+            return True
+        lost = np.unique(tasks.class_of[np.concatenate([placed[:0], *outcome.victims.values()])])
+        terms = [set(self._session.classes[number].terms) for number in lost.tolist()]
+        for number in np.unique(tasks.class_of[placed]).tolist():
+            class_ = self._session.classes[number]
+            if any(of_victim.issuperset(class_.spec.own.affinity) for of_victim in terms):
+                nodes = tasks.node[placed[tasks.class_of[placed] == number]]
+                if not self._near(class_)[nodes].all():
+                    return False
+        return True
 
 
 def stretched(raw: Scores) -> Scores:

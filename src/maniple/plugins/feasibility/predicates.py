@@ -13,6 +13,7 @@ search for devices is bounded by its steps, so that it ends the same way on ever
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from maniple.cluster.classes import TaskClass
@@ -94,10 +95,13 @@ class Predicates:
     def _claimed_devices(self) -> DynamicResources:
         return DynamicResources(self._session, unshared=self._session.strict)
 
+    @cached_property
+    def _inter_pod(self) -> InterPodFilter:
+        return InterPodFilter(self._session, self._placements, frozen=self._session.strict)
+
     def filters(self) -> list[Filter]:
         session, settings = self._session, self._settings
         taints = Taints(session)
-        inter_pod = InterPodFilter(session, self._placements, frozen=session.strict)
         spreading = Spreading(session, self._placements, taints)
         choice = [
             (True, pod_count_filter(session)),
@@ -107,7 +111,7 @@ class Predicates:
             (settings.node_affinity, self._node_affinity.filter()),
             (settings.taint_toleration, taints.filter()),
             (settings.node_ports, Ports(session, self._placements).filter()),
-            (settings.pod_affinity, inter_pod.filter()),
+            (settings.pod_affinity, self._inter_pod.filter()),
             (settings.node_volume_limits, self._volume_limits.filter()),
             (settings.volume_zone, self._volume_zone.filter()),
             (settings.pod_topology_spread, spreading.filter()),

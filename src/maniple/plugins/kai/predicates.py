@@ -10,9 +10,11 @@ Topology spread, volume limits and zones, preferred node affinity and PreferNoSc
 """
 
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from typing import Any
 
 from maniple.cluster.classes import TaskClass
+from maniple.eviction.kai_scenario import Outcome
 from maniple.framework.criteria import Filter
 from maniple.framework.points import Event, PodVolumes
 from maniple.framework.reasons import POD, Code, Reason
@@ -55,6 +57,17 @@ class Predicates:
         self._most = MaxNodeResources(session)
         self._config_maps = ConfigMaps(session)
         self._known: dict[int, Reason | None] = {}
+        if len(session.cluster.terms) and not session.strict:
+            self.reclaim_scenario_validator = self._keeps_near
+            self.preempt_scenario_validator = self._keeps_near
+            self.consolidation_scenario_validator = self._keeps_near
+
+    @cached_property
+    def _inter_pod(self) -> InterPodFilter:
+        return InterPodFilter(self._session, self._presence.placements)
+
+    def _keeps_near(self, outcome: Outcome) -> bool:
+        return self._inter_pod.keeps_near(outcome)
 
     def filters(self) -> list[Filter]:
         session, placements = self._session, self._presence.placements
@@ -67,7 +80,7 @@ class Predicates:
             Ports(session, placements).filter(),
             Taints(session).filter(),
             self._node_affinity.filter(),
-            InterPodFilter(session, placements).filter(),
+            self._inter_pod.filter(),
             *self._volumes.filters(),
             *([self._room.filter()] if self._room is not None else []),
             self._devices.filter(),

@@ -8,6 +8,7 @@ devices when their pods are evicted, and get them back when they stay; `dynamicr
 from collections.abc import Mapping
 from typing import Any
 
+from maniple.eviction.kai_scenario import Outcome
 from maniple.framework.criteria import Filter
 from maniple.framework.session import Session
 from maniple.plugins.feasibility import predicates
@@ -24,9 +25,16 @@ class Predicates(predicates.Predicates):
     def __init__(self, session: Session, arguments: Mapping[str, Any]) -> None:
         self._quota = NodeQuota(session)
         super().__init__(session, arguments)
+        if self._settings.pod_affinity and len(session.cluster.terms) and not session.strict:
+            self.reclaim_scenario_validator = self._keeps_near
+            self.preempt_scenario_validator = self._keeps_near
+            self.consolidation_scenario_validator = self._keeps_near
 
     def _claimed_devices(self) -> DynamicResources:
         return Holdings.shared(self._session)
+
+    def _keeps_near(self, outcome: Outcome) -> bool:
+        return self._inter_pod.keeps_near(outcome)
 
     def filters(self) -> list[Filter]:
         rules = NodeRules(self._session)
