@@ -1,9 +1,9 @@
 """Specs and classes: pods that are alike for placement, recognised by their bytes.
 
 Two pods share a spec when everything that filters, scores and accounting read from them is the same. Deciding that costs one
-encoding and one look-up per pod; requests and the rest are worked out once per spec. The labels of a pod are part of its
-spec only when it owns terms that refer to them; otherwise labels matter only through the terms they match (`terms.py`):
-a class is a spec together with those.
+encoding and one look-up per pod; requests and the rest are worked out once per spec. Of a pod's labels only those are part of
+its spec whose values its own terms read (`matchLabelKeys`). All others matter only through the terms of the cluster's pods, its
+own included, that they match (`terms.py`): a class is a spec together with those.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +16,7 @@ import numpy as np
 from maniple.cluster.claims import Claims, claimed_gpus
 from maniple.cluster.facts import Dialect, GpuAsk
 from maniple.cluster.resources import LARGEST_REQUEST, PODS, Amounts, ResourceSpace
-from maniple.cluster.terms import OwnTerms, TermTable
+from maniple.cluster.terms import OwnTerms, TermTable, label_keys
 from maniple.objects.config_maps import required_config_maps
 from maniple.objects.core import Container, Pod
 from maniple.objects.requests import nonzero_requests, pod_requests
@@ -190,7 +190,8 @@ class SpecTable:
             resizes = [c.reason for c in status.conditions if c.type == "PodResizePending"]
             key += (status.container_statuses, status.init_container_statuses, status.resize, resizes)
         if spec.affinity or spec.topology_spread_constraints:
-            key += (spec.affinity, spec.topology_spread_constraints, meta.namespace, meta.labels)
+            read = [(name, meta.labels.get(name)) for name in label_keys(pod)]
+            key += (spec.affinity, spec.topology_spread_constraints, meta.namespace, read)
         volumes = [volume for volume in spec.volumes if volume.ties]
         if volumes or spec.resource_claims:
             key += (volumes, spec.resource_claims, meta.namespace)

@@ -67,7 +67,6 @@ class Cluster:
         self.ranks = TaskRanks()
         self._tasks_came = True
         self._unclassed: set[int] = set()
-        self._classed_terms = 0
 
     def _spec_table(self) -> SpecTable:
         claims_of = self._claims_of if self.dialect.counts_devices else _no_claims
@@ -336,7 +335,7 @@ class Cluster:
 
     def _other_changed(self, item: Object, *, gone: bool = False) -> None:
         if isinstance(item, Namespace):
-            self.terms.forget_signatures()
+            self.terms.namespaces_changed()
         elif isinstance(item, CSINode):
             row = self.nodes.index_of(item.metadata.name)
             if row is not None and self.nodes.defined[row]:
@@ -446,16 +445,20 @@ class Cluster:
         self._node_facts = None  # plugins remember vectors there
 
     def _classify(self) -> None:
-        """Give tasks their classes: new tasks, or all of them when whom terms select has changed."""
-        if self.terms.version != self._classed_terms:
-            self._unclassed.update(self.tasks.pods)
-            self._classed_terms = self.terms.version
+        """Give tasks their classes: new tasks, and those that terms may select which came or went."""
+        if self.terms.changed:
+            self._unclassed.update(filter(self._terms_changed, self.tasks.pods.keys() - self._unclassed))
+            self.terms.changed.clear()
         specs, tasks = self.specs.specs, self.tasks
         for row in self._unclassed:
             terms = self.signature(row) if len(self.terms) else ()
             tasks.class_of[row] = self.classes.number(specs[tasks.spec[row]], terms)
         self._unclassed.clear()
         self.classes.pad()
+
+    def _terms_changed(self, row: int) -> bool:
+        meta = self.tasks.pods[row].metadata
+        return self.terms.concerned(meta.namespace or DEFAULT_NAMESPACE, meta.labels)
 
     def _forget_the_gone(self) -> None:
         """Number specs, terms and classes anew, so that those of pods long gone take no room."""
@@ -469,7 +472,6 @@ class Cluster:
         for row, pod in self.tasks.pods.items():
             self.tasks.spec[row] = self.specs.hold(pod)
         self._unclassed.update(self.tasks.pods)
-        self._classed_terms = 0
         self._node_facts = None  # verdicts are remembered there by the number of the spec
 
     def signature(self, row: int) -> tuple[int, ...]:

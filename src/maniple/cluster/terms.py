@@ -1,8 +1,11 @@
-"""Affinity and spread terms: which pods a selector means, decided once per distinct set of labels.
+"""Affinity and spread terms, and which pods they select.
 
 A term is (namespaces, label selector, topology key) with match label keys already folded in. Pods that own terms bring them
 in through `TermTable.own`; `signature` says which of all known terms a pod's labels match. Placement classes carry their
 signature, so that counting "pods that match" never looks at labels again.
+
+Terms are kept under a namespace and a label that every pod they select has. So a pod is held only against the terms that are
+kept under its own namespace and labels, and a term that comes or goes concerns only the pods that have its label.
 """
 
 from collections.abc import Iterable, Mapping
@@ -23,7 +26,11 @@ from maniple.objects.meta import LabelSelector, Requirement
 from maniple.objects.selectors import matches
 
 Labels = Mapping[str, str]
-_GroupKey = tuple[str, tuple[str, str] | None]
+_Label = tuple[str, str]
+_Place = tuple[
+    str | None, _Label | None
+]  # a namespace and a label; None where a term asks for no certain one
+_ANY: _Place = (None, None)
 DEFAULT_NAMESPACE = "default"  # that of a pod which names none
 _encoder = msgspec.json.Encoder(order="deterministic")
 
@@ -76,11 +83,13 @@ class TermTable:
 
     def __init__(self) -> None:
         self.terms: list[Term] = []
-        self.version = 0  # counts the changes after which a signature may be another
+        # Places of terms that came or went since the owner of the table last looked, and cleared this
+        self.changed: set[_Place] = set()
         self._numbers: dict[bytes, int] = {}
-        self._signatures: dict[tuple[str, tuple[tuple[str, str], ...]], tuple[int, ...]] = {}
-        self._owned: list[int] = []  # terms that pods own, tried one by one
-        self._groups: dict[_GroupKey, list[int]] = {}  # see workloads.py; by a label they ask for
+        self._owned: set[int] = set()  # terms that pods own
+        self._groups: set[int] = set()  # see workloads.py
+        self._kept: dict[_Place, list[int]] = {}
+        self._places: dict[int, list[_Place]] = {}  # of a term in use, where it is kept
 
     def __len__(self) -> int:
         return len(self.terms)
@@ -111,38 +120,62 @@ class TermTable:
 
     def signature(self, namespace: str, labels: Labels, namespace_labels: Labels) -> tuple[int, ...]:
         """The numbers of the terms that select a pod with these labels."""
-        key = (namespace, tuple(sorted(labels.items())))
-        known = self._signatures.get(key)
-        if known is None:
-            tried = [*self._owned, *self._groups.get((namespace, None), ())]
-            for label in labels.items():
-                tried += self._groups.get((namespace, label), ())
-            known = self._signatures[key] = tuple(
-                number
-                for number in sorted(tried)
-                if self.terms[number].selects(namespace, labels, namespace_labels)
-            )
-        return known
+        tried: list[int] = []
+        for place in _places_of_pod(namespace, labels):
+            tried += self._kept.get(place, ())
+        selecting = [one for one in tried if self.terms[one].selects(namespace, labels, namespace_labels)]
+        selecting.sort()
+        return tuple(selecting)
+
+    def concerned(self, namespace: str, labels: Labels) -> bool:
+        """Whether a change may have given a pod another signature."""
+        return not self.changed.isdisjoint(_places_of_pod(namespace, labels))
+
+    def namespaces_changed(self) -> None:
+        """Namespaces have other labels: any pod may have another signature."""
+        self.changed.add(_ANY)
 
     def enter_group(self, namespace: str, selector: LabelSelector) -> int:
         """The number of the group of a namespace's pods that a selector matches."""
-        term = Term(frozenset([namespace or DEFAULT_NAMESPACE]), None, selector, "")
-        number = self._enter_term(term)
-        among = self._groups.setdefault(_group_key(term), [])
-        if number not in among:
-            among.append(number)
-            self.forget_signatures()
+        number = self._enter_term(Term(frozenset([namespace or DEFAULT_NAMESPACE]), None, selector, ""))
+        self._groups.add(number)
+        self._use(number)
         return number
 
     def drop_group(self, number: int) -> None:
-        """Nobody belongs to this group any more."""
-        self._groups[_group_key(self.terms[number])].remove(number)
-        self.forget_signatures()
+        """No pod belongs to this group any more."""
+        self._groups.discard(number)
+        if number in self._owned:
+            return
+        for place in self._places.pop(number):
+            self._kept[place].remove(number)
+            self.changed.add(place)
 
-    def forget_signatures(self) -> None:
-        """New terms, or namespaces with other labels: whom a term means has to be asked again."""
-        self._signatures.clear()
-        self.version += 1
+    def _use(self, number: int) -> None:
+        """Keep a term where the pods that it selects find it."""
+        if number in self._places:
+            return
+        self._places[number] = self._places_for(self.terms[number])
+        for place in self._places[number]:
+            self._kept.setdefault(place, []).append(number)
+            self.changed.add(place)
+
+    def _places_for(self, term: Term) -> list[_Place]:
+        """One for each namespace and each value of a label, of those that a selected pod must have the least used."""
+        if term.selector is None:
+            return []
+        namespaces: list[str | None] = [None] if term.namespace_selector is not None else [*term.namespaces]
+        choices: list[list[_Label]] = [[label] for label in term.selector.match_labels.items()]
+        choices += [
+            [(asked.key, value) for value in dict.fromkeys(asked.values)]
+            for asked in term.selector.match_expressions
+            if asked.operator == "In"
+        ]
+        ways: list[list[_Place]] = [
+            [(space, label) for space in namespaces for label in labels] for labels in choices
+        ]
+        anywhere: list[_Place] = [(space, None) for space in namespaces]
+        return min(ways, key=lambda way: sum(len(self._kept.get(one, ())) for one in way), default=anywhere)
 
     def _enter(self, pod: Pod, term: PodAffinityTerm) -> int:
         own = (
@@ -158,11 +191,9 @@ class TermTable:
 
     def _number(self, term: Term) -> int:
         """The number of a term that a pod owns."""
-        known = len(self.terms)
         number = self._enter_term(term)
-        if number == known:
-            self._owned.append(number)
-            self.forget_signatures()
+        self._owned.add(number)
+        self._use(number)
         return number
 
     def _enter_term(self, term: Term) -> int:
@@ -176,11 +207,31 @@ class TermTable:
         return number
 
 
-def _group_key(term: Term) -> _GroupKey:
-    """A namespace and a label that every pod of the group has; None where its selector names no single label."""
-    (namespace,) = term.namespaces
-    asked = term.selector.match_labels if term.selector is not None else {}
-    return namespace, min(asked.items(), default=None)
+def _places_of_pod(namespace: str, labels: Labels) -> list[_Place]:
+    """All places under which terms that select such a pod may be kept."""
+    return [
+        *((namespace, label) for label in labels.items()),
+        *((None, label) for label in labels.items()),
+        (namespace, None),
+        _ANY,
+    ]
+
+
+def label_keys(pod: Pod) -> tuple[str, ...]:
+    """The labels of a pod that its own terms read: values to match, or to differ from."""
+    affinity = pod.spec.affinity or Affinity()
+    keys: set[str] = set()
+    for wishes in (affinity.pod_affinity, affinity.pod_anti_affinity):
+        if wishes is None:
+            continue
+        preferred = (
+            one.pod_affinity_term for one in wishes.preferred_during_scheduling_ignored_during_execution
+        )
+        for term in (*wishes.required_during_scheduling_ignored_during_execution, *preferred):
+            keys.update(term.match_label_keys, term.mismatch_label_keys)
+    for constraint in pod.spec.topology_spread_constraints:
+        keys.update(constraint.match_label_keys)
+    return tuple(sorted(keys))
 
 
 def _narrowed(

@@ -88,6 +88,26 @@ def never(_: TaskClass) -> bool:
     return False
 
 
+class Gate(Protocol):
+    """Which of some nodes a CLUSTER filter lets the next task to, as tasks of a class are placed on them one by one."""
+
+    def fits(self) -> NDArray[np.bool_]:
+        """Whether each node may take the next task. The caller may write into the array."""
+
+    def take(self, place: int) -> None:
+        """The task went to the node at that place."""
+
+
+class Stepper(Protocol):
+    """What some nodes are worth to a CLUSTER scorer for the next task, as tasks of a class are placed on them one by one."""
+
+    def shift(self, candidates: NDArray[np.bool_]) -> Scores:
+        """The raw score of every node for the next task. Those that are no candidates any more do not matter."""
+
+    def take(self, place: int) -> None:
+        """The task went to the node at that place."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Filter:
     """May a task of this class go there? `check` gives a verdict per cell: 0, or the number of a reason.
@@ -104,16 +124,7 @@ class Filter:
     waits: Callable[[TaskClass, Cells], NDArray[np.bool_]] | None = None
     prepared: bool = False
     asked_on_trial: bool = False
-
-
-class Stepper(Protocol):
-    """What some nodes are worth to a CLUSTER scorer for the next task, as tasks of a class are placed on them one by one."""
-
-    def shift(self, candidates: NDArray[np.bool_]) -> Scores:
-        """The raw score of every node for the next task. Those that are no candidates any more do not matter."""
-
-    def take(self, place: int) -> None:
-        """The task went to the node at that place."""
+    steps: Callable[[TaskClass, NodeRows], Gate] | None = None  # for one that can tell a whole sequence
 
 
 @dataclass(frozen=True, slots=True, eq=False)

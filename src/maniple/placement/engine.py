@@ -106,7 +106,9 @@ class Placement:
         own = any(one.by_domain for one in _outspoken(column))  # nobody else's tasks would go the same way
         if within is None and not own and spent is not None and not len(spent):
             wanted = max(count, min(2 * len(spent.nodes), _FARTHEST))
-        for later, slots, shard in self._buckets(column):
+        for place, (later, slots, shard) in enumerate(self._buckets(column)):
+            if place and column.criteria.cluster_filters:
+                wanted = 1  # the next task may find that a filter has opened a node of the first choice
             mask = shard if within is None else within if shard is None else within & shard
             nodes, turns, _ = self._fill_bucket(column, wanted, slots, mask)
             if len(nodes):
@@ -159,14 +161,9 @@ class Placement:
 
     def _in_steps(self, column: ClassColumn) -> bool:
         """Whether everybody who couples tasks can tell how."""
-        criteria, hooks = column.criteria, self._session.hooks
-        told = all(one.steps is not None for one in _outspoken(column))
-        return (
-            told
-            and not criteria.cluster_filters
-            and not criteria.relative
-            and "best_node" not in hooks.answered
-        )
+        told = all(one.steps is not None for one in column.criteria.cluster_filters)
+        told = told and all(one.steps is not None for one in _outspoken(column))
+        return told and "best_node" not in self._session.hooks.answered
 
     def _choose(
         self,

@@ -26,7 +26,7 @@ from maniple.cluster.classes import TaskClass
 from maniple.cluster.nodes import NodeFacts
 from maniple.cluster.statuses import Status
 from maniple.eviction.kai_scenario import Outcome
-from maniple.framework.criteria import Cells, Dependence, Filter, Scorer, Scores
+from maniple.framework.criteria import EVERY_NODE, Cells, Dependence, Filter, NodeRows, Scorer, Scores
 from maniple.framework.reasons import Code, Verdicts
 from maniple.framework.session import Session
 from maniple.plugins.feasibility.node_affinity import Mask
@@ -78,6 +78,10 @@ class InterPod:
     def selected(self, terms: tuple[int, ...]) -> Column:
         return self._placements.selected(terms)
 
+    def seen(self, rows: NodeRows) -> Mask | None:
+        """On which of these nodes terms of placed pods are looked for; None for all."""
+        return None if self._seen is None else self._seen[rows]
+
 
 class InterPodFilter(InterPod):
     """The filter, for one session."""
@@ -99,6 +103,7 @@ class InterPodFilter(InterPod):
             self._applies,
             prepared=True,
             asked_on_trial=True,
+            steps=self.steps,
         )
 
     @cached_property
@@ -134,20 +139,34 @@ class InterPodFilter(InterPod):
         return there[bins]
 
     def _near(self, class_: TaskClass) -> Mask:
+        """Nodes where the required affinity of a class that has some holds."""
+        return self._near_steps(class_, EVERY_NODE).fits()
+
+    def _near_steps(self, class_: TaskClass, rows: NodeRows | slice) -> "_Near":
         own = class_.spec.own.affinity
-        column = self._placements.selected(own, living=self._living)
-        near = np.ones(len(self._facts), dtype=np.bool_)
-        labelled = np.ones(len(self._facts), dtype=np.bool_)
-        anywhere = self.selected(own).amounts
-        anybody = False
-        for term in own:
-            bins = self.bins(term)
-            labelled &= bins > 0
-            near &= self._domains_with(column, term)
-            anybody = anybody or bool(anywhere[bins > 0].any())
-        if not anybody and set(own) <= set(class_.terms):
-            return labelled
-        return near
+        column, anywhere = self._placements.selected(own, living=self._living), self.selected(own).amounts
+        domains = [self.bins(term) for term in own]
+        return _Near(
+            domains=[bins[rows] for bins in domains],
+            held=[self._domains_with(column, term)[rows] for term in own],
+            anybody=any(anywhere[bins > 0].any() for bins in domains),
+            matches_itself=set(own) <= set(class_.terms),
+        )
+
+    def steps(self, class_: TaskClass, rows: NodeRows) -> "InterPodSteps":
+        own = class_.spec.own
+        avoided = np.zeros(len(rows), dtype=np.bool_)
+        repelling: list[tuple[Bins, Mask | None]] = []
+        for term in class_.terms:
+            if term in self._avoiders:
+                avoided |= self._domains_with(self.owners("avoids", self._avoiders, term), term)[rows]
+                if class_.number in self._avoiders[term]:
+                    repelling.append((self.bins(term)[rows], self.seen(rows)))
+        for term in own.anti_affinity:
+            avoided |= self._domains_with(self.selected((term,)), term)[rows]
+            if term in class_.terms:
+                repelling.append((self.bins(term)[rows], None))
+        return InterPodSteps(avoided, repelling, self._near_steps(class_, rows) if own.affinity else None)
 
     # -- evictions of the same cycle ------------------------------------------------------------------------------
 
@@ -178,6 +197,50 @@ class InterPodFilter(InterPod):
         return True
 
 
+class _Near:
+    """Where the required affinity of a class holds among some nodes, while its tasks are placed one by one."""
+
+    def __init__(self, domains: list[Bins], held: list[Mask], *, anybody: bool, matches_itself: bool) -> None:
+        self._domains = domains  # by term, the domain of each node
+        self._held = held  # by term, whether a pod that matches all terms is in that domain
+        self._first = not anybody and matches_itself
+        self._matches_itself = matches_itself
+
+    def fits(self) -> Mask:
+        found = [bins > 0 for bins in self._domains] if self._first else self._held
+        return found[0].copy() if len(found) == 1 else np.logical_and.reduce(found)
+
+    def take(self, place: int) -> None:
+        if not self._matches_itself:
+            return
+        for bins, held in zip(self._domains, self._held, strict=True):
+            if bins[place]:
+                np.logical_or(held, bins == bins[place], out=held)
+                self._first = False
+
+
+class InterPodSteps:
+    """The filter's answer for some nodes, while tasks of a class are placed one by one."""
+
+    def __init__(
+        self, avoided: Mask, repelling: list[tuple[Bins, Mask | None]], near: "_Near | None"
+    ) -> None:
+        self._avoided = avoided
+        # Domains that a placed task closes to the next; with a mask, only if it is on one of these nodes
+        self._repelling = repelling
+        self._near = near
+
+    def fits(self) -> Mask:
+        return ~self._avoided if self._near is None else ~self._avoided & self._near.fits()
+
+    def take(self, place: int) -> None:
+        for bins, seen in self._repelling:
+            if bins[place] and (seen is None or seen[place]):
+                self._avoided |= bins == bins[place]
+        if self._near is not None:
+            self._near.take(place)
+
+
 def stretched(raw: Scores) -> Scores:
     """The lowest candidate gets 0, the highest 100; all 0 when they are equal."""
     if not len(raw):
@@ -199,7 +262,15 @@ class InterPodScore(InterPod):
         self._hard_weight = hard_weight
 
     def scorer(self, weight: float, normalise: Callable[[Scores], Scores] | None = stretched) -> Scorer:
-        return Scorer("InterPodAffinity", weight, Dependence.CLUSTER, self._raw, normalise, self._applies)
+        return Scorer(
+            "InterPodAffinity",
+            weight,
+            Dependence.CLUSTER,
+            self._raw,
+            normalise,
+            self._applies,
+            steps=self.steps,
+        )
 
     @cached_property
     def _admirers(self) -> Owners:
@@ -239,6 +310,35 @@ class InterPodScore(InterPod):
         sums = column.by_domain(bins)
         sums[:1] = 0
         return sums[bins]
+
+    def steps(self, class_: TaskClass, rows: NodeRows) -> "InterPodScoreSteps":
+        own, moves = class_.spec.own, list[tuple[Bins, int, Mask | None]]()
+        wishes = (*own.preferred, *((term, -weight) for term, weight in own.preferred_anti))
+        for term, weight in wishes:
+            if term in class_.terms:
+                moves.append((self.bins(term)[rows], weight, None))
+        for term in class_.terms:
+            if class_.number in self._admirers.get(term, ()):
+                seen = None if wishes else self.seen(rows)
+                moves.append((self.bins(term)[rows], self._admirers[term][class_.number], seen))
+        return InterPodScoreSteps(self._raw(class_, Cells(self._session.nodes, class_, rows)), moves)
+
+
+class InterPodScoreSteps:
+    """The sums of some nodes, while tasks of a class are placed one by one."""
+
+    def __init__(self, raw: Scores, moves: list[tuple[Bins, int, Mask | None]]) -> None:
+        self._raw = raw
+        # What a placed task adds in its domain; with a mask, only if it is on one of these nodes
+        self._moves = moves
+
+    def shift(self, _: Mask) -> Scores:
+        return self._raw
+
+    def take(self, place: int) -> None:
+        for bins, weight, seen in self._moves:
+            if bins[place] and (seen is None or seen[place]):
+                self._raw[bins == bins[place]] += weight
 
 
 def _owners(session: Session, owned: Callable[[TaskClass], Iterable[tuple[int, int]]]) -> Owners:

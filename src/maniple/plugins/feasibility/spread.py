@@ -52,6 +52,17 @@ class Constraint:
     domains: NDArray[np.int32]  # those that have a node on which pods count
     size: int  # one more than the highest domain
 
+    def skew(self, sums: Scores, bins: Bins) -> Scores:
+        """What the skew would be with one more pod in each of some domains. `sums`: the pods by domain."""
+        enough = len(self.domains) >= max(self.min_domains, 1)
+        emptiest = sums[self.domains].min() if enough else 0
+        skew: Scores = sums[bins] + self.counts_itself - emptiest
+        return skew
+
+    def counts(self, class_: TaskClass) -> bool:
+        """Whether pods of a class count, where they are placed on a node on which pods count."""
+        return bool(self.counted) and set(self.counted) <= set(class_.terms)
+
     def column(self, placements: Placements) -> Column:
         if not self.counted:
             return Column(np.zeros(len(self.bins), dtype=np.int64))
@@ -73,10 +84,25 @@ class Spreading:
         self._unlabelled = session.reasons.number(UNLABELLED, Code.UNRESOLVABLE)
 
     def filter(self) -> Filter:
-        return Filter("PodTopologySpread", Dependence.CLUSTER, self._check, _has_hard, prepared=True)
+        return Filter(
+            "PodTopologySpread",
+            Dependence.CLUSTER,
+            self._check,
+            _has_hard,
+            prepared=True,
+            steps=self.hard_steps,
+        )
 
     def scorer(self, weight: int) -> Scorer:
-        return Scorer("PodTopologySpread", weight, Dependence.CLUSTER, self._raw, evened, self._has_soft)
+        return Scorer(
+            "PodTopologySpread",
+            weight,
+            Dependence.CLUSTER,
+            self._raw,
+            evened,
+            self._has_soft,
+            steps=self.soft_steps,
+        )
 
     # -- constraints ----------------------------------------------------------------------------------------------
 
@@ -152,41 +178,107 @@ class Spreading:
         verdict = np.zeros(len(self._facts), dtype=np.int16)
         for one in self._hard_constraints(class_):
             sums = one.column(self._placements).by_domain(one.counting, one.size)
-            enough = len(one.domains) >= max(one.min_domains, 1)
-            emptiest = sums[one.domains].min() if enough else 0
-            skew = sums[one.bins] + one.counts_itself - emptiest
-            found = np.where(skew > one.max_skew, self._skewed, FITS)
+            found = np.where(one.skew(sums, one.bins) > one.max_skew, self._skewed, FITS)
             found[one.bins == 0] = self._unlabelled
             verdict = np.where(verdict == FITS, found, verdict).astype(np.int16)
         return verdict[cells.rows]
+
+    def hard_steps(self, class_: TaskClass, rows: NodeRows) -> "HardSteps":
+        constraints = self._hard_constraints(class_)
+        sums = [one.column(self._placements).by_domain(one.counting, one.size) for one in constraints]
+        return HardSteps(class_, constraints, sums, rows)
 
     # -- the score ------------------------------------------------------------------------------------------------
 
     def _raw(self, class_: TaskClass, cells: Cells) -> Scores:
         constraints = self._soft_constraints(class_)
-        rows = cells.node_rows()
+        return self.points(class_, constraints, [self._tally(one) for one in constraints], cells.node_rows())
+
+    def soft_steps(self, class_: TaskClass, rows: NodeRows) -> "SoftSteps":
+        constraints = self._soft_constraints(class_)
+        return SoftSteps(self, class_, constraints, [self._tally(one) for one in constraints], rows)
+
+    def _tally(self, one: Constraint) -> Scores:
+        """The pods that count: by node where every node is a domain of its own, otherwise by domain."""
+        column = one.column(self._placements)
+        if one.key == _HOSTNAME:
+            return column.amounts.astype(np.float64)
+        return column.by_domain(one.counting, one.size)
+
+    def points(
+        self, class_: TaskClass, constraints: list[Constraint], tallies: list[Scores], rows: NodeRows
+    ) -> Scores:
+        """The raw scores of candidates, with the pods that count for each constraint beside it."""
         scored = np.ones(len(rows), dtype=np.bool_)
         if class_.spec.own.spread:
             for one in constraints:
                 scored &= one.bins[rows] > 0
         total = np.zeros(len(rows))
-        for one in constraints:
-            total += self._credit(one, rows, scored)
+        for one, tally in zip(constraints, tallies, strict=True):
+            total += self._credit(one, tally, rows, scored)
         rounded = np.floor(total)
         rounded += total - rounded >= 0.5
         return np.where(scored, rounded, _IGNORED)
 
-    def _credit(self, one: Constraint, rows: NodeRows, scored: Mask) -> Scores:
-        column = one.column(self._placements)
+    def _credit(self, one: Constraint, tally: Scores, rows: NodeRows, scored: Mask) -> Scores:
         bins = one.bins[rows]
         if one.key == _HOSTNAME:
-            counts = column.amounts[rows].astype(np.float64)
+            counts = tally[rows]
             domains = int(np.count_nonzero(scored))
         else:
-            counts = column.by_domain(one.counting, one.size)[bins]
+            counts = tally[bins]
             domains = int(np.count_nonzero(np.bincount(self._with_empty(one.key, bins)[scored])))
         credit = counts * math.log(domains + 2) + (one.max_skew - 1)
         return np.where(bins > 0, credit, 0.0)
+
+
+class HardSteps:
+    """The filter's answer for some nodes, while tasks of a class are placed one by one."""
+
+    def __init__(
+        self, class_: TaskClass, constraints: list[Constraint], sums: list[Scores], rows: NodeRows
+    ) -> None:
+        self._parts = [(one, sums, one.bins[rows]) for one, sums in zip(constraints, sums, strict=True)]
+        self._counting = [(sums, one.counting[rows]) for one, sums, _ in self._parts if one.counts(class_)]
+
+    def fits(self) -> Mask:
+        masks = [(bins > 0) & (one.skew(sums, bins) <= one.max_skew) for one, sums, bins in self._parts]
+        fits: Mask = np.logical_and.reduce(masks)
+        return fits
+
+    def take(self, place: int) -> None:
+        for sums, counting in self._counting:
+            sums[counting[place]] += 1
+
+
+class SoftSteps:
+    """The raw scores of some nodes, while tasks of a class are placed one by one."""
+
+    def __init__(
+        self,
+        spreading: Spreading,
+        class_: TaskClass,
+        constraints: list[Constraint],
+        tallies: list[Scores],
+        rows: NodeRows,
+    ) -> None:
+        self._spreading = spreading
+        self._class = class_
+        self._constraints = constraints
+        self._tallies = tallies
+        self._rows = rows
+
+    def shift(self, candidates: Mask) -> Scores:
+        points = np.zeros(len(self._rows))
+        rows = self._rows[candidates]
+        points[candidates] = self._spreading.points(self._class, self._constraints, self._tallies, rows)
+        return points
+
+    def take(self, place: int) -> None:
+        row = self._rows[place]
+        for one, tally in zip(self._constraints, self._tallies, strict=True):
+            if one.counts(self._class):
+                tally[row if one.key == _HOSTNAME else one.counting[row]] += 1
 
 
 def _has_hard(class_: TaskClass) -> bool:
