@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from maniple.actions.kai.allocate_job import JobPlacer
 from maniple.actions.kai.displacing import settled
 from maniple.actions.kai.order import JobsByQueue
-from maniple.actions.kai.signatures import Failures, failures
+from maniple.actions.kai.signatures import Constraints, Failures, failures
 from maniple.actions.kai.solver import Solver
 from maniple.actions.kai.stepwise import StepwiseSolver
 from maniple.actions.kai.terms import Terms
@@ -24,6 +24,7 @@ class RoomMaking:
 
     def __init__(self, session: Session, placement: Placement, *, by_queue: bool) -> None:
         self._session = session
+        self._constraints = Constraints(session, placement)
         self._by_queue = by_queue
         self._failures: dict[int, Failures] = {}
         self._remembers = bool(session.options.get("useSchedulingSignatures", True))
@@ -87,7 +88,7 @@ class RoomMaking:
         queue = int(self._session.jobs.queue[job]) if self._by_queue else -1
         known = self._failures.get(queue)
         if known is None:
-            known = self._failures[queue] = failures(self._session)
+            known = self._failures[queue] = failures(self._session, self._constraints)
         return known
 
 

@@ -29,4 +29,4 @@ def pod_count_filter(session: Session) -> Filter:
         verdict: Verdicts = (cells.allocatable(PODS) <= pods) * full  # 0 is FITS
         return verdict
 
-    return Filter("PodCount", Dependence.NODE, check)
+    return Filter("PodCount", Dependence.NODE, check, by_amounts=True)
