@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maniple.cluster.classes import TaskClass
+from maniple.cluster.facts import GpuAsk
 from maniple.cluster.resources import CPU, MEMORY, Amounts
 from maniple.cluster.statuses import ON_NODE, Status
 from maniple.framework.gpu_facts import UNIT, GpuFacts, Quota
@@ -58,6 +59,8 @@ class GpuBooks(GpuFacts):
         self._nodes: dict[int, dict[str, Group]] = {}
         # By node: shared devices of which a pod has a part and stays, or claims one
         self.shared: Amounts = np.zeros(len(session.nodes), dtype=np.int64)
+        # By node: MiB that the emptiest of the shared devices has left, or will have; -1 where none is shared
+        self._most_left: Amounts = np.full(len(session.nodes), -1, dtype=np.int64)
         self._opened_on: dict[int, set[int]] = {}  # task -> nodes where devices may bear its name
         self._taken: dict[int, int] = {}  # node -> devices that groups took from what is idle
         self._freed: dict[
@@ -146,6 +149,12 @@ class GpuBooks(GpuFacts):
         assert share is not None
         return share.memory or int((share.exact or share.portion / 100) * int(self.memory[node]))
 
+    def _needs(self, share: GpuAsk, rows: NodeRows) -> Amounts:
+        """The same on many nodes."""
+        if share.memory:
+            return np.full(rows.shape, share.memory, dtype=np.int64)
+        return ((share.exact or share.portion / 100) * self.memory[rows]).astype(np.int64)
+
     # -- groups ---------------------------------------------------------------------------------------------------
 
     def groups(self, node: int) -> dict[str, Group]:
@@ -157,8 +166,16 @@ class GpuBooks(GpuFacts):
 
     def fits_group(self, class_: TaskClass, node: int, group: Group) -> bool:
         """A device that is in use, and not only by those who leave, has the part, now or once somebody has left."""
-        free = int(self.memory[node]) - group.allocated + group.releasing
-        return group.used != 0 and free >= self.need(class_, node) and group.allocated != group.releasing
+        return _open_to_others(group) and self._left(node, group) >= self.need(class_, node)
+
+    def _left(self, node: int, group: Group) -> int:
+        return int(self.memory[node]) - group.allocated + group.releasing
+
+    def has_group(self, class_: TaskClass, rows: NodeRows) -> NDArray[np.bool_]:
+        """Nodes with a device that is in use, and has what a task takes of one."""
+        assert class_.share is not None
+        enough: NDArray[np.bool_] = self._most_left[rows] >= self._needs(class_.share, rows)
+        return enough
 
     def fits_now(self, class_: TaskClass, node: int, group: str) -> bool:
         found = self.groups(node).get(group)
@@ -174,9 +191,12 @@ class GpuBooks(GpuFacts):
         share = class_.share
         assert share is not None
         devices = free // UNIT
-        for place, node in enumerate(rows.tolist()):
-            if node in self._nodes:
-                devices[place] += len(self.fitting_groups(class_, node))
+        shared = self.has_group(class_, rows)
+        # Where one device more is enough, or none is, it does not matter how many of the shared ones would do.
+        counted = shared & (devices < share.devices - 1)
+        devices += shared
+        for place in counted.nonzero()[0].tolist():
+            devices[place] += len(self.fitting_groups(class_, int(rows[place]))) - 1
         parts = np.ceil(share.memory / self.memory[rows] * 100) / 100
         # The original takes so many whole devices' memory for a part of one.
         possible = (parts <= 1) | (self._session.strict & (parts == np.floor(parts)))
@@ -250,7 +270,11 @@ class GpuBooks(GpuFacts):
 
     def _count_shared(self, node: int) -> None:
         # Allocated is what stays and what leaves, releasing what leaves less what is claimed.
-        self.shared[node] = sum(one.allocated > one.releasing for one in self.groups(node).values())
+        groups = self.groups(node).values()
+        self.shared[node] = sum(one.allocated > one.releasing for one in groups)
+        self._most_left[node] = max(
+            (self._left(node, one) for one in groups if _open_to_others(one)), default=-1
+        )
 
     def _add_leaving(self, node: int, group: Group, memory: int) -> None:
         group.releasing += memory
@@ -329,6 +353,11 @@ class GpuBooks(GpuFacts):
     def _release(self, node: int, devices: int) -> None:
         self._freed[node] = self._freed.get(node, 0) + devices
         self._state.releasing[self.dimension, node] += devices * UNIT
+
+
+def _open_to_others(group: Group) -> bool:
+    """The device is in use, and not only by pods that leave."""
+    return group.used != 0 and group.allocated != group.releasing
 
 
 def _quota(class_: TaskClass, gpus: float) -> Quota:
