@@ -61,6 +61,8 @@ class GpuBooks(GpuFacts):
         self.shared: Amounts = np.zeros(len(session.nodes), dtype=np.int64)
         # By node: MiB that the emptiest of the shared devices has left, or will have; -1 where none is shared
         self._most_left: Amounts = np.full(len(session.nodes), -1, dtype=np.int64)
+        # By node: what all shared devices have left, in devices
+        self._parts_left: NDArray[np.float64] = np.zeros(len(session.nodes))
         self._opened_on: dict[int, set[int]] = {}  # task -> nodes where devices may bear its name
         self._taken: dict[int, int] = {}  # node -> devices that groups took from what is idle
         self._freed: dict[
@@ -223,6 +225,23 @@ class GpuBooks(GpuFacts):
                 total[node] += 1 - part if idle else part
         return total
 
+    def free_parts(self) -> Quota:
+        """By node, devices that are free or will be, whole ones and what is left of shared ones: never too few."""
+        free: Quota = self.units @ self._state.future_idle()[: len(self.units)]
+        return np.maximum(free, 0.0) + self._parts_left
+
+    def largest_part(self) -> Quota:
+        """By node, the most that is free of one device, or will be: never too little."""
+        whole = self.units @ self._state.future_idle()[: len(self.units)] > 0
+        return np.where(whole, 1.0, self._most_left / np.maximum(self.memory, 1))
+
+    def held_parts(self, row: int, class_: TaskClass) -> tuple[float, float]:
+        """Of shared devices, what a task on a node has of them; and how much of each device's users it is, added up."""
+        node, groups = int(self._session.tasks.node[row]), self.groups_of.get(row, ())
+        own, memory = self.need(class_, node), max(int(self.memory[node]), 1)
+        users = [max(self.groups(node)[name].used, 1) for name in groups if name in self.groups(node)]
+        return own / memory * len(groups), sum(own / used for used in users)
+
     def new_name(self, row: int, node: int, taken: Sequence[str] = ()) -> str:
         """A device that a task opens is named after the task. No other device has that name, not even one that the task has just left."""
         uid = self._session.cluster.tasks.pods[row].metadata.uid
@@ -272,9 +291,9 @@ class GpuBooks(GpuFacts):
         # Allocated is what stays and what leaves, releasing what leaves less what is claimed.
         groups = self.groups(node).values()
         self.shared[node] = sum(one.allocated > one.releasing for one in groups)
-        self._most_left[node] = max(
-            (self._left(node, one) for one in groups if _open_to_others(one)), default=-1
-        )
+        left = [self._left(node, one) for one in groups if _open_to_others(one)]
+        self._most_left[node] = max(left, default=-1)
+        self._parts_left[node] = sum(max(one, 0) for one in left) / max(int(self.memory[node]), 1)
 
     def _add_leaving(self, node: int, group: Group, memory: int) -> None:
         group.releasing += memory

@@ -2,7 +2,7 @@
 
 Used by `making_room.py`. By default a job is passed over if another one has failed since anything changed that was under
 the same constraints and asked for no more: each of its tasks can be matched with a task that asks for at least as much
-in every dimension. With `compat: strict` it is KAI's rule: jobs under the same placement constraints are compared by
+in every dimension. A search that ran out of budget counts against those that may spend no more. With `compat: strict` it is KAI's rule: jobs under the same placement constraints are compared by
 what their waiting pods ask for, and a failure counts until the end of the action.
 """
 
@@ -25,6 +25,7 @@ from maniple.objects.core import Pod
 from maniple.objects.storage import PersistentVolumeClaim, Volume
 from maniple.placement.engine import Placement
 
+COMPLETE = float("inf")  # the effort of a search that was not cut short
 _KEPT = 64  # failures that are remembered under one key, the latest
 _PARTS = 10**9  # of a device, in which shares are compared
 _FINEST = 0.01  # portions of devices that differ by less are the same
@@ -34,11 +35,11 @@ _encoder = msgspec.json.Encoder(order="deterministic")
 class Failures(Protocol):
     """What has failed so far, of one queue or of all."""
 
-    def rules_out(self, job: int) -> bool:
-        """A job that asked for no more has failed."""
+    def rules_out(self, job: int, effort: float = COMPLETE) -> float | None:
+        """A job that asked for no more has failed with no less effort: with how much. None if there was none."""
 
-    def remember(self, job: int) -> None:
-        """The job has failed."""
+    def remember(self, job: int, effort: float = COMPLETE) -> None:
+        """The job has failed after a complete search, or with all the effort that it was allowed."""
 
     def changed(self) -> None:
         """Somebody was served."""
@@ -97,21 +98,22 @@ class _ByDominance:
     def __init__(self, session: Session, constraints: Constraints) -> None:
         self._session = session
         self._constraints = constraints
-        self._failed: dict[tuple[Any, ...], list[_Asked]] = {}
+        self._failed: dict[tuple[Any, ...], list[tuple[_Asked, float]]] = {}
         self._rows: dict[int, tuple[int, list[int]]] = {}  # by class: its constraints and amounts
 
-    def rules_out(self, job: int) -> bool:
+    def rules_out(self, job: int, effort: float = COMPLETE) -> float | None:
         known = self._failed.get(self._key(job))
         if not known:
-            return False
+            return None
         asked = self._asked(job)
-        return any(asked.no_less_than(one) for one in known)
+        found = [spent for one, spent in known if spent >= effort and asked.no_less_than(one)]
+        return max(found, default=None)
 
-    def remember(self, job: int) -> None:
+    def remember(self, job: int, effort: float = COMPLETE) -> None:
         known, asked = self._failed.setdefault(self._key(job), []), self._asked(job)
-        if not any(asked.no_less_than(one) for one in known):
-            known[:] = [one for one in known if not one.no_less_than(asked)][-_KEPT + 1 :]
-            known.append(asked)
+        if not any(spent >= effort and asked.no_less_than(one) for one, spent in known):
+            others = [(one, spent) for one, spent in known if spent > effort or not one.no_less_than(asked)]
+            known[:] = [*others[-_KEPT + 1 :], (asked, effort)]
 
     def changed(self) -> None:
         self._failed.clear()
@@ -184,11 +186,11 @@ class _AsInKai:
             session.cluster.all(PersistentVolumeClaim) if books else {}
         )
 
-    def rules_out(self, job: int) -> bool:
+    def rules_out(self, job: int, effort: float = COMPLETE) -> float | None:
         other = self._representatives.get(self._signature(job))
-        return other is not None and not self._easier(job, other)
+        return COMPLETE if other is not None and not self._easier(job, other) else None
 
-    def remember(self, job: int) -> None:
+    def remember(self, job: int, effort: float = COMPLETE) -> None:
         key = self._signature(job)
         other = self._representatives.get(key)
         if other is None or self._smaller(job, other):
@@ -283,4 +285,4 @@ class _AsInKai:
         return (claim.spec.storage_class_name, str(size), claim.status.phase)
 
 
-__all__ = ["Constraints", "Failures", "failures"]
+__all__ = ["COMPLETE", "Constraints", "Failures", "failures"]
