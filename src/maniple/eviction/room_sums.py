@@ -1,40 +1,64 @@
 """For how many tasks there would be room if some left: sums over nodes, before anything is tried.
 
 Used by the default solver of the `kai` profile. Chunks are added one after the other, in victim order, until there could be room for all. The sums never say too little: whoever is turned down
-by them has no chance. Where tasks of one class ask for nothing but amounts, and no device is shared, they are exact, and say whom it takes.
+by them has no chance. Where tasks of one class ask for nothing but amounts, and no device is shared, they are exact; otherwise they are
+a bound, by which most of what cannot work is not tried.
 """
 
 from collections.abc import Callable
+from math import ceil
 
 import numpy as np
 from numpy.typing import NDArray
 
+from maniple.cluster.classes import TaskClass
 from maniple.cluster.resources import Amounts
 from maniple.cluster.statuses import ACTIVE_ALLOCATED
 from maniple.eviction.kai_scenario import Chunk
 from maniple.eviction.kai_victims import VictimSequence
 from maniple.eviction.scenario import Demand
+from maniple.framework.criteria import NodeRows
 from maniple.framework.gpu_facts import UNIT
 from maniple.framework.points import TaskRows
 from maniple.framework.session import Session
+from maniple.placement.column import ClassColumn
 from maniple.placement.engine import Placement
 
 _MANY = 64  # chunks up to which they are added one by one
+_PART = 1000  # parts of a device in which what is left of shared ones is added up
 _Left = dict[int, list[int]]  # node -> amounts
 
 
 class _ClassRoom:
     """Room for one class on what will be free."""
 
-    def __init__(self, placement: Placement, demand: Demand, dimensions: list[int]) -> None:
-        self.column = placement.column(demand.class_)
-        self.count = len(demand.rows)
-        asked: list[int] = demand.class_.request[dimensions].tolist()
-        self._asked = [(place, amount) for place, amount in enumerate(asked) if amount > 0]
-        self.total = self.column.room
+    def __init__(self, column: ClassColumn, count: int, asked: list[int], part: int) -> None:
+        self.column = column
+        self.count = count
+        self.asked = np.array(asked, dtype=np.int64)
+        self._part = part  # of one device; what nodes have of one is the last row
+        self._amounts = [(place, amount) for place, amount in enumerate(asked) if amount > 0]
+        self.now: Amounts = column.later  # by node, as long as no task leaves it
+        self.total = column.room
 
     def slots(self, free: list[int]) -> int:
-        return max(min([free[place] // amount for place, amount in self._asked]), 0)
+        if self._part and free[-1] < self._part:
+            return 0
+        return max(min([free[place] // amount for place, amount in self._amounts]), 0)
+
+    def room(self, free: Amounts, nodes: NodeRows | slice) -> Amounts:
+        """The same on many nodes, with what is free on each."""
+        asked = self.asked > 0
+        slots: Amounts = np.maximum((free[asked] // self.asked[asked][:, None]).min(axis=0), 0)
+        slots *= self.column.open[nodes]
+        if self._part:
+            slots[free[-1] < self._part] = 0
+        return slots
+
+    def share_nodes(self, free: Amounts) -> None:
+        """A column holds at most one task a node that shares devices: count by amounts where there is room for one."""
+        self.now = np.where(self.now > 0, np.maximum(self.room(free, slice(None)), 1), 0)
+        self.total = int(self.now.sum())
 
 
 class RoomSums:
@@ -42,18 +66,40 @@ class RoomSums:
 
     def __init__(self, session: Session, placement: Placement, demands: list[Demand]) -> None:
         self._session = session
-        # A task that shares a device may find room in many ways: of those sums say nothing.
-        telling = [one for one in demands if one.class_.share is None and not one.class_.best_effort]
+        telling = [one for one in demands if not one.class_.best_effort]
         self._dimensions = sorted({d for one in telling for d in one.class_.request.nonzero()[0].tolist()})
-        self._classes = [_ClassRoom(placement, demand, self._dimensions) for demand in telling]
-        self.exact = (
-            len(demands) == len(self._classes) == 1
-            and not self._classes[0].column.criteria.cluster_filters
-            and not session.gpus.groups_of
-        )
+        shared = [one.class_.share is not None for one in telling]
+        # By node, in parts of a device: all that is free of devices, and the most that is free of one.
+        self._parts: Amounts | None = None
+        if any(shared):
+            parts = np.vstack([session.gpus.free_parts(), session.gpus.largest_part()])
+            self._parts = np.ceil(parts * _PART).astype(np.int64)
+        self._held: dict[int, tuple[float, float]] = {}
+        self._classes = [
+            _ClassRoom(
+                placement.column(one.class_), len(one.rows), self._asked(one.class_), _part(one.class_)
+            )
+            for one in telling
+        ]
+        for room, shares in zip(self._classes, shared, strict=True):
+            if shares:
+                room.share_nodes(self._free_on(slice(None)))
+        self._totals = [one.total for one in self._classes]
         self._free: _Left = {}  # with what the chunks so far leave
+        self._at_first: _Left = {}
         self._slots: dict[int, list[int]] = {}  # node -> by class
         self._given: list[_Left] = []  # by chunk
+
+    def _asked(self, class_: TaskClass) -> list[int]:
+        asked: list[int] = class_.request[self._dimensions].tolist()
+        if self._parts is not None:
+            asked += [_part(class_) * _devices(class_), 0]
+        return asked
+
+    def _free_on(self, nodes: NodeRows | slice) -> Amounts:
+        """What will be free on nodes, a row a dimension."""
+        free = self._session.nodes.future_idle(nodes).take(self._dimensions, axis=0)
+        return free if self._parts is None else np.vstack([free, self._parts[:, nodes]])
 
     def least(self, sequence: VictimSequence, guess: int = 1) -> int | None:
         """How many of the first chunks it takes at least; None when all are not enough. `guess`: so many may do."""
@@ -87,36 +133,35 @@ class RoomSums:
             rows, ends = _laid_out(sequence.first(size))
         return smallest(lambda count: self._covered(rows[: ends[count - 1]]), size // 2, len(ends))
 
+    def could(self, chunks: list[Chunk]) -> bool:
+        """Whether there could be room for all if just these left. False is certain."""
+        rows = [chunk.rows for chunk in chunks]
+        return self._covered(np.concatenate(rows) if rows else np.zeros(0, dtype=np.int64))
+
     def _covered(self, rows: TaskRows) -> bool:
-        free = self._free_without(rows)
+        nodes, free = self._free_without(rows)
         return all(
-            int(np.maximum(self._room(one, free), one.column.later).sum()) >= one.count
-            for one in self._classes
+            before - int(one.now[nodes].sum()) + int(np.maximum(one.room(free, nodes), one.now[nodes]).sum())
+            >= one.count
+            for one, before in zip(self._classes, self._totals, strict=True)
         )
 
-    def _free_without(self, rows: TaskRows) -> Amounts:
-        """What all nodes have once tasks have left."""
-        session = self._session
-        free = session.nodes.future_idle().take(self._dimensions, axis=0)
-        where = session.tasks.node[rows]
+    def _free_without(self, rows: TaskRows) -> tuple[NodeRows, Amounts]:
+        """The nodes that tasks are on, and what these have once the tasks have left."""
+        where = self._session.tasks.node[rows]
+        nodes, places = np.unique(where.astype(np.intp), return_inverse=True)
+        free = self._free_on(nodes)
         for own, amounts in zip(free, self._amounts(rows), strict=True):
-            np.add.at(own, where, amounts)
-        return free
-
-    def _room(self, one: _ClassRoom, free: Amounts) -> Amounts:
-        amounts = one.column.class_.request[self._dimensions]
-        asked = amounts > 0
-        slots: Amounts = np.maximum((free[asked] // amounts[asked][:, None]).min(axis=0), 0)
-        slots *= one.column.open
-        return slots
+            np.add.at(own, places, amounts)
+        return nodes, free
 
     def _enough(self) -> bool:
         return all(one.total >= one.count for one in self._classes)
 
     def _forget(self) -> None:
-        self._free, self._slots, self._given = {}, {}, []
-        for one in self._classes:
-            one.total = one.column.room
+        self._free, self._at_first, self._slots, self._given = {}, {}, {}, []
+        for one, total in zip(self._classes, self._totals, strict=True):
+            one.total = total
 
     def _look_at(self, chunks: list[Chunk]) -> None:
         """Note what chunks would leave where, and what is free there."""
@@ -127,9 +172,10 @@ class RoomSums:
         where: list[int] = session.tasks.node[rows].tolist()
         given: list[list[int]] = self._amounts(rows).T.tolist()
         fresh = [node for node in dict.fromkeys(where) if node not in self._free]
-        free = session.nodes.future_idle(np.array(fresh, dtype=np.intp)).take(self._dimensions, axis=0)
-        later = [one.column.later[fresh].tolist() for one in self._classes]
-        self._free.update(zip(fresh, free.T.tolist(), strict=True))
+        free = self._free_on(np.array(fresh, dtype=np.intp))
+        later = [one.now[fresh].tolist() for one in self._classes]
+        self._at_first.update(zip(fresh, free.T.tolist(), strict=True))
+        self._free.update({node: self._at_first[node] for node in fresh})
         for place, node in enumerate(fresh):
             self._slots[node] = [slots[place] for slots in later]
         start = 0
@@ -143,14 +189,26 @@ class RoomSums:
             start = stop
 
     def _amounts(self, rows: TaskRows) -> Amounts:
-        """What tasks leave; of devices that are shared, all of each."""
+        """What tasks leave. All users of a shared device together leave the device, each in proportion to what it has."""
         session, books = self._session, self._session.gpus
         given = session.requests(rows)
+        whole = books.units @ given[: len(books.units)]
+        parts = np.ceil(np.vstack([whole, whole]) * _PART).astype(np.int64)
         if books.groups_of and books.dimension is not None:
             given = given.copy()
-            for place, row in enumerate(rows.tolist()):
-                given[books.dimension, place] += UNIT * len(books.groups_of.get(row, ()))
-        return given.take(self._dimensions, axis=0)
+            class_of = session.tasks.class_of[rows]
+            for place in books.sharing(class_of):
+                part, devices = self._held_by(int(rows[place]), session.classes[class_of[place]])
+                given[books.dimension, place] += ceil(UNIT * devices)
+                parts[:, place] += ceil(_PART * part)
+        given = given.take(self._dimensions, axis=0)
+        return given if self._parts is None else np.vstack([given, parts])
+
+    def _held_by(self, row: int, class_: TaskClass) -> tuple[float, float]:
+        known = self._held.get(row)
+        if known is None:
+            known = self._held[row] = self._session.gpus.held_parts(row, class_)
+        return known
 
     def _add(self, left: _Left) -> None:
         for node, amounts in left.items():
@@ -165,10 +223,9 @@ class RoomSums:
     # -- whom it takes --------------------------------------------------------------------------------------------
 
     def needed(self, chunks: list[Chunk]) -> list[Chunk]:
-        """Of the chunks that `least` arrived at: without those that can stay, the most important ones first. Only if sums are exact."""
-        (room,) = self._classes
+        """Of the chunks that `least` arrived at: without those that can stay, the most important ones first. If there is room without these, none of them could have stayed."""
         if len(chunks) > _MANY:
-            chunks = self._useful(chunks, room)
+            chunks = self._useful(chunks)
             self._forget()
             self._look_at(chunks)
             for left in self._given:
@@ -176,35 +233,58 @@ class RoomSums:
         kept: list[Chunk] = []
         lost: set[int] = set()  # whoever loses its core loses everything
         for chunk, left in zip(reversed(chunks), reversed(self._given[: len(chunks)]), strict=True):
-            if chunk.job not in lost:
-                loss, after = self._without(room, left)
-                if room.total - loss >= room.count:
-                    room.total -= loss
-                    self._free.update(after)
-                    continue
+            if chunk.job not in lost and self._can_stay(left):
+                continue
             kept.append(chunk)
             if chunk.core:
                 lost.add(chunk.job)
         return kept[::-1]
 
-    def _useful(self, chunks: list[Chunk], room: _ClassRoom) -> list[Chunk]:
+    def _useful(self, chunks: list[Chunk]) -> list[Chunk]:
         """Those with a task on a node where there would be room at all, and all of whoever loses its core."""
         rows, ends = _laid_out(chunks)
-        promising = self._room(room, self._free_without(rows)) > 0
+        nodes, free = self._free_without(rows)
+        promising = np.zeros(len(self._session.nodes), dtype=np.bool_)
+        for one in self._classes:
+            promising[nodes] |= one.room(free, nodes) > 0
         there = promising[self._session.tasks.node[rows]]
         useful = np.logical_or.reduceat(there, np.concatenate([[0], ends[:-1]])).tolist()
         lost = {chunk.job for chunk, taken in zip(chunks, useful, strict=True) if taken and chunk.core}
         return [chunk for chunk, taken in zip(chunks, useful, strict=True) if taken or chunk.job in lost]
 
-    def _without(self, room: _ClassRoom, left: _Left) -> tuple[int, _Left]:
-        """The room that is lost if somebody stays, and what is free then."""
-        loss, after = 0, {}
-        for node, amounts in left.items():
-            free = self._free[node]
-            after[node] = rest = list(map(int.__sub__, free, amounts))
-            if room.column.open[node]:
-                loss += room.slots(free) - room.slots(rest)
-        return loss, after
+    def _can_stay(self, left: _Left) -> bool:
+        """Whether there is still room for all if a chunk stays; if so, it does."""
+        after = {node: list(map(int.__sub__, self._free[node], amounts)) for node, amounts in left.items()}
+        slots = {node: self._slots_with(node, free) for node, free in after.items()}
+        totals = [one.total for one in self._classes]
+        for node, own in slots.items():
+            totals = [
+                total + new - old for total, new, old in zip(totals, own, self._slots[node], strict=True)
+            ]
+        if any(total < one.count for total, one in zip(totals, self._classes, strict=True)):
+            return False
+        for one, total in zip(self._classes, totals, strict=True):
+            one.total = total
+        self._free.update(after)
+        self._slots.update(slots)
+        return True
+
+    def _slots_with(self, node: int, free: list[int]) -> list[int]:
+        """Room by class on a node that has so much free. What it has with all its tasks is known better."""
+        if free == self._at_first[node]:
+            return [int(one.now[node]) for one in self._classes]
+        return [one.slots(free) if one.column.open[node] else 0 for one in self._classes]
+
+
+def _devices(class_: TaskClass) -> int:
+    """Shared devices that a task of this class has a part of."""
+    return class_.share.devices if class_.share is not None else 0
+
+
+def _part(class_: TaskClass) -> int:
+    """The part that it has of each. What an amount of memory is differs between nodes: 0."""
+    share = class_.share
+    return int((share.exact or share.portion / 100) * _PART) if share is not None else 0
 
 
 def _laid_out(chunks: list[Chunk]) -> tuple[TaskRows, NDArray[np.int64]]:

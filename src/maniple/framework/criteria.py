@@ -114,7 +114,8 @@ class Filter:
 
     A CLUSTER filter may let tasks pass that have to wait there for something that is being released, and say where (`waits`). A `prepared` one
     counts pods before nodes are looked at; in the original it does not count again while victims are sought for a task. One that is
-    `asked_on_trial` is also asked there when victims have left a node on trial (topology-aware preemption).
+    `asked_on_trial` is also asked there when victims have left a node on trial (topology-aware preemption). One that is `by_amounts` looks at
+    nothing of a class but amounts: where it refuses one, it refuses any class that asks for more.
     """
 
     name: str
@@ -125,6 +126,7 @@ class Filter:
     prepared: bool = False
     asked_on_trial: bool = False
     steps: Callable[[TaskClass, NodeRows], Gate] | None = None  # for one that can tell a whole sequence
+    by_amounts: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maniple.cluster.classes import TaskClass
+from maniple.cluster.facts import GpuAsk
 from maniple.cluster.resources import CPU, MEMORY, Amounts
 from maniple.cluster.statuses import ON_NODE, Status
 from maniple.framework.gpu_facts import UNIT, GpuFacts, Quota
@@ -60,9 +61,12 @@ class GpuBooks(GpuFacts):
         self.shared: Amounts = np.zeros(len(session.nodes), dtype=np.int64)
         # Of these, those that were opened in this session: the pods that reserve them do not exist yet
         self.unreserved: Amounts = np.zeros(len(session.nodes), dtype=np.int64)
-        self._reserved: dict[
-            int, frozenset[str]
-        ] = {}  # node -> devices that were shared when the session opened
+        # By node: devices that were shared when the session opened
+        self._reserved: dict[int, frozenset[str]] = {}
+        # By node: MiB that the emptiest of the shared devices has left, or will have; -1 where none is shared
+        self._most_left: Amounts = np.full(len(session.nodes), -1, dtype=np.int64)
+        # By node: what all shared devices have left, in devices
+        self._parts_left: NDArray[np.float64] = np.zeros(len(session.nodes))
         self._opened_on: dict[int, set[int]] = {}  # task -> nodes where devices may bear its name
         self._taken: dict[int, int] = {}  # node -> devices that groups took from what is idle
         self._freed: dict[
@@ -153,6 +157,12 @@ class GpuBooks(GpuFacts):
         assert share is not None
         return share.memory or int((share.exact or share.portion / 100) * int(self.memory[node]))
 
+    def _needs(self, share: GpuAsk, rows: NodeRows) -> Amounts:
+        """The same on many nodes."""
+        if share.memory:
+            return np.full(rows.shape, share.memory, dtype=np.int64)
+        return ((share.exact or share.portion / 100) * self.memory[rows]).astype(np.int64)
+
     # -- groups ---------------------------------------------------------------------------------------------------
 
     def groups(self, node: int) -> dict[str, Group]:
@@ -164,8 +174,16 @@ class GpuBooks(GpuFacts):
 
     def fits_group(self, class_: TaskClass, node: int, group: Group) -> bool:
         """A device that is in use, and not only by those who leave, has the part, now or once somebody has left."""
-        free = int(self.memory[node]) - group.allocated + group.releasing
-        return group.used != 0 and free >= self.need(class_, node) and group.allocated != group.releasing
+        return _open_to_others(group) and self._left(node, group) >= self.need(class_, node)
+
+    def _left(self, node: int, group: Group) -> int:
+        return int(self.memory[node]) - group.allocated + group.releasing
+
+    def has_group(self, class_: TaskClass, rows: NodeRows) -> NDArray[np.bool_]:
+        """Nodes with a device that is in use, and has what a task takes of one."""
+        assert class_.share is not None
+        enough: NDArray[np.bool_] = self._most_left[rows] >= self._needs(class_.share, rows)
+        return enough
 
     def fits_now(self, class_: TaskClass, node: int, group: str) -> bool:
         found = self.groups(node).get(group)
@@ -181,9 +199,12 @@ class GpuBooks(GpuFacts):
         share = class_.share
         assert share is not None
         devices = free // UNIT
-        for place, node in enumerate(rows.tolist()):
-            if node in self._nodes:
-                devices[place] += len(self.fitting_groups(class_, node))
+        shared = self.has_group(class_, rows)
+        # Where one device more is enough, or none is, it does not matter how many of the shared ones would do.
+        counted = shared & (devices < share.devices - 1)
+        devices += shared
+        for place in counted.nonzero()[0].tolist():
+            devices[place] += len(self.fitting_groups(class_, int(rows[place]))) - 1
         parts = np.ceil(share.memory / self.memory[rows] * 100) / 100
         # The original takes so many whole devices' memory for a part of one.
         possible = (parts <= 1) | (self._session.strict & (parts == np.floor(parts)))
@@ -209,6 +230,23 @@ class GpuBooks(GpuFacts):
                 part = memory / int(self.memory[node]) if exact else self._portion(memory, node)
                 total[node] += 1 - part if idle else part
         return total
+
+    def free_parts(self) -> Quota:
+        """By node, devices that are free or will be, whole ones and what is left of shared ones: never too few."""
+        free: Quota = self.units @ self._state.future_idle()[: len(self.units)]
+        return np.maximum(free, 0.0) + self._parts_left
+
+    def largest_part(self) -> Quota:
+        """By node, the most that is free of one device, or will be: never too little."""
+        whole = self.units @ self._state.future_idle()[: len(self.units)] > 0
+        return np.where(whole, 1.0, self._most_left / np.maximum(self.memory, 1))
+
+    def held_parts(self, row: int, class_: TaskClass) -> tuple[float, float]:
+        """Of shared devices, what a task on a node has of them; and how much of each device's users it is, added up."""
+        node, groups = int(self._session.tasks.node[row]), self.groups_of.get(row, ())
+        own, memory = self.need(class_, node), max(int(self.memory[node]), 1)
+        users = [max(self.groups(node)[name].used, 1) for name in groups if name in self.groups(node)]
+        return own / memory * len(groups), sum(own / used for used in users)
 
     def new_name(self, row: int, node: int, taken: Sequence[str] = ()) -> str:
         """A device that a task opens is named after the task. No other device has that name, not even one that the task has just left."""
@@ -257,9 +295,13 @@ class GpuBooks(GpuFacts):
 
     def _count_shared(self, node: int) -> None:
         # Allocated is what stays and what leaves, releasing what leaves less what is claimed.
-        staying = [name for name, one in self.groups(node).items() if one.allocated > one.releasing]
+        groups = self.groups(node)
+        staying = [name for name, one in groups.items() if one.allocated > one.releasing]
         self.shared[node] = len(staying)
         self.unreserved[node] = len(staying) - len(self._reserved.get(node, _NONE).intersection(staying))
+        left = [self._left(node, one) for one in groups.values() if _open_to_others(one)]
+        self._most_left[node] = max(left, default=-1)
+        self._parts_left[node] = sum(max(one, 0) for one in left) / max(int(self.memory[node]), 1)
 
     def _add_leaving(self, node: int, group: Group, memory: int) -> None:
         group.releasing += memory
@@ -341,6 +383,11 @@ class GpuBooks(GpuFacts):
 
 
 _NONE: frozenset[str] = frozenset()
+
+
+def _open_to_others(group: Group) -> bool:
+    """The device is in use, and not only by pods that leave."""
+    return group.used != 0 and group.allocated != group.releasing
 
 
 def _quota(class_: TaskClass, gpus: float) -> Quota:

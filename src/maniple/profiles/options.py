@@ -136,6 +136,11 @@ def _is_queue_usage(value: Any) -> str:
     return ""
 
 
+def _is_budget(value: Any) -> str:
+    whole = isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    return "" if whole else "must be a whole number of pods evicted or placed on trial; 0: no limit"
+
+
 def _is_percentage(value: Any) -> str:
     number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     return "" if number and value >= 0 else "must be a percentage, a number from 0 up"
@@ -187,4 +192,5 @@ _KAI_CHECKS: dict[str, Callable[[Any], str]] = {
     **{name: flag.complaint for flag in KAI_FLAGS for name in _names_of(flag)},
     "schedulerName": _is_strings,
     "queueUsage": _is_queue_usage,
+    "searchBudget": _is_budget,
 }

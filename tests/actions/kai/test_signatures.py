@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from maniple.actions.kai.signatures import failures
+from maniple.actions.kai.signatures import Constraints, failures
 from tests.actions.kai.allocate_scenes import Bench, gang, node, queue
 from tests.support import make, priority_class
 
@@ -17,7 +17,9 @@ class Known:
     def __init__(self, *jobs: Any, strict: bool, options: Mapping[str, Any] | None = None) -> None:
         self._bench = Bench(PARTS, *jobs, strict=strict)
         self._bench.session.options = {**self._bench.session.options, **(options or {})}
-        self._failures = failures(self._bench.session)
+        self._failures = failures(
+            self._bench.session, Constraints(self._bench.session, self._bench.placement)
+        )
 
     def failed(self, *jobs: str) -> "Known":
         for job in jobs:
@@ -29,7 +31,7 @@ class Known:
         return self
 
     def skips(self, job: str) -> bool:
-        return self._failures.rules_out(self._bench.job(job))
+        return self._failures.rules_out(self._bench.job(job)) is not None
 
 
 both = pytest.mark.parametrize("strict", [False, True])
@@ -75,6 +77,43 @@ def test_once_somebody_was_served_everybody_is_tried_again_but_not_in_kai() -> N
     jobs = [gang("a", 1), gang("b", 1)]
     assert not Known(*jobs, strict=False).failed("a").changed().skips("b")
     assert Known(*jobs, strict=True).failed("a").changed().skips("b")
+
+
+def test_a_larger_request_under_the_same_constraints_is_passed_over_and_a_smaller_one_is_not() -> None:
+    known = Known(gang("mid", 2, gpus=2), gang("big", 3, gpus=4), gang("small", 2), strict=False).failed(
+        "mid"
+    )
+    assert known.skips("big")
+    assert not known.skips("small")
+
+
+def test_every_task_has_to_be_matched_with_one_that_asks_for_no_more() -> None:
+    one, two, four = ({"cpu": str(cpu)} for cpu in (1, 2, 4))
+    jobs = [gang("failed", 2, requests=[one, four]), gang("even", 2, requests=[two, two])]
+    jobs.append(gang("above", 3, requests=[two, one, four]))
+    known = Known(*jobs, strict=False).failed("failed")
+    assert not known.skips("even")
+    assert known.skips("above")
+
+
+def test_tolerations_that_open_no_other_node_do_not_tell_jobs_apart() -> None:
+    known = Known(gang("one", 1, **tolerating(5)), gang("other", 1, **tolerating(5, "other")), strict=False)
+    assert known.failed("one").skips("other")
+
+
+def test_a_larger_part_of_a_device_is_passed_over_and_a_smaller_one_is_not() -> None:
+    def sharing(name: str, part: str) -> list[Any]:
+        return gang(name, 1, gpus=0, annotations={"gpu-fraction": part})
+
+    known = Known(sharing("half", "0.5"), sharing("most", "0.7"), sharing("few", "0.2"), strict=False)
+    known.failed("half")
+    assert known.skips("most")
+    assert not known.skips("few")
+
+
+def test_a_host_port_is_a_constraint_of_its_own() -> None:
+    known = Known(gang("web", 1, **listening(hostPort=80)), gang("plain", 1), strict=False).failed("web")
+    assert not known.skips("plain")
 
 
 def test_in_kai_larger_requests_are_passed_over_too_and_smaller_ones_are_not() -> None:
@@ -207,7 +246,7 @@ def part(name: str, portion: str, devices: str = "1") -> list[Any]:
 def test_in_kai_a_job_keeps_the_signature_that_it_had_when_the_session_was_opened() -> None:
     bench = Bench(PARTS, gang("grown", 2, 1, on=["n1"]), gang("new", 1), strict=True)
     bench.evict("grown-0")
-    known = failures(bench.session)
+    known = failures(bench.session, Constraints(bench.session, bench.placement))
     known.remember(bench.job("grown"))
     assert known.rules_out(bench.job("new"))
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from maniple.actions.kai.budget import Allowance
 from maniple.actions.kai.stepwise import StepwiseSolver
 from maniple.actions.kai.terms import Losers, Terms
 from maniple.eviction.kai_scenario import Outcome
@@ -43,7 +44,7 @@ class Search:
             lets_go=None,
             accept=self._judge,
         )
-        return StepwiseSolver(session, self.bench.placement).solve(self.bench.job("a"), terms)
+        return StepwiseSolver(session, self.bench.placement).solve(self.bench.job("a"), terms, Allowance())
 
     def _judge(self, outcome: Outcome) -> bool:
         names = sorted(self.bench.session.job_key(job).removeprefix("default/") for job in outcome.victims)

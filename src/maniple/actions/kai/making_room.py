@@ -1,18 +1,20 @@
 """One job after the other, at the expense of others: the loop that reclaim, preempt and consolidation share.
 
 Jobs come in the order of the queue tree, each once. What a solver finds is carried out at once; a job that cannot be served leaves no trace and is remembered, so that those
-that ask for the same, or more, are passed over (`signatures.py`).
+that ask for the same, or more, are passed over (`signatures.py`). A job whose search ran out of budget (`budget.py`) is told so.
 """
 
 from collections.abc import Callable, Iterable
 
 from maniple.actions.kai.allocate_job import JobPlacer
+from maniple.actions.kai.budget import Allowance, Budget
 from maniple.actions.kai.displacing import settled
 from maniple.actions.kai.order import JobsByQueue
-from maniple.actions.kai.signatures import Failures, failures
+from maniple.actions.kai.signatures import COMPLETE, Constraints, Failures, failures
 from maniple.actions.kai.solver import Solver
 from maniple.actions.kai.stepwise import StepwiseSolver
 from maniple.actions.kai.terms import Terms
+from maniple.actions.maniple import words
 from maniple.cluster.priorities import NEVER
 from maniple.framework.session import Session
 from maniple.framework.transaction import Transaction
@@ -24,6 +26,7 @@ class RoomMaking:
 
     def __init__(self, session: Session, placement: Placement, *, by_queue: bool) -> None:
         self._session = session
+        self._constraints = Constraints(session, placement)
         self._by_queue = by_queue
         self._failures: dict[int, Failures] = {}
         self._remembers = bool(session.options.get("useSchedulingSignatures", True))
@@ -39,13 +42,19 @@ class RoomMaking:
     ) -> None:
         """`admits`: whether a job is considered at all. `terms`: None when it is already clear that nothing can be done."""
         session = self._session
+        jobs = list(jobs)
         line = JobsByQueue(session, jobs, depth=session.configuration.queue_depth.get(action))
+        budget = Budget(session, len(jobs))
         ahead: dict[int, list[int]] = {}  # by queue, jobs that had their turn and still wait
         while (job := line.pop()) is not None:
             waiting = ahead.setdefault(int(session.jobs.queue[job]), [])
             asks = self._whole(job) and not self._never_preempts(job) and admits(job)
-            if not asks or not self._served(job, terms, waiting):
+            allowance = budget.next()
+            if not asks or not self._served(job, terms, allowance, waiting):
                 waiting.append(job)
+            budget.settle(allowance)
+            if allowance.ran_out:
+                session.refusals.of_job(job, words.ran_out(action))
 
     def _whole(self, job: int) -> bool:
         """It has not lost so much to others in this action that what waits of it would be no gang. The original does not look."""
@@ -62,23 +71,26 @@ class RoomMaking:
         rows = session.pod_sets.to_allocate(job)
         return any(pods[row].spec.preemption_policy == NEVER for row in rows.tolist())
 
-    def _served(self, job: int, terms: Callable[[int], Terms | None], ahead: list[int]) -> bool:
+    def _served(
+        self, job: int, terms: Callable[[int], Terms | None], allowance: Allowance, ahead: list[int]
+    ) -> bool:
         known = self._known(job)
-        if self._remembers and known.rules_out(job):
+        if self._remembers and (effort := known.rules_out(job, allowance.most)) is not None:
+            allowance.ran_out = effort < COMPLETE
             return False
         agreed = terms(job)
-        transaction = self._solved(job, agreed, ahead) if agreed is not None else None
+        transaction = self._solved(job, agreed, allowance, ahead) if agreed is not None else None
         if transaction is None:
-            known.remember(job)
+            known.remember(job, allowance.most if allowance.ran_out else COMPLETE)
             return False
         transaction.commit()
         for failed in self._failures.values():
             failed.changed()
         return True
 
-    def _solved(self, job: int, terms: Terms, ahead: list[int]) -> Transaction | None:
+    def _solved(self, job: int, terms: Terms, allowance: Allowance, ahead: list[int]) -> Transaction | None:
         """To the letter, tasks that got their places in this cycle are bound and evicted."""
-        found = self._solver.solve(job, terms, ahead)
+        found = self._solver.solve(job, terms, allowance, ahead)
         if found is None or self._session.strict:
             return found
         return settled(self._session, self._placer, found)
@@ -87,7 +99,7 @@ class RoomMaking:
         queue = int(self._session.jobs.queue[job]) if self._by_queue else -1
         known = self._failures.get(queue)
         if known is None:
-            known = self._failures[queue] = failures(self._session)
+            known = self._failures[queue] = failures(self._session, self._constraints)
         return known
 
 

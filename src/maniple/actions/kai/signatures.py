@@ -1,7 +1,9 @@
 """Jobs that could not be served, remembered by what they asked for: a backlog of hopeless jobs costs one search.
 
-Used by `making_room.py`. By default a job is passed over if one that asked for the same kind of tasks, and for no more of them, has failed since anything changed. With
-`compat: strict` it is KAI's rule: jobs under the same placement constraints are compared by what their waiting pods ask for, and a failure counts until the end of the action.
+Used by `making_room.py`. By default a job is passed over if another one has failed since anything changed that was under
+the same constraints and asked for no more: each of its tasks can be matched with a task that asks for at least as much
+in every dimension. A search that ran out of budget counts against those that may spend no more. With `compat: strict` it is KAI's rule: jobs under the same placement constraints are compared by
+what their waiting pods ask for, and a failure counts until the end of the action.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,6 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from maniple.cluster.classes import TaskClass
 from maniple.cluster.resources import Amounts
@@ -19,7 +23,11 @@ from maniple.framework.points import TaskRows
 from maniple.framework.session import Session
 from maniple.objects.core import Pod
 from maniple.objects.storage import PersistentVolumeClaim, Volume
+from maniple.placement.engine import Placement
 
+COMPLETE = float("inf")  # the effort of a search that was not cut short
+_KEPT = 64  # failures that are remembered under one key, the latest
+_PARTS = 10**9  # of a device, in which shares are compared
 _FINEST = 0.01  # portions of devices that differ by less are the same
 _encoder = msgspec.json.Encoder(order="deterministic")
 
@@ -27,54 +35,119 @@ _encoder = msgspec.json.Encoder(order="deterministic")
 class Failures(Protocol):
     """What has failed so far, of one queue or of all."""
 
-    def rules_out(self, job: int) -> bool:
-        """A job that asked for no more has failed."""
+    def rules_out(self, job: int, effort: float = COMPLETE) -> float | None:
+        """A job that asked for no more has failed with no less effort: with how much. None if there was none."""
 
-    def remember(self, job: int) -> None:
-        """The job has failed."""
+    def remember(self, job: int, effort: float = COMPLETE) -> None:
+        """The job has failed after a complete search, or with all the effort that it was allowed."""
 
     def changed(self) -> None:
         """Somebody was served."""
 
 
-def failures(session: Session) -> Failures:
-    return _AsInKai(session) if session.strict else _SameKind(session)
+def failures(session: Session, constraints: "Constraints") -> Failures:
+    return _AsInKai(session) if session.strict else _ByDominance(session, constraints)
 
 
-class _SameKind:
-    """By classes of tasks and how many of each; whatever else a search depends on is part of the key."""
+class Constraints:
+    """Under what constraints tasks of a class are placed, as a number: equal for classes that differ in amounts only."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, placement: Placement) -> None:
         self._session = session
-        self._least: dict[tuple[Any, ...], tuple[int, ...]] = {}
+        self._placement = placement
+        self._of_class: dict[int, int] = {}
+        self._numbers: dict[tuple[Any, ...], int] = {}
 
-    def rules_out(self, job: int) -> bool:
-        key, counts = self._asked(job)
-        least = self._least.get(key)
-        return least is not None and _no_less(counts, least)
+    def number(self, class_: TaskClass) -> int:
+        known = self._of_class.get(class_.number)
+        if known is None:
+            key = self._key(class_)
+            known = self._of_class[class_.number] = self._numbers.setdefault(key, len(self._numbers))
+        return known
 
-    def remember(self, job: int) -> None:
-        key, counts = self._asked(job)
-        least = self._least.get(key)
-        if least is None or _no_less(least, counts):
-            self._least[key] = counts
+    def _key(self, class_: TaskClass) -> tuple[Any, ...]:
+        """The nodes that are open to the class, and the class itself where more than nodes and amounts decides."""
+        column, share = self._placement.column(class_), class_.share
+        criteria, annotations = column.criteria, class_.spec.pod.metadata.annotations
+        filters = (*criteria.node_filters, *criteria.cluster_filters)
+        own = not all(one.by_amounts for one in filters) or self._session.hooks.pre_predicate(class_)
+        named = self._session.cluster.dialect.placement_annotations
+        kind = (class_.best_effort, share is not None, share is not None and bool(share.memory))
+        said = [annotations.get(name) for name in named]
+        return (class_.number if own else -1, *kind, *said, column.open.tobytes())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Asked:
+    """What a job's next tasks ask for: constraints and amounts of each, the largest amounts first under each constraint."""
+
+    constraints: NDArray[np.int64]
+    amounts: Amounts  # a row a task
+
+    def no_less_than(self, other: "_Asked") -> bool:
+        count = len(other.constraints)
+        if count > len(self.constraints):
+            return False
+        alike = (self.constraints[:count] == other.constraints).all()
+        return bool(alike) and bool((self.amounts[:count] >= other.amounts).all())
+
+
+class _ByDominance:
+    """By constraints and amounts; whatever else a search depends on is part of the key."""
+
+    def __init__(self, session: Session, constraints: Constraints) -> None:
+        self._session = session
+        self._constraints = constraints
+        self._failed: dict[tuple[Any, ...], list[tuple[_Asked, float]]] = {}
+        self._rows: dict[int, tuple[int, list[int]]] = {}  # by class: its constraints and amounts
+
+    def rules_out(self, job: int, effort: float = COMPLETE) -> float | None:
+        known = self._failed.get(self._key(job))
+        if not known:
+            return None
+        asked = self._asked(job)
+        found = [spent for one, spent in known if spent >= effort and asked.no_less_than(one)]
+        return max(found, default=None)
+
+    def remember(self, job: int, effort: float = COMPLETE) -> None:
+        known, asked = self._failed.setdefault(self._key(job), []), self._asked(job)
+        if not any(spent >= effort and asked.no_less_than(one) for one, spent in known):
+            others = [(one, spent) for one, spent in known if spent > effort or not one.no_less_than(asked)]
+            known[:] = [*others[-_KEPT + 1 :], (asked, effort)]
 
     def changed(self) -> None:
-        self._least.clear()
+        self._failed.clear()
 
-    def _asked(self, job: int) -> tuple[tuple[Any, ...], tuple[int, ...]]:
-        session = self._session
-        numbers = session.tasks.class_of[session.pod_sets.to_allocate(job)].tolist()
-        kinds = sorted(set(numbers))
-        facts = session.job_facts(job)
+    def _key(self, job: int) -> tuple[Any, ...]:
+        session, facts = self._session, self._session.job_facts(job)
         parted = facts.level_wish or facts.groups or facts.shaped or facts.role_minimums
         shape = (facts.level_wish, facts.groups, job) if parted else None
-        key = (shape, int(session.jobs.priority[job]), session.preemptible(job), *kinds)
-        return key, tuple(numbers.count(kind) for kind in kinds)
+        return (shape, int(session.jobs.priority[job]), session.preemptible(job))
+
+    def _asked(self, job: int) -> _Asked:
+        session = self._session
+        numbers = session.tasks.class_of[session.pod_sets.to_allocate(job)].tolist()
+        rows = [self._row(number) for number in numbers]
+        if len(set(numbers)) > 1:
+            rows.sort(key=lambda row: (row[0], [-amount for amount in row[1]]))
+        amounts = np.array([amounts for _, amounts in rows], dtype=np.int64)
+        return _Asked(np.array([number for number, _ in rows], dtype=np.int64), amounts)
+
+    def _row(self, number: int) -> tuple[int, list[int]]:
+        known = self._rows.get(number)
+        if known is None:
+            class_ = self._session.classes[number]
+            known = self._rows[number] = (self._constraints.number(class_), _amounts(class_))
+        return known
 
 
-def _no_less(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
-    return all(a >= b for a, b in zip(one, other, strict=True))
+def _amounts(class_: TaskClass) -> list[int]:
+    """What a task asks for in every dimension; of a device that it shares, the devices, the part and the memory."""
+    share = class_.share
+    if share is None:
+        return [*class_.request.tolist(), 0, 0, 0]
+    part = round((share.exact or share.portion / 100) * _PARTS)
+    return [*class_.request.tolist(), share.devices, part, share.memory]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -113,11 +186,11 @@ class _AsInKai:
             session.cluster.all(PersistentVolumeClaim) if books else {}
         )
 
-    def rules_out(self, job: int) -> bool:
+    def rules_out(self, job: int, effort: float = COMPLETE) -> float | None:
         other = self._representatives.get(self._signature(job))
-        return other is not None and not self._easier(job, other)
+        return COMPLETE if other is not None and not self._easier(job, other) else None
 
-    def remember(self, job: int) -> None:
+    def remember(self, job: int, effort: float = COMPLETE) -> None:
         key = self._signature(job)
         other = self._representatives.get(key)
         if other is None or self._smaller(job, other):
@@ -212,4 +285,4 @@ class _AsInKai:
         return (claim.spec.storage_class_name, str(size), claim.status.phase)
 
 
-__all__ = ["Failures", "failures"]
+__all__ = ["COMPLETE", "Constraints", "Failures", "failures"]

@@ -1,24 +1,30 @@
 """The default solver: room for a whole job at once, at the expense of as few as possible.
 
-Victims come in KAI's order. How many of them it takes at least is known from sums (`room_sums.py`), so that nothing is tried that cannot work; where sums say it all, they also say who
-can stay. Otherwise scenarios are tried, twice as large each time, then halved, then reduced until nobody can be spared. The job and its victims are placed in the order of queues. A scenario that validators refuse tells whom to leave alone, and the search goes on without.
+Victims come in KAI's order. Sums over nodes (`room_sums.py`) say how many of them it takes at least, and which of these
+could stay: what is left is tried first, and where sums are exact nothing else has to be. Otherwise scenarios are tried,
+twice as large each time, then halved, then reduced until no victim can be spared; what sums rule out is not tried. The job and
+its victims are placed in the order of queues. A scenario that validators refuse tells which victims to leave alone, and the
+search goes on without them. It ends when its allowance is used up (`budget.py`).
 
-What always holds: all or nothing; no victim could have stayed; a job loses tasks that it can spare or all that it has; whoever was served or moved in an action is no victim in it.
+What always holds: all or nothing; no victim could have stayed; a job loses tasks that it can spare or all that it has; a job that
+was served or moved in an action is no victim in it.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from maniple.actions.kai.allocate_job import JobPlacer
+from maniple.actions.kai.budget import Allowance, OutOfBudgetError
 from maniple.actions.kai.order import JobsByQueue
 from maniple.actions.kai.terms import Terms
-from maniple.cluster.statuses import Status, status_set
+from maniple.cluster.statuses import ACTIVE_ALLOCATED, Status, status_set
 from maniple.eviction.asking import demands_of
 from maniple.eviction.kai_scenario import Chunk, Outcome
 from maniple.eviction.kai_victims import VictimPool, VictimSequence
 from maniple.eviction.room_sums import RoomSums, smallest
-from maniple.framework.points import TaskRows
+from maniple.framework.points import JobRows, TaskRows
 from maniple.framework.session import Session
 from maniple.framework.transaction import Transaction
 from maniple.placement.engine import Placement
@@ -36,24 +42,61 @@ class Solver:
         self._placement = placement
         self._placer = JobPlacer(session, placement)
         self._pool: VictimPool | None = None
+        self._has_room: dict[int, bool] = {}  # by class, as long as nothing changes
         self._guess = 1  # chunks that the next job may need, going by the last one
 
-    def solve(self, job: int, terms: Terms, ahead: Sequence[int] = ()) -> Transaction | None:
+    def solve(
+        self, job: int, terms: Terms, allowance: Allowance, ahead: Sequence[int] = ()
+    ) -> Transaction | None:
         """A transaction that serves the job, or None, and nothing done. `ahead`: jobs of its queue that come first and still wait."""
         session = self._session
+        rows = session.pod_sets.to_allocate(job)
+        if not len(rows) or self._is_hopeless(job, rows, terms):
+            return None
         if self._pool is None:
             self._pool = VictimPool(session, terms.losers.jobs())
         pool = self._pool
-        rows = session.pod_sets.to_allocate(job)
         jobs = pool.jobs[terms.allowed(pool.jobs)]
-        sequence = VictimSequence(session, pool, jobs[jobs != job], terms.lets_go)
-        search = _Search(session, self._placement, self._placer, job, rows, terms, sequence)
-        search.guess, search.ahead = self._guess, ahead[:_AHEAD]
-        if not len(rows) or not search.succeeds():
-            return None
-        self._guess = len(search.chunks)
-        pool.drop(*search.gone(), job)
-        return search.transaction
+        jobs = jobs[jobs != job]
+        for some in self._rounds(jobs, terms):
+            sequence = VictimSequence(session, pool, some, terms.lets_go)
+            search = _Search(session, self._placement, self._placer, job, rows, terms, sequence, allowance)
+            search.guess, search.ahead = self._guess, ahead[:_AHEAD]
+            if search.succeeds():
+                self._guess = len(search.chunks)
+                self._has_room.clear()
+                pool.drop(*search.gone(), job)
+                return search.transaction
+            if allowance.ran_out:
+                break
+        return None
+
+    def _rounds(self, jobs: JobRows, terms: Terms) -> Iterator[JobRows]:
+        """Where all victims have to find other places: first the jobs for which there are such places now. Then all."""
+        if terms.all_return:
+            movable = jobs[self._movable(jobs)]
+            if 0 < len(movable) < len(jobs):
+                yield movable
+        yield jobs
+
+    def _movable(self, jobs: JobRows) -> NDArray[np.bool_]:
+        """Jobs with tasks that would all have a place somewhere, each by itself."""
+        session, tasks = self._session, self._session.tasks
+        there = np.flatnonzero((tasks.status >= 0) & ACTIVE_ALLOCATED[tasks.status] & (tasks.job >= 0))
+        class_of = tasks.class_of[there]
+        for number in np.unique(class_of).tolist():
+            if number not in self._has_room:
+                self._has_room[number] = self._placement.column(session.classes[number]).room > 0
+        full = [number for number in np.unique(class_of).tolist() if not self._has_room[number]]
+        return ~np.isin(jobs, tasks.job[there[np.isin(class_of, full)]])
+
+    def _is_hopeless(self, job: int, rows: TaskRows, terms: Terms) -> bool:
+        """Whatever goes: a pod is refused before nodes are looked at, or all victims come back to a queue that is full."""
+        session = self._session
+        numbers = set(session.tasks.class_of[rows].tolist())
+        if any(session.hooks.pre_predicate(session.classes[number]) is not None for number in numbers):
+            return True
+        return terms.all_return and not session.hooks.is_job_over_capacity(job, rows).schedulable
 
 
 _GONE = status_set(Status.RELEASING, Status.PIPELINED)
@@ -72,6 +115,7 @@ class _Search:
         rows: TaskRows,
         terms: Terms,
         sequence: VictimSequence,
+        allowance: Allowance,
     ) -> None:
         self._session = session
         self._placement = placement
@@ -80,11 +124,8 @@ class _Search:
         self._rows = rows
         self._terms = terms
         self._sequence = sequence
+        self._allowance = allowance
         self._sums = RoomSums(session, placement, demands_of(session, rows))
-        facts = session.job_facts(job)
-        # As long as sums have not been wrong. Where groups have to be near each other, they say little.
-        apart = facts.groups or facts.level_wish is not None or facts.shaped
-        self._plain = self._sums.exact and not apart
         self._objected = False  # a validator, or a victim that came back
         self._faster: list[Chunk] = []  # that came back before the job could be placed, in the last trial
         self._refused: set[int] = set()  # queues of which a chunk was refused by itself
@@ -94,7 +135,10 @@ class _Search:
         self.chunks: list[Chunk] = []
 
     def succeeds(self) -> bool:
-        return self._searched() or (self._objected and self._tries_all())
+        try:
+            return self._searched() or (self._objected and self._tries_all())
+        except OutOfBudgetError:
+            return False
 
     def _tries_all(self) -> bool:
         """Where the fewest would not do: perhaps more, since victims may move to where others were. Only among a few."""
@@ -116,21 +160,17 @@ class _Search:
     def _searched(self) -> bool:
         for _ in range(_LESSONS + self._sequence.queues):
             self._faster = []
-            chosen = self._choose()
-            if chosen is not None and not self._within_limit(chosen):
+            size = self._sums.least(self._sequence, self.guess)
+            if size is None:
                 return False
-            if chosen is None or not self._try(chosen):
+            if not self._found(size):
                 if self._give_way():
                     continue
-                if chosen is None or not self._plain:
-                    return False
-                self._plain = False  # something but amounts stands in the way
-                continue
-            self.chunks = chosen
-            if self._accepts(chosen):
+                return False
+            if self._accepts(self.chunks):
                 return True
             self._objected = True
-            learnt = self._learn(chosen)
+            learnt = self._learn(self.chunks)
             self.transaction.discard()
             if not learnt:
                 return False
@@ -151,19 +191,24 @@ class _Search:
 
     # -- whom to take ---------------------------------------------------------------------------------------------
 
-    def _choose(self) -> list[Chunk] | None:
-        """The chunks to evict; None when nobody would make room."""
-        size = self._sums.least(self._sequence, self.guess)
-        if size is None or (self._plain and size == 0):
-            return None if size is None else []
-        if self._plain:
-            return self._sums.needed(self._sequence.first(size))
-        return self._by_trying(size)
+    def _found(self, size: int) -> bool:
+        """Find `chunks` with which the job fits, and leave them evicted on trial. `size`: fewer of the first are not enough."""
+        self.chunks = self._sums.needed(self._sequence.first(size))
+        if not self._within_limit(self.chunks):
+            return False
+        if self._try(self.chunks):
+            return True
+        if self._faster:
+            return False
+        # Something but amounts stands in the way.
+        chosen = self._by_trying(size)
+        if chosen is None or not self._within_limit(chosen):
+            return False
+        self.chunks = chosen
+        return self._try(chosen)
 
     def _by_trying(self, size: int) -> list[Chunk] | None:
         """The first chunks with which the job fits, without those that can stay. `size`: fewer are not enough."""
-        if size == 0 and self._fits([]):
-            return []
         low, high = max(size - 1, 0), max(size, 1)
         while not self._fits(chunks := self._sequence.first(high)):
             if self._faster or len(chunks) < high or not self._within_limit(chunks):
@@ -185,35 +230,44 @@ class _Search:
         return chunks
 
     def _fits(self, chunks: list[Chunk]) -> bool:
-        fits = self._try(chunks)
+        """Whether the job has a place without them; where the victims go after it does not matter."""
+        fits = self._place(chunks) is not None
         self.transaction.discard()
         return fits
 
     # -- trying ---------------------------------------------------------------------------------------------------
 
     def _try(self, chunks: list[Chunk]) -> bool:
-        """Evict, and place the job and its victims, each when its turn comes. When there is no place for the job nothing is done.
-
-        A victim whose turn is before the job's would take its place back in the next cycle, and the job would evict it again: so it may do that here.
-        """
-        if chunks:
-            self.transaction.evict(np.concatenate([chunk.rows for chunk in chunks]), self._terms.reason)
-        lost: dict[int, list[TaskRows]] = {}
-        for chunk in chunks:
-            lost.setdefault(chunk.job, []).append(chunk.rows)
-        faster, others = self._first_in_line(lost)
-        if not self._placer.allocate(
-            self.transaction, self._job, None, pipeline_only=True, real=False, rows=self._rows
-        ):
-            leaves = self._session.tasks.status == _RELEASING
-            self._faster = [one for one in chunks if one.job in faster and not leaves[one.rows].any()]
-            self.transaction.discard()
+        """Evict, and place the job and its victims, each when its turn comes. When there is no place for the job nothing is done."""
+        others = self._place(chunks)
+        if others is None:
             return False
+        lost = _by_job(chunks)
         if chunks and self._has_room([chunk.rows for chunk in chunks]):
             for job in others:
                 while self._comes_back(job, lost):
                     pass
         return True
+
+    def _place(self, chunks: list[Chunk]) -> Iterable[int] | None:
+        """Evict, and place the job: the victims whose turn comes after it. None, and nothing is done, when there is no place.
+
+        A victim whose turn is before the job's would take its place back in the next cycle, and the job would evict it again: so it may do that here.
+        """
+        if not self._sums.could(chunks):
+            return None
+        self._allowance.spend(len(self._rows) + 2 * sum(len(chunk.rows) for chunk in chunks))
+        if chunks:
+            self.transaction.evict(np.concatenate([chunk.rows for chunk in chunks]), self._terms.reason)
+        faster, others = self._first_in_line(_by_job(chunks))
+        if self._placer.allocate(
+            self.transaction, self._job, None, pipeline_only=True, real=False, rows=self._rows
+        ):
+            return others
+        leaves = self._session.tasks.status == _RELEASING
+        self._faster = [one for one in chunks if one.job in faster and not leaves[one.rows].any()]
+        self.transaction.discard()
+        return None
 
     def _first_in_line(self, lost: Mapping[int, list[TaskRows]]) -> tuple[set[int], Iterable[int]]:
         """Place the victims whose turn is before the job's, now that they are evicted: which they are, and who comes after the job."""
@@ -242,9 +296,7 @@ class _Search:
         )
 
     def _accepts(self, chunks: list[Chunk]) -> bool:
-        victims: dict[int, list[TaskRows]] = {}
-        for chunk in chunks:
-            victims.setdefault(chunk.job, []).append(chunk.rows)
+        victims = _by_job(chunks)
         lost = {job: parts[0] if len(parts) == 1 else np.concatenate(parts) for job, parts in victims.items()}
         return self._terms.accept(Outcome(self._job, self._rows, lost))
 
@@ -294,6 +346,13 @@ class _Search:
 
 
 _NOBODY: TaskRows = np.zeros(0, dtype=np.int64)
+
+
+def _by_job(chunks: list[Chunk]) -> dict[int, list[TaskRows]]:
+    lost: dict[int, list[TaskRows]] = {}
+    for chunk in chunks:
+        lost.setdefault(chunk.job, []).append(chunk.rows)
+    return lost
 
 
 def _whole(chunks: list[Chunk], rest: list[Chunk]) -> bool:

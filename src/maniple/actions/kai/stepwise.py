@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from maniple.actions.kai.allocate_job import JobPlacer
+from maniple.actions.kai.budget import Allowance
 from maniple.actions.kai.feasible import Mask, feasible_nodes
 from maniple.actions.kai.filters import ScenarioFilters
 from maniple.actions.kai.order import JobsByQueue
@@ -58,8 +59,13 @@ class StepwiseSolver:
         self._placement = placement
         self._placer = JobPlacer(session, placement)
 
-    def solve(self, job: int, terms: Terms, _ahead: Sequence[int] = ()) -> Transaction | None:
-        """A transaction that serves the job, or None. Who is ahead of it shows in the simulation, in which all jobs have their turns."""
+    def solve(
+        self, job: int, terms: Terms, _allowance: Allowance, _ahead: Sequence[int] = ()
+    ) -> Transaction | None:
+        """A transaction that serves the job, or None. Who is ahead of it shows in the simulation, in which all jobs have their turns.
+
+        The original searches to the end, whatever it takes.
+        """
         session = self._session
         before = _used(session, job)
         feasible = feasible_nodes(session, job)

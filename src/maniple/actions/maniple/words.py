@@ -20,4 +20,11 @@ def moved(session: Session, job: int) -> str:
     return f"Pod {POD} moves to another node, so that job {session.job_key(job)} finds its room in one place"
 
 
-__all__ = ["moved", "preempted", "reclaimed"]
+def ran_out(action: str) -> str:
+    return (
+        f"The search for room by {action} used up its budget for this cycle and was stopped: whether room can be made "
+        "for this job is not known yet. It goes on in the next cycles"
+    )
+
+
+__all__ = ["moved", "preempted", "ran_out", "reclaimed"]

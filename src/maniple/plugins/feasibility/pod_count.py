@@ -27,4 +27,4 @@ def pod_count_filter(session: Session) -> Filter:
         verdict: Verdicts = ((places if waits else coming)[cells.rows] <= cells.pods()) * full  # 0 is FITS
         return verdict
 
-    return Filter("PodCount", Dependence.NODE, check)
+    return Filter("PodCount", Dependence.NODE, check, by_amounts=True)

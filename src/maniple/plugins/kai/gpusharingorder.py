@@ -36,12 +36,12 @@ class GpuSharingOrder:
 
     def _raw(self, class_: TaskClass, cells: Cells) -> Scores:
         rows = cells.node_rows()
-        found = [self._has_group(class_, node) for node in rows.ravel().tolist()]
+        if class_.share is not None:
+            return self._gpus.has_group(class_, rows).astype(np.float64)
+        found = [self._has_group(node) for node in rows.ravel().tolist()]
         return np.array(found, dtype=np.float64).reshape(rows.shape)
 
-    def _has_group(self, class_: TaskClass, node: int) -> bool:
-        if class_.share is not None:
-            return bool(self._gpus.fitting_groups(class_, node))
+    def _has_group(self, node: int) -> bool:
         return any(
             group.used != 0
             and group.allocated != group.releasing

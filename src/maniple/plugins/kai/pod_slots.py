@@ -36,6 +36,7 @@ class PodSlots:
             Dependence.NODE,
             self._check,
             lambda class_: self._for_all or class_.best_effort or class_.share is not None,
+            by_amounts=True,
         )
 
     def _check(self, class_: TaskClass, cells: Cells) -> Verdicts:

@@ -1,0 +1,82 @@
+"""The budget of a search: how much work an action may spend in one cycle on trying what sums cannot decide.
+
+Used by `making_room.py`, which gives each job an `Allowance`, and by the default solver, which spends it. A unit is one
+task that is evicted or placed on trial; where there are more than a thousand nodes it counts in proportion, since every
+placement looks at all of them. Nothing is timed: the same input gives the same plan.
+
+Half of the budget is common: each job may use up to a quarter of what is left of it, in the order of turns. The other half
+is kept for the jobs from one place in the line on, each of which may use half of what is left. The place is derived from
+the time of the cycle, so that it is another one in every cycle and no job has to do with the rest for ever. What every
+job may do in any case is to try the one set of victims that sums propose.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from maniple.framework.session import Session
+
+OPTION, DEFAULT = "searchBudget", 4000
+_NODES = 1000  # a placement that looks at so many is one unit
+_QUARTER, _HALF = 0.25, 0.5
+_UNLIMITED = float("inf")
+
+
+class OutOfBudgetError(Exception):
+    """The allowance of a job is used up; nothing is evicted or placed on trial at that point."""
+
+
+@dataclass(slots=True, eq=False)
+class Allowance:
+    """What one job's search may spend, and what it has spent."""
+
+    most: float = _UNLIMITED
+    nodes: int = 0  # of the cluster
+    spent: float = 0.0
+    ran_out: bool = False
+
+    def spend(self, tasks: int) -> None:
+        """Tasks are about to be evicted or placed on trial. Raises OutOfBudgetError, except on the first trial."""
+        cost = tasks * max(1.0, self.nodes / _NODES)
+        if self.spent and self.spent + cost > self.most:
+            self.ran_out = True
+            raise OutOfBudgetError
+        self.spent += cost
+
+
+class Budget:
+    """Of one action in one cycle, for so many jobs in line."""
+
+    def __init__(self, session: Session, jobs: int) -> None:
+        given = int(session.options.get(OPTION, DEFAULT))
+        # The original searches to the end. A budget of 0 is none.
+        total = _UNLIMITED if session.strict or given == 0 else float(given)
+        self._common = self._kept = total / 2
+        self._first = _draw(session.now) % max(
+            jobs, 1
+        )  # place in line from which on jobs may use what is kept
+        self._place = -1
+        self._nodes = len(session.nodes)
+
+    def next(self) -> Allowance:
+        """For the next job in line."""
+        self._place += 1
+        more = self._kept * _HALF if self._place >= self._first else 0.0
+        return Allowance(self._common * _QUARTER + more, self._nodes)
+
+    def settle(self, used: Allowance) -> None:
+        """What a job has spent is gone, of the common half first."""
+        common = min(used.spent, self._common * _QUARTER)
+        self._common -= common
+        if self._place >= self._first:
+            self._kept = max(self._kept - (used.spent - common), 0.0)
+
+
+def _draw(now: datetime | None) -> int:
+    """A number that changes with every second, without any pattern that the length of a cycle could fall in step with."""
+    seconds = int(now.timestamp()) if now is not None else 0
+    mixed = (seconds ^ (seconds >> 15)) * 0x9E3779B1 & 0xFFFFFFFF
+    mixed = (mixed ^ (mixed >> 13)) * 0x85EBCA77 & 0xFFFFFFFF
+    return mixed ^ (mixed >> 16)
+
+
+__all__ = ["DEFAULT", "OPTION", "Allowance", "Budget", "OutOfBudgetError"]
