@@ -150,7 +150,6 @@ def _check(session: Session) -> None:
     wrong = [
         *check.validate(session),
         *check.overfull(session),
-        *session.sub_jobs.problems(),
         *gpu_check.problems(session),
     ]
     if wrong:

@@ -171,7 +171,9 @@ def check_gangs(plan: Plan) -> None:
             shape = session.sub_jobs.of(job)
             for group_name, least in shape.least.items():
                 whole = [
-                    one for one in shape.sub_jobs if one.group == group_name and one.ready >= one.minimum
+                    one
+                    for one in shape.sub_jobs
+                    if one.group == group_name and session.sub_jobs.lacking(one) <= 0
                 ]
                 assert len(whole) >= least
 

@@ -77,7 +77,7 @@ class TaskPlacer:
         split = one is not None and one.job in session.sub_jobs.split
         ready, minimum = session.ready(ground.job), int(session.jobs.minimum[ground.job])
         if split and one is not None:
-            ready, minimum = one.ready, one.minimum
+            ready, minimum = session.sub_jobs.counts(one).ready, one.minimum
         cause = NotWhole(NOT_WHOLE.format(found=found, ready=ready - found, minimum=minimum))
         for operation in transaction.operations:
             ground.refusals.of_tasks(ground.job, -1, operation.event.rows, cause, failed=False)

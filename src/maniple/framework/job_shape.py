@@ -4,6 +4,7 @@ Made by `sub_jobs.py` when a session opens; read by actions and plugins. Rows of
 """
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from maniple.cluster.domains import NONE
 from maniple.cluster.resources import Amounts
@@ -19,9 +20,17 @@ class Limit:
     unknown: str = ""  # a tier name that no HyperNode has
 
 
+class Counts(NamedTuple):
+    """Of a sub-job's tasks, how many are in which state."""
+
+    ready: int
+    pipelined: int
+    best_effort: int  # waiting, not gated, asking for nothing
+
+
 @dataclass(slots=True, eq=False)
 class SubJob:
-    """A part of a job that is placed together. Counts are kept only where the job has policies."""
+    """A part of a job that is placed together."""
 
     row: int
     job: int
@@ -32,9 +41,6 @@ class SubJob:
     tasks: TaskRows
     priorities: Amounts  # of all tasks of the session
     limit: Limit | None
-    ready: int = 0
-    pipelined: int = 0
-    best_effort: int = 0  # waiting, not gated, asking for nothing
     domain: int = NONE  # around what is placed
     nominated: int = NONE  # cleared for it by eviction
 

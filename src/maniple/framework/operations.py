@@ -111,21 +111,19 @@ def evict_together(session: Session, operations: list[Operation]) -> None:
 
 def _count_evicted(session: Session, class_: TaskClass, events: list[Event], before: Status) -> None:
     """`_count` for tasks alike of several jobs at once."""
-    split = session.sub_jobs.split
-    plain = [event for event in events if event.job >= 0 and event.job not in split]
-    if len(plain) < _SEVERAL or before is _PENDING:
-        plain = []
-    else:
-        jobs, owners = session.jobs, np.array([event.job for event in plain])
-        counts = np.array([len(event.rows) for event in plain])
-        jobs.version[owners] += 1
-        jobs.counts[before, owners] -= counts
-        jobs.counts[_RELEASING, owners] += counts
-        jobs.ready[owners] -= counts * _READY[before]
-        if _ALLOCATED[before]:
-            jobs.allocated[:, owners] -= np.multiply.outer(class_.request, counts)
-    for event in events if not plain else [one for one in events if one.job in split]:
-        _count(session, event, before, _RELEASING)
+    owned = [event for event in events if event.job >= 0]
+    if len(owned) < _SEVERAL or before is _PENDING:
+        for event in owned:
+            _count(session, event, before, _RELEASING)
+        return
+    jobs, owners = session.jobs, np.array([event.job for event in owned])
+    counts = np.array([len(event.rows) for event in owned])
+    jobs.version[owners] += 1
+    jobs.counts[before, owners] -= counts
+    jobs.counts[_RELEASING, owners] += counts
+    jobs.ready[owners] -= counts * _READY[before]
+    if _ALLOCATED[before]:
+        jobs.allocated[:, owners] -= np.multiply.outer(class_.request, counts)
 
 
 def undo(session: Session, operation: Operation) -> None:
@@ -213,8 +211,6 @@ def _count(session: Session, event: Event, before: Status, after: Status) -> Non
     jobs.ready[job] += count * (_READY[after] - _READY[before])
     if _ALLOCATED[after] != _ALLOCATED[before]:
         jobs.allocated[:, job] += event.class_.request * (count * (_ALLOCATED[after] - _ALLOCATED[before]))
-    if job in session.sub_jobs.split:
-        session.sub_jobs.count(event.rows, before, after, best_effort=event.class_.best_effort)
     waiting = (after is _PENDING) - (before is _PENDING)
     if waiting:
         jobs.pending[:, job] += event.class_.request * (count * waiting)

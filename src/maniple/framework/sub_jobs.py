@@ -1,8 +1,7 @@
 """Sub-jobs: how a job's tasks are split into smaller gangs, where in the network those are, and how far apart they may be.
 
 Opened with the session, for jobs that have a network topology or sub-group policies; other jobs cost nothing until somebody asks for their
-shape, and then they are one sub-job. Transactions keep the counts of sub-jobs (`count`) as long as a job has several. Names of tiers and soft
-wishes are settled here: afterwards a limit is a tier, or there is none. Where jobs are is `whereabouts.py`'s business.
+shape, and then they are one sub-job. Names of tiers and soft wishes are settled here: afterwards a limit is a tier, or there is none. Where jobs are is `whereabouts.py`'s business.
 """
 
 import re
@@ -16,7 +15,7 @@ from maniple.cluster.domain_sums import DomainSums, sums_of
 from maniple.cluster.domains import NONE, ROOT
 from maniple.cluster.facts import SubGroupRule, TopologyWish
 from maniple.cluster.statuses import READY, Status
-from maniple.framework.job_shape import JobShape, Limit, Progress, SubJob
+from maniple.framework.job_shape import Counts, JobShape, Limit, Progress, SubJob
 from maniple.framework.points import TaskRows
 from maniple.framework.whereabouts import Whereabouts
 from maniple.objects.selectors import matches
@@ -28,7 +27,6 @@ __all__ = ["NO_SUCH_TIER", "JobShape", "Limit", "Progress", "SubJob", "SubJobs"]
 
 NO_SUCH_TIER = "no HyperNode has the tier name {name!r}"
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
-_READY = [int(member) for member in READY]
 
 
 class SubJobs:
@@ -39,6 +37,7 @@ class SubJobs:
         self._all: list[SubJob] = []
         self._shapes: dict[int, JobShape] = {}
         self._of_task: NDArray[np.int32] | None = None
+        self._known: dict[int, tuple[int, Counts]] = {}  # by sub-job: its job's version, and what was counted
         self.split: set[int] = set()  # jobs with policies
         self.nominated: set[int] = set()  # jobs for which eviction cleared domains
         self.unpinned: set[int] = set()  # tasks whose nominated node is of no use any more
@@ -108,8 +107,10 @@ class SubJobs:
             name = f"{rule.name}-{'-'.join(values)}"
             made.append(self._new(shape.job, rule.name, name, rule.size, first, tasks, limit))
         shape.sub_jobs = sorted(made, key=lambda one: (one.name, one.row))
+        if self._of_task is None:
+            self._of_task = np.full(len(self._session.tasks), -1, dtype=np.int32)
         for one in made:
-            self._tally(one)
+            self._of_task[one.tasks] = one.row
 
     def _part_of(
         self, rules: tuple[SubGroupRule, ...], labels: dict[str, str]
@@ -132,20 +133,6 @@ class SubJobs:
         self._all.append(one)
         return one
 
-    def _tally(self, one: SubJob) -> None:
-        one.ready, one.pipelined, one.best_effort = self._counts(one)
-        if self._of_task is None:
-            self._of_task = np.full(len(self._session.tasks), -1, dtype=np.int32)
-        self._of_task[one.tasks] = one.row
-
-    def _counts(self, one: SubJob) -> tuple[int, int, int]:
-        tasks = self._session.tasks
-        status = tasks.status[one.tasks]
-        idle = (status == Status.PENDING) & tasks.best_effort[one.tasks]
-        if not self._session.strict:  # the original looks at no gate here
-            idle &= ~tasks.gated[one.tasks]
-        return int(READY[status].sum()), int((status == Status.PIPELINED).sum()), int(idle.sum())
-
     def _limit(self, wish: TopologyWish | None, around: Limit | None) -> Limit | None:
         """A wish as a tier. A soft one inside a bounded job goes as far as the job may."""
         if wish is None:
@@ -161,35 +148,26 @@ class SubJobs:
 
     # -- counting -------------------------------------------------------------------------------------------------
 
-    def count(self, rows: TaskRows, before: Status, after: Status, *, best_effort: bool) -> None:
-        """Tasks of a job with policies went from one status to another."""
-        changes = (
-            _READY[after] - _READY[before],
-            (after is Status.PIPELINED) - (before is Status.PIPELINED),
-            ((after is Status.PENDING) - (before is Status.PENDING)) * best_effort,
-        )
-        numbers: dict[int, int] = {}
-        for number in self.of_tasks(rows).tolist():
-            numbers[number] = numbers.get(number, 0) + 1
-        for number, times in numbers.items():
-            one = self._all[number]
-            one.ready += changes[0] * times
-            one.pipelined += changes[1] * times
-            one.best_effort += changes[2] * times
+    def counts(self, one: SubJob) -> Counts:
+        """As of now. Every change of a task's status moves the version of its job on."""
+        version = self._session.jobs.version.item(one.job)
+        known = self._known.get(one.row)
+        if known is None or known[0] != version:
+            known = self._known[one.row] = (version, self._counted(one))
+        return known[1]
 
-    def problems(self) -> list[str]:
-        """Counts that are not what the tasks say; empty when all is well."""
-        wrong = []
-        for job in sorted(self.split):
-            for one in self._shapes[job].sub_jobs:
-                kept, true = (one.ready, one.pipelined, one.best_effort), self._counts(one)
-                if kept != true:
-                    wrong.append(f"sub-job {self._session.job_key(job)}/{one.name}: {kept} is not {true}")
-        return wrong
+    def _counted(self, one: SubJob) -> Counts:
+        tasks = self._session.tasks
+        status = tasks.status[one.tasks]
+        idle = (status == Status.PENDING) & tasks.best_effort[one.tasks]
+        if not self._session.strict:  # the original looks at no gate here
+            idle &= ~tasks.gated[one.tasks]
+        return Counts(int(READY[status].sum()), int((status == Status.PIPELINED).sum()), int(idle.sum()))
 
     def lacking(self, one: SubJob) -> int:
         """Tasks short of the minimum; zero or less when there are enough."""
-        return one.minimum - one.ready - one.best_effort
+        counts = self.counts(one)
+        return one.minimum - counts.ready - counts.best_effort
 
     def is_ready(self, one: SubJob) -> bool:
         hooks = self._session.hooks

@@ -128,7 +128,7 @@ class Gang:
         one = self._session.sub_jobs[sub_job]
         if one.job not in self._session.sub_jobs.split:
             return self.job_lack_pipelined(one.job)
-        return self._session.sub_jobs.lacking(one) - one.pipelined
+        return self._session.sub_jobs.lacking(one) - self._session.sub_jobs.counts(one).pipelined
 
     # -- victims --------------------------------------------------------------------------------------------------
 

@@ -43,7 +43,7 @@ class SubGroupMinimums:
         return self._sub_jobs.lacking(one) <= 0
 
     def is_pipelined(self, one: SubJob) -> bool:
-        return self._sub_jobs.lacking(one) <= one.pipelined
+        return self._sub_jobs.lacking(one) <= self._sub_jobs.counts(one).pipelined
 
     def losable(self, job: int, rows: TaskRows) -> TaskRows:
         """Of tasks in order, those that their policies can do without; a sub-job that is given up is given up whole."""
@@ -51,7 +51,7 @@ class SubGroupMinimums:
         if shape is None or not any(shape.least.values()):
             return rows
         spare = {policy: have - least for policy, least, have in self._counts(shape, self.is_ready)}
-        extra = {one.row: one.ready + one.best_effort - one.minimum for one in shape.sub_jobs}
+        extra = {one.row: -self._sub_jobs.lacking(one) for one in shape.sub_jobs}
         owner = {row: one for one in shape.sub_jobs for row in one.tasks.tolist()}
         kept = []
         for row in reversed(rows.tolist()):
