@@ -22,9 +22,11 @@ def pod_count_filter(session: Session) -> Filter:
         PODS
     ].copy()  # since before this cycle; pods evicted in it are not counted anyway
 
+    leaving_count = session.rules.placing.leaving_pods_hold_places
+
     def check(class_: TaskClass, cells: Cells) -> Verdicts:
         pods = cells.pods()
-        if not (session.strict or class_.best_effort or class_.share is not None):
+        if not (leaving_count or class_.best_effort or class_.share is not None):
             pods = pods - leaving[cells.rows]
         verdict: Verdicts = (cells.allocatable(PODS) <= pods) * full  # 0 is FITS
         return verdict

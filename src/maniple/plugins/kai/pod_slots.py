@@ -25,6 +25,7 @@ class PodSlots:
 
     def __init__(self, session: Session) -> None:
         self._session = session
+        self._joining_takes_two = session.rules.devices.joining_takes_two_places
         self._full = session.reasons.number(FULL)
 
     def filter(self) -> Filter:
@@ -55,7 +56,7 @@ class PodSlots:
         devices = devices_in_order(self._session, class_, node)
         if devices is None or WHOLE in devices:
             return True
-        return self._session.strict and not all(_NUMBER.fullmatch(device) for device in devices)
+        return self._joining_takes_two and not all(_NUMBER.fullmatch(device) for device in devices)
 
 
 def _free(cells: Cells) -> Amounts:
