@@ -1,15 +1,15 @@
 """docs/rules.md is complete: every rule stands there with its sentence and its value in each profile."""
 
 from maniple.framework.rules import Rules
-from maniple.profiles.catalogue import KAI, MANIPLE, VOLCANO
+from maniple.profiles.catalogue import PROFILES
 from tests.pages import ROOT, quoted, rows
 
 COLUMNS = {
-    "maniple": MANIPLE.rules,
-    "volcano": VOLCANO.rules,
-    "volcano, strict": VOLCANO.strict_rules,
-    "kai": KAI.rules,
-    "kai, strict": KAI.strict_rules,
+    "maniple": PROFILES["maniple"].rules,
+    "volcano": PROFILES["volcano"].rules,
+    "volcano, strict": PROFILES["volcano"].strict_rules,
+    "kai": PROFILES["kai"].rules,
+    "kai, strict": PROFILES["kai"].strict_rules,
 }
 
 

@@ -5,9 +5,11 @@ Starving jobs of queues in queue order. For each, domains that could be cleared 
 free. The first domain in which every task finds a node and the job counts as pipelined is taken, and is nominated for the sub-jobs. All of it happens in a
 transaction: a job that cannot be served leaves no trace.
 
-Done better than in Volcano, whose way the rules `gang_eviction` can ask for (`compat: strict` does): the plugins that protect tasks from preemption or reclaim are asked here too, and tasks that
-must not preempt do not ask; room that comes free anyway is used before anybody goes; tasks that can be spared go one by one, and whoever turns out not to be
-needed stays; a job whose extra tasks do not fit is served up to its minimum; a nomination outlives the cycle.
+Done better than in Volcano, whose way the rules `gang_eviction` can ask for (`compat: strict` does): the
+plugins that protect tasks from preemption or reclaim are asked here too, and tasks that must not preempt do
+not ask; room that comes free anyway is used before anybody goes; tasks that can be spared go one by one, and
+whoever turns out not to be needed stays; a job whose extra tasks do not fit is served up to its minimum; a
+nomination outlives the cycle.
 """
 
 from abc import ABC, abstractmethod
@@ -273,7 +275,7 @@ class GangEviction:
         return [bundle for bundle in bundles if self._settings.whole or not bundle.whole]
 
     def _approve(self, asker: int, rows: TaskRows) -> TaskRows:
-        """Whom the plugins give up; unless the rules say otherwise, also those that only know of the simpler actions."""
+        """The tasks that plugins give up, by default also those plugins that only know of the simpler actions."""
         session = self._session
         allowed = session.hooks.unified_evictable(asker, rows)
         if not self._rules.asks_protectors or not self._guarded or not len(allowed):
@@ -294,7 +296,7 @@ class GangEviction:
         )
 
     def _victims(self, asking: Asking, bundles: list[Bundle]) -> Iterator[Bundle]:
-        """What the plugins leave: all of it, or what is on nodes that could take any of the tasks, safe ones task by task."""
+        """What the plugins leave: all of it, or what is on nodes that help, safe ones task by task."""
         session = self._session
         left = approved(session, bundles, partial(self._approve, asking.asker), 2 * len(asking.rows))
         if not self._rules.takes_what_helps:

@@ -1,7 +1,8 @@
 """Placing a job that asks for room, sub-job by sub-job, on what will be free in a domain: what gang-aware eviction tries after every bundle.
 
-Called by `gang_eviction.py`. All tasks are pipelined or none. Sums are compared before anything is tried. By the rules `gang_eviction` tasks may be placed
-one after the other, on any node that nothing lasting speaks against, and sub-jobs only until the job counts as pipelined.
+Called by `gang_eviction.py`. All tasks are pipelined or none. Sums are compared before anything is tried. By
+the rules `gang_eviction` tasks may be placed one after the other, on any node that nothing lasting speaks
+against, and sub-jobs only until the job counts as pipelined.
 """
 
 from dataclasses import dataclass

@@ -60,7 +60,7 @@ class TaskPlacer:
         return self._is_ready(ground) if ready is None else ready
 
     def _errors(self, sheet: Worksheet) -> "RoleErrors | None":
-        """To be remembered where tasks of one role differ, and by `placing.errors_outlive_placements` where a node may open again."""
+        """To be remembered where tasks of one role differ; where errors last, also if a node may open again."""
         if not self._remember_errors:
             return None
         reopens = self._errors_last and any(self._counts_pods(class_) for class_ in sheet.classes())
@@ -183,7 +183,7 @@ class TaskPlacer:
         return None if reason is None else (reason.text, True)
 
     def _rule_out(self, run: Run) -> None:
-        """Where errors last, nodes rejected here stay excluded during preemption, though neighbours may have come since."""
+        """Where errors last, nodes rejected here stay excluded during preemption, whatever came since."""
         if self._errors_last and run.class_.spec.own.affinity:
             self._session.refusals.ruled_out[int(run.rows[0])] = self._placement.shut(run.class_)
 

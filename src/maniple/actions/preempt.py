@@ -4,8 +4,9 @@ Between jobs: starving jobs of each queue, in order; victims are bound or runnin
 room for all that it lacks or evicts nobody; what it takes are tasks that their jobs can do without, or whole jobs. Within a job: a task may take the
 place of another of its own job. Jobs with a network topology are left to `gangpreempt`.
 
-With `victims.sought_pod_by_pod` Volcano's rule: task by task, nodes by score, victims as the plugins give them up there. With
-`enableTopologyAwarePreemption` the nodes are tried out one by one and the one that costs least is taken (`eviction/least_cost.py`).
+With `victims.sought_pod_by_pod` Volcano's rule: task by task, nodes by score, victims as the plugins give
+them up there. With `enableTopologyAwarePreemption` the nodes are tried out one by one and the one that costs
+least is taken (`eviction/least_cost.py`).
 """
 
 from collections.abc import Mapping
@@ -138,7 +139,7 @@ class _TaskByTask:
 
     def within_job(self, job: int, queue: int) -> None:
         session, rules, asking = self._session, self._session.rules.victims, self._asking
-        # A task that must not preempt and has its turn all the same finds nothing, and ends the job's preemption.
+        # A task that must not preempt finds nothing in its turn, and ends the job's preemption.
         waiting = asking.with_meek(job) if rules.never_preempting_pods_ask else asking.tasks(job)
         for task in waiting.tolist():
             if rules.served_jobs_stop and not session.hooks.job_starving(job):
@@ -163,7 +164,7 @@ class _TaskByTask:
         if self._limits is not None:
             return self._preempt_cheaply(transaction, task, queue, candidates, self._limits)
 
-        # Pods that are counted once, before any of them goes, keep a task that avoids them away although they leave.
+        # Pods counted once, before any of them goes, keep a task away that avoids them, although they leave.
         counted_before = rules.neighbours_counted_before
         prepared = placement.judged(class_, lambda one: one.prepared) if counted_before else None
 

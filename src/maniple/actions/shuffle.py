@@ -1,7 +1,8 @@
 """shuffle: running tasks that some plugin wants to see elsewhere are evicted, so that they start again where there is room.
 
-All running tasks of the session's jobs are shown to the plugins, the least important first; whom they name (`victim_tasks`), and nobody protects
-(`victims_allowed`), goes. Tasks that are not preemptable are left alone (`victims.shuffle_spares_non_preemptable`).
+All running tasks of the session's jobs are shown to the plugins, the least important first; whom they name
+(`victim_tasks`), and nobody protects (`victims_allowed`), goes. Tasks that are not preemptable are left alone
+(`victims.shuffle_spares_non_preemptable`).
 """
 
 from collections.abc import Mapping

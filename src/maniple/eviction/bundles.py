@@ -6,8 +6,9 @@ that is below its minimum has nothing left to lose: all of its tasks are safe. W
 worth = sum over what is asked of min(freed here, need)/need, divided by the sum of (all that the job holds)/need; infinite for a safe bundle.
 With `waiting_pods_are_held` what the job's waiting tasks ask for counts as held.
 
-Safe bundles come before whole ones; then victims as the action orders them; then, of jobs that it holds equal, the most worth first. Whole means whole: a gang that breaks is
-taken everywhere, and not at all where some of it may not be evicted. Without `gangs_go_everywhere` a whole bundle ends at the border of its domain,
+Safe bundles come before whole ones; then victims as the action orders them; then, of jobs that it holds
+equal, the most worth first. Whole means whole: a gang that breaks is taken everywhere, and not at all where
+some of it may not be evicted. Without `gangs_go_everywhere` a whole bundle ends at the border of its domain,
 and what is left of the gang stays where it is. These are rules of `gang_eviction`.
 """
 

@@ -74,7 +74,7 @@ def _overfull(
 
 
 def _devices(session: Session) -> Iterator[str]:
-    """A group of which a pod has a part takes its device from what is idle, once; where that is guessed, perhaps not at all."""
+    """A group of which a pod has a part takes its device from what is idle once; where guessed, at most once."""
     guessed = session.rules.devices.last_part_is_guessed
     taken, _ = session.gpus.booked()
     for node, devices in enumerate(taken.tolist()):

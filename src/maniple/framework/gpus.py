@@ -302,20 +302,20 @@ class GpuBooks(GpuFacts):
             group.marked = True
 
     def _open(self, node: int, group: Group, *, first: bool) -> None:
-        """A pod has a part of the device, so it is not idle. `first`: by the sums that are guessed from, no pod had one before."""
+        """A pod has a part of the device, so it is not idle. `first`: for a guess, no pod had one before."""
         if (first and self._overbooked(node)) if self._guesses else not group.taken:
             group.taken = True
             self._take(node, +1)
 
     def _close(self, node: int, group: Group) -> None:
-        """If no pod has a part of the device any more it is idle, claimed or not. A guess looks at what is used, claims included."""
+        """A device of which no pod has a part is idle, claimed or not. A guess counts claims as used."""
         last = group.used <= 0 and not self._overbooked(node)
         if last if self._guesses else group.taken and group.allocated <= 0:
             group.taken = False
             self._take(node, -1)
 
     def _overbooked(self, node: int) -> bool:
-        """More devices are idle or in use than the node has, by which a guess knows that a group's device has not been taken yet."""
+        """More devices are idle or in use than there are: to a guess, a group's device is not taken yet."""
         state, dimension = self._state, self.dimension
         used, claimed = int(state.used[dimension, node]), int(state.pipelined[dimension, node])
         idle = (int(state.allocatable[dimension, node]) - used) // UNIT

@@ -1,8 +1,8 @@
-"""Rules: the choices in which the systems differ, each one a named field with one sentence that says what `True` means.
+"""Rules: the choices in which the systems differ, each one a named field with a sentence for what `True` means.
 
-A profile chooses a value of `Rules` when a session opens (`profiles/rules.py`); below the profiles nothing asks which system it is.
-The defaults here are what Maniple does of its own accord, so a preset lists only where a system differs. The table of all of them is
-docs/rules.md.
+A profile chooses a value of `Rules` when a session opens (`profiles/rules.py`); below the profiles nothing
+asks which system it is. The defaults here are what Maniple does of its own accord, so a preset lists only
+where a system differs. The table of all of them is docs/rules.md.
 """
 
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ class GangRules:
     )
     needed_pods_first: bool = _rule(
         True,
-        "Within a gang, pods that have a nominated node or that their role lacks are placed before the others.",
+        "Within a gang, pods with a nominated node or of a role that lacks some are placed first.",
     )
     backfilled_in_parts: bool = _rule(
         False,

@@ -304,7 +304,7 @@ class Session:
         return rows[bounds[job] : bounds[job + 1]]
 
     def job_key_order(self, job: int) -> tuple[Any, ...]:
-        """The order of jobs: plugins first, then the older, then what identifies them (`queues.ties_by_name`)."""
+        """The order of jobs: plugins first, then age, then what identifies them (`queues.ties_by_name`)."""
         return (*self.hooks.job_order(job), *self._job_tie(job))
 
     def _job_tie(self, job: int) -> tuple[float, str, str]:

@@ -88,8 +88,8 @@ class Transaction:
     def to_pipelined(self, job: int) -> None:
         """What this transaction allocated to a job becomes claims on the same nodes."""
         allocations = [one for one in self._allocations() if one.event.job == job]
-        # All have to go before any comes back as a claim: a shared device is claimed by the first of its claims, while no
-        # task has a part of it. One after the other loses count of a device that two of them share.
+        # All have to go before any comes back as a claim: a shared device is claimed by the first of its claims,
+        # while no task has a part of it. One after the other loses count of a device that two of them share.
         one_by_one = self._session.rules.devices.claims_made_one_by_one
         steps = [[one] for one in allocations] if one_by_one else [allocations]
         for together in steps:

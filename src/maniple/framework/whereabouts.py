@@ -1,8 +1,8 @@
 """Where jobs are in the network: as they were committed, remembered from cycle to cycle by name, and as their tasks say.
 
-Used by `SubJobs`. A decision counts for as long as its domain exists and something of the job (or sub-job) holds a node. It may be wider than what the
-tasks take up; it is never narrower, since what the tasks say is added to it. With `topology.remembered_domain_decides` memory
-alone counts where it has something.
+Used by `SubJobs`. A decision counts for as long as its domain exists and something of the job (or sub-job)
+holds a node. It may be wider than what the tasks take up; it is never narrower, since what the tasks say is
+added to it. With `topology.remembered_domain_decides` memory alone counts where it has something.
 """
 
 from collections.abc import Iterable

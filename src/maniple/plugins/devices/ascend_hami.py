@@ -7,8 +7,8 @@ cards are had whole only.
 score = sum over containers of what the policy says of the first card, before it is used;
         for networks also 10 * the largest part of these cards that shares one
 
-A request for more than a card has is refused, and a card that is not healthy is not given out, unless the rules
-`devices.oversized_requests_pass` and `devices.unhealthy_cards_are_used` say otherwise, as Volcano does.
+A request for more than a card has is refused, and a card that is not healthy is not given out, unless the
+rules `devices.oversized_requests_pass` and `devices.unhealthy_cards_are_used` say otherwise, as Volcano does.
 """
 
 from collections.abc import Mapping, Sequence

@@ -110,8 +110,8 @@ def _descend(
 def _root_limits(session: Session, terms: QueueTerms) -> tuple[Vectors, Vectors]:
     """What the root passes on as a capability, and its ceiling: it is not held to what the cluster has today.
 
-    Of what no node lists, not even with an amount of 0, there is nothing to have. With `queues.unnamed_limits_are_zero` a root that
-    limits anything has nothing of what it does not name.
+    Of what no node lists, not even with an amount of 0, there is nothing to have. With
+    `queues.unnamed_limits_are_zero` a root that limits anything has nothing of what it does not name.
     """
     offered = _offered(session)
     unlimited = np.full(len(session.total), math.inf)

@@ -19,7 +19,7 @@ from maniple.plugins.fairness.water_filling import Vectors
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ceilings:
-    """Resources x queues. `limit` holds for what a queue deserves; it differs from `ceiling` only by a rule on exhausted resources."""
+    """Resources x queues. `limit` holds for what a queue deserves; see `queues.exhausted_scalars_are_unlimited`."""
 
     ceiling: Vectors
     limit: Vectors

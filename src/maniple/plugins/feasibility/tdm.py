@@ -8,8 +8,9 @@ preemptable  = of jobs' preemptable running tasks on nodes without a zone, as ma
 victim tasks = once per `tdm.evict.period`: preemptable running tasks on nodes of closed zones, as many as each job may lose
 Jobs that are not preemptable come first, and starve while any task of theirs waits; `job_budget.py` says what a job may lose.
 
-A window that goes over midnight is open after midnight too, and a zone whose window cannot be read is closed but not cleared; in
-Volcano neither (`placing.windows_cross_midnight`, `victims.unreadable_zones_are_cleared`). Without a clock every zone is closed and nothing is cleared.
+A window that goes over midnight is open after midnight too, and a zone whose window cannot be read is closed
+but not cleared; in Volcano neither (`placing.windows_cross_midnight`,
+`victims.unreadable_zones_are_cleared`). Without a clock every zone is closed and nothing is cleared.
 """
 
 from collections.abc import Mapping

@@ -98,7 +98,7 @@ def _origins(session: Session) -> dict[int, str]:
 
 
 def needed(session: Session) -> NDArray[np.int32]:
-    """By job, how many tasks have to be placed or wait for nothing. Where gated pods count, those that ask for nothing need not be."""
+    """By job, how many tasks have to be placed; gated ones that ask for nothing need not be where they count."""
     tasks, minimum = session.tasks, session.jobs.minimum
     if not session.rules.gangs.gated_pods_count:
         return minimum

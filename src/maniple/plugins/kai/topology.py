@@ -4,8 +4,9 @@ A required level: all of the group go into one domain of that level, the one tha
 nothing narrow will do, the nodes of the roomiest domains come first. `subset_nodes` gives the node sets to be tried, the narrowest domains first, inside a level the
 fullest; the scorer puts nodes in the order of their domains at the preferred level. Nodes that lack a label of the topology are out of the question.
 
-Without `topology.required_level_is_deepest` a group whose nodes all lie in a domain deeper than it asks for finds nothing; with
-`topology.mixed_parts_are_refused` tasks with different parts of devices are refused. Both are so in KAI.
+Without `topology.required_level_is_deepest` a group whose nodes all lie in a domain deeper than it asks for
+finds nothing; with `topology.mixed_parts_are_refused` tasks with different parts of devices are refused. Both
+are so in KAI.
 """
 
 from collections.abc import Mapping

@@ -91,7 +91,7 @@ class NetworkTopologyAware:
         return self._gradient(shape.limit, domain, shape.domain, least, purpose)
 
     def hyper_node_gradient_for_sub_job(self, sub_job: int, domain: int, purpose: Purpose) -> list[list[int]]:
-        """Domains that have enough for all that waits; then, by default, those with enough for what the sub-job lacks."""
+        """Domains with enough for all that waits; by default, then those with enough for what the sub-job lacks."""
         session, one = self._session, self._session.sub_jobs[sub_job]
         waiting = one.tasks[session.tasks.status[one.tasks] == Status.PENDING]
         requests = session.requests(waiting)

@@ -4,9 +4,9 @@ Called by tdm. The pod group states volcano.sh/jdb-min-available or, if that is 
 percentage of the job's tasks, rounded up.
 may lose = running - least available, or most unavailable - (unfinished - running); 1 for a job that states neither
 
-By the rules `budgets` it can be as in Volcano: a job that runs fewer tasks than its least may lose one more, and a number that
-cannot be read counts as 0; here such jobs lose nothing. And a job without a budget may lose 1 each time that somebody asks, here 1 in
-a session.
+By the rules `budgets` it can be as in Volcano: a job that runs fewer tasks than its least may lose one more,
+and a number that cannot be read counts as 0; here such jobs lose nothing. And a job without a budget may lose
+1 each time that somebody asks, here 1 in a session.
 """
 
 import re
