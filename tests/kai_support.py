@@ -9,6 +9,7 @@ from maniple.cluster.cluster import Cluster
 from maniple.framework.configuration import load_kai
 from maniple.framework.session import Session
 from maniple.objects.meta import Object
+from maniple.profiles.catalogue import KAI
 from maniple.profiles.kai import KaiDialect
 from maniple.profiles.options import checked_kai
 from tests.support import make, node
@@ -119,4 +120,5 @@ def open_session(*objects: Object, strict: bool = False, options: Mapping[str, A
     conf = {"compat": "strict"} if strict else None
     configuration = load_kai(conf, known_actions=ACTIONS)
     taken = snapshot.take(cluster_of(*objects, dialect=KaiDialect(strict=strict)))
-    return Session(taken, configuration, actions=(), now=NOW, options=checked_kai(options))
+    rules = KAI.rules_for(configuration)
+    return Session(taken, configuration, rules=rules, actions=(), now=NOW, options=checked_kai(options))

@@ -12,6 +12,7 @@ from maniple.framework.configuration import load_volcano
 from maniple.framework.session import Session
 from maniple.objects.load import load
 from maniple.objects.meta import Object
+from maniple.profiles.rules import VOLCANO_RULES
 from maniple.profiles.volcano import VolcanoDialect
 
 GROUP_NAME = "scheduling.k8s.io/group-name"
@@ -163,6 +164,7 @@ def open_session(cluster: Cluster) -> Session:
     return Session(
         snapshot.take(cluster),
         load_volcano(None, known_actions=("enqueue", "allocate", "backfill")),
+        rules=VOLCANO_RULES,
         actions=(),
         now=None,
         options={},

@@ -74,6 +74,7 @@ class Planner:
         self.configuration: Configuration = self.profile.load(
             _with_actions(conf, actions), self.registry.actions
         )
+        self.rules = self.profile.rules_for(self.configuration)
         self.actions = self._actions(actions)
         self.problems: list[Problem] = []
         self.timings: dict[str, float] = {}
@@ -104,7 +105,12 @@ class Planner:
     def _cycle(self, cluster: Cluster, now: datetime | None, options: Mapping[str, Any]) -> Plan:
         watch = _Stopwatch(self._clock, self.timings)
         session = Session(
-            snapshot.take(cluster), self.configuration, actions=self.actions, now=now, options=options
+            snapshot.take(cluster),
+            self.configuration,
+            rules=self.rules,
+            actions=self.actions,
+            now=now,
+            options=options,
         )
         self.registry.open_plugins(session, self.configuration)
         placement = Placement(session)

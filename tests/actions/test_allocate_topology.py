@@ -437,7 +437,9 @@ def nominated(planner: Planner, *objects: Object, domain: str) -> tuple[Session,
     from maniple.cluster import snapshot
 
     cluster = cluster_of(queue("default"), *objects)
-    session = Session(snapshot.take(cluster), planner.configuration, actions=(), now=None, options={})
+    session = Session(
+        snapshot.take(cluster), planner.configuration, rules=planner.rules, actions=(), now=None, options={}
+    )
     row = cluster.jobs.index_of("default/g")
     assert row is not None
     for one in session.sub_jobs.of(row).sub_jobs:
@@ -508,7 +510,9 @@ def test_a_domain_that_is_gone_was_never_cleared() -> None:
     )
     from maniple.cluster import snapshot
 
-    session = Session(snapshot.take(cluster), planner.configuration, actions=(), now=None, options={})
+    session = Session(
+        snapshot.take(cluster), planner.configuration, rules=planner.rules, actions=(), now=None, options={}
+    )
     session.sub_jobs.nominate(session.sub_jobs.of(0).sub_jobs[0], session.domains.index["b"])
     cluster.delete(rack("b"))
     assert planner.cycle(cluster).binds == {"default/g-0": "b1"}  # as for any nominated pod

@@ -113,20 +113,20 @@ CANDIDATES = rows(1, 2, 3)
     ],
 )
 def test_victims_by_tier(tiers: list[list[Any]], expected: list[int]) -> None:
-    for rule in (combine.victims, combine.victims_strict):
+    for rule in (combine.victims, combine.victims_of_any_tier):
         assert rule([says(*tier) for tier in tiers], None)(0, CANDIDATES).tolist() == expected
 
 
 @pytest.mark.parametrize("first", [[rows()], [rows(), rows(1)], [rows(1), rows(2)]])
 def test_whom_a_tier_protects_a_later_one_gives_up_only_in_strict_mode(first: list[Any]) -> None:
     tiers = [says(*first), says(rows(3))]
-    assert combine.victims_strict(tiers, None)(0, CANDIDATES).tolist() == [3]
+    assert combine.victims_of_any_tier(tiers, None)(0, CANDIDATES).tolist() == [3]
     assert combine.victims(tiers, None)(0, CANDIDATES).tolist() == []
 
 
 def test_an_intersection_that_ran_empty_starts_afresh_only_in_strict_mode() -> None:
     tiers = [says(rows(1), rows(2), rows(3))]
-    assert combine.victims_strict(tiers, None)(0, CANDIDATES).tolist() == [3]
+    assert combine.victims_of_any_tier(tiers, None)(0, CANDIDATES).tolist() == [3]
     assert combine.victims(tiers, None)(0, CANDIDATES).tolist() == []
 
 

@@ -158,16 +158,18 @@ def test_to_the_letter_gang_hides_the_fair_share_behind_it(point: str) -> None:
     a, b = 1, 2
     both, only_a, none = np.array([a, b]), np.array([a]), np.zeros(0, dtype=np.int64)
 
-    def chosen(gang: Any, share: Any, *, strict: bool) -> list[int]:
+    def chosen(gang: Any, share: Any, *, alternatives: bool) -> list[int]:
         tiers = [[lambda *_: gang, lambda *_: both], [lambda *_: share]]
-        victims: list[int] = getattr(Hooks({point: tiers}, strict=strict), point)(0, both).tolist()
+        victims: list[int] = getattr(Hooks({point: tiers}, alternatives=alternatives), point)(
+            0, both
+        ).tolist()
         return victims
 
-    assert chosen(only_a, none, strict=True) == [a]  # the second tier is not asked
-    assert chosen(none, np.array([b]), strict=True) == [b]  # and gang is bypassed
+    assert chosen(only_a, none, alternatives=True) == [a]  # the second tier is not asked
+    assert chosen(none, np.array([b]), alternatives=True) == [b]  # and gang is bypassed
     better = [] if point == "reclaimable" else [a]  # for reclaim all tiers have to agree
-    assert chosen(only_a, none, strict=False) == better
-    assert chosen(none, np.array([b]), strict=False) == []
+    assert chosen(only_a, none, alternatives=False) == better
+    assert chosen(none, np.array([b]), alternatives=False) == []
 
 
 def test_events_reach_every_plugin_whatever_its_switches_say() -> None:

@@ -135,7 +135,10 @@ def gangs(draw: st.DrawFn) -> list[Object]:
 def session_with(cluster: Cluster, plugins: list[dict[str, Any]]) -> Session:
     conf = {"actions": "allocate", "tiers": [{"plugins": [{"name": "predicates"}, *plugins]}]}
     configuration = load_volcano(conf, known_actions=ACTIONS)
-    session = Session(snapshot.take(cluster), configuration, actions=ACTIONS, now=None, options={})
+    rules = VOLCANO.rules_for(configuration)
+    session = Session(
+        snapshot.take(cluster), configuration, rules=rules, actions=ACTIONS, now=None, options={}
+    )
     VOLCANO.registry.open_plugins(session, configuration)
     return session
 

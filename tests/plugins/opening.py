@@ -12,6 +12,7 @@ from maniple.framework.configuration import load_volcano
 from maniple.framework.points import Event, TaskRows
 from maniple.framework.session import Session
 from maniple.objects.meta import Object
+from maniple.profiles.catalogue import VOLCANO
 from maniple.profiles.volcano import VolcanoDialect
 
 ACTIONS = ("enqueue", "allocate", "backfill")
@@ -42,9 +43,11 @@ def session_again(
     now: datetime | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> Session:
+    configuration = load_volcano(conf, known_actions=ACTIONS)
     return Session(
         snapshot.take(cluster),
-        load_volcano(conf, known_actions=ACTIONS),
+        configuration,
+        rules=VOLCANO.rules_for(configuration),
         actions=ACTIONS,
         now=now,
         options=options or {},

@@ -7,7 +7,7 @@ rest of the cycle; any other is undone and not tried again. Jobs that have to st
 sub-jobs, are placed domain by domain (`topology.py`).
 
 Jobs for which somebody was evicted have the first turn, so that the loser, whose queue now stands better, does not take the place back
-only to lose it again. With `compat: strict` it may, as in the original.
+only to lose it again (`placing.cleared_room_is_kept`).
 """
 
 from collections.abc import Mapping
@@ -55,7 +55,7 @@ class _Allocation:
         sheets = {
             sheet.job: self._shaped(sheet) for sheet in worksheets(session) if self._admitted(sheet.job)
         }
-        if not session.strict:
+        if session.rules.placing.cleared_room_is_kept:
             self._keep_promises(sheets)
         turns = JobTurns(session, sheets)
         while (queue := turns.next_queue()) is not None:

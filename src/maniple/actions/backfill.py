@@ -3,8 +3,10 @@
 Queues, jobs and tasks in their orders, each queue drained before the next; resources are not checked. A task is bound once its whole job
 is ready, together with whatever else of the job has been placed. Where the last place for a pod is still being released, a task waits for it.
 
-Tasks that ask for nothing count as ready before they have a node. So a gang that has nothing on nodes yet gets places for as many as it needs, or
-for none; a hard topology of the job is kept; and nothing is placed for a queue that is not open. With `compat: strict` each task is bound for which there is a node, as in the original.
+Tasks that ask for nothing count as ready before they have a node. So a gang that has nothing on nodes yet
+gets places for as many as it needs, or for none; a hard topology of the job is kept; and nothing is placed
+for a queue that is not open. With `gangs.backfilled_in_parts` each task is bound for which there is a node,
+as in Volcano.
 """
 
 from collections.abc import Mapping
@@ -58,11 +60,10 @@ def _waiting(session: Session) -> dict[int, TaskRows]:
 def _admitted(session: Session, job: int) -> bool:
     if session.is_waiting(job) or session.hooks.job_valid(job) is not None:
         return False
-    if session.strict:
-        return True
-    queue, shape = int(session.jobs.queue[job]), session.sub_jobs.shapes.get(job)
+    rules, queue = session.rules, int(session.jobs.queue[job])
+    shape = None if rules.gangs.backfilled_in_parts else session.sub_jobs.shapes.get(job)
     refused = stopped(session, shape) if shape is not None else None
-    if not session.queues.facts[queue].open:
+    if not rules.queues.closed_take_jobs and not session.queues.facts[queue].open:
         refused = QUEUE_SHUT.format(queue=session.queue_name(queue))
     if refused is not None:
         session.refusals.of_job(job, refused)
@@ -71,7 +72,7 @@ def _admitted(session: Session, job: int) -> bool:
 
 def _serve(session: Session, placement: Placement, job: int, rows: TaskRows) -> None:
     """Place a job's tasks, each where it can go, and bind them if the job is ready."""
-    if session.strict:
+    if session.rules.gangs.backfilled_in_parts:
         for row in rows.tolist():
             _place(session, placement, Transaction(session), job, row)
             if session.hooks.job_ready(job):

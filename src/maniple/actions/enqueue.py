@@ -23,12 +23,13 @@ class Enqueue:
         self.arguments.unknown(())  # there are none
 
     def run(self, session: Session, placement: Placement) -> None:
+        closed_admit = session.rules.queues.closed_take_jobs
         turns = JobTurns(session, session.waiting_jobs())
         while (queue := turns.next_queue()) is not None:
             job = turns.next_job(queue)
             if job is None:
                 continue
-            if not session.strict and not session.queues.facts[queue].open:
+            if not closed_admit and not session.queues.facts[queue].open:
                 session.refusals.of_job(job, QUEUE_SHUT.format(queue=session.queue_name(queue)))
             elif session.job_facts(job).min_resources is None or session.hooks.job_enqueueable(job):
                 session.hooks.job_enqueued(job)

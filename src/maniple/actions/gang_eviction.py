@@ -5,9 +5,11 @@ Starving jobs of queues in queue order. For each, domains that could be cleared 
 free. The first domain in which every task finds a node and the job counts as pipelined is taken, and is nominated for the sub-jobs. All of it happens in a
 transaction: a job that cannot be served leaves no trace.
 
-Done better than in Volcano, which stays as it is with `compat: strict`: the plugins that protect tasks from preemption or reclaim are asked here too, and tasks that
-must not preempt do not ask; room that comes free anyway is used before anybody goes; tasks that can be spared go one by one, and whoever turns out not to be
-needed stays; a job whose extra tasks do not fit is served up to its minimum; a nomination outlives the cycle.
+Done better than in Volcano, whose way the rules `gang_eviction` can ask for (`compat: strict` does): the
+plugins that protect tasks from preemption or reclaim are asked here too, and tasks that must not preempt do
+not ask; room that comes free anyway is used before anybody goes; tasks that can be spared go one by one, and
+whoever turns out not to be needed stays; a job whose extra tasks do not fit is served up to its minimum; a
+nomination outlives the cycle.
 """
 
 from abc import ABC, abstractmethod
@@ -100,6 +102,7 @@ class GangEviction:
         self, session: Session, placement: Placement, action: GangAction, settings: Settings
     ) -> None:
         self._session = session
+        self._rules = session.rules.gang_eviction
         self._placement = placement
         self._placer = GangPlacer(session, placement)
         self._action = action
@@ -147,17 +150,17 @@ class GangEviction:
         if not waiting:
             return
         yield self._asking(shape, queue, waiting)
-        if not session.strict and not shape.split and not ready:
+        if self._rules.serves_minimum and not shape.split and not ready:
             ((one, rows),) = waiting
             least = next_tasks(session, job, rows)
             if len(least) < len(rows):
                 yield self._asking(shape, queue, [(one, least)])
 
     def _willing(self, rows: TaskRows) -> TaskRows:
-        """Without tasks behind a gate and those that must not preempt, which the original does not look at."""
+        """Without tasks behind a gate and, unless they ask too, those that must not preempt."""
         session, pods = self._session, self._session.cluster.tasks.pods
         rows = rows[~session.tasks.gated[rows]]
-        if session.strict:
+        if session.rules.victims.never_preempting_pods_ask:
             return rows
         keep = [pods[row].spec.preemption_policy != NEVER for row in rows.tolist()]
         return rows[np.array(keep, dtype=np.bool_)]
@@ -228,7 +231,9 @@ class GangEviction:
         if not covers(free + self._freed(within, bundles), asking.need):
             return False
         taken: list[_Taken] = []
-        places = None if session.strict else self._placer.place_if_roomy(transaction, asking, domain)
+        places = None
+        if self._rules.free_room_first:
+            places = self._placer.place_if_roomy(transaction, asking, domain)
         for bundle in self._victims(asking, bundles) if places is None else ():
             free = free + self._freed(within, [bundle])
             taken.append(self._take(transaction, bundle))
@@ -239,7 +244,7 @@ class GangEviction:
         if places is None:
             transaction.discard()
             return False
-        if taken and not session.strict:
+        if taken and self._rules.takes_what_helps:
             places = self._spare(transaction, asking, domain, taken)
         transaction.commit()
         if taken:
@@ -270,10 +275,10 @@ class GangEviction:
         return [bundle for bundle in bundles if self._settings.whole or not bundle.whole]
 
     def _approve(self, asker: int, rows: TaskRows) -> TaskRows:
-        """Whom the plugins give up. The original does not ask those that only know of the simpler actions."""
+        """The tasks that plugins give up, by default also those plugins that only know of the simpler actions."""
         session = self._session
         allowed = session.hooks.unified_evictable(asker, rows)
-        if session.strict or not self._guarded or not len(allowed):
+        if not self._rules.asks_protectors or not self._guarded or not len(allowed):
             return allowed
         protecting: Callable[[int, TaskRows], TaskRows] = getattr(session.hooks, self._action.guard)
         return protecting(asker, rows[np.isin(rows, allowed)])
@@ -291,10 +296,10 @@ class GangEviction:
         )
 
     def _victims(self, asking: Asking, bundles: list[Bundle]) -> Iterator[Bundle]:
-        """What the plugins leave: as it is in the original; here what is on nodes that could take any of the tasks, safe ones task by task."""
+        """What the plugins leave: all of it, or what is on nodes that help, safe ones task by task."""
         session = self._session
         left = approved(session, bundles, partial(self._approve, asking.asker), 2 * len(asking.rows))
-        if session.strict:
+        if not self._rules.takes_what_helps:
             yield from left
             return
         columns = [self._placement.column(session.classes[number]) for number in asking.demand]

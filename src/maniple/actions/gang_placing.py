@@ -1,7 +1,8 @@
 """Placing a job that asks for room, sub-job by sub-job, on what will be free in a domain: what gang-aware eviction tries after every bundle.
 
-Called by `gang_eviction.py`. All tasks are pipelined or none. Sums are compared before anything is tried. With `compat: strict` tasks are placed one after the
-other, on any node that nothing lasting speaks against, and sub-jobs only until the job counts as pipelined.
+Called by `gang_eviction.py`. All tasks are pipelined or none. Sums are compared before anything is tried. By
+the rules `gang_eviction` tasks may be placed one after the other, on any node that nothing lasting speaks
+against, and sub-jobs only until the job counts as pipelined.
 """
 
 from dataclasses import dataclass
@@ -53,16 +54,17 @@ class GangPlacer:
 
     def __init__(self, session: Session, placement: Placement) -> None:
         self._session = session
+        self._rules = session.rules.gang_eviction
         self._placement = placement
 
     def free(self, within: Mask) -> Amounts:
         """What will be free on the nodes of a domain. What one node owes no other has to pay.
 
-        In the original what others wait for there counts as free, too.
+        With `claimed_room_is_free` what others wait for there counts, too.
         """
         nodes, rows = self._session.nodes, np.flatnonzero(within)
         ahead = nodes.future_idle(rows)
-        if self._session.strict:
+        if self._rules.claimed_room_is_free:
             ahead = ahead + nodes.pipelined[:, rows]
         free: Amounts = np.maximum(ahead, 0).sum(axis=1)
         return free
@@ -71,7 +73,7 @@ class GangPlacer:
         within = self._session.domains.members[domain]
         if not covers(self.free(within), asking.need):
             return None
-        if not self._session.strict:
+        if not self._rules.places_pod_by_pod:
             for number, count in asking.demand.items():
                 column = self._placement.column(self._session.classes[number])
                 if int(column.later[within].sum()) < count:
@@ -82,8 +84,8 @@ class GangPlacer:
         """Pipeline all tasks, sub-job by sub-job; None, and nothing done, when they do not all fit."""
         session, checkpoint, places = self._session, transaction.checkpoint(), Places()
         for part in asking.parts:
-            if places and session.strict and session.hooks.job_pipelined(asking.job):
-                break  # the original leaves the other sub-jobs for later
+            if places and self._rules.later_sub_groups_wait and session.hooks.job_pipelined(asking.job):
+                break
             domains = self._domains_inside(asking.shape, part.sub_job, domain)
             inside = next((one for one in domains if self._place_part(transaction, asking, part, one)), None)
             if inside is None:
@@ -103,13 +105,13 @@ class GangPlacer:
 
     def _place_part(self, transaction: Transaction, asking: Asking, part: Part, domain: int) -> bool:
         session, checkpoint = self._session, transaction.checkpoint()
-        within = session.domains.members[domain]
-        place = self._place_as_original if session.strict else self._place_demand
-        if not session.strict:  # the original does not look here how near the others of the sub-job are
+        within, singly = session.domains.members[domain], self._rules.places_pod_by_pod
+        place = self._place_singly if singly else self._place_demand
+        if not singly:  # one by one, how near the others of the sub-job are does not count
             session.sub_jobs.begin(part.sub_job, domain)
         fits = all(place(transaction, asking.queue, demand, within) for demand in self._pieces(part))
         session.sub_jobs.progress = None
-        if session.strict:
+        if singly:
             fits = fits and (
                 session.sub_jobs.is_ready(part.sub_job) or session.sub_jobs.is_pipelined(part.sub_job)
             )
@@ -118,8 +120,8 @@ class GangPlacer:
         return fits
 
     def _pieces(self, part: Part) -> list[Demand]:
-        """Classes at a time; in the original tasks in their order."""
-        if not self._session.strict:
+        """Classes at a time, or tasks in their order."""
+        if not self._rules.places_pod_by_pod:
             return part.demands
         tasks, classes = self._session.tasks, self._session.classes
         return [Demand(classes[tasks.class_of[row]], np.array([row])) for row in part.rows.tolist()]
@@ -137,7 +139,7 @@ class GangPlacer:
             rows = rows[len(proposal) :]
         return True
 
-    def _place_as_original(self, transaction: Transaction, queue: int, demand: Demand, within: Mask) -> bool:
+    def _place_singly(self, transaction: Transaction, queue: int, demand: Demand, within: Mask) -> bool:
         """One task, on any node that nothing lasting speaks against: idle before idle later, then the best score."""
         if self._session.hooks.allocatable(queue, demand.class_, 1) == 0:
             return False

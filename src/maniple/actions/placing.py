@@ -46,6 +46,7 @@ class TaskPlacer:
         self._session = session
         self._placement = placement
         self._remember_errors = remember_errors
+        self._errors_last = session.rules.placing.errors_outlive_placements
         self._admitted: set[int] = set()
 
     def fill(self, transaction: Transaction, sheet: Worksheet, ground: Ground) -> bool:
@@ -60,11 +61,10 @@ class TaskPlacer:
         return self._is_ready(ground) if ready is None else ready
 
     def _errors(self, sheet: Worksheet) -> "RoleErrors | None":
-        """To be remembered where tasks of one role differ. In the original also where a node may open again as pods are placed."""
+        """To be remembered where tasks of one role differ; where errors last, also if a node may open again."""
         if not self._remember_errors:
             return None
-        session = self._session
-        reopens = session.strict and any(self._counts_pods(class_) for class_ in sheet.classes())
+        reopens = self._errors_last and any(self._counts_pods(class_) for class_ in sheet.classes())
         return RoleErrors(self._placement) if reopens or sheet.mixed_roles() else None
 
     def _counts_pods(self, class_: TaskClass) -> bool:
@@ -105,7 +105,7 @@ class TaskPlacer:
             sheet.take(len(run))
             refusals.of_tasks(job, run.role, run.rows, cause, failed=fatal)
             return 0, not fatal or self._worth_going_on(ground)
-        if errors is not None and session.strict and self._counts_pods(run.class_):
+        if errors is not None and self._errors_last and self._counts_pods(run.class_):
             allowed = 1  # what a node says is remembered task by task
         proposal = self._propose(run, allowed, ground, errors)
         if proposal is None:
@@ -184,8 +184,8 @@ class TaskPlacer:
         return None if reason is None else (reason.text, True)
 
     def _rule_out(self, run: Run) -> None:
-        """In the original the nodes that were shut to a task stay so for whoever evicts for it, though its neighbours may have come since."""
-        if self._session.strict and run.class_.spec.own.affinity:
+        """Where errors last, nodes rejected here stay excluded during preemption, whatever came since."""
+        if self._errors_last and run.class_.spec.own.affinity:
             self._session.refusals.ruled_out[int(run.rows[0])] = self._placement.shut(run.class_)
 
     def _queue_full(self, job: int, run: Run) -> str:

@@ -4,8 +4,9 @@ Between jobs: starving jobs of each queue, in order; victims are bound or runnin
 room for all that it lacks or evicts nobody; what it takes are tasks that their jobs can do without, or whole jobs. Within a job: a task may take the
 place of another of its own job. Jobs with a network topology are left to `gangpreempt`.
 
-With `compat: strict` the original's rule: task by task, nodes by score, victims as the plugins give them up there. With
-`enableTopologyAwarePreemption` the nodes are tried out one by one and the one that costs least is taken (`eviction/least_cost.py`).
+With `victims.sought_pod_by_pod` Volcano's rule: task by task, nodes by score, victims as the plugins give
+them up there. With `enableTopologyAwarePreemption` the nodes are tried out one by one and the one that costs
+least is taken (`eviction/least_cost.py`).
 """
 
 from collections.abc import Mapping
@@ -20,7 +21,7 @@ from maniple.eviction.asking import Asking, starving_jobs
 from maniple.eviction.least_cost import (
     CandidateLimits,
     CheapSearch,
-    OriginalTrial,
+    LenientTrial,
     Trial,
     make_room_cheaply,
 )
@@ -60,7 +61,8 @@ class Preempt:
             return
         asking = Asking(session, starving)
         one_by_one = _TaskByTask(session, placement, asking, self._limits if self._least_cost else None)
-        whole = None if session.strict or self._least_cost else _JobByJob(session, placement, asking)
+        pod_by_pod = session.rules.victims.sought_pod_by_pod or self._least_cost
+        whole = None if pod_by_pod else _JobByJob(session, placement, asking)
         turns = JobTurns(session, starving)
         by_queue: dict[int, list[int]] = {}
         while (queue := turns.next_queue()) is not None:
@@ -136,11 +138,11 @@ class _TaskByTask:
             transaction.discard()
 
     def within_job(self, job: int, queue: int) -> None:
-        session = self._session
-        # The original goes on although other jobs have given what was lacking, and stops at a task that must not preempt.
-        waiting = self._asking.with_meek(job) if session.strict else self._asking.tasks(job)
+        session, rules, asking = self._session, self._session.rules.victims, self._asking
+        # A task that must not preempt finds nothing in its turn, and ends the job's preemption.
+        waiting = asking.with_meek(job) if rules.never_preempting_pods_ask else asking.tasks(job)
         for task in waiting.tolist():
-            if not session.strict and not session.hooks.job_starving(job):
+            if rules.served_jobs_stop and not session.hooks.job_starving(job):
                 break
             rows = _candidates(session)
             transaction = Transaction(session)
@@ -150,11 +152,11 @@ class _TaskByTask:
             transaction.commit()
 
     def _preempt(self, transaction: Transaction, task: int, queue: int, candidates: TaskRows) -> bool:
-        session, placement = self._session, self._placement
+        session, placement, rules = self._session, self._placement, self._session.rules.victims
         class_ = session.classes[session.tasks.class_of[task]]
         if session.tasks.best_effort[task]:
             candidates = candidates[session.tasks.best_effort[candidates]]
-        evicts = not session.strict  # the original also takes a node where the task fits as it is
+        evicts = not rules.free_nodes_are_taken
         if evicts and not len(candidates):
             return False
         if not self._eligible(task, class_) or session.hooks.pre_predicate(class_) is not None:
@@ -162,8 +164,9 @@ class _TaskByTask:
         if self._limits is not None:
             return self._preempt_cheaply(transaction, task, queue, candidates, self._limits)
 
-        # In the original pods are counted once, before anybody goes: their leaving opens no node to a task that avoids them.
-        prepared = placement.judged(class_, lambda one: one.prepared) if session.strict else None
+        # Pods counted once, before any of them goes, keep a task away that avoids them, although they leave.
+        counted_before = rules.neighbours_counted_before
+        prepared = placement.judged(class_, lambda one: one.prepared) if counted_before else None
 
         def fits(class_: TaskClass, node: int) -> bool:
             if session.hooks.allocatable(queue, class_, 1) == 0:
@@ -184,7 +187,8 @@ class _TaskByTask:
     ) -> bool:
         session, placement = self._session, self._placement
         class_ = session.classes[session.tasks.class_of[task]]
-        trial = (OriginalTrial if session.strict else Trial)(session, placement, queue, class_)
+        lenient = session.rules.victims.trials_are_lenient
+        trial = (LenientTrial if lenient else Trial)(session, placement, queue, class_)
         search = CheapSearch(candidates, session.hooks.preemptable, trial, REASON, limits)
         shards = placement.by_shard(placement.evictable_nodes(class_, task))
         return any(make_room_cheaply(session, transaction, task, nodes.tolist(), search) for nodes in shards)

@@ -1,9 +1,10 @@
 """reclaim: a queue that has less than it deserves gets it back from queues that have more.
 
-Starving jobs of queues in queue order; victims are running, preemptable tasks of jobs in other queues that allow it. A job gets room for all that it
-lacks or evicts nothing; what it takes are tasks that their jobs can do without, or whole jobs. Jobs with a hard network topology are left to
-`gangreclaim`, which clears a domain: room here and there would not help them. With `compat: strict` the original's rule: task by task,
-node by node in order of names, the tasks that the plugins give up there, and a topology is not looked at.
+Starving jobs of queues in queue order; victims are running, preemptable tasks of jobs in other queues that
+allow it. A job gets room for all that it lacks or evicts nothing; what it takes are tasks that their jobs can
+do without, or whole jobs. Jobs with a hard network topology are left to `gangreclaim`, which clears a domain:
+room here and there would not help them. With `victims.sought_pod_by_pod` Volcano's rule: task by task, node
+by node in order of names, the tasks that the plugins give up there, and a topology is not looked at.
 """
 
 from collections.abc import Mapping
@@ -42,7 +43,7 @@ class Reclaim:
         if not starving:
             return
         asking = Asking(session, starving)
-        way = _Original if session.strict else _Reclaim
+        way = _Original if session.rules.victims.sought_pod_by_pod else _Reclaim
         serve = way(session, placement, asking).serve
         turns = JobTurns(session, starving)
         while (queue := turns.next_queue()) is not None:

@@ -1,7 +1,8 @@
 """shuffle: running tasks that some plugin wants to see elsewhere are evicted, so that they start again where there is room.
 
-All running tasks of the session's jobs are shown to the plugins, the least important first; whom they name (`victim_tasks`), and nobody protects
-(`victims_allowed`), goes. Tasks that are not preemptable are left alone; with `compat: strict` they are not, as in the original.
+All running tasks of the session's jobs are shown to the plugins, the least important first; whom they name
+(`victim_tasks`), and nobody protects (`victims_allowed`), goes. Tasks that are not preemptable are left alone
+(`victims.shuffle_spares_non_preemptable`).
 """
 
 from collections.abc import Mapping
@@ -41,7 +42,7 @@ class Shuffle:
 def _running(session: Session) -> TaskRows:
     tasks = session.tasks
     movable = tasks.status == Status.RUNNING
-    if not session.strict:
+    if session.rules.victims.shuffle_spares_non_preemptable:
         movable = movable & tasks.preemptable
     rows = np.flatnonzero(movable)
     return rows[np.isin(tasks.job[rows], session.jobs.rows)]

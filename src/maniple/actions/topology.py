@@ -36,10 +36,10 @@ NOT_KEPT = "its network topology is hard, and no plugin is configured that keeps
 
 def stopped(session: Session, shape: JobShape) -> str | None:
     """Why a job with a topology cannot be tried at all."""
-    limits = shape.limits
-    if session.strict:
-        if limits and session.domains.broken:
-            return NOT_READY.format(names=", ".join(sorted(session.domains.broken)))
+    limits, rules = shape.limits, session.rules.topology
+    if rules.broken_domain_stops_all and limits and session.domains.broken:
+        return NOT_READY.format(names=", ".join(sorted(session.domains.broken)))
+    if rules.unkept_constraints_are_dropped:
         for limit in limits:
             if limit.unknown:
                 session.report(f"job {session.job_key(shape.job)}: {NO_SUCH_TIER.format(name=limit.unknown)}")

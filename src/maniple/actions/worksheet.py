@@ -172,7 +172,7 @@ def worksheets(session: Session) -> Iterator[Worksheet]:
     tasks = session.tasks
     wanted = (tasks.status == Status.PENDING) & ~tasks.best_effort & (~tasks.gated | tasks.admissible)
     rows = _ordered(session, np.flatnonzero(wanted))
-    if not session.strict:
+    if session.rules.gangs.needed_pods_first:
         rows = _needed_first(session, rows)
     for job, own, ends in _parts(session, rows, tasks.job[rows]):
         yield Worksheet(session, job, own, ends)
@@ -181,7 +181,7 @@ def worksheets(session: Session) -> Iterator[Worksheet]:
 def _needed_first(session: Session, rows: TaskRows) -> TaskRows:
     """Inside each job, tasks for which pods were evicted, then those that its roles lack, then the others.
 
-    Otherwise tasks that the gang can do without may take the room, and the gang is not whole for lack of it. The original goes by task order alone.
+    Otherwise tasks that the gang can do without may take the room, and the gang is not whole for lack of it.
     """
     owners = session.tasks.job[rows]
     later = np.full(len(rows), 2, dtype=np.int8)

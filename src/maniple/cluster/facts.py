@@ -153,14 +153,10 @@ class Dialect(Protocol):
 
     name: str
     default_priority: int
-    # whether idle resources are always preferred to ones being released, or only as far as scores say
-    idle_first: bool
     # whether it is said in plain words why jobs wait and why pods are evicted, or in those that the system's users know
     plain_words: bool
     # whether resource claims and slices count in requests and on nodes (see `requests`, `allocatable`)
     counts_devices: bool
-    # whether jobs and queues that nothing else tells apart stand in the order of their names, or of their unique ids
-    ordered_by_name: bool
     # whether pods that need different config maps differ for placement
     minds_config_maps: bool
     # whether jobs whose pods or priority class say `preemptionPolicy: Never` get no room from others. Volcano's actions ask pods themselves

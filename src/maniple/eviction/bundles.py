@@ -4,11 +4,12 @@ A task is safe while its job has more than its minimum, its role keeps its own m
 that is below its minimum has nothing left to lose: all of its tasks are safe. What is not safe is one bundle, and taking it breaks the gang.
 
 worth = sum over what is asked of min(freed here, need)/need, divided by the sum of (all that the job holds)/need; infinite for a safe bundle.
-In the original what the job's waiting tasks ask for counts as held.
+With `waiting_pods_are_held` what the job's waiting tasks ask for counts as held.
 
-Safe bundles come before whole ones; then victims as the action orders them; then, of jobs that it holds equal, the most worth first. Whole means whole: a gang that breaks is
-taken everywhere, and not at all where some of it may not be evicted. With `compat: strict` a whole bundle ends at the border of its domain, and
-what is left of the gang stays where it is.
+Safe bundles come before whole ones; then victims as the action orders them; then, of jobs that it holds
+equal, the most worth first. Whole means whole: a gang that breaks is taken everywhere, and not at all where
+some of it may not be evicted. Without `gangs_go_everywhere` a whole bundle ends at the border of its domain,
+and what is left of the gang stays where it is. These are rules of `gang_eviction`.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -95,10 +96,10 @@ def approved(
     """What the plugins leave of bundles in order: less of a safe one, all or nothing of a whole one.
 
     They are asked about a few tasks first, then about more and more, since most bundles are never needed. Whoever takes a bundle evicts it
-    before asking for the next, so that the plugins see what is gone. The original asks about all at once.
+    before asking for the next, so that the plugins see what is gone; unless they are to approve all at once.
     """
-    protected: set[int] = set()
-    for asked in _portions(bundles, len(session.tasks) if session.strict else few):
+    rules, protected = session.rules.gang_eviction, set[int]()
+    for asked in _portions(bundles, len(session.tasks) if rules.approved_at_once else few):
         allowed = np.zeros(len(session.tasks), dtype=np.bool_)
         allowed[approve(np.concatenate([bundle.rows for bundle in asked]))] = True
         for bundle in asked:
@@ -106,7 +107,9 @@ def approved(
             if len(rows) < len(bundle.rows):
                 protected.add(bundle.job)
             # A job that must not lose what it can spare must not lose the rest either.
-            refused = len(rows) < len(bundle.rows) if session.strict else bundle.job in protected
+            refused = len(rows) < len(bundle.rows)
+            if rules.surplus_protects_gang:
+                refused = bundle.job in protected
             if len(rows) and not (bundle.whole and refused):
                 yield replace(bundle, rows=rows)
 
@@ -190,7 +193,7 @@ class BundlePool:
             return
         safe, rest = safe_and_rest(session, job, here)
         whole = rest
-        if not session.strict and len(rest):
+        if session.rules.gang_eviction.gangs_go_everywhere and len(rest):
             # A gang of which some may not go cannot be lost whole.
             losable = int(session.jobs.counts[_HOLDING, job].sum()) <= len(rows)
             whole = np.concatenate([rest, rows[~inside]]) if losable else rest[:0]
@@ -208,7 +211,7 @@ class BundlePool:
 
     def _held(self, jobs: Jobs) -> Amounts:
         session = self._session
-        if not session.strict:
+        if not session.rules.gang_eviction.waiting_pods_are_held:
             return session.jobs.allocated[:, jobs]
         return np.stack(
             [session.requests(session.tasks_of(job)).sum(axis=1) for job in jobs.tolist()], axis=1
@@ -289,8 +292,8 @@ class _SubJobSpare:
             if one.group not in self._spare:
                 continue
             extra = -session.sub_jobs.lacking(one)
-            # In the original a sub-job counts as lost with the first task, even one beyond its minimum.
-            self._extra[one.row] = min(extra, 0) if session.strict else extra
+            lost_with_one = session.rules.gang_eviction.sub_groups_lost_with_one_pod
+            self._extra[one.row] = min(extra, 0) if lost_with_one else extra
             self._spare[one.group] += extra >= 0
             self._owner.update(dict.fromkeys(one.tasks.tolist(), one))
 

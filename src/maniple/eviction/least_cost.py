@@ -62,7 +62,7 @@ class Trial:
         return int(self._placement.verdicts(self._class, resources=False)[node]) == FITS
 
 
-class OriginalTrial(Trial):
+class LenientTrial(Trial):
     """As in the original: few filters are asked, a closed queue counts as open, and in the end its limits do not matter.
 
     A plugin hears of evictions only with one of two switches on. With both off its filters judge the node as it was.
@@ -181,5 +181,5 @@ def _cost(session: Session, victims: TaskRows) -> tuple[Any, ...]:
         for pod, priority in zip(pods, priorities, strict=True)
         if priority == highest
     ]
-    first = priorities[-1] if session.strict else highest
+    first = priorities[-1] if session.rules.victims.cost_is_of_last_victim else highest
     return (first, sum(priorities) + _ABOVE_ANY_PRIORITY * len(pods), len(pods), -min(starts))

@@ -1,8 +1,8 @@
 """Volcano's own search: for one task, node by node, the first victims in victim order that make room.
 
-Used with `compat: strict`, and for what concerns one task only. On each node the plugins are asked about the tasks there; when what will be
-idle and all allowed victims together suffice, victims are evicted one by one until the task fits, and the task is pipelined. A node on
-which that fails is rolled back.
+Used where victims are sought pod by pod, and for what concerns one task only. On each node the plugins are
+asked about the tasks there; when what will be idle and all allowed victims together suffice, victims are
+evicted one by one until the task fits, and the task is pipelined. A node on which that fails is rolled back.
 """
 
 from collections.abc import Callable, Iterable

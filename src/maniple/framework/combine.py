@@ -216,7 +216,7 @@ def partitions(tiers: Tiers, _: Any) -> Function:
     return ask
 
 
-def victims_strict(tiers: Tiers, _: Any) -> Function:
+def victims_of_any_tier(tiers: Tiers, _: Any) -> Function:
     """Volcano's rule to the letter: tiers are alternatives, and an intersection that ran empty starts afresh.
 
     A plugin gets the candidates (last argument, task rows in order) and gives the ones that it allows, or None to abstain.

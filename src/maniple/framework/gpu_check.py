@@ -74,10 +74,11 @@ def _overfull(
 
 
 def _devices(session: Session) -> Iterator[str]:
-    """A group of which a pod has a part takes its device from what is idle, once; to the letter perhaps not at all."""
+    """A group of which a pod has a part takes its device from what is idle once; where guessed, at most once."""
+    guessed = session.rules.devices.last_part_is_guessed
     taken, _ = session.gpus.booked()
     for node, devices in enumerate(taken.tolist()):
         groups = session.gpus.groups(node).values()
-        shared = sum((group.used if session.strict else group.allocated) > 0 for group in groups)
-        if not (0 <= devices <= shared if session.strict else devices == shared):
+        shared = sum((group.used if guessed else group.allocated) > 0 for group in groups)
+        if not (0 <= devices <= shared if guessed else devices == shared):
             yield f"node {session.node_name(node)}: {shared} shared devices take {devices} from what is idle"

@@ -103,9 +103,10 @@ class GpuFacts:
 
     @cached_property
     def least_memory(self) -> int:
-        """MiB that a device has at least. The original's minimum starts at 100 and never finds anything smaller."""
+        """MiB that a device has at least, or is taken to have."""
         known = self.memory[self.synced & (self.whole > 0)]
-        return _UNKNOWN_MEMORY if self._session.strict or not len(known) else int(known.min())
+        measured = self._session.rules.devices.least_memory_is_measured and len(known)
+        return int(known.min()) if measured else _UNKNOWN_MEMORY
 
     @cached_property
     def mig_enabled(self) -> NDArray[np.bool_]:

@@ -55,6 +55,7 @@ class GpuBooks(GpuFacts):
 
     def __init__(self, session: "Session") -> None:
         super().__init__(session)
+        self._guesses = session.rules.devices.last_part_is_guessed
         self.groups_of: dict[int, Groups] = {}
         self._nodes: dict[int, dict[str, Group]] = {}
         # By node: shared devices of which a pod has a part and stays, or claims one
@@ -206,8 +207,8 @@ class GpuBooks(GpuFacts):
         for place in counted.nonzero()[0].tolist():
             devices[place] += len(self.fitting_groups(class_, int(rows[place]))) - 1
         parts = np.ceil(share.memory / self.memory[rows] * 100) / 100
-        # The original takes so many whole devices' memory for a part of one.
-        possible = (parts <= 1) | (self._session.strict & (parts == np.floor(parts)))
+        whole = self._session.rules.devices.whole_multiples_are_parts
+        possible = (parts <= 1) | (whole & (parts == np.floor(parts)))
         fitting: NDArray[np.bool_] = (devices >= share.devices) & possible
         return fitting
 
@@ -352,20 +353,20 @@ class GpuBooks(GpuFacts):
             group.marked = True
 
     def _open(self, node: int, group: Group, *, first: bool) -> None:
-        """A pod has a part of the device, so it is not idle. `first`: no pod had one before, by the original's rules."""
-        if (first and self._overbooked(node)) if self._session.strict else not group.taken:
+        """A pod has a part of the device, so it is not idle. `first`: for a guess, no pod had one before."""
+        if (first and self._overbooked(node)) if self._guesses else not group.taken:
             group.taken = True
             self._take(node, +1)
 
     def _close(self, node: int, group: Group) -> None:
-        """If no pod has a part of the device any more it is idle, claimed or not. The original looks at what is used, claims included."""
+        """A device of which no pod has a part is idle, claimed or not. A guess counts claims as used."""
         last = group.used <= 0 and not self._overbooked(node)
-        if last if self._session.strict else group.taken and group.allocated <= 0:
+        if last if self._guesses else group.taken and group.allocated <= 0:
             group.taken = False
             self._take(node, -1)
 
     def _overbooked(self, node: int) -> bool:
-        """More devices are idle or in use than the node has, by which the original knows that a group's device has not been taken yet."""
+        """More devices are idle or in use than there are: to a guess, a group's device is not taken yet."""
         state, dimension = self._state, self.dimension
         used, claimed = int(state.used[dimension, node]), int(state.pipelined[dimension, node])
         idle = (int(state.allocatable[dimension, node]) - used) // UNIT

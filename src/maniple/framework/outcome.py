@@ -17,7 +17,7 @@ from maniple.framework.criteria import NodeRows
 from maniple.framework.points import PodVolumes, TaskRows
 from maniple.framework.reasons import Histogram, joined
 from maniple.framework.session import Session
-from maniple.framework.standing import NO_TURN, by_pod_sets, not_ready, queue_problem, scheduling_condition
+from maniple.framework.standing import NO_TURN, not_ready, queue_problem, scheduling_condition
 from maniple.objects.load import Problem
 
 Amounts = dict[str, int | float]
@@ -209,9 +209,9 @@ class Plan:
         return self._told_to[job]
 
     def _tell(self, job: int) -> list[str]:
-        session, served = self.session, job in self.served
-        problem = queue_problem(session, job) if not served or by_pod_sets(session) else ""
-        if served and not problem and by_pod_sets(session):
+        session, served, rules = self.session, job in self.served, self.session.rules
+        problem = queue_problem(session, job) if not served or rules.queues.only_leaves_take_jobs else ""
+        if served and not problem and rules.gangs.wait_for_pods:
             problem = not_ready(session, job)
         return [problem] if problem else list(session.refusals.jobs.get(job, ()))
 
@@ -219,7 +219,7 @@ class Plan:
     def jobs(self) -> dict[str, JobOutcome]:
         session, phases = self.session, job_phases(self.session)
         rows = session.jobs.rows.tolist()
-        if by_pod_sets(session):
+        if session.rules.queues.only_leaves_take_jobs:
             rows += [job for job in session.cluster.jobs.facts if job not in self.served]
         return {session.job_key(job): self._job(job, phases.get(job, "Pending")) for job in rows}
 
@@ -293,9 +293,9 @@ class Plan:
     def _jobs_of(self) -> dict[int, list[int]]:
         """The jobs of each queue; where the queue tree counts, with those of the queues below it."""
         session, found = self.session, dict[int, list[int]]()
-        rows = session.jobs.rows
+        rows, in_tree = session.jobs.rows, session.rules.queues.only_leaves_take_jobs
         for job, queue in zip(rows.tolist(), session.jobs.queue[rows].tolist(), strict=True):
-            inside = by_pod_sets(session) and queue in session.queue_tree
+            inside = in_tree and queue in session.queue_tree
             for one in session.queue_tree.path(queue) if inside else [queue]:
                 found.setdefault(one, []).append(job)
         return found

@@ -77,6 +77,7 @@ class PodSets:
 
     def __init__(self, session: "Session") -> None:
         self._session = session
+        self._trials_are_remembered = session.rules.gangs.trials_are_remembered
         self._roots: dict[int, GroupSet] = {}
         self._lists: dict[int, list[PodSet]] = {}
         self._next: dict[tuple[int, bool], tuple[int, TaskRows]] = {}
@@ -139,8 +140,8 @@ class PodSets:
         whole = bool(ours.all())
         own = rows if whole else rows[ours]
         minimum = facts.minimum
-        if session.strict and facts.groups and not _is_circle(facts.groups):
-            # The original gives up on the whole group's shape, before it has read what the group as such needs.
+        forgets = not session.rules.gangs.malformed_groups_keep_minimum
+        if forgets and facts.groups and not _is_circle(facts.groups):
             minimum, root.wish = 1, None
         root.pod_sets.append(PodSet(0, job, DEFAULT, minimum, own, root, whole=whole))
         if facts.groups:
@@ -289,12 +290,11 @@ class PodSets:
         `simulated`: tasks that were evicted in a trial may come back, too.
         """
         session = self._session
-        # The original remembers the answer without regard to who asked.
-        apart = simulated and not session.strict and session.jobs.counts.item(_LEAVES, job) > 0
+        # Where trials are remembered, an answer holds for whoever asks, and only nothing is not remembered.
+        apart = simulated and not self._trials_are_remembered and session.jobs.counts.item(_LEAVES, job) > 0
         key, version = (job, apart), session.jobs.version.item(job)
         known = self._next.get(key)
-        # To the letter, nothing is not remembered.
-        if known is None or known[0] != version or (session.strict and not len(known[1])):
+        if known is None or known[0] != version or (self._trials_are_remembered and not len(known[1])):
             known = self._next[key] = (version, self._to_allocate(job, simulated))
         return known[1]
 

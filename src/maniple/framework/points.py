@@ -63,7 +63,7 @@ class Point:
     rule: Rule
     switch: str | None = None
     default: Any = None
-    strict_rule: Rule | None = None  # with `compat: strict`
+    alternative: Rule | None = None  # where tiers are alternatives (`victims.tiers_are_alternatives`)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,14 +168,14 @@ class Hooks:
     # victims: who asks, candidates in order -> the allowed ones
     preemptable: Annotated[
         Callable[[int, TaskRows], TaskRows],
-        Point(combine.victims, "enablePreemptable", strict_rule=combine.victims_strict),
+        Point(combine.victims, "enablePreemptable", alternative=combine.victims_of_any_tier),
     ]
     reclaimable: Annotated[
         Callable[[int, TaskRows], TaskRows],
-        Point(combine.agreed, "enableReclaimable", strict_rule=combine.victims_strict),
+        Point(combine.agreed, "enableReclaimable", alternative=combine.victims_of_any_tier),
     ]
     unified_evictable: Annotated[
-        Callable[[int, TaskRows], TaskRows], Point(combine.victims, strict_rule=combine.victims_strict)
+        Callable[[int, TaskRows], TaskRows], Point(combine.victims, alternative=combine.victims_of_any_tier)
     ]
     # job, its tasks that may be taken, in task order -> those that it can lose and still be whole
     surplus: Annotated[Callable[[int, TaskRows], TaskRows], Point(combine.narrowed)]
@@ -222,11 +222,11 @@ class Hooks:
     on_close: Annotated[Callable[[], None], Point(combine.call_all)]
 
     def __init__(
-        self, registered: Mapping[str, Sequence[Sequence[Callable[..., Any]]]], *, strict: bool = False
+        self, registered: Mapping[str, Sequence[Sequence[Callable[..., Any]]]], *, alternatives: bool = False
     ) -> None:
         self.answered = frozenset(name for name, tiers in registered.items() if any(tiers))
         for name, point in POINTS.items():
-            rule = point.strict_rule if strict and point.strict_rule else point.rule
+            rule = point.alternative if alternatives and point.alternative else point.rule
             setattr(self, name, rule(registered.get(name, ()), point.default))
 
 

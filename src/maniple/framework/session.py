@@ -25,6 +25,7 @@ from maniple.framework.pod_sets import PodSets
 from maniple.framework.points import ASK, POINTS, Capacity, Hooks, JobRows, TaskRows
 from maniple.framework.queue_tree import QueueTree
 from maniple.framework.reasons import Histogram, NotWhole, ReasonTable
+from maniple.framework.rules import Rules
 from maniple.framework.sub_jobs import SubJobs
 from maniple.objects.meta import Object
 
@@ -109,6 +110,7 @@ class Session:
         snapshot: Snapshot,
         configuration: Configuration,
         *,
+        rules: Rules,
         actions: tuple[str, ...],
         now: datetime | None,
         options: Mapping[str, Any],
@@ -122,7 +124,8 @@ class Session:
         self.domains = snapshot.domains
         self.classes = snapshot.classes
         self.configuration = configuration
-        self.strict = configuration.compat == "strict"
+        self.rules = rules
+        self.strict = configuration.compat == "strict"  # until placement and KAI's actions read rules
         self.actions = actions
         self.now = now
         self.options = options
@@ -153,7 +156,7 @@ class Session:
         self.counts_shortfall = False
         self.hooks = Hooks({})
         self.sub_jobs = SubJobs(self)
-        self.idle_first = self.cluster.dialect.idle_first
+        self.idle_first = rules.placing.idle_before_releasing
         self.queue_tree = QueueTree(self.queues, flat=options.get("fullHierarchyFairness") is False)
         self.pod_sets = PodSets(self)
         self.gpus = GpuBooks(self)
@@ -174,7 +177,7 @@ class Session:
                     answer = getattr(plugin, name, None)
                     if answer is not None and (point.switch is None or option.enabled(point.switch)):
                         registered[name][-1].append(answer)
-        self.hooks = Hooks(registered, strict=self.strict)
+        self.hooks = Hooks(registered, alternatives=self.rules.victims.tiers_are_alternatives)
         # A gang may be placed at once only if everybody with a say in "ready" can tell how much is missing.
         self.counts_shortfall = "job_ready" in self.hooks.answered and self._all_tell(
             "shortfall", of="job_ready"
@@ -302,7 +305,7 @@ class Session:
         return rows[bounds[job] : bounds[job + 1]]
 
     def job_key_order(self, job: int) -> tuple[Any, ...]:
-        """The order of jobs: plugins first, then the older, then what identifies them (`Dialect.ordered_by_name`)."""
+        """The order of jobs: plugins first, then age, then what identifies them (`queues.ties_by_name`)."""
         return (*self.hooks.job_order(job), *self._job_tie(job))
 
     def _job_tie(self, job: int) -> tuple[float, str, str]:
@@ -318,7 +321,7 @@ class Session:
         return (self.queues.created[queue], self._mark(item), item.metadata.name)
 
     def _mark(self, item: Object) -> str:
-        return item.metadata.name if self.cluster.dialect.ordered_by_name else item.metadata.uid
+        return item.metadata.name if self.rules.queues.ties_by_name else item.metadata.uid
 
     def in_job_order(self, jobs: JobRows) -> JobRows:
         """Many jobs in that order. Where all plugins can tell it in columns, names are looked at only among equals."""

@@ -22,11 +22,6 @@ _TOLD = 5  # queues to name at most
 _TRIED_ONCE = 1  # of a group's back-off
 
 
-def by_pod_sets(session: Session) -> bool:
-    """Whether jobs are served by pod sets and by the queue tree."""
-    return session.cluster.dialect.name != "volcano"
-
-
 # -- why a turn cannot come ------------------------------------------------------------------------------------------
 
 
@@ -36,7 +31,7 @@ def queue_problem(session: Session, job: int) -> str:
     queue = session.queues.index_of(name)
     if queue is None or queue not in session.queues.facts:
         return f"queue {name!r} does not exist"
-    if not by_pod_sets(session):
+    if not session.rules.queues.only_leaves_take_jobs:
         return ""
     tree = session.queue_tree
     if queue not in tree:
@@ -138,7 +133,6 @@ __all__ = [
     "POD_ERRORS",
     "QUEUE_MISSING",
     "UNSCHEDULABLE_ON_POOL",
-    "by_pod_sets",
     "explained",
     "not_ready",
     "pool_prefix",

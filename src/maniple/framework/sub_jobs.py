@@ -119,8 +119,7 @@ class SubJobs:
             if rule.selector is not None and not matches(rule.selector, labels):
                 continue
             values = tuple(labels.get(key, "") for key in rule.keys)
-            # In the original a policy without keys takes nobody; here it takes all that its selector means, as one.
-            if all(values) and (values or not self._session.strict):
+            if all(values) and (values or self._session.rules.gangs.policies_without_keys_match):
                 return number, values
         return -1, ()
 
@@ -160,7 +159,7 @@ class SubJobs:
         tasks = self._session.tasks
         status = tasks.status[one.tasks]
         idle = (status == Status.PENDING) & tasks.best_effort[one.tasks]
-        if not self._session.strict:  # the original looks at no gate here
+        if not self._session.rules.gangs.gated_pods_count:
             idle &= ~tasks.gated[one.tasks]
         return Counts(int(READY[status].sum()), int((status == Status.PIPELINED).sum()), int(idle.sum()))
 

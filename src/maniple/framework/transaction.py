@@ -88,9 +88,10 @@ class Transaction:
     def to_pipelined(self, job: int) -> None:
         """What this transaction allocated to a job becomes claims on the same nodes."""
         allocations = [one for one in self._allocations() if one.event.job == job]
-        # All have to go before any comes back as a claim: a shared device is claimed by the first of its claims, while no task has a part of it. The
-        # original takes one after the other, and loses count of a device that two of them share.
-        steps = [[one] for one in allocations] if self._session.strict else [allocations]
+        # All have to go before any comes back as a claim: a shared device is claimed by the first of its claims,
+        # while no task has a part of it. One after the other loses count of a device that two of them share.
+        one_by_one = self._session.rules.devices.claims_made_one_by_one
+        steps = [[one] for one in allocations] if one_by_one else [allocations]
         for together in steps:
             for one in together:
                 self._do(Operation(_WITHDRAW, one.event, _ALLOCATED_NOW, _PENDING, groups=one.groups))
@@ -219,8 +220,9 @@ class Transaction:
             session.evicted += evicted.items()
             gone = np.array(list(evicted))
             session.tasks.virtual[gone] = False
-            # They cannot come back any more: what a job asks for next is worked out anew. To the letter it goes on asking for what it did in the trial.
-            for owner in {*session.tasks.job[gone].tolist()} - {-1} if not session.strict else ():
+            # They cannot come back any more: what a job asks for next is worked out anew.
+            anew = not session.rules.gangs.trials_are_remembered
+            for owner in {*session.tasks.job[gone].tolist()} - {-1} if anew else ():
                 session.jobs.version[owner] += 1
         for operation in self._allocations():
             bind(session, operation.event)

@@ -1,7 +1,8 @@
 """Where jobs are in the network: as they were committed, remembered from cycle to cycle by name, and as their tasks say.
 
-Used by `SubJobs`. A decision counts for as long as its domain exists and something of the job (or sub-job) holds a node. It may be wider than what the
-tasks take up; it is never narrower, since what the tasks say is added to it. With `compat: strict` memory alone counts where it has something.
+Used by `SubJobs`. A decision counts for as long as its domain exists and something of the job (or sub-job)
+holds a node. It may be wider than what the tasks take up; it is never narrower, since what the tasks say is
+added to it. With `topology.remembered_domain_decides` memory alone counts where it has something.
 """
 
 from collections.abc import Iterable
@@ -35,6 +36,7 @@ class _Settled:
 class Whereabouts:
     def __init__(self, session: "Session") -> None:
         self._session = session
+        self._memory_decides = session.rules.topology.remembered_domain_decides
         self._memory: dict[str, _Settled] = session.cluster.memory.setdefault(_Settled, {})  # type: ignore[assignment]
         self._forget_the_gone()
 
@@ -53,8 +55,9 @@ class Whereabouts:
     # -- remembering ----------------------------------------------------------------------------------------------
 
     def keep(self, shape: JobShape) -> None:
-        """Remember where a job is, and what it was promised. The original forgets promises."""
+        """Remember where a job is, and what it was promised as far as promises are kept."""
         session, names = self._session, self._session.domains.names
+        kept = session.rules.placing.cleared_room_is_kept
 
         def name(domain: int) -> str:
             return names[domain] if domain != NONE else ""
@@ -62,10 +65,7 @@ class Whereabouts:
         self._memory[session.cluster.jobs.keys[shape.job]] = _Settled(
             session.cluster.jobs.objects[shape.job].metadata.uid,
             name(shape.domain),
-            {
-                one.name: (name(one.domain), "" if session.strict else name(one.nominated))
-                for one in shape.sub_jobs
-            },
+            {one.name: (name(one.domain), name(one.nominated) if kept else "") for one in shape.sub_jobs},
         )
 
     def promised(self) -> list[int]:
@@ -83,7 +83,7 @@ class Whereabouts:
     def locate(self, shapes: Iterable[JobShape]) -> None:
         """Fill in the domains of jobs and sub-jobs that hold something."""
         session = self._session
-        if session.strict and session.domains.broken:
+        if session.rules.topology.broken_domain_stops_all and session.domains.broken:
             return
         holding = session.jobs.counts[_HOLDING].sum(axis=0) > 0
         for shape in shapes:
@@ -100,7 +100,7 @@ class Whereabouts:
             if nodes is None:
                 continue
             one.domain = index.get(domain, NONE)
-            if one.limit is not None and (one.domain == NONE or not self._session.strict):
+            if one.limit is not None and (one.domain == NONE or not self._memory_decides):
                 around = self._around(nodes)
                 found = found or (one.domain == NONE and around != NONE)
                 one.domain = self._places.joined(one.domain, around)
@@ -108,12 +108,12 @@ class Whereabouts:
             self._locate_job(shape, index.get(known.domain, NONE) if known else NONE, found)
 
     def _locate_job(self, shape: JobShape, domain: int, found: bool) -> None:
-        """Around all sub-jobs. The original looks only at those that have a topology of their own."""
+        """Around all sub-jobs; where memory decides, around those that have a topology of their own."""
         nodes = self._held(np.concatenate([one.tasks for one in shape.sub_jobs]))
         if nodes is None:
             return
         shape.domain = domain
-        if not self._session.strict:
+        if not self._memory_decides:
             shape.domain = self._places.joined(domain, self._around(nodes))
         elif domain == NONE or found:
             shape.domain = NONE
@@ -130,6 +130,6 @@ class Whereabouts:
         """The narrowest domain around nodes; none when one of them is not in the session."""
         if (nodes < 0).any():
             return NONE
-        if self._session.strict and not self._session.domains.members[1:, nodes].any():
+        if self._memory_decides and not self._session.domains.members[1:, nodes].any():
             return NONE  # tasks that are in no HyperNode at all do not keep the others out of them there
         return self._places.around(nodes)

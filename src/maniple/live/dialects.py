@@ -20,11 +20,12 @@ def dialect_of(
     bind: str = "",
     shard: str = "",
     *,
-    strict: bool = False,
+    nominates: bool = True,
 ) -> LiveDialect:
     """With the options and plugins that the planner was given.
 
-    `bind`: request or direct, where the profile leaves the choice; `shard`: whose settings they are; `strict`: write only what the original would.
+    `bind`: request or direct, where the profile leaves the choice; `shard`: whose settings they are;
+    `nominates`: room that was cleared for a pod is written to it.
     """
     if bind and bind not in BINDINGS:
         raise ValueError(f"bind: {bind!r} is not known; there is: {', '.join(BINDINGS)}")
@@ -34,7 +35,7 @@ def dialect_of(
         case "volcano":
             return _volcano(options, plugins, "volcano")
         case "kai":
-            return _kai(options, plugins, "kai-scheduler", bind or REQUEST, shard, nominates=not strict)
+            return _kai(options, plugins, "kai-scheduler", bind or REQUEST, shard, nominates=nominates)
         case "maniple":
             volcano = _volcano(options, plugins, "maniple")
             # Nobody here asks for config maps.

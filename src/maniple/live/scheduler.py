@@ -66,8 +66,10 @@ class Scheduler:
         self.planner = planner
         self.port = port
         plugins = {option.name for tier in planner.configuration.tiers for option in tier}
-        strict = planner.configuration.compat == "strict"
-        self.dialect = dialect_of(planner.profile.name, planner.options, plugins, bind, shard, strict=strict)
+        nominates = planner.rules.placing.cleared_room_is_kept
+        self.dialect = dialect_of(
+            planner.profile.name, planner.options, plugins, bind, shard, nominates=nominates
+        )
         self.cache = Cache(planner.build(()), self.dialect)
         self.effects = Effects(concurrency)
         self.cycles = 0

@@ -68,6 +68,7 @@ from maniple.profiles.kai import KaiDialect, NodePool
 from maniple.profiles.maniple_catalogue import MANIPLE
 from maniple.profiles.options import checked, checked_kai, strings
 from maniple.profiles.profile import Profile
+from maniple.profiles.rules import KAI_RULES, KAI_STRICT_RULES, VOLCANO_RULES, VOLCANO_STRICT_RULES
 from maniple.profiles.volcano import ALWAYS_IGNORED_PROVISIONERS, VolcanoDialect
 
 _VOLCANO_PLUGINS = (
@@ -156,6 +157,8 @@ VOLCANO = Profile(
     load=_load_volcano,
     cluster=_volcano_cluster,
     checked_options=checked,
+    rules=VOLCANO_RULES,
+    strict_rules=VOLCANO_STRICT_RULES,
 )
 
 
@@ -177,7 +180,13 @@ def _kai_cluster(configuration: Configuration, options: Mapping[str, Any]) -> Cl
 
 
 KAI = Profile(
-    name="kai", registry=_KAI_REGISTRY, load=_load_kai, cluster=_kai_cluster, checked_options=checked_kai
+    name="kai",
+    registry=_KAI_REGISTRY,
+    load=_load_kai,
+    cluster=_kai_cluster,
+    checked_options=checked_kai,
+    rules=KAI_RULES,
+    strict_rules=KAI_STRICT_RULES,
 )
 
 PROFILES: dict[str, Profile] = {VOLCANO.name: VOLCANO, KAI.name: KAI, MANIPLE.name: MANIPLE}

@@ -62,10 +62,8 @@ class KaiDialect:
 
     name = "kai"
     default_priority = 50
-    idle_first = False
     plain_words = False
     counts_devices = True
-    ordered_by_name = True
     minds_config_maps = True
     minds_preemption_policy = False
     placement_annotations: tuple[str, ...] = ()

@@ -41,10 +41,8 @@ class ManipleDialect:
 
     name = "maniple"
     default_priority = 50
-    idle_first = True
     plain_words = True
     counts_devices = True
-    ordered_by_name = False
     minds_config_maps = False
     minds_preemption_policy = True
     placement_annotations = volcano.VolcanoDialect.placement_annotations

@@ -51,6 +51,7 @@ from maniple.profiles.kai import NodePool
 from maniple.profiles.maniple import ManipleDialect
 from maniple.profiles.options import checked_maniple, strings
 from maniple.profiles.profile import Profile
+from maniple.profiles.rules import MANIPLE_RULES
 
 _PLUGINS = (
     Binpack,
@@ -148,7 +149,13 @@ def _cluster(configuration: Configuration, options: Mapping[str, Any]) -> Cluste
 
 
 MANIPLE = Profile(
-    name="maniple", registry=REGISTRY, load=_load, cluster=_cluster, checked_options=checked_maniple
+    name="maniple",
+    registry=REGISTRY,
+    load=_load,
+    cluster=_cluster,
+    checked_options=checked_maniple,
+    rules=MANIPLE_RULES,
+    strict_rules=MANIPLE_RULES,  # there is no original to decide as
 )
 
 __all__ = ["COUNTERPARTS", "MANIPLE", "REGISTRY"]

@@ -7,6 +7,7 @@ from typing import Any
 from maniple.cluster.cluster import Cluster
 from maniple.framework.configuration import Configuration
 from maniple.framework.registry import Registry
+from maniple.framework.rules import Rules
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,3 +18,8 @@ class Profile:
     load: Callable[[str | Mapping[str, Any] | None, Collection[str]], Configuration]
     cluster: Callable[[Configuration, Mapping[str, Any]], Cluster]
     checked_options: Callable[[Mapping[str, Any] | None], Mapping[str, Any]]
+    rules: Rules
+    strict_rules: Rules  # with `compat: strict`
+
+    def rules_for(self, configuration: Configuration) -> Rules:
+        return self.strict_rules if configuration.compat == "strict" else self.rules

@@ -37,10 +37,8 @@ class VolcanoDialect:
 
     name = "volcano"
     default_priority = 0
-    idle_first = True
     plain_words = False
     counts_devices = False
-    ordered_by_name = False
     minds_config_maps = False
     minds_preemption_policy = False
     placement_annotations: tuple[str, ...] = (

@@ -99,7 +99,9 @@ class Bench:
         one = planner(strict=strict)
         cluster = one.build(flat(parts))
         conf, options = one.configuration, one.options
-        self.session = Session(snapshot.take(cluster), conf, actions=one.actions, now=NOW, options=options)
+        self.session = Session(
+            snapshot.take(cluster), conf, rules=one.rules, actions=one.actions, now=NOW, options=options
+        )
         one.registry.open_plugins(self.session, conf)
         self.placement = Placement(self.session)
         self.placer = JobPlacer(self.session, self.placement)

@@ -15,6 +15,7 @@ from maniple.cluster.cluster import Cluster
 from maniple.framework.configuration import load_kai
 from maniple.framework.points import Key
 from maniple.framework.session import Session
+from maniple.profiles.catalogue import KAI
 from maniple.profiles.kai import KaiDialect
 from tests.actions.kai.allocate_scenes import Bench, cycle, flat, gang, node, placed, queue
 
@@ -113,7 +114,10 @@ class Line:
         ages = dict.fromkeys(jobs.split(), "2026-01-01T00:00:00Z") | dict(created or {})
         objects += flat(gang(name, 1, queue=name[:-1], created=age) for name, age in ages.items())
         cluster = Cluster.from_objects(KaiDialect(strict=strict), objects)
-        self.session = Session(snapshot.take(cluster), conf, actions=ACTIONS, now=None, options={})
+        rules = KAI.rules_for(conf)
+        self.session = Session(
+            snapshot.take(cluster), conf, rules=rules, actions=ACTIONS, now=None, options={}
+        )
         self.turns = Turns(self.session, worth or {})
         self.session.use([[(conf.tiers[0][0], self.turns)]])
         self.rows = {

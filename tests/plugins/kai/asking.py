@@ -11,6 +11,7 @@ from maniple.framework.configuration import load_kai
 from maniple.framework.session import Session
 from maniple.framework.transaction import Transaction
 from maniple.objects.meta import Object
+from maniple.profiles.catalogue import KAI
 from maniple.profiles.kai import KaiDialect
 from tests.plugins.kai.fairness_scenes import ACTIONS
 from tests.plugins.opening import job as job_row
@@ -47,7 +48,12 @@ class Asking:
         configuration = load_kai(settings, known_actions=ACTIONS)
         cluster = Cluster.from_objects(KaiDialect(strict=strict), [QUEUE, *flat(parts)])
         self.session = Session(
-            snapshot.take(cluster), configuration, actions=ACTIONS, now=None, options=options or {}
+            snapshot.take(cluster),
+            configuration,
+            rules=KAI.rules_for(configuration),
+            actions=ACTIONS,
+            now=None,
+            options=options or {},
         )
         self.plugins = [one(self.session, arguments or {}) for one in plugins]
         self.session.use([list(zip(configuration.tiers[0], self.plugins, strict=True))])

@@ -14,6 +14,7 @@ from maniple.framework.transaction import Transaction
 from maniple.objects.meta import Object
 from maniple.plugins.kai.proportion import Proportion
 from maniple.plugins.kai.queue_accounts import Account
+from maniple.profiles.catalogue import KAI
 from maniple.profiles.kai import KaiDialect
 from tests.support import make
 
@@ -163,6 +164,7 @@ class Scene:
         self.session = Session(
             snapshot.take(Cluster.from_objects(KaiDialect(strict=strict), objects)),
             configuration,
+            rules=KAI.rules_for(configuration),
             actions=ACTIONS,
             now=None,
             options=options or {},

@@ -97,6 +97,7 @@ def _document(conf: Any = None, **options: Any) -> dict[str, Any]:
     session = Session(
         snapshot.take(planner.build(_objects())),
         planner.configuration,
+        rules=planner.rules,
         actions=planner.actions,
         now=None,
         options=planner.options,

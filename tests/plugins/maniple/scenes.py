@@ -210,7 +210,12 @@ def opened(*parts: object) -> tuple[Session, Fairness]:
     one = planner()
     cluster = one.build(flat(parts))
     session = Session(
-        snapshot.take(cluster), one.configuration, actions=one.actions, now=NOW, options=one.options
+        snapshot.take(cluster),
+        one.configuration,
+        rules=one.rules,
+        actions=one.actions,
+        now=NOW,
+        options=one.options,
     )
     one.registry.open_plugins(session, one.configuration)
     plugin = next(plugin for _, plugin in session.plugins if isinstance(plugin, Fairness))

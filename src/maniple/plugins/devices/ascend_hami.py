@@ -7,8 +7,8 @@ cards are had whole only.
 score = sum over containers of what the policy says of the first card, before it is used;
         for networks also 10 * the largest part of these cards that shares one
 
-Volcano lets a request pass that is more than a card has, and does not look at the health of a card. Such a one is refused here
-unless `compat: strict`.
+A request for more than a card has is refused, and a card that is not healthy is not given out, unless the
+rules `devices.oversized_requests_pass` and `devices.unhealthy_cards_are_used` say otherwise, as Volcano does.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,6 +21,7 @@ from typing import Any
 import msgspec
 
 from maniple.framework.reasons import Code, Reason
+from maniple.framework.rules import DeviceRules
 from maniple.objects.core import Node, Pod
 from maniple.plugins.devices.books import Asker, Books, Grant, Load, Piece, seconds_of
 from maniple.plugins.devices.device_config import NpuConfig
@@ -62,9 +63,9 @@ class Npu(msgspec.Struct, frozen=True, gc=False):
 @dataclass(frozen=True, slots=True)
 class AscendHami:
     config: NpuConfig
-    policy: str = ""
-    soft_cores: bool = False  # nodes that do not say otherwise do mode hami-core
-    strict: bool = False
+    policy: str
+    soft_cores: bool  # nodes that do not say otherwise do mode hami-core
+    rules: DeviceRules
     lock: str = "hami.io/mutex.lock"
 
     @property
@@ -145,14 +146,14 @@ class AscendCards:
             return memory
         rounded = self.kind.config.rounded(memory)
         if rounded is None:
-            return 0 if self.kind.strict and wish.number <= 1 else TOO_LARGE
+            return 0 if self.kind.rules.oversized_requests_pass and wish.number <= 1 else TOO_LARGE
         if wish.number > 1 and rounded[0] != self.kind.config.memory_allocatable:
             return PARTS_OF_SEVERAL
         return rounded[0]
 
     def _fits(self, card: Npu, memory: int, cores: int, is_soft: bool) -> bool:
         load, total = self.books.loads[card.id], _ALL_CORES if is_soft else card.devcore
-        if (is_soft and not self.soft) or not (card.health or self.kind.strict):
+        if (is_soft and not self.soft) or not (card.health or self.kind.rules.unhealthy_cards_are_used):
             return False
         if card.count <= load.number or card.devmem - load.memory < memory or total - load.cores < cores:
             return False

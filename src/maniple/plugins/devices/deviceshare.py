@@ -8,8 +8,8 @@ also carry maniple.dev/lock-node: the annotation with which the node is to be lo
 binding does that (`live/node_lock.py`).
 
 GPUExclusiveRules: pods that carry all labels of a rule do not share a card with each other. It is read off the pods on the node,
-so it holds from session to session. A node without devices of a kind refuses pods that ask for them; in Volcano, and with
-`compat: strict`, it is left to the amounts of resources to keep them away.
+so it holds from session to session. A node without devices of a kind refuses pods that ask for them; with
+`devices.missing_devices_pass`, as in Volcano, it is left to the amounts of resources to keep them away.
 """
 
 from collections.abc import Iterable, Mapping
@@ -140,18 +140,18 @@ class DeviceShare:
             self._find_occupants(asking)
 
     def _enabled(self) -> list[DeviceKind]:
-        settings, strict = self._settings, self._session.strict
+        settings, rules = self._settings, self._session.rules.devices
         kinds: list[DeviceKind] = []
         if settings.gpu_memory or settings.gpu_number:
             kinds.append(GpuShare(by_number=settings.gpu_number))
         config = self._config()
         if settings.virtual_gpus:
-            kinds.append(VirtualGpu(config.nvidia, settings.policy, strict))
+            kinds.append(VirtualGpu(config.nvidia, settings.policy, rules))
         if settings.mind_cluster:
             kinds.append(Ascend310P(self._session.cluster.all(ConfigMap)))
         if settings.hami:
             soft = config.vnpus.hami_vnpu_core
-            kinds += (AscendHami(make, settings.policy, soft, strict) for make in config.vnpus.configs)
+            kinds += (AscendHami(make, settings.policy, soft, rules) for make in config.vnpus.configs)
         return kinds
 
     def _config(self) -> DeviceConfig:
@@ -263,7 +263,7 @@ class DeviceShare:
         for place, asker in self._askers(class_):
             devices = self._devices(place, node)
             if devices is None:
-                if self._session.strict:
+                if self._session.rules.devices.missing_devices_pass:
                     continue
                 return self._here, 0.0
             found = devices.choose(asker)
@@ -335,7 +335,11 @@ class DeviceShare:
         not become ready stays taken until the end of the cycle.
         """
         promised = WAITING[self._session.cluster.tasks.status[task]]
-        if self._session.strict and promised and isinstance(self._kinds[place], VirtualGpu):
+        if (
+            self._session.rules.devices.undone_shares_stay_taken
+            and promised
+            and isinstance(self._kinds[place], VirtualGpu)
+        ):
             return devices.books.held.get(task)
         return devices.books.give_back(task)
 

@@ -11,7 +11,7 @@ already (podgroup policy spread), or on which a pod is that falls under the same
 score = sum over cards: binpack 100 * used / memory; spread 100 for a card that nobody was on
 
 In Volcano spread never scores, since a card is looked at when the pod is already on it; the health of a card is not looked at;
-and of the default names of resources the percentage is missing. `compat: strict` brings these back.
+and of the default names of resources the percentage is missing. Three rules of `devices` say which way it is.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,6 +20,7 @@ from datetime import datetime
 from functools import lru_cache
 
 from maniple.framework.reasons import Code, Reason
+from maniple.framework.rules import DeviceRules
 from maniple.framework.scalars import parse_bool
 from maniple.objects.core import Node, Pod
 from maniple.plugins.devices import mig
@@ -66,19 +67,20 @@ class Card:
 @dataclass(frozen=True, slots=True)
 class VirtualGpu:
     config: NvidiaConfig
-    policy: str = ""
-    strict: bool = False
+    policy: str
+    rules: DeviceRules
     name: str = "hamivgpu"
     lock: str = "hamivgpu"
 
     @property
     def names(self) -> ResourceNames:
         config = self.config
+        default_percentage = VGPU_PERCENTAGE if self.rules.percentage_has_default_name else ""
         return ResourceNames(
             config.resource_count_name or VGPU_NUMBER,
             config.resource_memory_name or VGPU_MEMORY,
             config.resource_core_name or VGPU_CORES,
-            config.resource_memory_percentage_name or ("" if self.strict else VGPU_PERCENTAGE),
+            config.resource_memory_percentage_name or default_percentage,
         )
 
     def wishes(self, pod: Pod) -> tuple[Wish, ...]:
@@ -158,7 +160,7 @@ class VirtualCards:
     def _suits(self, card: Card, asker: Asker) -> bool:
         """Whether the pod may be on a card at all, whatever is left of it."""
         annotations, traits = asker.pod.metadata.annotations, asker.traits
-        if not (card.healthy or self.kind.strict) or not _is_wanted(card, asker.pod):
+        if not (card.healthy or self.kind.rules.unhealthy_cards_are_used) or not _is_wanted(card, asker.pod):
             return False
         if _MAKE not in card.type or not _type_is_wanted(card.type.upper(), annotations):
             return False
@@ -200,7 +202,7 @@ class VirtualCards:
         match self.kind.policy:
             case "binpack" if card.memory:
                 return 100.0 * (before.memory + piece.memory) / card.memory
-            case "spread" if not before.number and not self.kind.strict:
+            case "spread" if not before.number and self.kind.rules.spread_scores:
                 return 100.0
         return 0.0
 

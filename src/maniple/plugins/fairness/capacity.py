@@ -96,7 +96,7 @@ class Capacity:
         session = self._session
         tree = lineage(session)
         accounts = in_a_tree(session, sums_by_queue(session, self._claims), tree)
-        if session.strict:
+        if session.rules.queues.bad_queue_stops_all:
             self._stopped = tree.stops_everything(session)
             if self._stopped:
                 session.report(f"capacity: {self._stopped}")
@@ -124,7 +124,9 @@ class Capacity:
         account = self._accounts[queue]
         if self._stopped:
             return ()
-        return standing_in_tree(account, strict=self._session.strict) if self._tree else standing(account)
+        if not self._tree:
+            return standing(account)
+        return standing_in_tree(account, deep_ties=not self._session.rules.queues.deep_ties_are_equal)
 
     def _victim_queue_order(self, queue: int, asking: int) -> int:
         if self._stopped:
@@ -141,13 +143,13 @@ class Capacity:
         if account.refusal:
             return 0
         request, covered = self._request(class_), self._gates.covers(class_)
+        final = self._session.rules.queues.gate_places_are_final
         room = count
         for held in account.path:
-            room = held.spare(request, room, beside=not covered or self._session.strict)
+            room = held.spare(request, room, beside=not covered or final)
             if room < 0:
                 return 0
-        if covered and self._session.strict:
-            # To the letter, these have their places if all places together are within the ceiling.
+        if covered and final:
             room = count
         return self._devices.room(account, class_, room) if self._devices is not None and room else room
 
@@ -177,7 +179,7 @@ class Capacity:
     def _barred(self, job: int) -> set[int]:
         """Resources that a job may not take from others: its queue would then have more of them than it deserves."""
         session = self._session
-        if session.strict:
+        if not session.rules.queues.reclaim_within_deserved:
             return set()
         own = session.tasks_of(job)
         waiting = own[(session.tasks.status[own] == Status.PENDING) & ~session.tasks.gated[own]]
@@ -269,7 +271,7 @@ class Capacity:
         account.measure()
         for ancestor in account.above:
             ancestor.add(request, count)
-            if not self._session.strict:  # the original keeps the shares that ancestors had in the beginning
+            if self._session.rules.queues.ancestors_follow:
                 ancestor.measure()
 
     def _account_of(self, job: int) -> CapacityAccount:

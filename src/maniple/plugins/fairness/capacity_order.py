@@ -16,13 +16,16 @@ def standing(account: CapacityAccount) -> tuple[Any, ...]:
     return -account.priority, account.share, account.best_effort
 
 
-def standing_in_tree(account: CapacityAccount, *, strict: bool) -> tuple[Any, ...]:
-    """The smaller goes first. Queues that have queues below them stand behind those that have none."""
+def standing_in_tree(account: CapacityAccount, *, deep_ties: bool) -> tuple[Any, ...]:
+    """The smaller goes first. Queues that have queues below them stand behind those that have none.
+
+    `deep_ties`: branches that compare equal are told apart by what identifies them.
+    """
     alone = account.inner or not account.above
     branches = (
         (account,) if alone else account.path[-2::-1]
     )  # from just below the root down to the queue itself
-    if strict:
+    if not deep_ties:
         return -account.priority, account.inner, _Branches(branches)
     standings = tuple([(branch.share, branch.best_effort, *branch.tie) for branch in branches])
     return -account.priority, account.inner, standings

@@ -110,14 +110,15 @@ def _descend(
 def _root_limits(session: Session, terms: QueueTerms) -> tuple[Vectors, Vectors]:
     """What the root passes on as a capability, and its ceiling: it is not held to what the cluster has today.
 
-    Of what no node lists, not even with an amount of 0, there is nothing to have. To the letter, a root that limits anything has nothing of what it does not name.
+    Of what no node lists, not even with an amount of 0, there is nothing to have. With
+    `queues.unnamed_limits_are_zero` a root that limits anything has nothing of what it does not name.
     """
     offered = _offered(session)
     unlimited = np.full(len(session.total), math.inf)
     limited = terms.limits & (terms.capability > 0)
     if not np.delete(limited, PODS).any():
         return unlimited, np.where(offered, unlimited, 0.0)
-    if not session.strict:
+    if not session.rules.queues.unnamed_limits_are_zero:
         return terms.capability, np.where(offered | terms.limits, terms.capability, 0.0)
     passed_on = terms.capability.copy()
     passed_on[:PODS][~terms.limits[:PODS]] = 0.0

@@ -19,7 +19,7 @@ from maniple.plugins.fairness.water_filling import Vectors
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ceilings:
-    """Resources x queues. `limit` holds for what a queue deserves; it differs from `ceiling` only in strict mode."""
+    """Resources x queues. `limit` holds for what a queue deserves; see `queues.exhausted_scalars_are_unlimited`."""
 
     ceiling: Vectors
     limit: Vectors
@@ -38,8 +38,8 @@ def ceilings(session: Session, queues: NDArray[np.int32]) -> Ceilings:
         result.guarantee[:, place] = terms.guarantee
         result.ceiling[:, place] = np.minimum(free + terms.guarantee, terms.capability)
         result.limit[:, place] = result.ceiling[:, place]
-        if session.strict:
-            # To the letter: a scalar of which nothing is free drops out of the list of limits, so it limits nobody.
+        if session.rules.queues.exhausted_scalars_are_unlimited:
+            # A scalar of which nothing is free drops out of the list of limits, so it limits nobody.
             dropped = (free == 0) & ~terms.guarantees
             dropped[:PODS] = False
             result.limit[dropped, place] = math.inf

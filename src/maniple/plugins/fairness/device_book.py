@@ -36,12 +36,13 @@ class DeviceBook:
         self, session: Session, accounts: Mapping[int, CapacityAccount], *, consumable: bool
     ) -> None:
         self._session = session
+        self._rules = session.rules.devices
         self._accounts = accounts
         self._claims = DeviceClaims(session, consumable=consumable)
         for queue, account in accounts.items():
             limits = limits_of(queue_spec(session, queue).capability) if queue >= 0 else {}
             if limits:
-                account.devices = DeviceQuota(limits, strict=session.strict)
+                account.devices = DeviceQuota(limits, zero_counts_limit=self._rules.zero_counts_limit)
         self.is_needed = any(account.devices is not None for account in accounts.values())
         if self.is_needed:
             self._open()
@@ -55,7 +56,7 @@ class DeviceBook:
             claims = self._claims.of_task(row)
             for quota in self._quotas(int(tasks.job[row])):
                 quota.take(claims)
-        if not self._session.strict:  # the original forgets them from session to session
+        if self._rules.admitted_jobs_keep_devices:
             for job in np.unique(tasks.job[rows]).tolist():
                 if self._session.job_facts(job).phase == "Inqueue":
                     self.entered(job)
@@ -112,8 +113,7 @@ class DeviceBook:
 
     def _demand(self, quota: DeviceQuota, job: int) -> tuple[Claims, Demand]:
         """What the job's minimum adds to a queue: the claims that are new there, and what they come to."""
-        if self._session.strict:
-            # To the letter, a claim counts for each task that uses it.
+        if self._rules.claims_count_per_pod:
             sums: dict[Measure, Amount] = {}
             for claims, times in self._minimum(job):
                 for measure, amount in total(claims, times).items():
@@ -138,7 +138,7 @@ class DeviceBook:
             own = [
                 c for row, c in found if (number := session.tasks.role[row]) >= 0 and names[number] == role
             ]
-            if session.strict:
+            if self._rules.first_pod_stands_for_role:
                 chosen += [(claims, minimum) for claims in own[:1]]
             else:
                 chosen += [(claims, 1) for claims in own[:minimum]]

@@ -51,10 +51,9 @@ def limits_of(capability: Mapping[str, Quantity]) -> dict[Measure, Amount]:
 class DeviceQuota:
     """One queue's limits, and what it holds of them; a queue above others holds what they do."""
 
-    def __init__(self, limits: Mapping[Measure, Amount], *, strict: bool) -> None:
+    def __init__(self, limits: Mapping[Measure, Amount], *, zero_counts_limit: bool) -> None:
         self._classes = frozenset(device_class for device_class, _ in limits)
-        # To the letter, a count of 0 limits nothing.
-        self._limits = {m: amount for m, amount in limits.items() if not strict or amount or m[1]}
+        self._limits = {m: amount for m, amount in limits.items() if zero_counts_limit or amount or m[1]}
         self._held: dict[Measure, Amount] = {}
         self._users: dict[str, int] = {}
         self._kept: dict[Measure, Amount] = {}

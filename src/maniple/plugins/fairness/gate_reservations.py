@@ -42,6 +42,7 @@ class GateReservations:
         request_of: Callable[[TaskClass], Request],
     ) -> None:
         self._session = session
+        self._rules = session.rules.queues
         self._account_of = account_of
         self._request_of = request_of
         self._holders: set[int] = set()
@@ -78,15 +79,14 @@ class GateReservations:
             self._reserve(event.job, event.class_, self._holding(event))
 
     def _holding(self, event: Event) -> int:
-        """To the letter, one that is evicted keeps a place as well."""
-        if self._session.strict:
+        """How many of them have a place by their gate, or get one now that they are evicted."""
+        if self._rules.evicted_pods_keep_gate_places:
             return len(event.rows)
         return len(self._holders.intersection(event.rows.tolist()))
 
     def _reserve(self, job: int, class_: TaskClass, count: int) -> None:
         account = self._account_of(job)
-        # To the letter, only the task's own queue knows of it.
-        for queue in account.path[: 1 if self._session.strict else None]:
+        for queue in account.path[: None if self._rules.gate_places_reach_ancestors else 1]:
             for dimension, amount in enumerate(self._request_of(class_)):
                 queue.reserved[dimension] += amount * count
 

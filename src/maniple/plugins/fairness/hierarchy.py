@@ -37,7 +37,7 @@ class QueueHierarchy:
         self._tree.refresh()
 
     def queue_order(self, queue: int) -> "Way":
-        return Way(self._paths[queue], level=self._session.strict)
+        return Way(self._paths[queue], level=self._session.rules.queues.deep_ties_are_equal)
 
     def reclaimable(self, task: int, candidates: TaskRows) -> TaskRows:
         """Each candidate by itself: the exchange is made, looked at, and taken back."""
@@ -105,7 +105,7 @@ def _path(session: Session, queue: int) -> tuple[Sequence[str], Sequence[float]]
     """The steps below the root and their weights; a weight that is missing, no number or below 1 counts as 1."""
     annotations = session.queues.objects[queue].metadata.annotations
     steps = annotations.get(PATH, "").split("/")[1:]
-    if not steps and not session.strict:
+    if not steps and session.rules.queues.pathless_stand_apart:
         return [f"/{session.queue_name(queue)}"], [1.0]  # no step of a path has a slash in it
     weights = [_weight(text) for text in annotations.get(PATH_WEIGHTS, "").split("/")[1 : len(steps) + 1]]
     return steps, weights + [1.0] * (len(steps) - len(weights))

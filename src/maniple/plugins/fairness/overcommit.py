@@ -45,8 +45,10 @@ class Overcommit:
         self._claims = Claims.of(session)
         factor = OvercommitArguments.read(session, arguments).factor
         idle = session.total * factor - session.nodes.used.sum(axis=1)
-        # A product such as 3000 x 1.13 comes out a hair too small; the original lives with that.
-        self._idle: list[float] = (idle if session.strict else idle + TOLERANCE).tolist()
+        # A product such as 3000 x 1.13 comes out a hair too small.
+        self._idle: list[float] = (
+            idle if session.rules.queues.rounding_errors_count else idle + TOLERANCE
+        ).tolist()
         _, admitted = self._claims.of_admitted(less_allocated=False)
         _, running = self._claims.of_running()
         self._kept: list[int] = (admitted.sum(axis=1) + running.sum(axis=1)).tolist()

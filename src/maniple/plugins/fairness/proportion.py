@@ -122,9 +122,9 @@ class Proportion:
     def _yielding(self, job: int, queue: int) -> Sequence[int] | None:
         """What jobs of the queue that matter less would have to give up for this one; None when nobody would make them.
 
-        The original refuses a job at the door of a full queue although it could preempt.
+        Without `queues.preemptors_enter` a full queue refuses also a job that could preempt.
         """
-        if self._session.strict or "preempt" not in self._session.actions:
+        if not self._session.rules.queues.preemptors_enter or "preempt" not in self._session.actions:
             return None
         priorities, sums = self._lesser.get(queue, ([], []))
         place = bisect_left(priorities, int(self._session.jobs.priority[job]))
@@ -208,8 +208,10 @@ def _accounts(session: Session, claims: Claims) -> dict[int, Account]:
         limits.limit[:, by_name],
         limits.guarantee[:, by_name],
     )
-    # A part may come out a hair too small; the original lives with that.
-    most = np.floor(deserved if session.strict else deserved + TOLERANCE).astype(np.int64)
+    # A part may come out a hair too small.
+    most = np.floor(deserved if session.rules.queues.rounding_errors_count else deserved + TOLERANCE).astype(
+        np.int64
+    )
     accounts = {}
     for place, (queue, fact) in enumerate(zip(sums.queues.tolist(), facts, strict=True)):
         accounts[queue] = Account(

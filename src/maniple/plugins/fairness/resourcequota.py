@@ -65,8 +65,8 @@ class ResourceQuotas:
         return used + parse(minimum[name]) > parse(self._hard(quota)[name])
 
     def _hard(self, quota: ResourceQuota) -> Mapping[str, Quantity]:
-        """The limits in force. A quota that its controller has not looked at yet holds already, except to the letter."""
-        return quota.status.hard or ({} if self._session.strict else quota.spec.hard)
+        """The limits in force; those of a quota without a status by `queues.new_quotas_hold`."""
+        return quota.status.hard or (quota.spec.hard if self._session.rules.queues.new_quotas_hold else {})
 
     def _namespace(self, job: int) -> str:
         return self._session.job_key(job).partition("/")[0]

@@ -22,8 +22,10 @@ def pod_count_filter(session: Session) -> Filter:
     # With those that have been leaving since before this cycle; pods evicted in it are not counted anyway.
     coming = places + session.nodes.releasing[PODS]
 
+    leaving_count = session.rules.placing.leaving_pods_hold_places
+
     def check(class_: TaskClass, cells: Cells) -> Verdicts:
-        waits = session.strict or class_.best_effort or class_.share is not None
+        waits = leaving_count or class_.best_effort or class_.share is not None
         verdict: Verdicts = ((places if waits else coming)[cells.rows] <= cells.pods()) * full  # 0 is FITS
         return verdict
 

@@ -1,6 +1,6 @@
 """predicates: the filters of kube-scheduler that Volcano uses, in its order.
 
-pod count, NodeUnschedulable, the conditions of nodes (unless strict), NodeAffinity, TaintToleration, NodePorts, InterPodAffinity, NodeVolumeLimits, VolumeZone,
+pod count, NodeUnschedulable, the conditions of nodes (`placing.node_conditions_count`), NodeAffinity, TaintToleration, NodePorts, InterPodAffinity, NodeVolumeLimits, VolumeZone,
 PodTopologySpread, VolumeBinding, DynamicResources. All but the first three and the last can be turned off. A pod that a filter rules out beforehand (a claim that
 does not exist, say) is not considered on any node.
 
@@ -93,21 +93,24 @@ class Predicates:
         self._dynamic_resources = self._claimed_devices()
 
     def _claimed_devices(self) -> DynamicResources:
-        return DynamicResources(self._session, unshared=self._session.strict)
+        return DynamicResources(self._session, unshared=not self._session.rules.devices.claims_shared_at_once)
 
     @cached_property
     def _inter_pod(self) -> InterPodFilter:
-        return InterPodFilter(self._session, self._placements, frozen=self._session.strict)
+        return InterPodFilter(
+            self._session,
+            self._placements,
+            frozen=not self._session.rules.placing.affinity_of_new_pods_counts,
+        )
 
     def filters(self) -> list[Filter]:
-        session, settings = self._session, self._settings
+        session, settings, rules = self._session, self._settings, self._session.rules.placing
         taints = Taints(session)
         spreading = Spreading(session, self._placements, taints)
         choice = [
             (True, pod_count_filter(session)),
             (True, taints.cordon_filter()),
-            # The original waits for the taint that the node controller gives a node that is not ready.
-            (not session.strict, taints.condition_filter()),
+            (rules.node_conditions_count, taints.condition_filter()),
             (settings.node_affinity, self._node_affinity.filter()),
             (settings.taint_toleration, taints.filter()),
             (settings.node_ports, Ports(session, self._placements).filter()),

@@ -8,8 +8,9 @@ preemptable  = of jobs' preemptable running tasks on nodes without a zone, as ma
 victim tasks = once per `tdm.evict.period`: preemptable running tasks on nodes of closed zones, as many as each job may lose
 Jobs that are not preemptable come first, and starve while any task of theirs waits; `job_budget.py` says what a job may lose.
 
-A window that goes over midnight is open after midnight too, and a zone whose window cannot be read is closed but not cleared; with
-`compat: strict` neither, as in Volcano. Without a clock every zone is closed and nothing is cleared.
+A window that goes over midnight is open after midnight too, and a zone whose window cannot be read is closed
+but not cleared; in Volcano neither (`placing.windows_cross_midnight`,
+`victims.unreadable_zones_are_cleared`). Without a clock every zone is closed and nothing is cleared.
 """
 
 from collections.abc import Mapping
@@ -135,7 +136,7 @@ class Tdm:
         return (
             window is not None
             and now is not None
-            and window.holds(now, since_yesterday=not self._session.strict)
+            and window.holds(now, since_yesterday=self._session.rules.placing.windows_cross_midnight)
         )
 
     def _allows(self, class_: TaskClass) -> bool:
@@ -194,7 +195,9 @@ class Tdm:
         if not zone or zone not in self._settings.zones:
             return False
         readable = self._settings.zones[zone] is not None
-        return (readable or self._session.strict) and not self._is_open(zone)
+        return (readable or self._session.rules.victims.unreadable_zones_are_cleared) and not self._is_open(
+            zone
+        )
 
     def _is_time_to_clear(self) -> bool:
         """At most once per period, over all sessions of the cluster."""

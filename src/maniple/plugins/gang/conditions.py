@@ -98,9 +98,9 @@ def _origins(session: Session) -> dict[int, str]:
 
 
 def needed(session: Session) -> NDArray[np.int32]:
-    """By job, how many tasks have to be placed or wait for nothing. In the original those behind a gate that ask for nothing need not be."""
+    """By job, how many tasks have to be placed; gated ones that ask for nothing need not be where they count."""
     tasks, minimum = session.tasks, session.jobs.minimum
-    if not session.strict:
+    if not session.rules.gangs.gated_pods_count:
         return minimum
     rows = np.flatnonzero(tasks.gated & tasks.best_effort & (tasks.status == Status.PENDING))
     return minimum - np.bincount(tasks.job[rows], minlength=len(minimum)).astype(np.int32)

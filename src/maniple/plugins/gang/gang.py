@@ -39,6 +39,7 @@ class Gang:
     def __init__(self, session: Session, arguments: Mapping[str, Any]) -> None:
         takes_none(session, arguments, self.name)
         self._session = session
+        self._broken_first = session.rules.gangs.broken_first
         self._served = served_jobs(session)
         self._roles = RoleMinimums(session)
         self._sub_groups = SubGroupMinimums(session)
@@ -65,17 +66,17 @@ class Gang:
     def job_order(self, job: int) -> int:
         """Those that lack something come before those that are complete, and before all a gang that has lost some of its tasks.
 
-        What still runs of such a gang is of no use to anybody until it is whole again. The original sees no difference.
+        What still runs of such a gang is of no use to anybody until it is whole again.
         """
         if self._missing(job) <= 0:
             return 1
-        broken = not self._session.strict and self._session.ready(job) > 0
+        broken = self._broken_first and self._session.ready(job) > 0
         return -1 if broken else 0
 
     def job_orders(self, jobs: JobRows) -> NDArray[np.int64]:
         columns = self._session.jobs
         complete = self._needed[jobs] <= columns.ready[jobs] + columns.pending_best_effort[jobs]
-        broken = (columns.ready[jobs] > 0) & (not self._session.strict)
+        broken = (columns.ready[jobs] > 0) & self._broken_first
         return np.where(complete, 1, np.where(broken, -1, 0))
 
     def job_ready(self, job: int) -> bool:
@@ -168,7 +169,7 @@ class Gang:
             switch = POINTS[point].switch
             others = [(o, p) for o, p in self._session.plugins if p is not self and hasattr(p, point)]
             alone = not any(switch is None or option.enabled(switch) for option, _ in others)
-            known = self._voting[key] = alone or self._session.strict
+            known = self._voting[key] = alone or self._session.rules.victims.sought_pod_by_pod
         return known
 
     def _beyond_minimums(self, candidates: TaskRows) -> TaskRows:

@@ -48,7 +48,7 @@ class RoleMinimums:
         status = tasks.status[needs.rows]
         counted = READY[status]
         idle = (status == Status.PENDING) & tasks.best_effort[needs.rows]
-        counted |= idle if self._session.strict else idle & ~tasks.gated[needs.rows]
+        counted |= idle if self._session.rules.gangs.gated_pods_count else idle & ~tasks.gated[needs.rows]
         if pipelined:
             counted |= status == Status.PIPELINED
         return {

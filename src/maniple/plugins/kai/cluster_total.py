@@ -32,7 +32,7 @@ def cluster_total(session: Session, counting: Counting) -> NDArray[np.float64]:
     rows = _foreign(session, ready)
     if len(rows):
         total -= (counting.of_tasks(rows) / counting.units).sum(axis=1)
-    return total if session.strict else np.maximum(total, 0.0)
+    return total if session.rules.queues.overdrawn_cluster_is_negative else np.maximum(total, 0.0)
 
 
 def _foreign(session: Session, ready: NDArray[np.bool_]) -> NDArray[np.int64]:

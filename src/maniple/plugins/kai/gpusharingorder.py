@@ -32,7 +32,9 @@ class GpuSharingOrder:
 
     def _applies(self, class_: TaskClass) -> bool:
         # A whole GPU is never left of a shared one.
-        return class_.share is not None or (self._session.strict and not asks_device_plugin(class_))
+        return class_.share is not None or (
+            self._session.rules.devices.sharing_attracts_all and not asks_device_plugin(class_)
+        )
 
     def _raw(self, class_: TaskClass, cells: Cells) -> Scores:
         rows = cells.node_rows()

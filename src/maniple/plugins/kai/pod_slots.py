@@ -26,6 +26,7 @@ class PodSlots:
 
     def __init__(self, session: Session) -> None:
         self._session = session
+        self._joining_takes_two = session.rules.devices.joining_takes_two_places
         self._full = session.reasons.number(FULL)
         # Reservations only come where tasks share GPUs.
         self._for_all = not session.strict and any(class_.share is not None for class_ in session.classes)
@@ -61,7 +62,7 @@ class PodSlots:
         devices = devices_in_order(self._session, class_, node)
         if devices is None or WHOLE in devices:
             return True
-        return self._session.strict and not all(_NUMBER.fullmatch(device) for device in devices)
+        return self._joining_takes_two and not all(_NUMBER.fullmatch(device) for device in devices)
 
 
 def _free(cells: Cells) -> Amounts:

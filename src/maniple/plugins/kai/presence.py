@@ -20,7 +20,7 @@ class Presence:
         self._session = session
         self.placements = Placements.shared(session, keeper)
         self._keeper = keeper
-        if session.strict:
+        if session.rules.placing.evicted_pods_keep_neighbours_away:
             self.placements.keep_evicted()
 
     def on_allocate(self, event: Event) -> None:

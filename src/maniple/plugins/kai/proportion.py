@@ -44,6 +44,8 @@ class Proportion:
 
     def __init__(self, session: Session, arguments: Mapping[str, Any]) -> None:
         self._session = session
+        self._memory_counts = session.rules.queues.gpu_memory_counts
+        self._older_first = session.rules.queues.older_first
         k, self._multiplier = _arguments(session, arguments, self.name)
         self._counting = self._resources()
         self._accounts: Mapping[int, Account] = self._open(k)
@@ -115,10 +117,10 @@ class Proportion:
         if known is None or known[0] != version:
             rows = session.tasks_of(job)
             rows = rows[ALLOCATED_LIKE[session.tasks.status[rows]]]
-            if session.strict:
-                amount = self._without_memory(rows)
-            else:
+            if self._memory_counts:
                 amount = self._counting.of_tasks(rows).sum(axis=1).tolist()
+            else:
+                amount = self._without_memory(rows)
             known = self._jobs[job] = (version, amount)
         return known[1]
 
@@ -136,7 +138,7 @@ class Proportion:
     def queue_turn(self, queue: int, job: int, victims: Sequence[int]) -> Key:
         request = None if job < 0 else self._next(job)
         given_up = self._sum_of_victims(queue, victims) if victims else None
-        return turn(self._accounts[queue], request, given_up, strict=self._session.strict)
+        return turn(self._accounts[queue], request, given_up, older_first=self._older_first)
 
     def _sum_of_victims(self, queue: int, victims: Sequence[int]) -> Amount:
         """Victims are asked for one more at a time: only those behind the last answer are added, if nothing has moved since."""
@@ -165,7 +167,7 @@ class Proportion:
         if job < 0 or not self._path(job):
             return SCHEDULABLE
         class_ = session.classes[session.tasks.class_of[task]]
-        amount = self._on_one_device(class_, node) if session.strict else self._accepted(class_, node)
+        amount = self._accepted(class_, node) if self._memory_counts else self._on_one_device(class_, node)
         return self._over_capacity(job, amount)
 
     def _over_capacity(self, job: int, amount: Amount) -> Capacity:
@@ -182,7 +184,7 @@ class Proportion:
         numbers: list[int] = session.tasks.class_of[rows].tolist()
         if self._by_memory.isdisjoint(numbers):
             return total
-        if session.strict or not len(session.nodes):
+        if not self._memory_counts or not len(session.nodes):
             return self._without_memory(rows)
         roomiest = int(np.argmax(session.gpus.memory))
         return _added([self._accepted(session.classes[number], roomiest) for number in numbers])

@@ -32,7 +32,7 @@ class Room:
 
 
 def turn(
-    account: Account, request: Sequence[float] | None, given_up: Sequence[float] | None, *, strict: bool
+    account: Account, request: Sequence[float] | None, given_up: Sequence[float] | None, *, older_first: bool
 ) -> Key:
     """A queue's place. `request` is what its next job asks for, `given_up` what its victims have."""
     allocated = account.allocated
@@ -48,7 +48,7 @@ def turn(
         account.share(allocated),
         Room(account.allocatable),
     )
-    return (*key, account.created) if strict else key
+    return (*key, account.created) if older_first else key
 
 
 __all__ = ["Room", "turn"]

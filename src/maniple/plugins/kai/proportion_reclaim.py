@@ -179,8 +179,8 @@ class Victims:
         self._session = session
         self._counting = counting
         self._ignore_moved = bool(session.options.get("allowConsolidatingReclaim", True))
-        # To the letter, slices of devices do not make GPUs a resource that a scenario is about.
-        names = session.resources.names if session.strict else []
+        # Slices of devices that do not make GPUs a resource which a scenario is about.
+        names = [] if session.rules.queues.slices_count_in_reclaim else session.resources.names
         self._slices = [number for number, name in enumerate(names) if name.startswith(MIG_PREFIX)]
 
     def losses(self, victims: Mapping[int, TaskRows]) -> dict[int, Loss]:

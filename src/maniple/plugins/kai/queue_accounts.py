@@ -165,7 +165,9 @@ def open_accounts(
         request=request if stated.least is None else np.maximum(request, stated.least),
         usage=_usage(session, counting, queues),
     )
-    fair = _exact(fair_shares(total, terms, k=k, whole_leftovers=session.strict) * units)
+    fair = _exact(
+        fair_shares(total, terms, k=k, whole_leftovers=session.rules.queues.leftovers_are_whole) * units
+    )
     quota, limit = _exact(stated.quota * units), _exact(stated.limit * units)
     allocatable = np.where(np.isinf(quota), limit, np.minimum(limit, np.maximum(quota, fair)))
     against = np.where(np.isinf(allocatable), total[:, None] * units, allocatable)
@@ -245,8 +247,8 @@ def _held(session: Session, counting: Counting, queues: list[int]) -> tuple[Floa
     grouped = tasks.job >= 0  # there may be tasks and not a single job
     home[grouped] = place[jobs.queue[tasks.job[grouped]]]
     holding = (home >= 0) & (tasks.status >= 0) & ALLOCATED_LIKE[tasks.status]
-    if session.strict:
-        holding &= tasks.node >= 0  # KAI does not count what a task on a node of another pool asks for
+    if not session.rules.queues.pods_elsewhere_count:
+        holding &= tasks.node >= 0
     waiting = (home >= 0) & (tasks.status == Status.PENDING)
 
     def sums(rows: TaskRows, amounts: Floats) -> Floats:

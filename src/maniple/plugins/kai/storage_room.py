@@ -58,6 +58,7 @@ class StorageRoom:
 
     def __init__(self, session: Session) -> None:
         self._session = session
+        self._rules = session.rules.storage
         self._storage = session.cluster.storage
         self._size = len(session.nodes)
         self._left: list[int] = []  # by capacity
@@ -83,34 +84,35 @@ class StorageRoom:
         if storage_class is None:
             return False
         driver = self._session.cluster.all(CSIDriver).get(storage_class.provisioner)
-        return driver is not None and (driver.spec.storage_capacity or self._session.strict)
+        return driver is not None and (driver.spec.storage_capacity or self._rules.silent_drivers_are_asked)
 
     def _capacities(self) -> dict[str, NodeRows]:
         """By class, the capacity that counts on each node."""
-        strict, found = self._session.strict, self._session.cluster.all(CSIStorageCapacity)
+        rules, found = self._rules, self._session.cluster.all(CSIStorageCapacity)
         at: dict[str, NodeRows] = {}
         several = np.zeros(self._size, dtype=np.bool_)
         for key in sorted(found):
             one, number = found[key], len(self._left)
-            name, largest, amount = one.storage_class_name, one.maximum_volume_size, one.capacity
-            if amount is None and not strict:
+            name, amount = one.storage_class_name, one.capacity
+            largest = one.maximum_volume_size if rules.largest_volume_counts else None
+            if amount is None:
                 amount = largest
             self._left.append(units(amount) if amount is not None else 0)
-            self._largest.append(units(largest) if largest is not None and not strict else _ENDLESS)
+            self._largest.append(units(largest) if largest is not None else _ENDLESS)
             here, mask = at.setdefault(name, np.full(self._size, _NONE, dtype=np.intp)), self._seen_by(one)
             seen = mask & (here != _NONE)
             several |= seen
             smaller = np.array([self._left[other] < self._left[number] for other in here[seen].tolist()])
             mask[seen] = smaller.astype(np.bool_)
             here[mask] = number
-        if strict:
+        if rules.several_capacities_cancel:
             for here in at.values():
                 here[several] = _NONE
         return at
 
     def _seen_by(self, capacity: CSIStorageCapacity) -> Mask:
-        if capacity.node_topology is None:  # nobody's; to the letter, everybody's
-            return np.full(self._size, self._session.strict)
+        if capacity.node_topology is None:
+            return np.full(self._size, self._rules.unplaced_capacities_are_everywhere)
         return label_selector_mask(self._session.nodes.facts, capacity.node_topology).copy()
 
     # -- what is asked for ----------------------------------------------------------------------------------------
@@ -209,7 +211,9 @@ class StorageRoom:
         counted = [
             claim
             for claim in claims
-            if self._session.strict or (capacity, claim.key) not in self._users or not claim.unbound
+            if not self._rules.claims_count_once
+            or (capacity, claim.key) not in self._users
+            or not claim.unbound
         ]
         return self._left[capacity] - sum(claim.size for claim in counted)
 
@@ -220,11 +224,11 @@ class StorageRoom:
     # -- the books ------------------------------------------------------------------------------------------------
 
     def _mounting(self) -> NodeRows:
-        """Tasks on nodes that mount claims. To the letter, those that are about to be bound do not count yet."""
+        """Tasks on nodes that mount claims, as far as they count."""
         session, tasks = self._session, self._session.tasks
         numbers = [one.number for one in session.classes if self.applies(one)]
         there = np.isin(tasks.class_of, numbers) & (tasks.node >= 0) & ACTIVE_USED[tasks.status]
-        if session.strict:
+        if not self._rules.binding_pods_hold_room:
             there &= tasks.status != Status.BINDING
         return np.flatnonzero(there)
 
@@ -257,7 +261,7 @@ class StorageRoom:
         for old, _ in moved:
             taken += self._takes(old, [claim for claim in claims if claim.unbound])
             leaving += [(old, claim.class_name, claim.size) for claim in owned]
-        if moved and node >= 0 and not self._session.strict:
+        if moved and node >= 0 and self._rules.moved_pods_take_room:
             again = self._takes(node, [claim for claim in owned if not claim.unbound])
             taken += [(capacity, f"{key} again", size) for capacity, key, size in again]
         return _Counted(tuple(taken), tuple(leaving))

@@ -4,8 +4,9 @@ A required level: all of the group go into one domain of that level, the one tha
 nothing narrow will do, the nodes of the roomiest domains come first. `subset_nodes` gives the node sets to be tried, the narrowest domains first, inside a level the
 fullest; the scorer puts nodes in the order of their domains at the preferred level. Nodes that lack a label of the topology are out of the question.
 
-With `compat: strict` a group whose nodes all lie in a domain deeper than it asks for finds nothing, and tasks with different parts of devices are refused, as in the
-original; by default neither is held against them.
+Without `topology.required_level_is_deepest` a group whose nodes all lie in a domain deeper than it asks for
+finds nothing; with `topology.mixed_parts_are_refused` tasks with different parts of devices are refused. Both
+are so in KAI.
 """
 
 from collections.abc import Mapping
@@ -150,7 +151,11 @@ class Topology:
         if not len(rows):
             return [nodes]
         asking, measure = _Group(session, job, group, tree, wish), self._measures.of(tree, rows)
-        if measure.demand.alike and not measure.demand.countable and session.strict:
+        if (
+            measure.demand.alike
+            and not measure.demand.countable
+            and session.rules.topology.mixed_parts_are_refused
+        ):
             self._refuse(asking, MIXED_PARTS)
             return []
         inside = tree.inside(nodes)
@@ -181,7 +186,9 @@ class Topology:
         preferred, required = asking.level(asking.wish.preferred), asking.level(asking.wish.required)
         if preferred is not None:
             return preferred
-        return required if required is not None and not self._session.strict else len(asking.tree.levels) - 1
+        if required is not None and self._session.rules.topology.required_level_is_deepest:
+            return required
+        return len(asking.tree.levels) - 1
 
     def _score(self, asking: _Group, name: str, below: Chosen, order: Domains) -> None:
         """Nodes by their domains at the preferred level, if there is one: of ten steps, the roomiest get the highest."""

@@ -65,13 +65,14 @@ class NodeOrder:
     def scorers(self) -> list[Scorer]:
         session, weights = self._session, self._weights
         resources, taints = ResourceScores(session), Taints(session)
+        frozen = not session.rules.placing.affinity_of_new_pods_counts
         scorers = [
             resources.least(weights.least_requested),
             resources.most(weights.most_requested),
             resources.balanced(weights.balanced_resource),
             NodeAffinity(session).scorer(weights.node_affinity),
             ImageLocality(session).scorer(weights.image_locality),
-            InterPodScore(session, self._placements, HARD_POD_AFFINITY_WEIGHT, frozen=session.strict).scorer(
+            InterPodScore(session, self._placements, HARD_POD_AFFINITY_WEIGHT, frozen=frozen).scorer(
                 weights.pod_affinity
             ),
             taints.scorer(weights.taint_toleration),

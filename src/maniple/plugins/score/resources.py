@@ -33,7 +33,10 @@ class ResourceScores:
         self._gpu = gpu if gpu is not None and gpu < len(session.nodes.allocatable) else None
         dimensions = [CPU, MEMORY] if self._gpu is None else [CPU, MEMORY, self._gpu]
         offered = session.nodes.allocatable
-        self._has = {d: _stated(session, d) if session.strict else offered[d] for d in dimensions}
+        self._has = {
+            d: offered[d] if session.rules.placing.lent_resources_score else _stated(session, d)
+            for d in dimensions
+        }
         # A divisor for every node, and where the resource is really there.
         self._divisor = {d: np.maximum(self._has[d], 1) for d in dimensions}
         self._there = {d: self._has[d] > 0 for d in dimensions}

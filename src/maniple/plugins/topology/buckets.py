@@ -43,6 +43,7 @@ class JobBuckets:
     def __init__(self, session: Session, job: int, rules: RoleRules) -> None:
         self._session = session
         self.rules = rules
+        self._roles_are_forgotten = session.rules.topology.roles_are_forgotten
         self.rows = session.tasks_of(job)
         self.role_of = _roles(session, self.rows, rules)
         self.buckets: list[Bucket] = []
@@ -77,8 +78,7 @@ class JobBuckets:
             self._count_role(row, node, -1)
 
     def _count_role(self, row: int, node: int, change: int) -> None:
-        # Volcano forgets from cycle to cycle which roles are where.
-        if self._session.strict and row in self._first:
+        if self._roles_are_forgotten and row in self._first:
             return
         roles, role = self.roles_on.setdefault(node, {}), self.role_of[row]
         roles[role] = roles.get(role, 0) + change
@@ -87,8 +87,8 @@ class JobBuckets:
 
     def _gather_placed(self) -> None:
         tasks, rows = self._session.tasks, self.rows
-        # In Volcano pods that are done hold their bucket to their node, too.
-        there = (tasks.node[rows] >= 0) & (ON_NODE[tasks.status[rows]] | self._session.strict)
+        finished_hold = self._session.rules.topology.finished_pods_hold_buckets
+        there = (tasks.node[rows] >= 0) & (ON_NODE[tasks.status[rows]] | finished_hold)
         placed = rows[there]
         by_node: dict[int, Bucket] = {}
         for row in placed[np.lexsort((tasks.rank[placed], tasks.node[placed]))].tolist():

@@ -91,12 +91,12 @@ class NetworkTopologyAware:
         return self._gradient(shape.limit, domain, shape.domain, least, purpose)
 
     def hyper_node_gradient_for_sub_job(self, sub_job: int, domain: int, purpose: Purpose) -> list[list[int]]:
-        """Domains that have enough for all that waits; then, unlike in the original, those with enough for what the sub-job lacks."""
+        """Domains with enough for all that waits; by default, then those with enough for what the sub-job lacks."""
         session, one = self._session, self._session.sub_jobs[sub_job]
         waiting = one.tasks[session.tasks.status[one.tasks] == Status.PENDING]
         requests = session.requests(waiting)
         found = self._gradient(one.limit, domain, one.domain, requests.sum(axis=1), purpose)
-        if session.strict or not len(waiting):
+        if session.rules.topology.domains_hold_all_waiting or not len(waiting):
             return found
         fewest = np.sort(requests, axis=1)[:, : self._lacking(one)].sum(axis=1)
         known = {row for domains in found for row in domains}

@@ -4,9 +4,9 @@ Called by tdm. The pod group states volcano.sh/jdb-min-available or, if that is 
 percentage of the job's tasks, rounded up.
 may lose = running - least available, or most unavailable - (unfinished - running); 1 for a job that states neither
 
-With `compat: strict` as in Volcano: a job that runs fewer tasks than its least may lose one more, and a number that
-cannot be read counts as 0; here such jobs lose nothing. And a job without a budget may lose 1 each time that somebody asks, here 1 in
-a session.
+By the rules `budgets` it can be as in Volcano: a job that runs fewer tasks than its least may lose one more,
+and a number that cannot be read counts as 0; here such jobs lose nothing. And a job without a budget may lose
+1 each time that somebody asks, here 1 in a session.
 """
 
 import re
@@ -22,26 +22,27 @@ _AMOUNT = re.compile(r"([+-]?[0-9]{1,18})(%?)")
 
 
 def may_lose(session: Session, job: int) -> int:
-    annotations = session.cluster.jobs.objects[job].metadata.annotations
+    rules, annotations = session.rules.budgets, session.cluster.jobs.objects[job].metadata.annotations
     counts = session.jobs.counts[:, job]
     running, total = int(counts[Status.RUNNING]), int(counts.sum())
     key = LEAST_AVAILABLE if LEAST_AVAILABLE in annotations else MOST_UNAVAILABLE
     text = annotations.get(key, "")
     if not text:
-        return WITHOUT_BUDGET if session.strict else max(0, WITHOUT_BUDGET - _lost(session, job))
+        lost = 0 if rules.unstated_spares_one_per_question else _lost(session, job)
+        return max(0, WITHOUT_BUDGET - lost)
     amount = _read(text, total)
     if amount is None:
         session.report(
             f"job {session.job_key(job)}: annotation {key}: {text[:60]!r} is no number and no percentage"
         )
-        if not session.strict:
+        if not rules.unreadable_is_zero:
             return 0
         amount = 0
     if key == MOST_UNAVAILABLE:
         unavailable = total - int(counts[COMPLETED].sum()) - running
         return max(0, amount - unavailable)
     if running < amount:
-        return WITHOUT_BUDGET if session.strict else 0
+        return WITHOUT_BUDGET if rules.short_jobs_lose_one else 0
     return running - amount
 
 

@@ -4,7 +4,7 @@ Each candidate, in order, takes one from status.disruptionsAllowed of every budg
 which some budget has nothing left is spared. A selector that asks for nothing matches no pod, and a pod that stands in a budget's
 disruptedPods has been counted there already.
 
-Done better than in Volcano, which stays as it is with `compat: strict`:
+Done better than in Volcano, whose way the rules `budgets` can ask for (`compat: strict` does):
 - a pod without labels matches no budget and may be a victim (Volcano spares it);
 - what this session has evicted already is taken off the budgets (Volcano starts anew with every question, so that a budget holds
   only within one node);
@@ -81,10 +81,13 @@ class Budgets:
         self._allowances = Allowances(session)
         self._left = self._allowances.left
         self._gone: set[int] = set()  # evicted by this session
-        if session.strict:
+        rules = session.rules.budgets
+        self._spares_unlabelled = rules.spare_unlabelled_pods
+        if rules.name_victims:
             self.victim_tasks = self._within
         else:
             self.victims_allowed = self._within
+        if rules.count_evictions:
             self.on_deallocate = self._evicted
             self.on_allocate = self._kept_after_all
 
@@ -101,7 +104,7 @@ class Budgets:
         for place, row in enumerate(candidates.tolist()):
             if row in self._gone:
                 continue  # it is off the budgets already
-            if self._session.strict and not self._pods[row].metadata.labels:
+            if self._spares_unlabelled and not self._pods[row].metadata.labels:
                 allowed[place] = False
             for number in self._allowances.of_task(row):
                 left[number] -= 1

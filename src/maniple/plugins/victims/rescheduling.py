@@ -7,7 +7,8 @@ room = over the low nodes, what is left up to the target
 If some nodes are low, not all, and some are high: from the most loaded high node on, running tasks by priority and then by quality of
 service, the lowest first, until the node is under its targets or the room is used up. What a task takes is what it requests.
 
-What nodes use is measured outside (`node_usage.py`). Done better than in Volcano, which stays as it is with `compat: strict`:
+What nodes use is measured outside (`node_usage.py`). Done better than in Volcano, whose way the rules `budgets` can
+ask for (`compat: strict` does):
 - measurements are used whatever `metricsPeriod` says (Volcano keeps them under "10m" only, so that with its default "5m" nothing
   ever happens);
 - a node that was not measured in the last five minutes is neither low nor high (in Volcano it counts as idle);
@@ -144,9 +145,10 @@ class _Balance:
         self._target = thresholds.target
         usage = NodeUsage.read(session)
         known = usage.fresh
-        if session.strict:
+        rules = session.rules.budgets
+        if rules.unmeasured_nodes_are_idle:
             known = np.ones(len(usage.fresh), dtype=np.bool_)
-        read = not session.strict or settings.metrics_period == KEPT_PERIOD
+        read = not rules.measured_only_in_ten_minutes or settings.metrics_period == KEPT_PERIOD
         self._used: Percentages = np.array([usage.cpu, usage.memory]) * read
         open_ = ~session.nodes.facts.unschedulable
         self._low = known & open_ & (self._used < thresholds.low[:, None]).all(axis=0)
@@ -186,7 +188,8 @@ class _Balance:
         return victims
 
     def _is_used_up(self, room: Amounts) -> bool:
-        return bool((room == 0).any() if self._session.strict else (room <= 0).any())
+        overdraws = self._session.rules.budgets.rescheduling_overdraws
+        return bool((room == 0).any() if overdraws else (room <= 0).any())
 
     def _in_order(self, running: TaskRows, node: int) -> list[int]:
         """A node's running tasks, the ones to go first first."""
