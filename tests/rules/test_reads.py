@@ -12,10 +12,7 @@ DEFINED = Path("framework/rules.py")
 FLAG = re.compile(r"session\.strict\b|dialect\.name\b|\.compat\b")
 # Where it is read still; and the snapshot, which is a copy of the configuration.
 LEFT = {
-    "actions/kai/allocate.py",
-    "actions/kai/allocate_job.py",
     "actions/kai/making_room.py",
-    "actions/kai/order.py",
     "actions/kai/signatures.py",
     "framework/session.py",
     "placement/column.py",

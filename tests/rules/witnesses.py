@@ -99,6 +99,8 @@ WITNESSES = {
     "victims.shuffle_spares_non_preemptable": (
         "actions.test_shuffle.test_tasks_that_are_not_preemptable_are_left_alone_but_not_in_the_original"
     ),
+    "victims.trials_place_pod_by_pod": "actions.kai.test_allocate_job.test_claims_of_a_dry_run_leave_idle_what_is_idle_to_the_letter",
+    "victims.moved_pods_are_put_back": "actions.kai.test_allocate_job.test_to_the_letter_a_task_that_would_get_the_node_it_left_first_is_put_back_instead",
     "victims.unreadable_zones_are_cleared": (
         "plugins.feasibility.test_tdm.test_a_zone_whose_window_cannot_be_read_is_closed_but_cleared_only_by_volcano"
     ),
@@ -208,6 +210,7 @@ WITNESSES = {
         "plugins.fairness.test_capacity_gates.test_reservations_beyond_the_ceiling_hold_nobody_up_except_to_the_letter"
     ),
     "queues.older_first": "plugins.kai.test_proportion_order.test_what_is_not_comparable_is_left_to_age",
+    "queues.jobs_are_heaped": "actions.kai.test_order.test_the_original_drops_whoever_stands_last_in_the_heap",
     "queues.overdrawn_cluster_is_negative": (
         "rules.test_scenes.test_pods_of_others_leave_nothing_to_divide_and_less_than_nothing_in_kai"
     ),
@@ -293,4 +296,5 @@ WITNESSES = {
     "storage.moved_pods_take_room": (
         "plugins.kai.test_storage_room.test_a_pod_that_is_moved_takes_room_at_its_new_place_except_strictly"
     ),
+    "words.plain": "profiles.test_maniple_words.test_a_single_task_is_named",
 }

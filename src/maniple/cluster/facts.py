@@ -153,8 +153,6 @@ class Dialect(Protocol):
 
     name: str
     default_priority: int
-    # whether it is said in plain words why jobs wait and why pods are evicted, or in those that the system's users know
-    plain_words: bool
     # whether resource claims and slices count in requests and on nodes (see `requests`, `allocatable`)
     counts_devices: bool
     # whether pods that need different config maps differ for placement

@@ -143,6 +143,12 @@ class VictimRules:
     shuffle_spares_non_preemptable: bool = _rule(
         True, "Shuffle does not evict pods that are not preemptable."
     )
+    trials_place_pod_by_pod: bool = _rule(
+        False, "While victims leave on trial, pods are placed one at a time, as scores see earlier claims."
+    )
+    moved_pods_are_put_back: bool = _rule(
+        False, "A moved pod that is evicted again and gets the node that it left is put back where it was."
+    )
     unreadable_zones_are_cleared: bool = _rule(
         False, "tdm evicts from a revocable zone whose time window cannot be read."
     )
@@ -268,7 +274,11 @@ class QueueRules:
     )
     # KAI's proportion
     older_first: bool = _rule(
-        False, "Of queues that stand alike the one that was created first has its turn."
+        False, "Of queues that stand alike the older has its turn, of equally old ones the one that has it."
+    )
+    jobs_are_heaped: bool = _rule(
+        False,
+        "Jobs of a queue form a heap that is not reordered when one loses pods, and whose last entry is dropped.",
     )
     overdrawn_cluster_is_negative: bool = _rule(
         False, "What the queues divide may be negative where pods of others hold more than the nodes have."
@@ -357,6 +367,15 @@ class StorageRules:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class WordRules:
+    """How decisions are reported."""
+
+    plain: bool = _rule(
+        True, "Why jobs wait and pods are evicted is said in plain words, not in those of the original."
+    )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Rules:
     """All rules of a session, by subject."""
 
@@ -369,6 +388,7 @@ class Rules:
     queues: QueueRules = QueueRules()
     devices: DeviceRules = DeviceRules()
     storage: StorageRules = StorageRules()
+    words: WordRules = WordRules()
 
     def items(self) -> Iterator[tuple[str, str, bool]]:
         """Every rule: its name with the subject, its sentence, its value."""
@@ -389,4 +409,5 @@ __all__ = [
     "StorageRules",
     "TopologyRules",
     "VictimRules",
+    "WordRules",
 ]

@@ -65,7 +65,7 @@ def not_ready(session: Session, job: int) -> str:
         return ""
     ready = ALIVE & ~_GATED
     short = [one for one in session.pod_sets.of(job) if session.pod_sets.count(one, ready) < one.minimum]
-    if session.cluster.dialect.plain_words:
+    if session.rules.words.plain:
         return "waits for its pods: " + "; ".join(_there_are(session, one) for one in short)
     return "Job is not ready for scheduling: " + "; ".join(_too_few(session, one) for one in short)
 

@@ -62,7 +62,6 @@ class KaiDialect:
 
     name = "kai"
     default_priority = 50
-    plain_words = False
     counts_devices = True
     minds_config_maps = True
     minds_preemption_policy = False

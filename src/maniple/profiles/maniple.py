@@ -41,7 +41,6 @@ class ManipleDialect:
 
     name = "maniple"
     default_priority = 50
-    plain_words = True
     counts_devices = True
     minds_config_maps = False
     minds_preemption_policy = True

@@ -14,6 +14,7 @@ from maniple.framework.rules import (
     StorageRules,
     TopologyRules,
     VictimRules,
+    WordRules,
 )
 
 MANIPLE_RULES = Rules()
@@ -21,6 +22,7 @@ MANIPLE_RULES = Rules()
 VOLCANO_RULES = Rules(
     gangs=GangRules(wait_for_pods=False),
     queues=QueueRules(only_leaves_take_jobs=False),
+    words=WordRules(plain=False),
 )
 
 VOLCANO_STRICT_RULES = Rules(
@@ -116,11 +118,13 @@ VOLCANO_STRICT_RULES = Rules(
         claims_count_per_pod=True,
         first_pod_stands_for_role=True,
     ),
+    words=WordRules(plain=False),
 )
 
 KAI_RULES = Rules(
     placing=PlacingRules(idle_before_releasing=False),
     queues=QueueRules(ties_by_name=True),
+    words=WordRules(plain=False),
 )
 
 KAI_STRICT_RULES = Rules(
@@ -131,9 +135,11 @@ KAI_STRICT_RULES = Rules(
         evicted_pods_keep_neighbours_away=True,
     ),
     topology=TopologyRules(mixed_parts_are_refused=True, required_level_is_deepest=False),
+    victims=VictimRules(trials_place_pod_by_pod=True, moved_pods_are_put_back=True),
     queues=QueueRules(
         ties_by_name=True,
         older_first=True,
+        jobs_are_heaped=True,
         overdrawn_cluster_is_negative=True,
         leftovers_are_whole=True,
         pods_elsewhere_count=False,
@@ -157,6 +163,7 @@ KAI_STRICT_RULES = Rules(
         binding_pods_hold_room=False,
         moved_pods_take_room=False,
     ),
+    words=WordRules(plain=False),
 )
 
 __all__ = ["KAI_RULES", "KAI_STRICT_RULES", "MANIPLE_RULES", "VOLCANO_RULES", "VOLCANO_STRICT_RULES"]

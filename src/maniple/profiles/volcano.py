@@ -37,7 +37,6 @@ class VolcanoDialect:
 
     name = "volcano"
     default_priority = 0
-    plain_words = False
     counts_devices = False
     minds_config_maps = False
     minds_preemption_policy = False

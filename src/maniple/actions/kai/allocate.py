@@ -27,7 +27,7 @@ class Allocate:
 
     def run(self, session: Session, placement: Placement) -> None:
         placer = JobPlacer(session, placement)
-        if session.cluster.tasks.nominated and not session.strict:  # the original nominates nothing
+        if session.cluster.tasks.nominated and session.rules.placing.cleared_room_is_kept:
             Promises(session, placement, placer).keep(waiting(session))
         depth = session.configuration.queue_depth.get(self.name)
         line = JobsByQueue(session, waiting(session), depth=depth, steady=True)

@@ -54,8 +54,10 @@ class JobPlacer:
     def __init__(self, session: Session, placement: Placement) -> None:
         self._session = session
         self._placement = placement
-        plain = session.cluster.dialect.plain_words
-        self._causes = (PlainCauses if plain else Causes)(session, placement)
+        rules = session.rules
+        self._trials_pod_by_pod = rules.victims.trials_place_pod_by_pod
+        self._put_back_moved = rules.victims.moved_pods_are_put_back
+        self._causes = (PlainCauses if rules.words.plain else Causes)(session, placement)
         self._everywhere = Ground(np.arange(len(session.nodes)), None)
 
     def allocate(
@@ -226,7 +228,7 @@ class JobPlacer:
             return self._share(attempt, class_, rows[:1], ground)
         if self._forced(attempt, class_, rows, ground):
             return len(rows)
-        if attempt.pipeline_only and self._session.strict:
+        if attempt.pipeline_only and self._trials_pod_by_pod:
             # Claims leave what is idle idle, and scores see it; a step for several would take it for used.
             rows = rows[:1]
         proposal = self._placement.fill(class_, len(rows), ground.mask)
@@ -247,7 +249,7 @@ class JobPlacer:
 
     def _forced(self, attempt: Attempt, class_: TaskClass, rows: TaskRows, ground: Ground) -> bool:
         """Take all places that are left, where a dry run needs exactly these: what they are worth does not matter."""
-        if not attempt.pipeline_only or ground.mask is not None or self._session.strict:
+        if not attempt.pipeline_only or ground.mask is not None or self._trials_pod_by_pod:
             return False
         waiting = self._session.tasks.status[rows[0]] == _PENDING
         return bool(waiting) and self._placement.take_last(attempt.transaction, class_, rows)
@@ -255,13 +257,14 @@ class JobPlacer:
     def _put_back(self, attempt: Attempt, rows: TaskRows, nodes: NodeRows) -> None:
         """Tasks that were evicted in this transaction: those that get the node they are on simply stay.
 
-        To the letter also one that gets a node which it has left before: the original takes what is being released there for the task itself.
+        With `victims.moved_pods_are_put_back` also one that gets a node which it has left before: what is being
+        released there is taken for the task itself.
         """
         own = self._session.tasks.node[rows]
-        if not self._session.strict:
+        if not self._put_back_moved:
             nodes = _at_home(own.tolist(), nodes)
         stay = own == nodes
-        if self._session.strict and self._session.moved:
+        if self._put_back_moved and self._session.moved:
             stay |= self._left_before(rows, nodes)
         if stay.any():
             attempt.transaction.restore(rows[stay])

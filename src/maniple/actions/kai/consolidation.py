@@ -34,7 +34,7 @@ class Consolidation:
         limit = int(session.options.get("maxConsolidationPreemptees", 16))
         if limit == 0:
             return
-        hooks, losers, plain = session.hooks, Losers(session), session.cluster.dialect.plain_words
+        hooks, losers, plain = session.hooks, Losers(session), session.rules.words.plain
         protects = "consolidation_victim_filter" in hooks.answered
 
         def all_placed(outcome: Outcome) -> bool:

@@ -195,8 +195,8 @@ class JobsByQueue:
         self._roots = self._heap()
         self._turns: dict[int, _Turn] = {}
         self._taken: dict[int, list[int]] = {}
-        # Of queues that nothing tells apart, KAI leaves the one on top there.
-        self._ties = not (session.strict and "queue_turn" in session.hooks.answered)
+        # Of queues that nothing else tells apart, not even their age, the one on top stays there.
+        self._ties = not (session.rules.queues.older_first and "queue_turn" in session.hooks.answered)
         self._start(jobs)
 
     def __len__(self) -> int:
@@ -251,7 +251,8 @@ class JobsByQueue:
     def _grow(self, queue: int, ordered: list[int]) -> None:
         """A leaf joins the tree, and the queues above it where they are missing."""
         place = self._session.job_key_order
-        live = self._session.strict and (self._depth is not None or self._can_lose(ordered))
+        heaped = self._session.rules.queues.jobs_are_heaped
+        live = heaped and (self._depth is not None or self._can_lose(ordered))
         kind = _JobsAsInKai if live else _Jobs
         jobs = kind(ordered, place, self._depth, victims=self._victims)
         if not len(jobs):

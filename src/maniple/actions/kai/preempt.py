@@ -52,7 +52,7 @@ class Preempt:
 
 
 def _text(session: Session, job: int) -> str:
-    if session.cluster.dialect.plain_words:
+    if session.rules.words.plain:
         return words.preempted(session, job)
     return f"Pod {POD} was preempted by higher priority workload {session.job_key(job)}"
 

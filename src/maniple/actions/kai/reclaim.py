@@ -53,7 +53,7 @@ class Reclaim:
 
 
 def _text(session: Session, job: int) -> str:
-    if session.cluster.dialect.plain_words:
+    if session.rules.words.plain:
         return words.reclaimed(session, job)
     return f"Pod {POD} was preempted by workload {session.job_key(job)}."
 
