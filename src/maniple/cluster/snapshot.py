@@ -41,6 +41,11 @@ class NodeState:
     def __len__(self) -> int:
         return len(self.facts)
 
+    @property
+    def nonzero(self) -> Amounts:
+        """`nonzero_cpu` and `nonzero_memory`, a row each."""
+        return self.books[-2:]
+
     def idle(self) -> Amounts:
         return self.allocatable - self.used
 

@@ -35,7 +35,8 @@ class ClassColumn:
         self.slots: Amounts = _NONE  # on what is idle now
         self.later: Amounts = _NONE  # on what is idle once everything under way is released
         self._room = -1  # the sum of `later`, once somebody asked
-        self._worth: Scores | None = None  # where it is not known yet: not a number
+        self._worth: Scores | None = None
+        self._partly = False  # the worth of some nodes is not known yet: not a number
         self._seen = self._scored = -1
         self._flowing = False
 
@@ -82,12 +83,13 @@ class ClassColumn:
                 known = self._worth = self.value(Cells(self.nodes, self.class_)).copy()
             else:
                 known = self._worth = np.full(len(self.nodes), np.nan)
+                self._partly = True
         elif self._scored < len(changes):
             changed = changes.since(self._scored)
             known[changed] = self.value(Cells(self.nodes, self.class_, changed))
         self._scored = len(changes)
         worth = known.take(rows)
-        if np.isnan(worth).any():
+        if self._partly and np.isnan(worth).any():
             worth = known[rows] = self.value(Cells(self.nodes, self.class_, rows))
         return worth
 

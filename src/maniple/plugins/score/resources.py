@@ -11,6 +11,8 @@ Whole numbers, rounded down at every step as kube-scheduler does; a resource tha
 most count 100m and 200Mi for containers that state nothing, balanced counts what is stated.
 """
 
+from typing import TypeGuard
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -23,6 +25,7 @@ from maniple.plugins.score.normalise import HIGHEST
 _GPU = "nvidia.com/gpu"
 
 Mask = NDArray[np.bool_]
+_WITH_IT = np.array([0, 1])  # without the task, and with it
 
 
 class ResourceScores:
@@ -117,19 +120,18 @@ class _Balance:
     def gain(self, class_: TaskClass, cells: Cells) -> Scores:
         """b with the task there, less b without it."""
         rows, extra = cells.rows, cells.extra
-        asked = class_.request[self._dimensions]
         requested = cells.nodes.requested[self._dimensions][:, rows]
         divisors = self._divisors[:, rows]
-        if isinstance(extra, np.ndarray) and requested.ndim == 3 and requested.shape[2] == 1:
+        asked = class_.request[self._dimensions].reshape(-1, *(1,) * requested.ndim)
+        if _is_ladder(extra, requested):
             # Nodes with more and more tasks imagined there: after one task is before the next.
-            depth = len(extra)
-            if np.array_equal(extra, np.arange(depth)):
-                steps = np.arange(depth + 1) * asked[:, None, None]
-                found = self._of((requested + steps) / divisors, rows)
-                return np.diff(found, axis=1)
-        shape = (-1, *(1,) * (requested.ndim - 1))
-        before = requested + extra * asked.reshape(shape)
-        fractions = np.stack([before, before + asked.reshape(shape)], axis=1) / divisors[:, None]
+            steps = np.arange(len(extra) + 1) * asked[:, 0]
+            found = self._of((requested + steps) / divisors, rows)
+            return found[:, 1:] - found[:, :-1]
+        before = requested + extra * asked[:, 0]
+        fractions = (before[:, None] + _WITH_IT.reshape(2, *(1,) * (before.ndim - 1)) * asked) / divisors[
+            :, None
+        ]
         without, with_it = self._of(fractions, rows)
         gain: Scores = with_it - without
         return gain
@@ -153,11 +155,19 @@ class _Balance:
         return rounded
 
 
+def _is_ladder(extra: Amounts | int, requested: Amounts) -> TypeGuard[Amounts]:
+    """The same numbers of tasks, from none upwards, imagined on each of some nodes."""
+    if not isinstance(extra, np.ndarray) or requested.ndim != 3 or requested.shape[2] != 1:
+        return False
+    return np.array_equal(extra, np.arange(len(extra)))
+
+
 def _requested(class_: TaskClass, cells: Cells) -> Amounts:
     """cpu and memory that would be requested with the task there, where stating nothing counts as something."""
-    tasks = cells.extra + 1
-    cpu, memory = cells.nodes.nonzero_cpu[cells.rows], cells.nodes.nonzero_memory[cells.rows]
-    return np.stack([cpu + tasks * class_.spec.nonzero_cpu, memory + tasks * class_.spec.nonzero_memory])
+    requested = cells.nodes.nonzero[:, cells.rows]
+    asked = np.array([class_.spec.nonzero_cpu, class_.spec.nonzero_memory])
+    found: Amounts = requested + (cells.extra + 1) * asked.reshape(2, *(1,) * (requested.ndim - 1))
+    return found
 
 
 def _stated(session: Session, dimension: int) -> Amounts:
