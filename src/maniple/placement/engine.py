@@ -204,6 +204,7 @@ class Placement:
     def take_last(self, transaction: Transaction, class_: TaskClass, rows: TaskRows) -> bool:
         """Pipeline tasks onto all places that there will be for their class, if that is as many as they are: nothing is to be chosen.
 
+        The first get the places that are idle now, as they would if each could choose.
         Not for tasks that share devices: where one of them went there may be room for another.
         """
         column = self.column(class_)
@@ -215,7 +216,8 @@ class Placement:
         extra = np.arange(len(rows)) - (room.cumsum() - room).repeat(room)
         if not column.fits_all(Cells(column.nodes, class_, nodes, extra)):
             return False
-        transaction.pipeline(rows, nodes)
+        idle = column.slots[where]
+        transaction.pipeline(rows, np.concatenate([where.repeat(idle), where.repeat(room - idle)]))
         column.exhausted(where)
         return True
 

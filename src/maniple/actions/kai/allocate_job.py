@@ -207,6 +207,7 @@ class JobPlacer:
             return Found(0, refused.text.replace(POD, session.task_key(int(rows[0]))))
         if ground.mask is None and (known := causes.remembered(class_, len(rows), real=real)) is not None:
             return known
+        rows = rows.copy()  # they may change places
         untouched, done = len(attempt.transaction) == attempt.start, 0
         while done < len(rows):
             step = self._step(attempt, class_, rows[done:], ground)
@@ -240,12 +241,25 @@ class JobPlacer:
                 return short
             rows = rows[: len(proposal)]
         if self._session.tasks.status[rows[0]] == _RELEASING:
-            self._put_back(attempt, rows, proposal.nodes)
+            rows = self._of_first_node(rows, proposal.nodes)
+            self._put_back(attempt, rows, proposal.nodes[: len(rows)])
         elif attempt.pipeline_only:
             attempt.transaction.pipeline(rows, proposal.nodes)
         else:
             self._placement.place(attempt.transaction, rows, proposal)
         return len(rows)
+
+    def _of_first_node(self, rows: TaskRows, nodes: NodeRows) -> TaskRows:
+        """The tasks that come back to the first of their nodes, those that were there before if any.
+
+        What they leave idle stays idle, and scores see it: where the rest goes is decided anew.
+        """
+        if self._session.strict:
+            return rows
+        stays = self._session.tasks.node[rows] == nodes[0]
+        rows[:] = np.concatenate([rows[stays], rows[~stays]])  # they are alike
+        elsewhere = np.flatnonzero(nodes != nodes[0])
+        return rows[: elsewhere[0]] if len(elsewhere) else rows
 
     def _forced(self, attempt: Attempt, class_: TaskClass, rows: TaskRows, ground: Ground) -> bool:
         """Take all places that are left, where a dry run needs exactly these: what they are worth does not matter."""

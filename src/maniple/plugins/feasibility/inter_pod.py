@@ -134,6 +134,8 @@ class InterPodFilter(InterPod):
     def _domains_with(self, column: Column, term: int) -> Mask:
         """Nodes in whose domain the column has something; never those without the label."""
         bins = self.bins(term)
+        if not column.amounts.any():
+            return np.zeros(len(bins), dtype=np.bool_)
         there = column.by_domain(bins) > 0
         there[:1] = False
         return there[bins]
@@ -307,6 +309,8 @@ class InterPodScore(InterPod):
     def _around(self, column: Column, term: int) -> Scores:
         """The column's sum over each node's domain; nothing for nodes without the label."""
         bins = self.bins(term)
+        if not column.amounts.any():
+            return np.zeros(len(bins))
         sums = column.by_domain(bins)
         sums[:1] = 0
         return sums[bins]

@@ -9,7 +9,8 @@ As on kube-scheduler's books, pods count from the moment they are placed or pipe
 were being deleted already count too, except in `living` columns.
 """
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,6 +49,9 @@ class Placements:
         self._columns: dict[Hashable, Column] = {}
         self._followed: dict[int, list[tuple[Column, int]]] = {}
         self._selected_by: dict[int, list[int]] | None = None
+        self._by_class: tuple[TaskRows, list[int]] | None = (
+            None  # tasks by class, and where each class begins
+        )
         self.homes: NodeRows | None = None  # by task, the node that it counts on until it is gone; -1: none
         self._further: set[tuple[int, int]] = (
             set()
@@ -97,6 +101,7 @@ class Placements:
 
     def column(self, key: Hashable, weights: Callable[[], Weights], *, living: bool = False) -> Column:
         """The column of that key; `weights` is asked only when it has to be built."""
+        living = living and self._some_leave
         known = self._columns.get((key, living))
         if known is None:
             by_class = weights()
@@ -104,6 +109,11 @@ class Placements:
             for number, weight in by_class.items():
                 self._followed.setdefault(number, []).append((known, weight))
         return known
+
+    @cached_property
+    def _some_leave(self) -> bool:
+        """Some pods were being deleted when the session opened. If not, `living` makes no difference."""
+        return bool((self._session.cluster.tasks.status == Status.RELEASING).any())
 
     def selected(self, terms: tuple[int, ...], *, living: bool = False) -> Column:
         """Pods that all of these terms select."""
@@ -124,38 +134,51 @@ class Placements:
     def _count(self, weights: Weights, living: bool) -> Amounts:
         session = self._session
         counts = np.zeros(len(session.nodes), dtype=np.int64)
-        if not weights:
-            return counts
-        of_class = np.zeros(len(session.classes), dtype=np.int64)
-        of_class[list(weights)] = list(weights.values())
-        rows, nodes = self._present(living)
-        np.add.at(counts, nodes, of_class[session.tasks.class_of[rows]])
+        rows, nodes = self._present(self._rows_of(weights), living)
+        if len(rows):
+            of_class = np.zeros(len(session.classes), dtype=np.int64)
+            of_class[list(weights)] = list(weights.values())
+            np.add.at(counts, nodes, of_class[session.tasks.class_of[rows]])
         return counts
 
-    def _present(self, living: bool) -> tuple[TaskRows, NodeRows]:
-        """Tasks and the nodes that they count on."""
-        rows = present_rows(self._session, living=living)
+    def _rows_of(self, classes: Iterable[int]) -> TaskRows:
+        """The tasks of some classes. By class they are found once: after opening, tasks keep their classes."""
+        if self._by_class is None:
+            class_of = self._session.tasks.class_of
+            order = np.argsort(class_of, kind="stable")
+            starts = np.searchsorted(class_of[order], np.arange(len(self._session.classes) + 1))
+            self._by_class = order, starts.tolist()
+        order, bounds = self._by_class
+        parts = [order[bounds[number] : bounds[number + 1]] for number in classes]
+        return np.concatenate(parts) if parts else order[:0]
+
+    def _present(self, among: TaskRows, living: bool) -> tuple[TaskRows, NodeRows]:
+        """Some tasks and the nodes that they count on."""
+        rows = present_rows(self._session, among, living=living)
         nodes = self._session.tasks.node[rows].astype(np.intp)
         if self.homes is None:
             return rows, nodes
         away = self.away(rows, nodes)
-        at_home = np.flatnonzero(self.homes >= 0)
+        at_home = among[self.homes[among] >= 0]
         more = np.array(sorted(self._further), dtype=np.intp).reshape(-1, 2)
+        more = more[np.isin(more[:, 0], among)]
         return (
             np.concatenate([rows[away], at_home, more[:, 0]]),
             np.concatenate([nodes[away], self.homes[at_home], more[:, 1]]),
         )
 
 
-def present_rows(session: Session, *, living: bool = False) -> TaskRows:
-    """Tasks that count as being on their node."""
+def present_rows(session: Session, among: TaskRows | None = None, *, living: bool = False) -> TaskRows:
+    """Tasks that count as being on their node, of all or of some."""
     tasks = session.tasks
-    status = tasks.status
-    present = (tasks.node >= 0) & (ON_NODE[status] | (status == Status.PIPELINED))
+    rows = np.arange(len(tasks)) if among is None else among
+    rows = rows[tasks.node[rows] >= 0]
+    status = tasks.status[rows]
     leaving = status == Status.RELEASING
     if not living:
-        leaving &= session.cluster.tasks.status[: len(status)] != Status.RELEASING
-    return np.flatnonzero(present & ~leaving)
+        leaving &= session.cluster.tasks.status[rows] != Status.RELEASING
+    found: TaskRows = rows[(ON_NODE[status] | (status == Status.PIPELINED)) & ~leaving]
+    return found
 
 
 def bins_of(facts: NodeFacts, key: str) -> Bins:
