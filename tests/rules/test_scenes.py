@@ -1,5 +1,6 @@
 """Small clusters in which one rule decides, for rules that no other test shows."""
 
+import json
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,12 @@ from maniple.planner import Planner
 from maniple.plugins.kai.cluster_total import cluster_total
 from tests import kai_support as kai
 from tests.corpus import replay, store
+from tests.pages import ROOT
 from tests.plugins.kai import fairness_scenes as fairness
 from tests.plugins.opening import session_on, tasks
 from tests.plugins.planning import planned
+from tests.soak.course import follow
+from tests.soak.recorded import scenario_of
 from tests.support import group, node, pod, queue
 
 BOTH = pytest.mark.parametrize("strict", [False, True])
@@ -104,3 +108,17 @@ def test_claims_on_a_gpu_that_two_share_are_miscounted_only_in_kai(strict: bool)
 def test_a_recorded_cluster_is_decided_as_the_original_did(case: str) -> None:
     cases = {one["id"]: one for one in store.recorded(case.partition("-")[0])[1]}
     assert replay.differences(cases[case]) == []
+
+
+def goes_well(name: str) -> bool:
+    """Whether a cluster on which plans once went wrong comes to rest without a violation."""
+    path = ROOT / "tests" / "regressions" / "reproductions" / f"{name}.json"
+    return not follow(scenario_of(json.loads(path.read_text())), seconds=5).violations
+
+
+def test_a_queue_loses_nothing_for_what_nobody_requests() -> None:
+    assert goes_well("kai-reclaim-of-what-is-not-asked-for")
+
+
+def test_the_pod_that_reserves_a_gpu_has_a_place() -> None:
+    assert goes_well("kai-no-place-for-a-reservation")

@@ -48,6 +48,11 @@ WITNESSES = {
     "placing.windows_cross_midnight": (
         "plugins.feasibility.test_tdm.test_a_window_over_midnight_is_open_after_midnight_but_not_in_volcano"
     ),
+    "placing.leaving_pods_satisfy_affinity": (
+        "plugins.feasibility.test_inter_pod.test_no_pod_relies_on_one_that_is_being_deleted"
+    ),
+    "placing.pods_without_requests_need_places": "placement.test_mixed.test_a_task_that_hardly_asks_for_anything_waits_for_a_place_only",
+    "placing.owed_gpus_count": "placement.test_lacking.test_a_node_that_owes_gpus_lacks_them_for_everybody",
     "topology.broken_domain_stops_all": (
         "actions.test_allocate_topology.test_in_strict_mode_it_stops_all_jobs_with_a_topology_and_no_other"
     ),
@@ -99,8 +104,12 @@ WITNESSES = {
     "victims.shuffle_spares_non_preemptable": (
         "actions.test_shuffle.test_tasks_that_are_not_preemptable_are_left_alone_but_not_in_the_original"
     ),
-    "victims.trials_place_pod_by_pod": "actions.kai.test_allocate_job.test_claims_of_a_dry_run_leave_idle_what_is_idle_to_the_letter",
-    "victims.moved_pods_are_put_back": "actions.kai.test_allocate_job.test_to_the_letter_a_task_that_would_get_the_node_it_left_first_is_put_back_instead",
+    "victims.trials_place_pod_by_pod": (
+        "actions.kai.test_allocate_job.test_claims_of_a_dry_run_leave_idle_what_is_idle_to_the_letter"
+    ),
+    "victims.moved_pods_are_put_back": (
+        "actions.kai.test_allocate_job.test_to_the_letter_a_task_that_would_get_the_node_it_left_first_is_put_back_instead"
+    ),
     "victims.unreadable_zones_are_cleared": (
         "plugins.feasibility.test_tdm.test_a_zone_whose_window_cannot_be_read_is_closed_but_cleared_only_by_volcano"
     ),
@@ -210,7 +219,9 @@ WITNESSES = {
         "plugins.fairness.test_capacity_gates.test_reservations_beyond_the_ceiling_hold_nobody_up_except_to_the_letter"
     ),
     "queues.older_first": "plugins.kai.test_proportion_order.test_what_is_not_comparable_is_left_to_age",
-    "queues.jobs_are_heaped": "actions.kai.test_order.test_the_original_drops_whoever_stands_last_in_the_heap",
+    "queues.jobs_are_heaped": (
+        "actions.kai.test_order.test_the_original_drops_whoever_stands_last_in_the_heap"
+    ),
     "queues.overdrawn_cluster_is_negative": (
         "rules.test_scenes.test_pods_of_others_leave_nothing_to_divide_and_less_than_nothing_in_kai"
     ),
@@ -223,6 +234,9 @@ WITNESSES = {
     ),
     "queues.slices_count_in_reclaim": (
         "plugins.kai.test_proportion_reclaim.test_to_the_letter_slices_do_not_make_gpus_matter"
+    ),
+    "queues.requested_resources_decide": (
+        "rules.test_scenes.test_a_queue_loses_nothing_for_what_nobody_requests"
     ),
     "devices.unhealthy_cards_are_used": (
         "plugins.devices.test_virtual_gpu.test_an_unhealthy_card_is_not_given_except_in_the_original"
@@ -275,6 +289,7 @@ WITNESSES = {
     "devices.claims_made_one_by_one": (
         "rules.test_scenes.test_claims_on_a_gpu_that_two_share_are_miscounted_only_in_kai"
     ),
+    "devices.reservations_have_places": "rules.test_scenes.test_the_pod_that_reserves_a_gpu_has_a_place",
     "storage.silent_drivers_are_asked": (
         "plugins.kai.test_storage_room.test_a_driver_that_reports_no_room_is_not_asked_for_any_unless_strict"
     ),
@@ -296,5 +311,6 @@ WITNESSES = {
     "storage.moved_pods_take_room": (
         "plugins.kai.test_storage_room.test_a_pod_that_is_moved_takes_room_at_its_new_place_except_strictly"
     ),
+    "words.lacking_is_grouped": "cli.test_kai_reasons.test_a_node_counts_once_with_all_that_it_lacks",
     "words.plain": "profiles.test_maniple_words.test_a_single_task_is_named",
 }

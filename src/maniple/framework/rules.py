@@ -79,6 +79,16 @@ class PlacingRules:
     windows_cross_midnight: bool = _rule(
         True, "A time window that ends before it begins goes on until the next day."
     )
+    leaving_pods_satisfy_affinity: bool = _rule(
+        False, "Required pod affinity may rely on a pod that is leaving."
+    )
+    pods_without_requests_need_places: bool = _rule(
+        True, "A pod that requests nothing waits for a place within the node's limit of pods."
+    )
+    owed_gpus_count: bool = _rule(
+        False,
+        "A node that owes GPUs takes no pod, and a pod that requests nothing avoids one that owes anything.",
+    )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -293,6 +303,9 @@ class QueueRules:
     slices_count_in_reclaim: bool = _rule(
         True, "Slices of GPUs (MIG) make GPUs a resource that a reclaim is about."
     )
+    requested_resources_decide: bool = _rule(
+        True, "A queue loses pods only because of resources that the reclaiming job requests."
+    )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -345,6 +358,9 @@ class DeviceRules:
     claims_made_one_by_one: bool = _rule(
         False, "Allocations become claims one after the other, so that a GPU that two share is miscounted."
     )
+    reservations_have_places: bool = _rule(
+        True, "Pods leave room on a node for the pods that reserve GPUs opened in the same cycle."
+    )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -370,6 +386,9 @@ class StorageRules:
 class WordRules:
     """How decisions are reported."""
 
+    lacking_is_grouped: bool = _rule(
+        False, "All resources that a node lacks are reported together, GPUs of every name as GPUs."
+    )
     plain: bool = _rule(
         True, "Why jobs wait and pods are evicted is said in plain words, not in those of the original."
     )

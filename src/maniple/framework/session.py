@@ -156,7 +156,6 @@ class Session:
         self.counts_shortfall = False
         self.hooks = Hooks({})
         self.sub_jobs = SubJobs(self)
-        self.idle_first = rules.placing.idle_before_releasing
         self.queue_tree = QueueTree(self.queues, flat=options.get("fullHierarchyFairness") is False)
         self.pod_sets = PodSets(self)
         self.gpus = GpuBooks(self)

@@ -43,7 +43,7 @@ class ClassColumn:
     def _owed(self, class_: TaskClass) -> tuple[int, ...]:
         """A node that owes one of these takes nobody, not even a task that asks for none of it."""
         gpu = self._session.gpus.dimension
-        devices = gpu is not None and not self._session.idle_first and class_.share is None
+        devices = gpu is not None and self._session.rules.placing.owed_gpus_count and class_.share is None
         return (CPU, MEMORY, gpu) if devices and gpu is not None else (CPU, MEMORY)
 
     @property
@@ -111,13 +111,15 @@ class ClassColumn:
 
     def _look(self, rows: NodeRows | slice) -> tuple[Amounts, Amounts]:
         """How many more tasks some nodes take now, and later; the same thing while nothing is being released."""
-        if self.class_.best_effort and self._session.idle_first:
+        placing = self._session.rules.placing
+        if self.class_.best_effort and not placing.owed_gpus_count:
             slots, later = self._places(rows)
         else:
             slots, later = self._slots(rows)
             if self.class_.best_effort:
-                # It does not wait for what it hardly asks for, but for a place; in the original not even for that.
-                slots = later if self._session.strict else np.minimum(later, self._places(rows)[0])
+                # It does not wait for what it hardly asks for, but for a place.
+                needs_place = placing.pods_without_requests_need_places
+                slots = np.minimum(later, self._places(rows)[0]) if needs_place else later
         if self.class_.share is not None:
             slots, later = self._shared(rows, slots, later)
         possible = self.open[rows]
@@ -140,9 +142,9 @@ class ClassColumn:
         return np.minimum(slots, fits_now), np.minimum(later, fits_later)
 
     def _places(self, rows: NodeRows | slice) -> tuple[Amounts, Amounts]:
-        """For tasks that ask for nothing: the places for pods that are left. The original leaves them to a plugin."""
+        """For tasks that ask for nothing: the places for pods that are left, where these count."""
         nodes = self.nodes
-        if self._session.strict:
+        if not self._session.rules.placing.pods_without_requests_need_places:
             unlimited = np.full(len(self.open[rows]), _UNLIMITED, dtype=np.int64)
             return unlimited, unlimited
         now: Amounts = np.maximum(nodes.allocatable[PODS, rows] - nodes.used[PODS, rows], 0)

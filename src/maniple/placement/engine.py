@@ -95,7 +95,8 @@ class Placement:
         if ahead.turns is None:
             return False
         ahead.column.refresh()
-        slots = ahead.column.slots if session.idle_first else ahead.column.later
+        idle_first = session.rules.placing.idle_before_releasing
+        slots = ahead.column.slots if idle_first else ahead.column.later
         return ahead.catch_up(session.changes, slots)
 
     def _look_ahead(self, class_: TaskClass, count: int, within: Mask | None) -> Lookahead | None:
@@ -123,7 +124,7 @@ class Placement:
 
     def _buckets(self, column: ClassColumn) -> Iterator[tuple[bool | None, Amounts, Mask | None]]:
         """Whether tasks wait there (None: some may), how many fit, and on which nodes; in the order in which they are tried."""
-        if not self._session.idle_first:
+        if not self._session.rules.placing.idle_before_releasing:
             yield None, column.later, None
             return
         shards: tuple[Mask | None, ...] = (None,) if self._own is None else (self._own, ~self._own)
@@ -290,13 +291,13 @@ class Placement:
             verdict = reasons.merge(verdict, prepared)
         if lacking is not None:
             verdict = np.where(lacking != FITS, lacking, verdict)
-        elif resources and not self._session.strict:
+        elif resources and self._session.rules.placing.pods_without_requests_need_places:
             verdict = reasons.merge(verdict, self._full())
         return verdict
 
     def _counts(self, class_: TaskClass) -> bool:
         """Whether a task of the class waits for resources at all."""
-        return not (class_.best_effort and self._session.idle_first)
+        return not class_.best_effort or self._session.rules.placing.owed_gpus_count
 
     def _lacking(self, class_: TaskClass) -> Lacking:
         """What nodes have too little of for a class. What they will have is kept until a node changes."""

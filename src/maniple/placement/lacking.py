@@ -49,7 +49,7 @@ class Lacking:
         found: dict[int, Mask] = {}
         if class_.share is not None:
             found |= self._shared()
-        elif gpu is not None and (class_.request[gpu] > 0 or not session.idle_first):
+        elif gpu is not None and (class_.request[gpu] > 0 or session.rules.placing.owed_gpus_count):
             found[gpu] = self._free[gpu] < class_.request[gpu]
         for dimension in range(len(session.resources)):
             asked = int(class_.request[dimension])
@@ -75,7 +75,7 @@ class Lacking:
     def verdicts(self) -> Verdicts:
         """The number of a reason for every node that lacks something."""
         verdict = np.zeros(self._free.shape[1], dtype=np.int16)
-        if self._session.idle_first:
+        if not self._session.rules.words.lacking_is_grouped:
             for dimension in sorted(self._short, key=self._turn, reverse=True):  # the first has the last word
                 number = self._session.reasons.number(PLAIN.format(resource=self._name(dimension)))
                 np.copyto(verdict, number, where=self._short[dimension])
@@ -110,7 +110,9 @@ class Lacking:
         session = self._session
         if dimension == _DEVICE_MEMORY:
             return "GPU memory"
-        if dimension == _NO_DEVICES or (dimension == session.gpus.dimension and not session.idle_first):
+        if dimension == _NO_DEVICES:
+            return "GPUs"
+        if dimension == session.gpus.dimension and session.rules.words.lacking_is_grouped:
             return "GPUs"
         return session.resources.names[dimension]
 

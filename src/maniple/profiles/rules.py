@@ -42,6 +42,8 @@ VOLCANO_STRICT_RULES = Rules(
         errors_outlive_placements=True,
         lent_resources_score=False,
         windows_cross_midnight=False,
+        leaving_pods_satisfy_affinity=True,
+        pods_without_requests_need_places=False,
     ),
     topology=TopologyRules(
         broken_domain_stops_all=True,
@@ -122,9 +124,9 @@ VOLCANO_STRICT_RULES = Rules(
 )
 
 KAI_RULES = Rules(
-    placing=PlacingRules(idle_before_releasing=False),
+    placing=PlacingRules(idle_before_releasing=False, owed_gpus_count=True),
     queues=QueueRules(ties_by_name=True),
-    words=WordRules(plain=False),
+    words=WordRules(lacking_is_grouped=True, plain=False),
 )
 
 KAI_STRICT_RULES = Rules(
@@ -133,6 +135,9 @@ KAI_STRICT_RULES = Rules(
         idle_before_releasing=False,
         cleared_room_is_kept=False,
         evicted_pods_keep_neighbours_away=True,
+        leaving_pods_satisfy_affinity=True,
+        pods_without_requests_need_places=False,
+        owed_gpus_count=True,
     ),
     topology=TopologyRules(mixed_parts_are_refused=True, required_level_is_deepest=False),
     victims=VictimRules(trials_place_pod_by_pod=True, moved_pods_are_put_back=True),
@@ -145,6 +150,7 @@ KAI_STRICT_RULES = Rules(
         pods_elsewhere_count=False,
         gpu_memory_counts=False,
         slices_count_in_reclaim=False,
+        requested_resources_decide=False,
     ),
     devices=DeviceRules(
         least_memory_is_measured=False,
@@ -153,6 +159,7 @@ KAI_STRICT_RULES = Rules(
         whole_multiples_are_parts=True,
         last_part_is_guessed=True,
         claims_made_one_by_one=True,
+        reservations_have_places=False,
     ),
     storage=StorageRules(
         silent_drivers_are_asked=True,
@@ -163,7 +170,7 @@ KAI_STRICT_RULES = Rules(
         binding_pods_hold_room=False,
         moved_pods_take_room=False,
     ),
-    words=WordRules(plain=False),
+    words=WordRules(lacking_is_grouped=True, plain=False),
 )
 
 __all__ = ["KAI_RULES", "KAI_STRICT_RULES", "MANIPLE_RULES", "VOLCANO_RULES", "VOLCANO_STRICT_RULES"]

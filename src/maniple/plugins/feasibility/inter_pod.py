@@ -90,7 +90,7 @@ class InterPodFilter(InterPod):
         super().__init__(session, placements)
         if frozen:
             self.see_only(lambda class_: bool(class_.spec.own.anti_affinity))
-        self._living = not session.strict  # required affinity relies only on pods that stay
+        self._living = not session.rules.placing.leaving_pods_satisfy_affinity
         self._not_near = session.reasons.number(NOT_NEAR, Code.UNRESOLVABLE)
         self._too_near = session.reasons.number(TOO_NEAR)
         self._unwelcome = session.reasons.number(UNWELCOME)

@@ -29,7 +29,8 @@ class PodSlots:
         self._joining_takes_two = session.rules.devices.joining_takes_two_places
         self._full = session.reasons.number(FULL)
         # Reservations only come where tasks share GPUs.
-        self._for_all = not session.strict and any(class_.share is not None for class_ in session.classes)
+        shared = any(class_.share is not None for class_ in session.classes)
+        self._for_all = shared and session.rules.devices.reservations_have_places
 
     def filter(self) -> Filter:
         return Filter(

@@ -57,7 +57,7 @@ class Predicates:
         self._most = MaxNodeResources(session)
         self._config_maps = ConfigMaps(session)
         self._known: dict[int, Reason | None] = {}
-        if len(session.cluster.terms) and not session.strict:
+        if len(session.cluster.terms) and not session.rules.placing.leaving_pods_satisfy_affinity:
             self.reclaim_scenario_validator = self._keeps_near
             self.preempt_scenario_validator = self._keeps_near
             self.consolidation_scenario_validator = self._keeps_near

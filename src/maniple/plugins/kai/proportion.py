@@ -227,7 +227,8 @@ class Proportion:
         amounts = np.array(asked, dtype=np.float64).reshape(-1, len(self._counting.names)).T
         involved = self._victims.involved(outcome.tasks, amounts)
         request: Amount = amounts.sum(axis=1).tolist()
-        of = None if self._session.strict else [one for one, amount in enumerate(request) if amount > 0]
+        requested = [one for one, amount in enumerate(request) if amount > 0]
+        of = requested if self._session.rules.queues.requested_resources_decide else None
         return Reclaimer(path, request, involved, self._is_firm(outcome.actor), of)
 
     def _losses(self, outcome: Any) -> list[tuple[Path, Loss]]:

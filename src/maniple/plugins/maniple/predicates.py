@@ -25,7 +25,8 @@ class Predicates(predicates.Predicates):
     def __init__(self, session: Session, arguments: Mapping[str, Any]) -> None:
         self._quota = NodeQuota(session)
         super().__init__(session, arguments)
-        if self._settings.pod_affinity and len(session.cluster.terms) and not session.strict:
+        relies_on_leaving = session.rules.placing.leaving_pods_satisfy_affinity
+        if self._settings.pod_affinity and len(session.cluster.terms) and not relies_on_leaving:
             self.reclaim_scenario_validator = self._keeps_near
             self.preempt_scenario_validator = self._keeps_near
             self.consolidation_scenario_validator = self._keeps_near
