@@ -61,11 +61,36 @@ class _ClassRoom:
         self.total = int(self.now.sum())
 
 
+class HeldParts:
+    """What tasks have of shared devices, worked out once for as long as nothing changes."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        size = len(session.tasks.status)
+        self._amounts: NDArray[np.int64] = np.zeros(
+            (2, size), dtype=np.int64
+        )  # parts of devices; of whole ones
+        self._known = np.zeros(size, dtype=np.bool_)
+
+    def of(self, rows: TaskRows) -> NDArray[np.int64]:
+        session = self._session
+        for row in rows[~self._known[rows]].tolist():
+            class_ = session.classes[session.tasks.class_of[row]]
+            part, devices = session.gpus.held_parts(row, class_)
+            self._amounts[:, row] = ceil(_PART * part), ceil(UNIT * devices)
+            self._known[row] = True
+        return self._amounts[:, rows]
+
+
 class RoomSums:
     """What chunks leave room for, for the tasks of one job. Made before anything is evicted; good for one search."""
 
-    def __init__(self, session: Session, placement: Placement, demands: list[Demand]) -> None:
+    def __init__(
+        self, session: Session, placement: Placement, demands: list[Demand], held: HeldParts | None = None
+    ) -> None:
         self._session = session
+        self._held = HeldParts(session) if held is None else held
+        self._enough_at_all: bool | None = None
         telling = [one for one in demands if not one.class_.best_effort]
         self._dimensions = sorted({d for one in telling for d in one.class_.request.nonzero()[0].tolist()})
         shared = [one.class_.share is not None for one in telling]
@@ -74,7 +99,6 @@ class RoomSums:
         if any(shared):
             parts = np.vstack([session.gpus.free_parts(), session.gpus.largest_part()])
             self._parts = np.ceil(parts * _PART).astype(np.int64)
-        self._held: dict[int, tuple[float, float]] = {}
         self._classes = [
             _ClassRoom(
                 placement.column(one.class_), len(one.rows), self._asked(one.class_), _part(one.class_)
@@ -120,38 +144,47 @@ class RoomSums:
 
     def _least_of_many(self, sequence: VictimSequence) -> int | None:
         """The same where a few are not enough: by halving, with all nodes looked at at once."""
-        tasks = self._session.tasks
-        there = (tasks.status >= 0) & (tasks.job >= 0) & ACTIVE_ALLOCATED[tasks.status]
-        if not self._covered(np.flatnonzero(there & sequence.allowed[tasks.job])):
+        if self._enough_at_all is None:
+            tasks = self._session.tasks
+            there = (tasks.status >= 0) & (tasks.job >= 0) & ACTIVE_ALLOCATED[tasks.status]
+            self._enough_at_all = self._covered(np.flatnonzero(there & sequence.allowed[tasks.job]))
+        if not self._enough_at_all:
             return None
         size = 2 * _MANY
-        rows, ends = _laid_out(sequence.first(size))
-        while not self._covered(rows):
+        while True:
+            rows, ends = _laid_out(sequence.first(size))
+            given = self._amounts(rows)
+            if self._covered(rows, given):
+                break
             if len(ends) < size:
                 return None
             size *= 2
-            rows, ends = _laid_out(sequence.first(size))
-        return smallest(lambda count: self._covered(rows[: ends[count - 1]]), size // 2, len(ends))
+        # All of its nodes are looked at once, so that each step of the halving is a sum.
+        return smallest(
+            lambda count: self._covered(rows[: ends[count - 1]], given[:, : ends[count - 1]]),
+            size // 2 if size > 2 * _MANY else 0,
+            len(ends),
+        )
 
     def could(self, chunks: list[Chunk]) -> bool:
         """Whether there could be room for all if just these left. False is certain."""
         rows = [chunk.rows for chunk in chunks]
         return self._covered(np.concatenate(rows) if rows else np.zeros(0, dtype=np.int64))
 
-    def _covered(self, rows: TaskRows) -> bool:
-        nodes, free = self._free_without(rows)
+    def _covered(self, rows: TaskRows, given: Amounts | None = None) -> bool:
+        nodes, free = self._free_without(rows, given)
         return all(
             before - int(one.now[nodes].sum()) + int(np.maximum(one.room(free, nodes), one.now[nodes]).sum())
             >= one.count
             for one, before in zip(self._classes, self._totals, strict=True)
         )
 
-    def _free_without(self, rows: TaskRows) -> tuple[NodeRows, Amounts]:
+    def _free_without(self, rows: TaskRows, given: Amounts | None = None) -> tuple[NodeRows, Amounts]:
         """The nodes that tasks are on, and what these have once the tasks have left."""
         where = self._session.tasks.node[rows]
         nodes, places = np.unique(where.astype(np.intp), return_inverse=True)
         free = self._free_on(nodes)
-        for own, amounts in zip(free, self._amounts(rows), strict=True):
+        for own, amounts in zip(free, self._amounts(rows) if given is None else given, strict=True):
             np.add.at(own, places, amounts)
         return nodes, free
 
@@ -192,23 +225,20 @@ class RoomSums:
         """What tasks leave. All users of a shared device together leave the device, each in proportion to what it has."""
         session, books = self._session, self._session.gpus
         given = session.requests(rows)
-        whole = books.units @ given[: len(books.units)]
-        parts = np.ceil(np.vstack([whole, whole]) * _PART).astype(np.int64)
+        sharing = []
         if books.groups_of and books.dimension is not None:
+            sharing = books.sharing(session.tasks.class_of[rows])
+        if sharing:
+            held = self._held.of(rows[sharing])
             given = given.copy()
-            class_of = session.tasks.class_of[rows]
-            for place in books.sharing(class_of):
-                part, devices = self._held_by(int(rows[place]), session.classes[class_of[place]])
-                given[books.dimension, place] += ceil(UNIT * devices)
-                parts[:, place] += ceil(_PART * part)
-        given = given.take(self._dimensions, axis=0)
-        return given if self._parts is None else np.vstack([given, parts])
-
-    def _held_by(self, row: int, class_: TaskClass) -> tuple[float, float]:
-        known = self._held.get(row)
-        if known is None:
-            known = self._held[row] = self._session.gpus.held_parts(row, class_)
-        return known
+            given[books.dimension, sharing] += held[1]
+        left = given.take(self._dimensions, axis=0)
+        if self._parts is None:
+            return left
+        parts = np.ceil(_PART * (books.units @ session.requests(rows)[: len(books.units)])).astype(np.int64)
+        if sharing:
+            parts[sharing] += held[0]
+        return np.vstack([left, parts, parts])
 
     def _add(self, left: _Left) -> None:
         for node, amounts in left.items():
@@ -224,7 +254,7 @@ class RoomSums:
 
     def needed(self, chunks: list[Chunk]) -> list[Chunk]:
         """Of the chunks that `least` arrived at: without those that can stay, the most important ones first. If there is room without these, none of them could have stayed."""
-        if len(chunks) > _MANY:
+        if len(chunks) > len(self._given):  # they were not added one by one
             chunks = self._useful(chunks)
             self._forget()
             self._look_at(chunks)

@@ -23,7 +23,7 @@ from maniple.cluster.statuses import ACTIVE_ALLOCATED, Status, status_set
 from maniple.eviction.asking import demands_of
 from maniple.eviction.kai_scenario import Chunk, Outcome
 from maniple.eviction.kai_victims import VictimPool, VictimSequence
-from maniple.eviction.room_sums import RoomSums, smallest
+from maniple.eviction.room_sums import HeldParts, RoomSums, smallest
 from maniple.framework.points import JobRows, TaskRows
 from maniple.framework.session import Session
 from maniple.framework.transaction import Transaction
@@ -42,7 +42,9 @@ class Solver:
         self._placement = placement
         self._placer = JobPlacer(session, placement)
         self._pool: VictimPool | None = None
-        self._has_room: dict[int, bool] = {}  # by class, as long as nothing changes
+        # As long as nothing changes: by class, whether there is room for a task; what tasks have of shared devices
+        self._has_room: dict[int, bool] = {}
+        self._held = HeldParts(session)
         self._guess = 1  # chunks that the next job may need, going by the last one
 
     def solve(
@@ -60,11 +62,14 @@ class Solver:
         jobs = jobs[jobs != job]
         for some in self._rounds(jobs, terms):
             sequence = VictimSequence(session, pool, some, terms.lets_go)
-            search = _Search(session, self._placement, self._placer, job, rows, terms, sequence, allowance)
+            sums = RoomSums(session, self._placement, demands_of(session, rows), self._held)
+            search = _Search(
+                session, self._placement, self._placer, job, rows, terms, sequence, sums, allowance
+            )
             search.guess, search.ahead = self._guess, ahead[:_AHEAD]
             if search.succeeds():
                 self._guess = len(search.chunks)
-                self._has_room.clear()
+                self._has_room, self._held = {}, HeldParts(session)
                 pool.drop(*search.gone(), job)
                 return search.transaction
             if allowance.ran_out:
@@ -115,6 +120,7 @@ class _Search:
         rows: TaskRows,
         terms: Terms,
         sequence: VictimSequence,
+        sums: RoomSums,
         allowance: Allowance,
     ) -> None:
         self._session = session
@@ -125,7 +131,7 @@ class _Search:
         self._terms = terms
         self._sequence = sequence
         self._allowance = allowance
-        self._sums = RoomSums(session, placement, demands_of(session, rows))
+        self._sums = sums
         self._objected = False  # a validator, or a victim that came back
         self._faster: list[Chunk] = []  # that came back before the job could be placed, in the last trial
         self._refused: set[int] = set()  # queues of which a chunk was refused by itself
