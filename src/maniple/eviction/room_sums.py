@@ -46,18 +46,18 @@ class _ClassRoom:
             return 0
         return max(min([free[place] // amount for place, amount in self._amounts]), 0)
 
-    def room(self, free: Amounts, nodes: NodeRows | slice) -> Amounts:
-        """The same on many nodes, with what is free on each."""
+    def room(self, free: Amounts) -> Amounts:
+        """The same on all nodes, with what is free on each."""
         asked = self.asked > 0
         slots: Amounts = np.maximum((free[asked] // self.asked[asked][:, None]).min(axis=0), 0)
-        slots *= self.column.open[nodes]
+        slots *= self.column.open
         if self._part:
             slots[free[-1] < self._part] = 0
         return slots
 
     def share_nodes(self, free: Amounts) -> None:
         """A column holds at most one task a node that shares devices: count by amounts where there is room for one."""
-        self.now = np.where(self.now > 0, np.maximum(self.room(free, slice(None)), 1), 0)
+        self.now = np.where(self.now > 0, np.maximum(self.room(free), 1), 0)
         self.total = int(self.now.sum())
 
 
@@ -91,6 +91,8 @@ class RoomSums:
         self._session = session
         self._held = HeldParts(session) if held is None else held
         self._enough_at_all: bool | None = None
+        self._everywhere: Amounts | None = None  # what will be free on all nodes, if somebody asked
+        self.many = 0  # chunks that it took the last time that a few were not enough
         telling = [one for one in demands if not one.class_.best_effort]
         self._dimensions = sorted({d for one in telling for d in one.class_.request.nonzero()[0].tolist()})
         shared = [one.class_.share is not None for one in telling]
@@ -150,7 +152,7 @@ class RoomSums:
             self._enough_at_all = self._covered(np.flatnonzero(there & sequence.allowed[tasks.job]))
         if not self._enough_at_all:
             return None
-        size = 2 * _MANY
+        low, size = 0, max(2 * _MANY, self.many)
         while True:
             rows, ends = _laid_out(sequence.first(size))
             given = self._amounts(rows)
@@ -158,13 +160,11 @@ class RoomSums:
                 break
             if len(ends) < size:
                 return None
-            size *= 2
-        # All of its nodes are looked at once, so that each step of the halving is a sum.
-        return smallest(
-            lambda count: self._covered(rows[: ends[count - 1]], given[:, : ends[count - 1]]),
-            size // 2 if size > 2 * _MANY else 0,
-            len(ends),
+            low, size = size, 2 * size
+        self.many = smallest(
+            lambda count: self._covered(rows[: ends[count - 1]], given[:, : ends[count - 1]]), low, len(ends)
         )
+        return self.many
 
     def could(self, chunks: list[Chunk]) -> bool:
         """Whether there could be room for all if just these left. False is certain."""
@@ -172,21 +172,23 @@ class RoomSums:
         return self._covered(np.concatenate(rows) if rows else np.zeros(0, dtype=np.int64))
 
     def _covered(self, rows: TaskRows, given: Amounts | None = None) -> bool:
-        nodes, free = self._free_without(rows, given)
+        """`given`: what the tasks leave, if that is known already."""
+        touched, free = self._free_without(rows, self._amounts(rows) if given is None else given)
         return all(
-            before - int(one.now[nodes].sum()) + int(np.maximum(one.room(free, nodes), one.now[nodes]).sum())
-            >= one.count
-            for one, before in zip(self._classes, self._totals, strict=True)
+            int(np.where(touched, np.maximum(one.room(free), one.now), one.now).sum()) >= one.count
+            for one in self._classes
         )
 
-    def _free_without(self, rows: TaskRows, given: Amounts | None = None) -> tuple[NodeRows, Amounts]:
-        """The nodes that tasks are on, and what these have once the tasks have left."""
-        where = self._session.tasks.node[rows]
-        nodes, places = np.unique(where.astype(np.intp), return_inverse=True)
-        free = self._free_on(nodes)
-        for own, amounts in zip(free, self._amounts(rows) if given is None else given, strict=True):
-            np.add.at(own, places, amounts)
-        return nodes, free
+    def _free_without(self, rows: TaskRows, given: Amounts) -> tuple[NDArray[np.bool_], Amounts]:
+        """The nodes that tasks are on, and what all nodes have once the tasks have left."""
+        if self._everywhere is None:
+            self._everywhere = self._free_on(slice(None))
+        free, where = self._everywhere.copy(), self._session.tasks.node[rows]
+        for own, amounts in zip(free, given, strict=True):
+            np.add.at(own, where, amounts)
+        touched = np.zeros(free.shape[1], dtype=np.bool_)
+        touched[where] = True
+        return touched, free
 
     def _enough(self) -> bool:
         return all(one.total >= one.count for one in self._classes)
@@ -273,10 +275,10 @@ class RoomSums:
     def _useful(self, chunks: list[Chunk]) -> list[Chunk]:
         """Those with a task on a node where there would be room at all, and all of whoever loses its core."""
         rows, ends = _laid_out(chunks)
-        nodes, free = self._free_without(rows)
+        _, free = self._free_without(rows, self._amounts(rows))
         promising = np.zeros(len(self._session.nodes), dtype=np.bool_)
         for one in self._classes:
-            promising[nodes] |= one.room(free, nodes) > 0
+            promising |= one.room(free) > 0
         there = promising[self._session.tasks.node[rows]]
         useful = np.logical_or.reduceat(there, np.concatenate([[0], ends[:-1]])).tolist()
         lost = {chunk.job for chunk, taken in zip(chunks, useful, strict=True) if taken and chunk.core}

@@ -46,6 +46,7 @@ class Solver:
         # As long as nothing changes: by class, whether there is room for a task; what tasks have of shared devices
         self._has_room: dict[int, bool] = {}
         self._held = HeldParts(session)
+        self._many = 0  # chunks to begin with where a few are not enough, going by the last job
         self._guess = 1  # chunks that the next job may need, going by the last one
 
     def solve(
@@ -65,12 +66,13 @@ class Solver:
         for some in self._rounds(jobs, terms):
             sequence = VictimSequence(session, pool, some, terms.lets_go)
             sums = RoomSums(session, self._placement, demands_of(session, rows), self._held)
+            sums.many = self._many
             search = _Search(
                 session, self._placement, self._placer, job, rows, terms, sequence, sums, allowance
             )
             search.guess, search.ahead = self._guess, ahead[:_AHEAD]
             if search.succeeds():
-                self._guess = len(search.chunks)
+                self._guess, self._many = len(search.chunks), sums.many
                 self._has_room, self._held = {}, HeldParts(session)
                 pool.drop(*search.gone(), job)
                 return search.transaction
