@@ -286,17 +286,18 @@ class RoomSums:
 
     def _can_stay(self, left: _Left) -> bool:
         """Whether there is still room for all if a chunk stays; if so, it does."""
-        after = {node: list(map(int.__sub__, self._free[node], amounts)) for node, amounts in left.items()}
-        slots = {node: self._slots_with(node, free) for node, free in after.items()}
+        after, slots = {}, {}
         totals = [one.total for one in self._classes]
-        for node, own in slots.items():
-            totals = [
-                total + new - old for total, new, old in zip(totals, own, self._slots[node], strict=True)
-            ]
-        if any(total < one.count for total, one in zip(totals, self._classes, strict=True)):
-            return False
-        for one, total in zip(self._classes, totals, strict=True):
-            one.total = total
+        for node, amounts in left.items():
+            after[node] = free = list(map(int.__sub__, self._free[node], amounts))
+            slots[node] = own = self._slots_with(node, free)
+            before = self._slots[node]
+            for place, one in enumerate(self._classes):
+                totals[place] += own[place] - before[place]
+                if totals[place] < one.count:
+                    return False
+        for place, one in enumerate(self._classes):
+            one.total = totals[place]
         self._free.update(after)
         self._slots.update(slots)
         return True

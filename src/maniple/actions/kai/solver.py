@@ -73,7 +73,7 @@ class Solver:
             search.guess, search.ahead = self._guess, ahead[:_AHEAD]
             if search.succeeds():
                 self._guess, self._many = len(search.chunks), sums.many
-                self._has_room, self._held = {}, HeldParts(session)
+                self._has_room, self._held = {}, HeldParts(session) if session.gpus.groups_of else self._held
                 pool.drop(*search.gone(), job)
                 return search.transaction
             if allowance.ran_out:
