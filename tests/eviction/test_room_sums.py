@@ -71,6 +71,40 @@ def test_many_are_counted_like_few() -> None:
     assert len(set(asked.bench.session.tasks.node[[int(one.rows[0]) for one in needed]].tolist())) == 2
 
 
+def test_a_guess_that_skips_the_steps_between_finds_the_same() -> None:
+    jobs = [gang(f"v{n:03d}", 1, on=[f"n{n % 10}"]) for n in range(40)]
+    asked = Asked(nodes(*[4] * 10), jobs, gang("a", 2, gpus=4))
+    size = asked.sums.least(asked.sequence, guess=6)
+    assert size == asked.sums.least(asked.sequence) == 32
+    asked.sums.least(asked.sequence, guess=6)
+    assert len(asked.sums.needed(asked.sequence.first(size))) == 8
+
+
+def part(name: str, portion: str, on: str = "") -> list[Any]:
+    """A job of one task with a part of a device; all on a node share one."""
+    parts: list[Any] = gang(name, 1, gpus=0, on=[on] if on else [], annotations={"gpu-fraction": portion})
+    if on:
+        parts[1].metadata.labels["runai-gpu-group"] = on
+    return parts
+
+
+def test_users_of_a_shared_device_leave_it_together() -> None:
+    asked = Asked(nodes(1), part("v0", "0.5", "n0"), part("v1", "0.5", "n0"), gang("a", 1))
+    assert asked.sums.least(asked.sequence) == 2
+
+
+def test_a_part_of_a_device_needs_one_that_has_so_much_left() -> None:
+    halves = [part("v0", "0.6", "n0"), part("v1", "0.6", "n1"), part("a", "0.5")]
+    asked = Asked(nodes(1, 1), *halves, gang("v2", 1, gpus=0, on=["n0"]))
+    size = asked.sums.least(asked.sequence)
+    assert size is not None
+    needed = asked.sums.needed(asked.sequence.first(size))
+    assert len(needed) == 1
+    assert asked.names(needed) != ["v2"]  # which has no part of a device
+    assert asked.sums.could(needed)
+    assert not asked.sums.could([])
+
+
 def test_many_that_are_not_enough_are_none() -> None:
     jobs = [gang(f"v{n:03d}", 1, on=[f"n{n % 40}"]) for n in range(160)]
     asked = Asked(nodes(*[4] * 40), jobs, gang("a", 1, gpus=5))

@@ -46,26 +46,53 @@ class _ClassRoom:
             return 0
         return max(min([free[place] // amount for place, amount in self._amounts]), 0)
 
-    def room(self, free: Amounts, nodes: NodeRows | slice) -> Amounts:
-        """The same on many nodes, with what is free on each."""
+    def room(self, free: Amounts) -> Amounts:
+        """The same on all nodes, with what is free on each."""
         asked = self.asked > 0
         slots: Amounts = np.maximum((free[asked] // self.asked[asked][:, None]).min(axis=0), 0)
-        slots *= self.column.open[nodes]
+        slots *= self.column.open
         if self._part:
             slots[free[-1] < self._part] = 0
         return slots
 
     def share_nodes(self, free: Amounts) -> None:
         """A column holds at most one task a node that shares devices: count by amounts where there is room for one."""
-        self.now = np.where(self.now > 0, np.maximum(self.room(free, slice(None)), 1), 0)
+        self.now = np.where(self.now > 0, np.maximum(self.room(free), 1), 0)
         self.total = int(self.now.sum())
+
+
+class HeldParts:
+    """What tasks have of shared devices, worked out once for as long as nothing changes."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        size = len(session.tasks.status)
+        self._amounts: NDArray[np.int64] = np.zeros(
+            (2, size), dtype=np.int64
+        )  # parts of devices; of whole ones
+        self._known = np.zeros(size, dtype=np.bool_)
+
+    def of(self, rows: TaskRows) -> NDArray[np.int64]:
+        session = self._session
+        for row in rows[~self._known[rows]].tolist():
+            class_ = session.classes[session.tasks.class_of[row]]
+            part, devices = session.gpus.held_parts(row, class_)
+            self._amounts[:, row] = ceil(_PART * part), ceil(UNIT * devices)
+            self._known[row] = True
+        return self._amounts[:, rows]
 
 
 class RoomSums:
     """What chunks leave room for, for the tasks of one job. Made before anything is evicted; good for one search."""
 
-    def __init__(self, session: Session, placement: Placement, demands: list[Demand]) -> None:
+    def __init__(
+        self, session: Session, placement: Placement, demands: list[Demand], held: HeldParts | None = None
+    ) -> None:
         self._session = session
+        self._held = HeldParts(session) if held is None else held
+        self._enough_at_all: bool | None = None
+        self._everywhere: Amounts | None = None  # what will be free on all nodes, if somebody asked
+        self.many = 0  # chunks that it took the last time that a few were not enough
         telling = [one for one in demands if not one.class_.best_effort]
         self._dimensions = sorted({d for one in telling for d in one.class_.request.nonzero()[0].tolist()})
         shared = [one.class_.share is not None for one in telling]
@@ -74,7 +101,6 @@ class RoomSums:
         if any(shared):
             parts = np.vstack([session.gpus.free_parts(), session.gpus.largest_part()])
             self._parts = np.ceil(parts * _PART).astype(np.int64)
-        self._held: dict[int, tuple[float, float]] = {}
         self._classes = [
             _ClassRoom(
                 placement.column(one.class_), len(one.rows), self._asked(one.class_), _part(one.class_)
@@ -120,40 +146,49 @@ class RoomSums:
 
     def _least_of_many(self, sequence: VictimSequence) -> int | None:
         """The same where a few are not enough: by halving, with all nodes looked at at once."""
-        tasks = self._session.tasks
-        there = (tasks.status >= 0) & (tasks.job >= 0) & ACTIVE_ALLOCATED[tasks.status]
-        if not self._covered(np.flatnonzero(there & sequence.allowed[tasks.job])):
+        if self._enough_at_all is None:
+            tasks = self._session.tasks
+            there = (tasks.status >= 0) & (tasks.job >= 0) & ACTIVE_ALLOCATED[tasks.status]
+            self._enough_at_all = self._covered(np.flatnonzero(there & sequence.allowed[tasks.job]))
+        if not self._enough_at_all:
             return None
-        size = 2 * _MANY
-        rows, ends = _laid_out(sequence.first(size))
-        while not self._covered(rows):
+        low, size = 0, max(2 * _MANY, self.many)
+        while True:
+            rows, ends = _laid_out(sequence.first(size))
+            given = self._amounts(rows)
+            if self._covered(rows, given):
+                break
             if len(ends) < size:
                 return None
-            size *= 2
-            rows, ends = _laid_out(sequence.first(size))
-        return smallest(lambda count: self._covered(rows[: ends[count - 1]]), size // 2, len(ends))
+            low, size = size, 2 * size
+        self.many = smallest(
+            lambda count: self._covered(rows[: ends[count - 1]], given[:, : ends[count - 1]]), low, len(ends)
+        )
+        return self.many
 
     def could(self, chunks: list[Chunk]) -> bool:
         """Whether there could be room for all if just these left. False is certain."""
         rows = [chunk.rows for chunk in chunks]
         return self._covered(np.concatenate(rows) if rows else np.zeros(0, dtype=np.int64))
 
-    def _covered(self, rows: TaskRows) -> bool:
-        nodes, free = self._free_without(rows)
+    def _covered(self, rows: TaskRows, given: Amounts | None = None) -> bool:
+        """`given`: what the tasks leave, if that is known already."""
+        touched, free = self._free_without(rows, self._amounts(rows) if given is None else given)
         return all(
-            before - int(one.now[nodes].sum()) + int(np.maximum(one.room(free, nodes), one.now[nodes]).sum())
-            >= one.count
-            for one, before in zip(self._classes, self._totals, strict=True)
+            int(np.where(touched, np.maximum(one.room(free), one.now), one.now).sum()) >= one.count
+            for one in self._classes
         )
 
-    def _free_without(self, rows: TaskRows) -> tuple[NodeRows, Amounts]:
-        """The nodes that tasks are on, and what these have once the tasks have left."""
-        where = self._session.tasks.node[rows]
-        nodes, places = np.unique(where.astype(np.intp), return_inverse=True)
-        free = self._free_on(nodes)
-        for own, amounts in zip(free, self._amounts(rows), strict=True):
-            np.add.at(own, places, amounts)
-        return nodes, free
+    def _free_without(self, rows: TaskRows, given: Amounts) -> tuple[NDArray[np.bool_], Amounts]:
+        """The nodes that tasks are on, and what all nodes have once the tasks have left."""
+        if self._everywhere is None:
+            self._everywhere = self._free_on(slice(None))
+        free, where = self._everywhere.copy(), self._session.tasks.node[rows]
+        for own, amounts in zip(free, given, strict=True):
+            np.add.at(own, where, amounts)
+        touched = np.zeros(free.shape[1], dtype=np.bool_)
+        touched[where] = True
+        return touched, free
 
     def _enough(self) -> bool:
         return all(one.total >= one.count for one in self._classes)
@@ -192,23 +227,20 @@ class RoomSums:
         """What tasks leave. All users of a shared device together leave the device, each in proportion to what it has."""
         session, books = self._session, self._session.gpus
         given = session.requests(rows)
-        whole = books.units @ given[: len(books.units)]
-        parts = np.ceil(np.vstack([whole, whole]) * _PART).astype(np.int64)
+        sharing = []
         if books.groups_of and books.dimension is not None:
+            sharing = books.sharing(session.tasks.class_of[rows])
+        if sharing:
+            held = self._held.of(rows[sharing])
             given = given.copy()
-            class_of = session.tasks.class_of[rows]
-            for place in books.sharing(class_of):
-                part, devices = self._held_by(int(rows[place]), session.classes[class_of[place]])
-                given[books.dimension, place] += ceil(UNIT * devices)
-                parts[:, place] += ceil(_PART * part)
-        given = given.take(self._dimensions, axis=0)
-        return given if self._parts is None else np.vstack([given, parts])
-
-    def _held_by(self, row: int, class_: TaskClass) -> tuple[float, float]:
-        known = self._held.get(row)
-        if known is None:
-            known = self._held[row] = self._session.gpus.held_parts(row, class_)
-        return known
+            given[books.dimension, sharing] += held[1]
+        left = given.take(self._dimensions, axis=0)
+        if self._parts is None:
+            return left
+        parts = np.ceil(_PART * (books.units @ session.requests(rows)[: len(books.units)])).astype(np.int64)
+        if sharing:
+            parts[sharing] += held[0]
+        return np.vstack([left, parts, parts])
 
     def _add(self, left: _Left) -> None:
         for node, amounts in left.items():
@@ -224,7 +256,7 @@ class RoomSums:
 
     def needed(self, chunks: list[Chunk]) -> list[Chunk]:
         """Of the chunks that `least` arrived at: without those that can stay, the most important ones first. If there is room without these, none of them could have stayed."""
-        if len(chunks) > _MANY:
+        if len(chunks) > len(self._given):  # they were not added one by one
             chunks = self._useful(chunks)
             self._forget()
             self._look_at(chunks)
@@ -243,10 +275,10 @@ class RoomSums:
     def _useful(self, chunks: list[Chunk]) -> list[Chunk]:
         """Those with a task on a node where there would be room at all, and all of whoever loses its core."""
         rows, ends = _laid_out(chunks)
-        nodes, free = self._free_without(rows)
+        _, free = self._free_without(rows, self._amounts(rows))
         promising = np.zeros(len(self._session.nodes), dtype=np.bool_)
         for one in self._classes:
-            promising[nodes] |= one.room(free, nodes) > 0
+            promising |= one.room(free) > 0
         there = promising[self._session.tasks.node[rows]]
         useful = np.logical_or.reduceat(there, np.concatenate([[0], ends[:-1]])).tolist()
         lost = {chunk.job for chunk, taken in zip(chunks, useful, strict=True) if taken and chunk.core}
@@ -254,17 +286,18 @@ class RoomSums:
 
     def _can_stay(self, left: _Left) -> bool:
         """Whether there is still room for all if a chunk stays; if so, it does."""
-        after = {node: list(map(int.__sub__, self._free[node], amounts)) for node, amounts in left.items()}
-        slots = {node: self._slots_with(node, free) for node, free in after.items()}
+        after, slots = {}, {}
         totals = [one.total for one in self._classes]
-        for node, own in slots.items():
-            totals = [
-                total + new - old for total, new, old in zip(totals, own, self._slots[node], strict=True)
-            ]
-        if any(total < one.count for total, one in zip(totals, self._classes, strict=True)):
-            return False
-        for one, total in zip(self._classes, totals, strict=True):
-            one.total = total
+        for node, amounts in left.items():
+            after[node] = free = list(map(int.__sub__, self._free[node], amounts))
+            slots[node] = own = self._slots_with(node, free)
+            before = self._slots[node]
+            for place, one in enumerate(self._classes):
+                totals[place] += own[place] - before[place]
+                if totals[place] < one.count:
+                    return False
+        for place, one in enumerate(self._classes):
+            one.total = totals[place]
         self._free.update(after)
         self._slots.update(slots)
         return True

@@ -246,10 +246,11 @@ def _forget_bindings(session: Session, rows: list[int]) -> None:
     """Tasks that were to be bound are not, and their jobs have not started if nothing else of them has."""
     for row in rows:
         session.nominated.pop(row, None)
+    gone = set(rows)
     for decided in (session.bound, session.held):
         for place, (placed, nodes) in enumerate(decided):
-            stays = ~np.isin(placed, rows)
-            if not stays.all():
+            if not gone.isdisjoint(placed.tolist()):
+                stays = ~np.isin(placed, rows)
                 decided[place] = (placed[stays], nodes[stays])
     for job in np.unique(session.tasks.job[rows]).tolist():
         if not session.jobs.counts[_ON_NODES, job].any():

@@ -84,8 +84,9 @@ class RoomMaking:
             known.remember(job, allowance.most if allowance.ran_out else COMPLETE)
             return False
         transaction.commit()
-        for failed in self._failures.values():
-            failed.changed()
+        if agreed is not None and not agreed.all_return:  # moves free nothing
+            for failed in self._failures.values():
+                failed.changed()
         return True
 
     def _solved(self, job: int, terms: Terms, allowance: Allowance, ahead: list[int]) -> Transaction | None:

@@ -23,7 +23,7 @@ from maniple.cluster.statuses import ACTIVE_ALLOCATED, Status, status_set
 from maniple.eviction.asking import demands_of
 from maniple.eviction.kai_scenario import Chunk, Outcome
 from maniple.eviction.kai_victims import VictimPool, VictimSequence
-from maniple.eviction.room_sums import RoomSums, smallest
+from maniple.eviction.room_sums import HeldParts, RoomSums, smallest
 from maniple.framework.points import JobRows, TaskRows
 from maniple.framework.session import Session
 from maniple.framework.transaction import Transaction
@@ -42,7 +42,11 @@ class Solver:
         self._placement = placement
         self._placer = JobPlacer(session, placement)
         self._pool: VictimPool | None = None
-        self._has_room: dict[int, bool] = {}  # by class, as long as nothing changes
+        self._differ = False  # not all tasks that have a place are of one class
+        # As long as nothing changes: by class, whether there is room for a task; what tasks have of shared devices
+        self._has_room: dict[int, bool] = {}
+        self._held = HeldParts(session)
+        self._many = 0  # chunks to begin with where a few are not enough, going by the last job
         self._guess = 1  # chunks that the next job may need, going by the last one
 
     def solve(
@@ -55,16 +59,21 @@ class Solver:
             return None
         if self._pool is None:
             self._pool = VictimPool(session, terms.losers.jobs())
+            self._differ = len(np.bincount(session.tasks.class_of[self._placed()]).nonzero()[0]) > 1
         pool = self._pool
         jobs = pool.jobs[terms.allowed(pool.jobs)]
         jobs = jobs[jobs != job]
         for some in self._rounds(jobs, terms):
             sequence = VictimSequence(session, pool, some, terms.lets_go)
-            search = _Search(session, self._placement, self._placer, job, rows, terms, sequence, allowance)
+            sums = RoomSums(session, self._placement, demands_of(session, rows), self._held)
+            sums.many = self._many
+            search = _Search(
+                session, self._placement, self._placer, job, rows, terms, sequence, sums, allowance
+            )
             search.guess, search.ahead = self._guess, ahead[:_AHEAD]
             if search.succeeds():
-                self._guess = len(search.chunks)
-                self._has_room.clear()
+                self._guess, self._many = len(search.chunks), sums.many
+                self._has_room, self._held = {}, HeldParts(session) if session.gpus.groups_of else self._held
                 pool.drop(*search.gone(), job)
                 return search.transaction
             if allowance.ran_out:
@@ -73,7 +82,7 @@ class Solver:
 
     def _rounds(self, jobs: JobRows, terms: Terms) -> Iterator[JobRows]:
         """Where all victims have to find other places: first the jobs for which there are such places now. Then all."""
-        if terms.all_return:
+        if terms.all_return and self._differ:
             movable = jobs[self._movable(jobs)]
             if 0 < len(movable) < len(jobs):
                 yield movable
@@ -82,13 +91,21 @@ class Solver:
     def _movable(self, jobs: JobRows) -> NDArray[np.bool_]:
         """Jobs with tasks that would all have a place somewhere, each by itself."""
         session, tasks = self._session, self._session.tasks
-        there = np.flatnonzero((tasks.status >= 0) & ACTIVE_ALLOCATED[tasks.status] & (tasks.job >= 0))
+        there = self._placed()
         class_of = tasks.class_of[there]
-        for number in np.unique(class_of).tolist():
+        full = np.zeros(len(session.classes), dtype=np.bool_)
+        for number in np.bincount(class_of).nonzero()[0].tolist():
             if number not in self._has_room:
                 self._has_room[number] = self._placement.column(session.classes[number]).room > 0
-        full = [number for number in np.unique(class_of).tolist() if not self._has_room[number]]
-        return ~np.isin(jobs, tasks.job[there[np.isin(class_of, full)]])
+            full[number] = not self._has_room[number]
+        stuck = np.zeros(len(session.jobs.queue), dtype=np.bool_)
+        stuck[tasks.job[there[full[class_of]]]] = True
+        return ~stuck[jobs]
+
+    def _placed(self) -> TaskRows:
+        """The tasks of all jobs that have a place."""
+        tasks = self._session.tasks
+        return np.flatnonzero((tasks.status >= 0) & ACTIVE_ALLOCATED[tasks.status] & (tasks.job >= 0))
 
     def _is_hopeless(self, job: int, rows: TaskRows, terms: Terms) -> bool:
         """Whatever goes: a pod is refused before nodes are looked at, or all victims come back to a queue that is full."""
@@ -115,6 +132,7 @@ class _Search:
         rows: TaskRows,
         terms: Terms,
         sequence: VictimSequence,
+        sums: RoomSums,
         allowance: Allowance,
     ) -> None:
         self._session = session
@@ -125,7 +143,7 @@ class _Search:
         self._terms = terms
         self._sequence = sequence
         self._allowance = allowance
-        self._sums = RoomSums(session, placement, demands_of(session, rows))
+        self._sums = sums
         self._objected = False  # a validator, or a victim that came back
         self._faster: list[Chunk] = []  # that came back before the job could be placed, in the last trial
         self._refused: set[int] = set()  # queues of which a chunk was refused by itself
@@ -196,7 +214,7 @@ class _Search:
         self.chunks = self._sums.needed(self._sequence.first(size))
         if not self._within_limit(self.chunks):
             return False
-        if self._try(self.chunks):
+        if self._try(self.chunks, proposed=True):
             return True
         if self._faster:
             return False
@@ -237,9 +255,9 @@ class _Search:
 
     # -- trying ---------------------------------------------------------------------------------------------------
 
-    def _try(self, chunks: list[Chunk]) -> bool:
+    def _try(self, chunks: list[Chunk], *, proposed: bool = False) -> bool:
         """Evict, and place the job and its victims, each when its turn comes. When there is no place for the job nothing is done."""
-        others = self._place(chunks)
+        others = self._place(chunks, proposed=proposed)
         if others is None:
             return False
         lost = _by_job(chunks)
@@ -249,12 +267,12 @@ class _Search:
                     pass
         return True
 
-    def _place(self, chunks: list[Chunk]) -> Iterable[int] | None:
+    def _place(self, chunks: list[Chunk], *, proposed: bool = False) -> Iterable[int] | None:
         """Evict, and place the job: the victims whose turn comes after it. None, and nothing is done, when there is no place.
 
-        A victim whose turn is before the job's would take its place back in the next cycle, and the job would evict it again: so it may do that here.
+        `proposed`: by the sums themselves.         A victim whose turn is before the job's would take its place back in the next cycle, and the job would evict it again: so it may do that here.
         """
-        if not self._sums.could(chunks):
+        if not proposed and not self._sums.could(chunks):
             return None
         self._allowance.spend(len(self._rows) + 2 * sum(len(chunk.rows) for chunk in chunks))
         if chunks:
