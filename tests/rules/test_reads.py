@@ -10,14 +10,8 @@ SOURCE = ROOT / "src" / "maniple"
 DEFINED = Path("framework/rules.py")
 # What a session calls strict, and tests of a system's name.
 FLAG = re.compile(r"session\.strict\b|dialect\.name\b|\.compat\b")
-# Where it is read still; and the snapshot, which is a copy of the configuration.
-LEFT = {
-    "actions/kai/budget.py",
-    "actions/kai/making_room.py",
-    "actions/kai/signatures.py",
-    "framework/session.py",
-    "plugins/kai/snapshot.py",
-}
+# The snapshot is a copy of the configuration.
+LEFT = {"plugins/kai/snapshot.py"}
 
 
 def below_the_profiles() -> dict[Path, str]:

@@ -122,3 +122,7 @@ def test_a_queue_loses_nothing_for_what_nobody_requests() -> None:
 
 def test_the_pod_that_reserves_a_gpu_has_a_place() -> None:
     assert goes_well("kai-no-place-for-a-reservation")
+
+
+def test_a_pod_placed_in_the_same_cycle_is_placed_anew() -> None:
+    assert goes_well("kai-bound-and-evicted-forever")

@@ -51,7 +51,9 @@ WITNESSES = {
     "placing.leaving_pods_satisfy_affinity": (
         "plugins.feasibility.test_inter_pod.test_no_pod_relies_on_one_that_is_being_deleted"
     ),
-    "placing.pods_without_requests_need_places": "placement.test_mixed.test_a_task_that_hardly_asks_for_anything_waits_for_a_place_only",
+    "placing.pods_without_requests_need_places": (
+        "placement.test_mixed.test_a_task_that_hardly_asks_for_anything_waits_for_a_place_only"
+    ),
     "placing.owed_gpus_count": "placement.test_lacking.test_a_node_that_owes_gpus_lacks_them_for_everybody",
     "topology.broken_domain_stops_all": (
         "actions.test_allocate_topology.test_in_strict_mode_it_stops_all_jobs_with_a_topology_and_no_other"
@@ -113,6 +115,14 @@ WITNESSES = {
     "victims.unreadable_zones_are_cleared": (
         "plugins.feasibility.test_tdm.test_a_zone_whose_window_cannot_be_read_is_closed_but_cleared_only_by_volcano"
     ),
+    "victims.added_one_by_one": (
+        "actions.kai.test_making_room.test_the_limit_counts_jobs_that_are_moved_and_not_those_that_are_looked_at"
+    ),
+    "victims.search_is_bounded": "actions.kai.test_budget.test_zero_is_no_limit_and_the_original_has_none",
+    "victims.larger_requests_fail_too": (
+        "actions.kai.test_signatures.test_more_is_passed_over_but_in_kai_another_number_of_pods_is_another_job"
+    ),
+    "victims.new_pods_are_evicted": "rules.test_scenes.test_a_pod_placed_in_the_same_cycle_is_placed_anew",
     "gang_eviction.asks_protectors": (
         "actions.test_gang_eviction.test_plugins_that_protect_tasks_from_preemption_are_asked_but_not_in_the_original"
     ),

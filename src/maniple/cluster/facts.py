@@ -157,8 +157,6 @@ class Dialect(Protocol):
     counts_devices: bool
     # whether pods that need different config maps differ for placement
     minds_config_maps: bool
-    # whether jobs whose pods or priority class say `preemptionPolicy: Never` get no room from others. Volcano's actions ask pods themselves
-    minds_preemption_policy: bool
     # annotations that make two otherwise equal pods differ for placement
     placement_annotations: tuple[str, ...]
 

@@ -140,15 +140,20 @@ class GpuBooks(GpuFacts):
     @property
     def of_classes(self) -> Quota:
         """A column a class: what a task of it counts with, parts of devices apart."""
+        self._know_classes()
+        return self._of_classes
+
+    def _know_classes(self) -> None:
+        """Catch up with classes that were made since somebody last asked."""
         session, units = self._session, self.units
-        if self._of_classes.shape[1] < len(session.classes):
+        if len(self._shares) < len(session.classes):
             requests = session.class_requests.T
             self._of_classes = np.vstack([requests[[CPU, MEMORY]], units @ requests[: len(units)]])
             self._shares = np.array([one.share is not None for one in session.classes], dtype=np.bool_)
-        return self._of_classes
 
     def sharing(self, class_of: NDArray[np.int32]) -> list[int]:
-        """Which of many tasks ask for parts of devices; told after `of_classes`."""
+        """Which of many tasks ask for parts of devices."""
+        self._know_classes()
         places: list[int] = self._shares[class_of].nonzero()[0].tolist()
         return places
 

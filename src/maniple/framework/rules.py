@@ -162,6 +162,17 @@ class VictimRules:
     unreadable_zones_are_cleared: bool = _rule(
         False, "tdm evicts from a revocable zone whose time window cannot be read."
     )
+    added_one_by_one: bool = _rule(
+        False,
+        "Victims are added one by one in their order, and every step is tried, whoever could be spared.",
+    )
+    search_is_bounded: bool = _rule(True, "The search for victims has a budget of trials in each cycle.")
+    larger_requests_fail_too: bool = _rule(
+        True, "A failed search rules out jobs that request at least as much, not only those that are alike."
+    )
+    new_pods_are_evicted: bool = _rule(
+        False, "A pod that was placed in this cycle and has to give way is evicted, not placed anew."
+    )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

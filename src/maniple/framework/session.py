@@ -125,7 +125,6 @@ class Session:
         self.classes = snapshot.classes
         self.configuration = configuration
         self.rules = rules
-        self.strict = configuration.compat == "strict"  # until placement and KAI's actions read rules
         self.actions = actions
         self.now = now
         self.options = options

@@ -64,7 +64,6 @@ class KaiDialect:
     default_priority = 50
     counts_devices = True
     minds_config_maps = True
-    minds_preemption_policy = False
     placement_annotations: tuple[str, ...] = ()
 
     def __init__(

@@ -43,7 +43,6 @@ class ManipleDialect:
     default_priority = 50
     counts_devices = True
     minds_config_maps = False
-    minds_preemption_policy = True
     placement_annotations = volcano.VolcanoDialect.placement_annotations
 
     def __init__(

@@ -125,6 +125,7 @@ VOLCANO_STRICT_RULES = Rules(
 
 KAI_RULES = Rules(
     placing=PlacingRules(idle_before_releasing=False, owed_gpus_count=True),
+    victims=VictimRules(never_preempting_pods_ask=True),
     queues=QueueRules(ties_by_name=True),
     words=WordRules(lacking_is_grouped=True, plain=False),
 )
@@ -140,7 +141,15 @@ KAI_STRICT_RULES = Rules(
         owed_gpus_count=True,
     ),
     topology=TopologyRules(mixed_parts_are_refused=True, required_level_is_deepest=False),
-    victims=VictimRules(trials_place_pod_by_pod=True, moved_pods_are_put_back=True),
+    victims=VictimRules(
+        never_preempting_pods_ask=True,
+        trials_place_pod_by_pod=True,
+        moved_pods_are_put_back=True,
+        added_one_by_one=True,
+        search_is_bounded=False,
+        larger_requests_fail_too=False,
+        new_pods_are_evicted=True,
+    ),
     queues=QueueRules(
         ties_by_name=True,
         older_first=True,

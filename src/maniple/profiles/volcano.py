@@ -39,7 +39,6 @@ class VolcanoDialect:
     default_priority = 0
     counts_devices = False
     minds_config_maps = False
-    minds_preemption_policy = False
     placement_annotations: tuple[str, ...] = (
         ADMISSION_GATE,
         "volcano.sh/resource-strategy-scoring-type",

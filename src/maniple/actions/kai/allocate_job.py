@@ -254,7 +254,7 @@ class JobPlacer:
 
         What they leave idle stays idle, and scores see it: where the rest goes is decided anew.
         """
-        if self._session.strict:
+        if self._trials_pod_by_pod:
             return rows
         stays = self._session.tasks.node[rows] == nodes[0]
         rows[:] = np.concatenate([rows[stays], rows[~stays]])  # they are alike

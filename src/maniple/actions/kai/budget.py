@@ -48,8 +48,8 @@ class Budget:
 
     def __init__(self, session: Session, jobs: int) -> None:
         given = int(session.options.get(OPTION, DEFAULT))
-        # The original searches to the end. A budget of 0 is none.
-        total = _UNLIMITED if session.strict or given == 0 else float(given)
+        bounded = session.rules.victims.search_is_bounded and given > 0  # a budget of 0 is none
+        total = float(given) if bounded else _UNLIMITED
         self._common = self._kept = total / 2
         self._first = _draw(session.now) % max(
             jobs, 1

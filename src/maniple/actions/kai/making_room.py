@@ -26,12 +26,13 @@ class RoomMaking:
 
     def __init__(self, session: Session, placement: Placement, *, by_queue: bool) -> None:
         self._session = session
+        self._rules = session.rules.victims
         self._constraints = Constraints(session, placement)
         self._by_queue = by_queue
         self._failures: dict[int, Failures] = {}
         self._remembers = bool(session.options.get("useSchedulingSignatures", True))
         self._placer = JobPlacer(session, placement)
-        self._solver = (StepwiseSolver if session.strict else Solver)(session, placement)
+        self._solver = (StepwiseSolver if self._rules.added_one_by_one else Solver)(session, placement)
 
     def serve(
         self,
@@ -57,13 +58,13 @@ class RoomMaking:
                 session.refusals.of_job(job, words.ran_out(action))
 
     def _whole(self, job: int) -> bool:
-        """It has not lost so much to others in this action that what waits of it would be no gang. The original does not look."""
-        return self._session.strict or self._session.pod_sets.ready(job)
+        """It has not lost so much to others in this action that what waits of it would be no gang."""
+        return self._session.pod_sets.ready(job)
 
     def _never_preempts(self, job: int) -> bool:
         """Its priority class, or a pod that it would place, says so."""
         session = self._session
-        if not session.cluster.dialect.minds_preemption_policy:
+        if self._rules.never_preempting_pods_ask:
             return False
         if session.cluster.priorities.never_preempts(session.job_facts(job).priority_class):
             return True
@@ -90,9 +91,8 @@ class RoomMaking:
         return True
 
     def _solved(self, job: int, terms: Terms, allowance: Allowance, ahead: list[int]) -> Transaction | None:
-        """To the letter, tasks that got their places in this cycle are bound and evicted."""
         found = self._solver.solve(job, terms, allowance, ahead)
-        if found is None or self._session.strict:
+        if found is None or self._rules.new_pods_are_evicted:
             return found
         return settled(self._session, self._placer, found)
 

@@ -46,7 +46,8 @@ class Failures(Protocol):
 
 
 def failures(session: Session, constraints: "Constraints") -> Failures:
-    return _AsInKai(session) if session.strict else _ByDominance(session, constraints)
+    by_dominance = session.rules.victims.larger_requests_fail_too
+    return _ByDominance(session, constraints) if by_dominance else _AsInKai(session)
 
 
 class Constraints:
