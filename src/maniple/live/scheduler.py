@@ -28,8 +28,6 @@ from maniple.planner import Planner
 
 log = logging.getLogger(__name__)
 
-# Plugins whose answers change with the time alone.
-CLOCKED = frozenset({"sla", "tdm", "cdp", "rescheduling", "usage"})
 SHORTEST_PAUSE = 0.001
 
 
@@ -65,9 +63,11 @@ class Scheduler:
     ) -> None:
         self.planner = planner
         self.port = port
-        plugins = {option.name for tier in planner.configuration.tiers for option in tier}
+        triggers = planner.registry.triggers(planner.configuration)
         strict = planner.configuration.compat == "strict"
-        self.dialect = dialect_of(planner.profile.name, planner.options, plugins, bind, shard, strict=strict)
+        self.dialect = dialect_of(
+            planner.profile.name, planner.options, triggers.kinds, bind, shard, strict=strict
+        )
         self.cache = Cache(planner.build(()), self.dialect)
         self.effects = Effects(concurrency)
         self.cycles = 0
@@ -89,7 +89,7 @@ class Scheduler:
         writing = Writing(self.cache, self.effects, port, self._later)
         self._status = StatusWriter(writing, self.dialect, notes)
         self._decisions = Decisions(self.cache, self.effects, port, notes, self._later, self.dialect)
-        self._always_clocked = not CLOCKED.isdisjoint(plugins)
+        self._always_clocked = triggers.time
         self._clocked = self._always_clocked
 
     # -- life ---------------------------------------------------------------------------------------------------------

@@ -27,6 +27,7 @@ from maniple.framework.criteria import Cells, Dependence, Filter, Scorer, Scores
 from maniple.framework.points import Event
 from maniple.framework.reasons import FITS, Code, Reason, Verdicts
 from maniple.framework.session import Session
+from maniple.framework.triggers import Triggers
 from maniple.objects.core import Container, Pod
 from maniple.objects.meta import ResourceList
 from maniple.objects.quantity import parse
@@ -92,6 +93,7 @@ Preoccupied = dict[str, dict[tuple[str, str], Bits]]
 
 class NumaAware:
     name = "numa-aware"
+    triggers = Triggers(kinds=(Numatopology,))
 
     def __init__(self, session: Session, arguments: Mapping[str, Any]) -> None:
         self._session = session
