@@ -37,7 +37,7 @@ define static_checks
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
-	$(BIN)/lint-imports
+	PYTHONPATH=src $(BIN)/lint-imports
 endef
 
 check: $(READY) ## the fast lane, about a minute: lint, format, types, layers, unit tests

@@ -35,7 +35,7 @@ from maniple.objects.volcano import CpuPlace, Numatopology
 from maniple.plugins.devices.answers import Answers
 from maniple.plugins.devices.cpu_topology import Bits, CpuTopology, Hint, cpuset, numbers
 from maniple.plugins.devices.wire import amount
-from maniple.plugins.score.normalise import reversed_by_maximum
+from maniple.plugins.normalise import reversed_by_maximum
 from maniple.plugins.settings import report
 
 POLICY = "volcano.sh/numa-topology-policy"

@@ -40,7 +40,7 @@ from maniple.plugins.feasibility.resource_claims import (
     is_reserved,
     spec_key,
 )
-from maniple.plugins.score.normalise import by_maximum
+from maniple.plugins.normalise import by_maximum
 
 NAME = "DynamicResources"
 NOT_HERE = "resourceclaim not available on the node"

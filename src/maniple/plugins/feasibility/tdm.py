@@ -33,8 +33,8 @@ from maniple.framework.session import Session
 from maniple.framework.triggers import Triggers
 from maniple.plugins.candidates import place_in_group, served_jobs
 from maniple.plugins.feasibility.windows import Window
+from maniple.plugins.job_budget import may_lose
 from maniple.plugins.settings import report
-from maniple.plugins.victims.job_budget import may_lose
 
 ZONE = "volcano.sh/revocable-zone"
 PREEMPTABLE = "volcano.sh/preemptable"
