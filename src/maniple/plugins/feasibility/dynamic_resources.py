@@ -23,7 +23,6 @@ from maniple.framework.session import Session
 from maniple.objects import dra
 from maniple.objects.core import Pod
 from maniple.plugins.feasibility.claim_status import allocation
-from maniple.plugins.feasibility.claims import refused
 from maniple.plugins.feasibility.device_search import (
     MOST_ALTERNATIVES,
     Choice,
@@ -40,6 +39,7 @@ from maniple.plugins.feasibility.resource_claims import (
     is_reserved,
     spec_key,
 )
+from maniple.plugins.feasibility.volume_claims import refused
 from maniple.plugins.normalise import by_maximum
 
 NAME = "DynamicResources"
