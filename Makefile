@@ -1,8 +1,8 @@
-# Two commands to begin with: `make run` and `make test`. Each sets up what it needs, once, in .venv.
+# Three commands to begin with: `make run`, `make check` and `make test`. Each sets up what it needs, once, in .venv.
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup run plane test soak bench format clean
+.PHONY: help setup run plane check test soak bench format clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -10,6 +10,9 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 CASES := ../shared/conformance
 SHAPES ?= a c full
+# The tests of `make check`: one room each, nothing that starts a server, a command or a control plane. Properties (which
+# hypothesis marks by itself) and tests marked `long` are left to `make test`, which runs every test there is.
+UNIT := $(addprefix tests/,objects cluster framework placement eviction actions plugins profiles planner regressions)
 SOAK_MINUTES ?= 60
 
 help: ## this list
@@ -30,13 +33,21 @@ run: $(READY) ## schedule an example on the embedded cluster and show what happe
 plane: $(READY) ## start a real control plane on loopback and print its kubeconfig (the first time it is built)
 	$(BIN)/python plane/plane.py start
 
-test: $(READY) ## lint, format, types, layers, recorded cases, tests
-	@# The first build takes minutes: it runs beside the checks, and the tests that need it come last and wait for it.
-	@$(BIN)/python plane/plane.py build > $(VENV)/plane-build.log 2>&1 &
+define static_checks
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
-	$(BIN)/lint-imports
+	PYTHONPATH=src $(BIN)/lint-imports
+endef
+
+check: $(READY) ## the fast lane, about a minute: lint, format, types, layers, unit tests
+	$(static_checks)
+	$(BIN)/pytest -q -n 2 -m "not hypothesis and not long" $(UNIT)
+
+test: $(READY) ## everything: lint, format, types, layers, recorded cases, tests
+	@# The first build takes minutes: it runs beside the checks, and the tests that need it come last and wait for it.
+	@$(BIN)/python plane/plane.py build > $(VENV)/plane-build.log 2>&1 &
+	$(static_checks)
 	@if [ -f $(CASES)/judge.py ]; then \
 	  for compat in strict default; do \
 	    echo "recorded cases, compat $$compat (tests/test_conformance.py names every difference by default):"; \

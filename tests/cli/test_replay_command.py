@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 
 import maniple
 from maniple.cli.main import main
-from maniple.plugins.kai.snapshot import Snapshot
+from maniple.plugins.kai.snapshot import snapshot_file
 from tests.cli.kai_cluster import QUEUES, TWO_NODES, Raw, gang, node, queue, shard, snapshot, zipped
 
 # Each node is half used by a gang that could move; a task needs a whole node.
@@ -231,9 +231,8 @@ def test_our_own_snapshot_is_planned_like_the_cluster_it_was_taken_of() -> None:
     objects = [*HALF_USED, *gang("late", 2, 2)]
     moment = datetime(2026, 1, 1, tzinfo=UTC)
     plan = maniple.plan(objects, profile="kai", now=moment, options={"maxConsolidationPreemptees": 1})
-    (plugin,) = [one for _, one in plan.session.plugins if isinstance(one, Snapshot)]
-    page = plugin.http_handlers()["/get-snapshot"]()
-    again = values(run("plan", "-", "-o", "json", "--now", moment.isoformat(), given=page.body))
+    file = snapshot_file(plan.session)
+    again = values(run("plan", "-", "-o", "json", "--now", moment.isoformat(), given=file))
     assert again["binds"] == plan.binds
     # The snapshot was taken of the cluster as it was, whatever the cycle then did with it.
     assert again["evictions"] == plan.evictions

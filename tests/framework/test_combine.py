@@ -136,8 +136,13 @@ def test_an_intersection_that_ran_empty_starts_afresh_only_in_strict_mode() -> N
 def test_every_switch_of_a_point_is_one_of_the_file() -> None:
     switches = {point.switch for point in POINTS.values() if point.switch}
     assert switches <= set(VOLCANO_SWITCHES) | set(KAI_SWITCHES)
-    # The two that gate no point: one changes how drf, capacity and nodegroup work, the others are read by `filters`.
-    assert set(VOLCANO_SWITCHES) - switches == {"enableHierarchy"}
+    # The first changes how drf, capacity and nodegroup work; no plugin of Volcano's answers the points of the others.
+    assert set(VOLCANO_SWITCHES) - switches == {
+        "enableHierarchy",
+        "enabledClusterOrder",
+        "enableReservedNodes",
+        "enableTargetJob",
+    }
 
 
 def test_answers_of_nobody() -> None:

@@ -1,11 +1,14 @@
 """The extension points as Volcano combines them: which switch turns a plugin's answer off, and what becomes of several answers."""
 
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from maniple.framework import points
 from maniple.framework.configuration import VOLCANO_SWITCHES, PluginOption
 from maniple.framework.points import POINTS, Event, Hooks, Purpose
 from maniple.framework.reasons import Reason
@@ -20,7 +23,6 @@ SWITCHES: dict[str, str | None] = {
     "queue_order": "enableQueueOrder",
     "sub_job_order": "enabledSubJobOrder",
     "task_order": "enableTaskOrder",
-    "cluster_order": "enabledClusterOrder",
     "job_ready": "enableJobReady",
     "sub_job_ready": "enabledSubJobReady",
     "job_pipelined": "enableJobPipelined",
@@ -41,8 +43,6 @@ SWITCHES: dict[str, str | None] = {
     "preemptable": "enablePreemptable",
     "reclaimable": "enableReclaimable",
     "victim_tasks": "enabledVictim",
-    "target_job": "enableTargetJob",
-    "reserved_nodes": "enableReservedNodes",
     "job_valid": None,
     "victim_queue_order": None,
     "unified_evictable": None,
@@ -187,3 +187,11 @@ def test_events_reach_every_plugin_whatever_its_switches_say() -> None:
 def test_the_table_has_every_switch_that_gates_a_point() -> None:
     """Points of our own, which tell the same in another form, go by the switch of the one that they stand beside."""
     assert {point.switch for point in POINTS.values() if point.switch} == set(SWITCHES.values()) - {None}
+
+
+def test_every_point_is_asked_somewhere() -> None:
+    """By attribute of the hooks, or by name."""
+    package = Path(points.__file__).parents[1]
+    texts = [file.read_text() for file in package.rglob("*.py") if file != Path(points.__file__)]
+    asked = {name for text in texts for name in re.findall(r"""(?:hooks\.|["'])(\w+)""", text)}
+    assert sorted(POINTS.keys() - asked) == []

@@ -88,7 +88,7 @@ def test_new_words_are_told_apart_from_what_matters() -> None:
 
 def test_config_maps_are_watched_for_predicates_only_and_the_shard_if_there_is_one() -> None:
     assert ConfigMap not in Kai().kinds
-    assert ConfigMap in Kai(plugins=("predicates",)).kinds
+    assert ConfigMap in Kai(more_kinds=(ConfigMap,)).kinds
     assert SchedulingShard not in Kai().kinds
     assert SchedulingShard in Kai(shard="a").kinds
 

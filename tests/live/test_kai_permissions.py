@@ -9,6 +9,7 @@ from maniple.kube.kinds import KINDS
 from maniple.live.kai import Kai
 from maniple.objects.dra import ResourceClaim
 from maniple.objects.kai import BindRequest
+from maniple.plugins.kai.predicates import Predicates
 from plane.plane import Plane
 from tests.live.binder import binding
 from tests.live.kai_objects import QUEUE, gang, group, node, pod, queue
@@ -51,7 +52,8 @@ def allowed(file: Path = ROLE) -> set[tuple[str, str, str]]:
 
 def test_exactly_the_kinds_that_are_watched_may_be_listed_and_watched() -> None:
     watched = {
-        (KINDS[kind].group, KINDS[kind].plural) for kind in Kai(plugins=("predicates",), shard="a").kinds
+        (KINDS[kind].group, KINDS[kind].plural)
+        for kind in Kai(more_kinds=Predicates.triggers.kinds, shard="a").kinds
     }
     for verb in ("list", "watch"):
         assert {(group, resource) for group, resource, one in allowed() if one == verb} == watched

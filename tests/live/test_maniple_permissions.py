@@ -35,8 +35,8 @@ ROLE = Path(__file__).parent.parent.parent / "examples" / "rbac-maniple.yaml"
 
 def test_exactly_the_kinds_that_are_watched_may_be_listed_and_watched() -> None:
     planner = Planner(profile="maniple")
-    plugins = {option.name for tier in planner.configuration.tiers for option in tier}
-    kinds = dialect_of("maniple", planner.options, plugins).kinds
+    triggers = planner.registry.triggers(planner.configuration)
+    kinds = dialect_of("maniple", planner.options, triggers.kinds).kinds
     watched = {(KINDS[kind].group, KINDS[kind].plural) for kind in kinds}
     for verb in ("list", "watch"):
         assert {(group, resource) for group, resource, one in allowed(ROLE) if one == verb} == watched

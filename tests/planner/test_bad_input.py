@@ -77,6 +77,7 @@ def look_at_everything(plan: Plan) -> None:
         assert repr(outcome)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("batch", range(10))
 def test_corrupted_objects_cost_only_themselves(batch: int) -> None:
     chance = random.Random(batch)
@@ -87,6 +88,7 @@ def test_corrupted_objects_cost_only_themselves(batch: int) -> None:
         look_at_everything(maniple.plan(objects, profile="volcano"))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("batch", range(10))
 def test_corrupted_configuration_gives_a_plan_or_one_error(batch: int) -> None:
     chance = random.Random(1000 + batch)

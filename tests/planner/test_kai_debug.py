@@ -12,6 +12,8 @@ from tests.test_conformance import CASES, judge
 
 __all__ = ["judge"]
 
+pytestmark = pytest.mark.long
+
 KAI = [case for case in CASES if case.values[0].get("profile") == "kai"]
 
 

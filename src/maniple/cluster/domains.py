@@ -124,8 +124,8 @@ class _PatternMemory:
     def nodes(self, pattern: str) -> NodeRows:
         found = self._found.get(pattern)
         if found is None:
-            search = compile_pattern(pattern).search
-            rows = [row for row, name in enumerate(self._names) if search(name)]
+            matches = compile_pattern(pattern)
+            rows = [row for row, name in enumerate(self._names) if matches(name)]
             found = self._found[pattern] = np.array(rows, dtype=np.intp)
         return found
 

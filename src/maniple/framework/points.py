@@ -9,7 +9,7 @@ SimulatePredicate (`filters`); SimulateAdd/RemoveTask are `on_allocate`/`on_deal
 undone.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Annotated, Any, get_args, get_type_hints
@@ -97,7 +97,6 @@ class Hooks:
     queue_order: Annotated[Callable[[int], Key], Point(combine.order, "enableQueueOrder")]
     sub_job_order: Annotated[Callable[[int], Key], Point(combine.order, "enabledSubJobOrder")]
     task_order: Annotated[Callable[[TaskRows], tuple[Column, ...]], Point(combine.order, "enableTaskOrder")]
-    cluster_order: Annotated[Callable[[str], Key], Point(combine.order, "enabledClusterOrder")]
     victim_queue_order: Annotated[Callable[[int, int], Key], Point(combine.order)]
     # queue, its next job (-1: none), jobs of it that are already taken as victims -> the queue with the smaller key has its turn
     queue_turn: Annotated[Callable[[int, int, Sequence[int]], Key], Point(combine.order)]
@@ -140,11 +139,6 @@ class Hooks:
     ]
     # the last word before tasks take the nodes that were chosen for them: a cause keeps them waiting
     reserve: Annotated[Callable[[Event], str | None], Point(combine.first)]
-    reserved_nodes: Annotated[Callable[[], None], Point(combine.call_all, "enableReservedNodes")]
-    target_job: Annotated[
-        Callable[[Sequence[int]], int | None], Point(combine.first_registered, "enableTargetJob")
-    ]
-    node_pre_order: Annotated[Callable[[TaskClass, NodeRows], None], Point(combine.call_all)]
     gpu_order: Annotated[Callable[[TaskClass, int, str], float], Point(combine.total, default=0.0)]
 
     # domains: what each is worth for a sub-job, told before it is tried there; lists of domains for a job or a sub-job inside a domain, the
@@ -192,7 +186,7 @@ class Hooks:
     preempt_scenario_validator: Annotated[Callable[[Any], bool], Point(combine.all_of)]
     consolidation_scenario_validator: Annotated[Callable[[Any], bool], Point(combine.all_of)]
 
-    # KAI's capacity questions and queue amounts
+    # KAI's capacity questions
     is_job_over_capacity: Annotated[  # the tasks are those of the job that are to be placed
         Callable[[int, TaskRows], Capacity], Point(combine.first_registered, default=Capacity())
     ]
@@ -202,13 +196,18 @@ class Hooks:
     is_task_allocation_on_node_over_capacity: Annotated[
         Callable[[int, int], Capacity], Point(combine.first_registered, default=Capacity())
     ]
-    queue_allocated: Annotated[Callable[[int], Any], Point(combine.first_registered)]
-    queue_deserved: Annotated[Callable[[int], Any], Point(combine.first_registered)]
-    queue_fair_share: Annotated[Callable[[int], Any], Point(combine.first_registered)]
 
     # what has to be done for a task of this class between the decision and the binding; None: nothing. Whoever carries out the plan
     # can do CLAIMS_FIRST without waiting for anybody: the plan says what to write (`Plan.claims`)
     pre_bind: Annotated[Callable[[TaskClass], str | None], Point(combine.first)]
+
+    # what the plan says besides: of placed tasks, what has to be written into the status of resource claims, by claim,
+    # and what has to become of their volumes, by task; of a queue, its amounts
+    claims_to_write: Annotated[Callable[[Iterable[int]], dict[str, dict[str, Any]]], Point(combine.merged)]
+    volumes_to_bind: Annotated[Callable[[Iterable[int]], dict[str, PodVolumes]], Point(combine.merged)]
+    queue_report: Annotated[
+        Callable[[int], Mapping[str, Column | float]], Point(combine.first_registered, default={})
+    ]
 
     # notices
     on_allocate: Annotated[Callable[[Event], None], Point(combine.call_all)]
@@ -217,8 +216,6 @@ class Hooks:
     on_admit: Annotated[Callable[[Event], None], Point(combine.call_all)]
     on_job_solution_start: Annotated[Callable[[], None], Point(combine.call_all)]
     pre_job_allocation: Annotated[Callable[[int], None], Point(combine.call_all)]
-    bind_request_mutate: Annotated[Callable[[int, int], dict[str, str]], Point(combine.merged)]
-    http_handlers: Annotated[Callable[[], dict[str, Callable[..., Any]]], Point(combine.merged)]
     on_close: Annotated[Callable[[], None], Point(combine.call_all)]
 
     def __init__(

@@ -11,6 +11,7 @@ from typing import Any
 from maniple.framework.configuration import Configuration
 from maniple.framework.document import located, suggestion
 from maniple.framework.session import PluginMaker, Session
+from maniple.framework.triggers import Triggers
 
 ActionMaker = Callable[[Mapping[str, Any]], Any]
 
@@ -51,6 +52,11 @@ class Registry:
                     names.add(option.name)
             tiers.append(made)
         session.use(tiers)
+
+    def triggers(self, configuration: Configuration) -> Triggers:
+        """What makes it worth asking the configured plugins again."""
+        names = [option.name for tier in configuration.tiers for option in tier]
+        return Triggers.of(self.plugins[name] for name in sorted(names) if name in self.plugins)
 
     def extended(self, more: Extensions) -> tuple["Registry", list[str]]:
         """With more plugins and actions, and what is to be said about that. A name that is taken keeps its meaning."""

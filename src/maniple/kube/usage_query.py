@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from maniple.framework.durations import long_nanoseconds
-from maniple.kube.cron import Cron, parse_cron
+from maniple.kube.cron import last_due, read_cron
 
 RESOURCES = ("gpu", "cpu", "memory")
 _ALLOCATION = {
@@ -38,13 +38,12 @@ class Window:
 
     size: timedelta = timedelta(weeks=1)
     start: datetime | None = None  # of the first tumbling window
-    cron: Cron | None = None
+    cron: str | None = None  # as `read_cron` gives it
 
     def length(self, now: datetime) -> timedelta:
         """From the beginning of the window until now; nothing if it has not begun."""
         if self.cron is not None:
-            begun = self.cron.last(now)
-            return now - begun if begun is not None else timedelta()
+            return now - last_due(self.cron, now)
         if self.start is not None:
             return (now - self.start) % self.size if now > self.start else timedelta()
         return self.size
@@ -122,7 +121,7 @@ def _window(given: Mapping[str, Any]) -> Window:
             return Window(size, start=_moment(str(start)))
         case "cron":
             try:
-                return Window(size, cron=parse_cron(str(given.get("cronString", ""))))
+                return Window(size, cron=read_cron(str(given.get("cronString", ""))))
             except ValueError as error:
                 raise _wrong("cronString", str(error)) from None
         case "sliding":

@@ -1,12 +1,13 @@
 """The running scheduler's side of each profile, by name."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from maniple.live.dialect import LiveDialect
 from maniple.live.kai import DIRECT, EITHER, REQUEST, Kai
 from maniple.live.maniple import Maniple
 from maniple.live.volcano import Volcano
+from maniple.objects.meta import Object
 from maniple.profiles.kai import NodePool
 from maniple.profiles.options import strings
 
@@ -16,16 +17,17 @@ BINDINGS = (REQUEST, DIRECT)
 def dialect_of(
     profile: str,
     options: Mapping[str, Any],
-    plugins: Collection[str],
+    kinds: Sequence[type[Object]],
     bind: str = "",
     shard: str = "",
     *,
     nominates: bool = True,
 ) -> LiveDialect:
-    """With the options and plugins that the planner was given.
+    """With the options that the planner was given.
 
-    `bind`: request or direct, where the profile leaves the choice; `shard`: whose settings they are;
-    `nominates`: room that was cleared for a pod is written to it.
+    `kinds`: what the configured plugins read besides the kinds of the profile; `bind`: request or direct, where
+    the profile leaves the choice; `shard`: whose settings they are; `nominates`: room that was cleared for a pod
+    is written to it.
     """
     if bind and bind not in BINDINGS:
         raise ValueError(f"bind: {bind!r} is not known; there is: {', '.join(BINDINGS)}")
@@ -33,24 +35,23 @@ def dialect_of(
         raise ValueError(f"bind: the profile {profile!r} leaves no choice")
     match profile:
         case "volcano":
-            return _volcano(options, plugins, "volcano")
+            return _volcano(options, kinds, "volcano")
         case "kai":
-            return _kai(options, plugins, "kai-scheduler", bind or REQUEST, shard, nominates=nominates)
+            return _kai(options, kinds, "kai-scheduler", bind or REQUEST, shard, nominates=nominates)
         case "maniple":
-            volcano = _volcano(options, plugins, "maniple")
-            # Nobody here asks for config maps.
+            volcano = _volcano(options, kinds, "maniple")
             return Maniple(volcano, _kai(options, (), "maniple", EITHER))
     raise ValueError(f"the profile {profile!r} can be planned with, but not run yet")
 
 
-def _volcano(options: Mapping[str, Any], plugins: Collection[str], name: str) -> Volcano:
+def _volcano(options: Mapping[str, Any], kinds: Sequence[type[Object]], name: str) -> Volcano:
     names = strings(options, "schedulerName") or (name,)
-    return Volcano(names, str(options.get("defaultQueue", "default")), plugins)
+    return Volcano(names, str(options.get("defaultQueue", "default")), kinds)
 
 
 def _kai(
     options: Mapping[str, Any],
-    plugins: Collection[str],
+    kinds: Sequence[type[Object]],
     name: str,
     bind: str,
     shard: str = "",
@@ -63,7 +64,7 @@ def _kai(
         NodePool(
             options.get("nodePoolLabelKey", default.key), options.get("nodePoolLabelValue", default.value)
         ),
-        plugins,
+        kinds,
         bind=bind,
         shard=shard,
         nominates=nominates,

@@ -4,7 +4,7 @@ Made by `dialects.py`. Pods are bound by request, which KAI's binder carries out
 are not placed at all, since nobody would hand them over, and say so. Queues and the amounts in PodGroups are the business of KAI's controllers. Pure: time comes in with the plan.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -52,8 +52,6 @@ KINDS: tuple[type[Object], ...] = (
     dra.ResourceSlice,
     dra.DeviceClass,
 )
-# What only some plugins read is watched only for them.
-KINDS_OF_PLUGINS: Mapping[str, tuple[type[Object], ...]] = {"predicates": (core.ConfigMap,)}
 
 # By request, directly, or directly what shares no devices and the rest by request as far as that is installed.
 REQUEST, DIRECT, EITHER = "request", "direct", "either"
@@ -80,7 +78,7 @@ class Kai:
         self,
         scheduler_names: Iterable[str] = ("kai-scheduler",),
         pool: NodePool | None = None,
-        plugins: Collection[str] = (),
+        more_kinds: Iterable[type[Object]] = (),
         *,
         bind: str = REQUEST,
         marks_evicted: bool = False,
@@ -90,9 +88,9 @@ class Kai:
         """`marks_evicted`: pods get a condition before they are evicted. `shard`: whose scheduler this is.
 
         `nominates`: the node that was cleared for a pod is written into its status, which KAI itself never does.
+        `more_kinds`: what the plugins read besides `KINDS`.
         """
-        extra = (kind for name in sorted(plugins) for kind in KINDS_OF_PLUGINS.get(name, ()))
-        self.kinds = (*KINDS, *extra, *((SchedulingShard,) if shard else ()))
+        self.kinds = (*KINDS, *more_kinds, *((SchedulingShard,) if shard else ()))
         self._shard = shard
         self._shard_spec: SchedulingShardSpec | None = None  # as it was at the start
         self._scheduler_names = frozenset(scheduler_names)

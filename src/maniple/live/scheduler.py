@@ -28,8 +28,6 @@ from maniple.planner import Planner
 
 log = logging.getLogger(__name__)
 
-# Plugins whose answers change with the time alone.
-CLOCKED = frozenset({"sla", "tdm", "cdp", "rescheduling", "usage"})
 SHORTEST_PAUSE = 0.001
 
 
@@ -65,10 +63,10 @@ class Scheduler:
     ) -> None:
         self.planner = planner
         self.port = port
-        plugins = {option.name for tier in planner.configuration.tiers for option in tier}
+        triggers = planner.registry.triggers(planner.configuration)
         nominates = planner.rules.placing.cleared_room_is_kept
         self.dialect = dialect_of(
-            planner.profile.name, planner.options, plugins, bind, shard, nominates=nominates
+            planner.profile.name, planner.options, triggers.kinds, bind, shard, nominates=nominates
         )
         self.cache = Cache(planner.build(()), self.dialect)
         self.effects = Effects(concurrency)
@@ -91,7 +89,7 @@ class Scheduler:
         writing = Writing(self.cache, self.effects, port, self._later)
         self._status = StatusWriter(writing, self.dialect, notes)
         self._decisions = Decisions(self.cache, self.effects, port, notes, self._later, self.dialect)
-        self._always_clocked = not CLOCKED.isdisjoint(plugins)
+        self._always_clocked = triggers.time
         self._clocked = self._always_clocked
 
     # -- life ---------------------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 Made by `dialects.py`. Pure: time comes in as an argument.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -23,7 +23,6 @@ from maniple.objects.quantity import format_quantity, parse
 from maniple.objects.requests import pod_requests
 from maniple.objects.volcano import (
     HyperNode,
-    Numatopology,
     VolcanoPodGroup,
     VolcanoPodGroupCondition,
     VolcanoPodGroupSpec,
@@ -64,12 +63,6 @@ KINDS: tuple[type[Object], ...] = (
     dra.ResourceSlice,
     dra.DeviceClass,
 )
-# What only some plugins read is watched only for them.
-KINDS_OF_PLUGINS: Mapping[str, tuple[type[Object], ...]] = {
-    "deviceshare": (core.ConfigMap,),
-    "numa-aware": (Numatopology,),
-    "pdb": (core.PodDisruptionBudget,),
-}
 
 
 class Volcano:
@@ -82,10 +75,9 @@ class Volcano:
         self,
         scheduler_names: Iterable[str] = ("volcano",),
         default_queue: str = "default",
-        plugins: Collection[str] = (),
+        more_kinds: Iterable[type[Object]] = (),
     ) -> None:
-        extra = (kind for name in sorted(plugins) for kind in KINDS_OF_PLUGINS.get(name, ()))
-        self.kinds = (*KINDS, *extra)
+        self.kinds = (*KINDS, *more_kinds)
         self._scheduler_names = frozenset(scheduler_names)
         self._default_queue = default_queue
 

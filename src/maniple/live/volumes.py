@@ -10,7 +10,7 @@ from maniple.live.cache import Assumption, Ref
 from maniple.live.rewriting import Lacks, Part, conflict
 from maniple.objects.core import ClaimReference, Node, PersistentVolume, PersistentVolumeClaim
 from maniple.objects.selectors import node_selector_matches
-from maniple.plugins.feasibility.claims import BIND_COMPLETED, SELECTED_NODE
+from maniple.plugins.feasibility.volume_claims import BIND_COMPLETED, SELECTED_NODE
 
 BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
 

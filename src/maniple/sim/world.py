@@ -8,7 +8,7 @@ from typing import Any
 
 from maniple.objects.core import Pod
 from maniple.sim.binder import Binder
-from maniple.sim.claims import ResourceClaims
+from maniple.sim.claim_controller import ResourceClaims
 from maniple.sim.clock import Clock
 from maniple.sim.cluster import SimCluster
 from maniple.sim.kubelet import FAIL_AFTER, RUN_FOR, Kubelet, duration, finished

@@ -139,6 +139,7 @@ def test_a_bad_queue_without_jobs_stops_nobody_but_to_the_letter() -> None:
     assert room(session, plugin, "fine-0") == 0
 
 
+@pytest.mark.long
 def test_a_very_deep_tree_opens() -> None:
     queues = [child("q0"), *(child(f"q{i}", f"q{i - 1}") for i in range(1, 1500))]
     session, plugin = tree(*reversed(queues), *work("j", 1, CPU, of="q1499"))

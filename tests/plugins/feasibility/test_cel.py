@@ -137,6 +137,8 @@ def test_a_part_that_fails_does_not_matter_when_another_decides(text: str, outco
         ("'a'.matches('(')", "regular expression"),
         ("99999999999999999999 == 1", "too large"),
         ("[1][1] == 1", "no such place"),
+        ("[[1]] == [[1]]", "a list in a list"),
+        (f"'{'a' * 1025}'.matches('a')", "at most 1024 characters"),
         ("__import__('os')", "not supported"),
         ("device.__class__ == 1", "no field"),
         ("(" * 400 + "true" + ")" * 400, "too deeply nested"),
@@ -146,6 +148,11 @@ def test_a_part_that_fails_does_not_matter_when_another_decides(text: str, outco
 )
 def test_what_cannot_be_evaluated_says_why(text: str, words: str) -> None:
     assert words in problem(text)
+
+
+def test_binding_cannot_double_the_work() -> None:
+    doubled = "".join(f"cel.bind(x{i + 1}, [x{i}, x{i}], " for i in range(1, 40))
+    assert "a list in a list" in problem(f"cel.bind(x1, 1, {doubled}x40 == x40{')' * 40}")
 
 
 def test_long_chains_are_no_depth() -> None:

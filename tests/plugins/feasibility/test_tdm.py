@@ -12,7 +12,7 @@ from maniple.framework.reasons import Code
 from maniple.framework.session import Session
 from maniple.objects.meta import Object
 from maniple.plugins.feasibility.tdm import CLOSED_ZONE, NOT_ALLOWED, PREEMPTABLE, UNKNOWN_ZONE, ZONE, Tdm
-from maniple.plugins.victims.job_budget import MOST_UNAVAILABLE
+from maniple.plugins.job_budget import MOST_UNAVAILABLE
 from tests.plugins.opening import job, names, session_again, session_on, task, tasks
 from tests.plugins.planning import planned
 from tests.plugins.score.cells import scores, verdicts

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from maniple.plugins.kai.fair_share import Terms, fair_shares
+from maniple.plugins.kai.fair_share import ShareTerms, fair_shares
 
 INF = math.inf
 
@@ -26,14 +26,14 @@ class Queue:
     parent: int = -1
 
 
-def terms_of(*resources: list[Queue]) -> Terms:
+def terms_of(*resources: list[Queue]) -> ShareTerms:
     """One list per resource; the tree and the priorities are those of the first."""
     first = resources[0]
 
     def matrix(field: str) -> np.ndarray:
         return np.array([[getattr(queue, field) for queue in one] for one in resources], dtype=np.float64)
 
-    return Terms(
+    return ShareTerms(
         parent=np.array([queue.parent for queue in first], dtype=np.int64),
         priority=np.array([queue.priority for queue in first], dtype=np.int64),
         quota=matrix("quota"),

@@ -14,7 +14,7 @@ from itertools import pairwise
 import numpy as np
 
 from maniple.actions.kai.causes import UNTOLD, Causes, Found
-from maniple.actions.maniple.causes import PlainCauses
+from maniple.actions.kai.plain_causes import PlainCauses
 from maniple.cluster.classes import TaskClass
 from maniple.cluster.statuses import Status
 from maniple.framework.criteria import NodeRows

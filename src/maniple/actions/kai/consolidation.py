@@ -7,11 +7,11 @@ considered while as many GPUs are idle, or about to be, as it asks for.
 from collections.abc import Mapping
 from typing import Any
 
+from maniple.actions.kai import words
 from maniple.actions.kai.allocate import waiting
 from maniple.actions.kai.feasible import enough_gpus
 from maniple.actions.kai.making_room import RoomMaking
 from maniple.actions.kai.terms import Losers, Terms
-from maniple.actions.maniple import words
 from maniple.cluster.statuses import Status
 from maniple.eviction.kai_scenario import Outcome
 from maniple.framework.arguments import Arguments

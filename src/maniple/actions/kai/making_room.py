@@ -6,6 +6,7 @@ that ask for the same, or more, are passed over (`signatures.py`). A job whose s
 
 from collections.abc import Callable, Iterable
 
+from maniple.actions.kai import words
 from maniple.actions.kai.allocate_job import JobPlacer
 from maniple.actions.kai.budget import Allowance, Budget
 from maniple.actions.kai.displacing import settled
@@ -14,7 +15,6 @@ from maniple.actions.kai.signatures import COMPLETE, Constraints, Failures, fail
 from maniple.actions.kai.solver import Solver
 from maniple.actions.kai.stepwise import StepwiseSolver
 from maniple.actions.kai.terms import Terms
-from maniple.actions.maniple import words
 from maniple.cluster.priorities import NEVER
 from maniple.framework.session import Session
 from maniple.framework.transaction import Transaction

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from maniple.actions.kai import words
 from maniple.actions.kai.allocate import waiting
 from maniple.actions.kai.making_room import RoomMaking
 from maniple.actions.kai.terms import Losers, Terms
-from maniple.actions.maniple import words
 from maniple.framework.arguments import Arguments
 from maniple.framework.points import JobRows
 from maniple.framework.reasons import POD, MadeRoom

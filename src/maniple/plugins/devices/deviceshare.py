@@ -28,6 +28,7 @@ from maniple.framework.points import Event, TaskRows
 from maniple.framework.reasons import FITS, Code, Reason, Verdicts
 from maniple.framework.scalars import parse_bool
 from maniple.framework.session import Session
+from maniple.framework.triggers import Triggers
 from maniple.objects.core import ConfigMap, Pod
 from maniple.plugins.devices import ascend_310p, virtual_gpu
 from maniple.plugins.devices.answers import Answers
@@ -120,6 +121,7 @@ def shares_npus(configuration: Configuration) -> bool:
 
 class DeviceShare:
     name = "deviceshare"
+    triggers = Triggers(kinds=(ConfigMap,))
 
     def __init__(self, session: Session, arguments: Mapping[str, Any]) -> None:
         self._session = session

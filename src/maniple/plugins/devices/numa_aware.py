@@ -27,6 +27,7 @@ from maniple.framework.criteria import Cells, Dependence, Filter, Scorer, Scores
 from maniple.framework.points import Event
 from maniple.framework.reasons import FITS, Code, Reason, Verdicts
 from maniple.framework.session import Session
+from maniple.framework.triggers import Triggers
 from maniple.objects.core import Container, Pod
 from maniple.objects.meta import ResourceList
 from maniple.objects.quantity import parse
@@ -34,7 +35,7 @@ from maniple.objects.volcano import CpuPlace, Numatopology
 from maniple.plugins.devices.answers import Answers
 from maniple.plugins.devices.cpu_topology import Bits, CpuTopology, Hint, cpuset, numbers
 from maniple.plugins.devices.wire import amount
-from maniple.plugins.score.normalise import reversed_by_maximum
+from maniple.plugins.normalise import reversed_by_maximum
 from maniple.plugins.settings import report
 
 POLICY = "volcano.sh/numa-topology-policy"
@@ -79,7 +80,7 @@ class NodeCpus:
 
 
 @dataclass(frozen=True, slots=True)
-class Demand:
+class CpuDemand:
     """What of a class matters: the policy that it names, and whole cpus by container (0: not whole, None: nothing stated)."""
 
     policy: str
@@ -92,6 +93,7 @@ Preoccupied = dict[str, dict[tuple[str, str], Bits]]
 
 class NumaAware:
     name = "numa-aware"
+    triggers = Triggers(kinds=(Numatopology,))
 
     def __init__(self, session: Session, arguments: Mapping[str, Any]) -> None:
         self._session = session
@@ -99,7 +101,7 @@ class NumaAware:
         self._known: Preoccupied = session.cluster.memory.setdefault(_MEMORY, {})  # type: ignore[assignment]
         self._topologies = session.cluster.all(Numatopology)
         self._nodes: dict[int, NodeCpus | None] = {}
-        self._demands: dict[int, Demand | None] = {}
+        self._demands: dict[int, CpuDemand | None] = {}
         self._taken: dict[int, tuple[int, Bits]] = {}  # by task: node and cpus
         self._answers = Answers(len(session.nodes), self._judge)
         self._forget_reported()
@@ -154,7 +156,7 @@ class NumaAware:
             )
         ]
 
-    def _demand(self, class_: TaskClass) -> Demand | None:
+    def _demand(self, class_: TaskClass) -> CpuDemand | None:
         """None for pods that are not guaranteed what they ask for: they share cpus with others."""
         number = class_.spec.number
         if number not in self._demands:
@@ -243,11 +245,11 @@ def _cpus(topology: Numatopology) -> CpuTopology:
     return _described(msgspec.json.encode(topology.spec.cpu_detail, order="deterministic"))
 
 
-def _demand(pod: Pod) -> Demand | None:
+def _demand(pod: Pod) -> CpuDemand | None:
     if not is_guaranteed(pod):
         return None
     cpus = tuple((one.name, _whole_cpus(one.resources.requests)) for one in pod.spec.containers)
-    return Demand(pod.metadata.annotations.get(POLICY, ""), cpus)
+    return CpuDemand(pod.metadata.annotations.get(POLICY, ""), cpus)
 
 
 def _whole_cpus(requests: ResourceList) -> int | None:
@@ -266,7 +268,7 @@ def _is_exact(container: Container) -> bool:
     return all(limit > 0 and limit == request for limit, request in stated)
 
 
-def _choose(node: NodeCpus | None, demand: Demand) -> Bits | Reason:
+def _choose(node: NodeCpus | None, demand: CpuDemand) -> Bits | Reason:
     """The cpus for a pod; none where the kubelet does not mind."""
     if demand.policy not in _NO_POLICY:
         if node is None:

@@ -18,8 +18,8 @@ from maniple.objects.core import Pod, ResourceQuota
 from maniple.objects.volcano import VolcanoPodGroup, VolcanoQueue
 from maniple.plugins.fairness.hierarchy import PATH, PATH_WEIGHTS
 from maniple.plugins.feasibility.tdm import ANY_ZONE, ZONE, allows_zones
+from maniple.plugins.job_budget import LEAST_AVAILABLE, MOST_UNAVAILABLE
 from maniple.plugins.order.sla import ANNOTATIONS as WAITING_TIME
-from maniple.plugins.victims.job_budget import LEAST_AVAILABLE, MOST_UNAVAILABLE
 
 Shape = dict[str, Any]
 

@@ -34,9 +34,9 @@ from maniple.plugins.fairness.capacity_account import CapacityAccount
 from maniple.plugins.fairness.capacity_order import standing, standing_in_tree, victim_standing
 from maniple.plugins.fairness.capacity_reclaim import Candidate, Reclaim
 from maniple.plugins.fairness.capacity_tree import Accounts, in_a_tree, side_by_side
-from maniple.plugins.fairness.claims import Claims
 from maniple.plugins.fairness.device_book import DeviceBook
 from maniple.plugins.fairness.gate_reservations import GateReservations
+from maniple.plugins.fairness.min_resources import MinResources
 from maniple.plugins.fairness.queue_amounts import REFUSED, sums_by_queue
 from maniple.plugins.fairness.queue_lineage import ASSUMED_ROOT, lineage
 from maniple.plugins.settings import is_hierarchical, report
@@ -72,7 +72,7 @@ class Capacity:
     def __init__(self, session: Session, arguments: Mapping[str, Any]) -> None:
         given = CapacityArguments.read(session, arguments)
         self._session = session
-        self._claims = Claims.of(session)
+        self._claims = MinResources.of(session)
         self._served = served_jobs(session)
         self._queue_of: list[int] = session.jobs.queue.tolist()
         self._requests: dict[int, list[int]] = {}

@@ -13,7 +13,7 @@ from maniple.framework.arguments import Arguments
 from maniple.framework.combine import Vote
 from maniple.framework.session import Session
 from maniple.plugins.fairness.amounts import TOLERANCE, named
-from maniple.plugins.fairness.claims import Claims
+from maniple.plugins.fairness.min_resources import MinResources
 from maniple.plugins.settings import report
 
 REFUSED = "resource in cluster is overused"
@@ -42,7 +42,7 @@ class Overcommit:
 
     def __init__(self, session: Session, arguments: Mapping[str, Any]) -> None:
         self._session = session
-        self._claims = Claims.of(session)
+        self._claims = MinResources.of(session)
         factor = OvercommitArguments.read(session, arguments).factor
         idle = session.total * factor - session.nodes.used.sum(axis=1)
         # A product such as 3000 x 1.13 comes out a hair too small.

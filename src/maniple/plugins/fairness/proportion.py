@@ -26,7 +26,7 @@ from maniple.framework.session import Session
 from maniple.plugins.candidates import served_jobs, sums_before
 from maniple.plugins.fairness.amounts import TOLERANCE, at_most, named, sums_by_group
 from maniple.plugins.fairness.ceilings import ceilings
-from maniple.plugins.fairness.claims import Claims
+from maniple.plugins.fairness.min_resources import MinResources
 from maniple.plugins.fairness.queue_amounts import REFUSED, QueueAmounts, sums_by_queue
 from maniple.plugins.fairness.water_filling import Vectors, water_fill
 from maniple.plugins.settings import takes_none
@@ -54,7 +54,7 @@ class Proportion:
     def __init__(self, session: Session, arguments: Mapping[str, Any]) -> None:
         takes_none(session, arguments, self.name)
         self._session = session
-        self._claims = Claims.of(session)
+        self._claims = MinResources.of(session)
         self._served = served_jobs(session)
         self._queue_of: list[int] = session.jobs.queue.tolist()
         self._requests: dict[int, list[int]] = {}
@@ -189,7 +189,7 @@ class Proportion:
 # -- opening ------------------------------------------------------------------------------------------------------
 
 
-def _accounts(session: Session, claims: Claims) -> dict[int, Account]:
+def _accounts(session: Session, claims: MinResources) -> dict[int, Account]:
     sums = sums_by_queue(session, claims)
     facts = [session.queues.facts[queue] for queue in sums.queues.tolist()]
     limits = ceilings(session, sums.queues)

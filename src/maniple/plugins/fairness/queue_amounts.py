@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from maniple.cluster.resources import Amounts
 from maniple.framework.session import Session
 from maniple.plugins.fairness.amounts import TOLERANCE, sums_by_group
-from maniple.plugins.fairness.claims import Claims, Wanted
+from maniple.plugins.fairness.min_resources import MinResources, Wanted
 
 REFUSED = "queue resource quota insufficient"
 
@@ -72,7 +72,7 @@ class QueueAmounts:
         self.kept = [kept + more for kept, more in zip(self.kept, amounts, strict=True)]
 
 
-def sums_by_queue(session: Session, claims: Claims) -> QueueSums:
+def sums_by_queue(session: Session, claims: MinResources) -> QueueSums:
     jobs, rows = session.jobs, session.jobs.rows
     queues, position = np.unique(jobs.queue[rows], return_inverse=True)
     beyond = np.maximum(jobs.allocated[:, rows] - claims.minimums(rows), 0)

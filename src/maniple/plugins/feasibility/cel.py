@@ -2,7 +2,8 @@
 
 `compiled` turns a text into an `Expression` or into the `CelError` that says what is wrong with it; `Expression.holds` asks it of a
 device. Called by `device_catalogue.py`. Nothing is handed to Python to evaluate, nothing but `CelError` is ever raised, and the work is
-bounded by the text: its length and depth are limited, there are no loops, and patterns are matched in linear time.
+bounded by the text: its length and depth are limited, there are no loops and no lists of lists (which `cel.bind` could double with every
+use), and patterns are matched in linear time.
 
 Known: `device.driver`, `device.allowMultipleAllocations`, `device.attributes[domain].name`, `device.capacity[domain].name`; `== != < <= >
 >= in && || ! ?:`; texts, numbers, true, false, null and lists; `has()`, `size()`, `quantity()`, `semver()`, `isQuantity()`, `isSemver()`,
@@ -22,6 +23,7 @@ from maniple.plugins.feasibility.cel_values import (
     boolean,
     called,
     contains,
+    element,
     equal,
     field_of,
     has_field,
@@ -215,7 +217,7 @@ class _Parser:
             return node
         if self._accept("["):
             items = self._arguments("]")
-            return _node(lambda scope: [item.evaluate(scope) for item in items], *items)
+            return _node(lambda scope: [element(item.evaluate(scope)) for item in items], *items)
         return self._named(self._name())
 
     def _named(self, name: str) -> _Node:

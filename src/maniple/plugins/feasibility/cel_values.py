@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from functools import total_ordering
 from typing import Any
 
+from maniple.cluster.patterns import compile_pattern
 from maniple.objects.quantity import Exact, parse
 from maniple.plugins.feasibility.cel_tokens import CelError
-from maniple.plugins.feasibility.linear_pattern import search
 
+# Bounds the time of a match, together with the largest pattern. An attribute has at most 64 characters.
+_LONGEST_MATCHED = 1024
 _VERSION = re.compile(
     r"(0|[1-9][0-9]{0,17})\.(0|[1-9][0-9]{0,17})\.(0|[1-9][0-9]{0,17})"
     r"(?:-([0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*))?(?:\+[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?"
@@ -103,6 +105,13 @@ def kind(value: Value) -> str:
 def boolean(value: Value) -> bool:
     if not isinstance(value, bool):
         raise CelError(f"gives a {kind(value)} where true or false is needed")
+    return value
+
+
+def element(value: Value) -> Value:
+    """A value as an element of a list."""
+    if isinstance(value, list):
+        raise CelError("a list in a list is not supported")
     return value
 
 
@@ -205,8 +214,10 @@ FUNCTIONS: dict[str, Callable[[Value], Value]] = {
 
 
 def _matches(value: str, pattern: Value) -> bool:
+    if len(value) > _LONGEST_MATCHED:
+        raise CelError(f"matches() takes at most {_LONGEST_MATCHED} characters, got {len(value)}")
     try:
-        return search(_text(pattern), value)
+        return compile_pattern(_text(pattern))(value)
     except ValueError as error:
         raise CelError(str(error)) from None
 

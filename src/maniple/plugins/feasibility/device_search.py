@@ -54,7 +54,7 @@ class Choice:
 
 
 @dataclass(slots=True, eq=False)
-class _Taken:
+class _TakenDevices:
     """What a search has taken so far."""
 
     choices: list[list[Choice]]  # by claim
@@ -69,7 +69,7 @@ class DeviceSearch:
         self._stock = stock
         self._claims = claims
         self._offers = stock.catalogue.offers(node)
-        self._taken = _Taken([[] for _ in claims])
+        self._taken = _TakenDevices([[] for _ in claims])
         self._left: dict[PoolId, dict[tuple[str, str], Amount]] = {}
         self._steps = 0
 

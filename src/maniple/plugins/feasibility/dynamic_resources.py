@@ -23,7 +23,6 @@ from maniple.framework.session import Session
 from maniple.objects import dra
 from maniple.objects.core import Pod
 from maniple.plugins.feasibility.claim_status import allocation
-from maniple.plugins.feasibility.claims import refused
 from maniple.plugins.feasibility.device_search import (
     MOST_ALTERNATIVES,
     Choice,
@@ -40,7 +39,8 @@ from maniple.plugins.feasibility.resource_claims import (
     is_reserved,
     spec_key,
 )
-from maniple.plugins.score.normalise import by_maximum
+from maniple.plugins.feasibility.volume_claims import refused
+from maniple.plugins.normalise import by_maximum
 
 NAME = "DynamicResources"
 NOT_HERE = "resourceclaim not available on the node"

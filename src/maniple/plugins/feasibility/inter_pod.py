@@ -39,7 +39,7 @@ from maniple.plugins.feasibility.placed import (
     classes_in_use,
     present_rows,
 )
-from maniple.plugins.score.normalise import HIGHEST
+from maniple.plugins.normalise import HIGHEST
 
 NOT_NEAR = "node(s) didn't match pod affinity rules"
 TOO_NEAR = "node(s) didn't match pod anti-affinity rules"

@@ -19,7 +19,7 @@ from maniple.objects.core import NodeAffinity as Wishes
 from maniple.objects.core import NodeSelector, NodeSelectorTerm, Pod, PreferredSchedulingTerm
 from maniple.objects.meta import LabelSelector, Requirement
 from maniple.objects.selectors import requirement_matches
-from maniple.plugins.score.normalise import by_maximum
+from maniple.plugins.normalise import by_maximum
 
 Mask = NDArray[np.bool_]
 

@@ -27,7 +27,7 @@ from maniple.framework.session import Session
 from maniple.plugins.feasibility.node_affinity import Mask, required_mask
 from maniple.plugins.feasibility.placed import Bins, Column, Placements, bins_of
 from maniple.plugins.feasibility.taints import Taints
-from maniple.plugins.score.normalise import HIGHEST
+from maniple.plugins.normalise import HIGHEST
 
 SKEWED = "node(s) didn't match pod topology spread constraints"
 UNLABELLED = f"{SKEWED} (missing required label)"

@@ -17,7 +17,7 @@ from maniple.framework.session import Session
 from maniple.objects.core import Taint, Toleration
 from maniple.objects.selectors import tolerates, untolerated
 from maniple.plugins.feasibility.node_affinity import Mask
-from maniple.plugins.score.normalise import reversed_by_maximum
+from maniple.plugins.normalise import reversed_by_maximum
 
 UNTOLERATED = "node(s) had untolerated taint(s)"
 CORDONED = "node(s) were unschedulable"

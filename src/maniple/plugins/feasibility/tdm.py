@@ -31,10 +31,11 @@ from maniple.framework.points import TaskRows
 from maniple.framework.reasons import FITS, Code, Verdicts
 from maniple.framework.scalars import parse_bool
 from maniple.framework.session import Session
+from maniple.framework.triggers import Triggers
 from maniple.plugins.candidates import place_in_group, served_jobs
 from maniple.plugins.feasibility.windows import Window
+from maniple.plugins.job_budget import may_lose
 from maniple.plugins.settings import report
-from maniple.plugins.victims.job_budget import may_lose
 
 ZONE = "volcano.sh/revocable-zone"
 PREEMPTABLE = "volcano.sh/preemptable"
@@ -88,6 +89,7 @@ def _period(session: Session, text: str) -> timedelta:
 
 class Tdm:
     name = "tdm"
+    triggers = Triggers(time=True)
 
     def __init__(self, session: Session, arguments: Mapping[str, Any]) -> None:
         self._session = session

@@ -27,14 +27,14 @@ from maniple.objects.core import (
     TopologySelectorTerm,
 )
 from maniple.objects.quantity import units
-from maniple.plugins.feasibility.claims import (
+from maniple.plugins.feasibility.node_affinity import Mask, has_value, label_selector_mask
+from maniple.plugins.feasibility.volume_claims import (
     SELECTED_NODE,
-    Claims,
+    VolumeClaims,
     refused,
     sorted_claims,
     uses_claims,
 )
-from maniple.plugins.feasibility.node_affinity import Mask, has_value, label_selector_mask
 from maniple.plugins.feasibility.volume_offers import VolumeOffers, size_of
 
 OUT_OF_REACH = "node(s) didn't match PersistentVolume's node affinity"
@@ -61,7 +61,7 @@ class VolumeBinding:
         self._minds_room = minds_room
         self._storage = session.cluster.storage
         self._facts: NodeFacts = session.nodes.facts
-        self._classes: dict[int, Claims] = {}
+        self._classes: dict[int, VolumeClaims] = {}
         self._made: dict[str, Verdicts] = {}
         self._offers_made: VolumeOffers | None = None
         self._node_of: dict[
@@ -91,7 +91,7 @@ class VolumeBinding:
         message = self.problem(class_)
         return refused("VolumeBinding", message) if message else None
 
-    def _claims(self, class_: TaskClass) -> Claims:
+    def _claims(self, class_: TaskClass) -> VolumeClaims:
         found = self._classes.get(class_.number)
         if found is None:
             found = self._classes[class_.number] = sorted_claims(self._storage, class_.spec.pod)

@@ -13,8 +13,8 @@ from maniple.framework.criteria import Cells, Dependence, Filter
 from maniple.framework.reasons import FITS, Code, Reason, Verdicts
 from maniple.framework.session import Session
 from maniple.objects.core import PersistentVolume, PersistentVolumeClaim
-from maniple.plugins.feasibility.claims import refused, waits_for_node
 from maniple.plugins.feasibility.node_affinity import Mask, has_value
+from maniple.plugins.feasibility.volume_claims import refused, waits_for_node
 
 ELSEWHERE = "node(s) had no available volume zone"
 

@@ -25,7 +25,7 @@ Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Terms:
+class ShareTerms:
     """What is known of the queues, in an order that breaks ties: the earlier goes first. Matrices are resources x queues.
 
     Unlimited quotas and limits are infinite. `parent` is the place of the queue above, -1 for none; there are no circles.
@@ -40,7 +40,7 @@ class Terms:
     usage: Floats
 
 
-def fair_shares(total: Floats, terms: Terms, *, k: float = 1.0, whole_leftovers: bool = False) -> Floats:
+def fair_shares(total: Floats, terms: ShareTerms, *, k: float = 1.0, whole_leftovers: bool = False) -> Floats:
     """The share of every queue (resources x queues) of `total`, which has one amount per resource.
 
     `whole_leftovers`: a unit that rounding left is given whole, also to a queue that wants less than that, as KAI does.
@@ -77,7 +77,7 @@ class _Division:
     `family` is the family of each queue; `left` is what is still to be had (resources x families).
     """
 
-    def __init__(self, terms: Terms, queues: Rows, family: Rows, amount: Floats) -> None:
+    def __init__(self, terms: ShareTerms, queues: Rows, family: Rows, amount: Floats) -> None:
         self._priority = terms.priority[queues]
         self._quota = terms.quota[:, queues]
         self._weight = terms.weight[:, queues]
@@ -158,4 +158,4 @@ class _Division:
         return sums.astype(np.float64, copy=False).reshape(self._height, self._families)
 
 
-__all__ = ["Terms", "fair_shares"]
+__all__ = ["ShareTerms", "fair_shares"]

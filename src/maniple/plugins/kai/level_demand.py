@@ -21,7 +21,7 @@ from maniple.plugins.kai.level_tree import Chosen, Domains, LevelTree, Ratios
 _ABSENT = 1000.0  # how full a domain would be that has nothing of what is asked for
 
 
-class Demand:
+class LevelDemand:
     """The tasks that are placed next."""
 
     def __init__(self, session: Session, numbers: Mapping[int, int]) -> None:
@@ -125,7 +125,7 @@ class Demand:
 class Measure:
     """A demand against the domains of a tree as they are now."""
 
-    demand: Demand
+    demand: LevelDemand
     free: Amounts  # resources x domains
     places: Amounts  # by domain: tasks that it has room for
     fits: Chosen  # by domain: it has room for all of them
@@ -148,10 +148,10 @@ class Measures:
         key = tree.name, tuple(numbers.items())
         found = self._known.get(key)
         if found is None:
-            found = self._known[key] = self._measure(tree, Demand(session, numbers))
+            found = self._known[key] = self._measure(tree, LevelDemand(session, numbers))
         return found
 
-    def _measure(self, tree: LevelTree, demand: Demand) -> Measure:
+    def _measure(self, tree: LevelTree, demand: LevelDemand) -> Measure:
         free = self._session.nodes.future_idle()
         summed = tree.sums(np.vstack([free, demand.places(free)]))
         free, places = summed[:-1], summed[-1]

@@ -14,7 +14,7 @@ from maniple.cluster.classes import TaskClass
 from maniple.cluster.resources import CPU, MEMORY
 from maniple.framework.criteria import Cells, Dependence, NodeRows, Scorer, Scores
 from maniple.framework.session import Session
-from maniple.plugins.feasibility.claims import uses_claims
+from maniple.plugins.feasibility.volume_claims import uses_claims
 from maniple.plugins.kai.bands import AVAILABILITY
 from maniple.plugins.kai.storage_room import StorageRoom
 from maniple.plugins.settings import takes_none

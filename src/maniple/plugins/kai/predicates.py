@@ -19,6 +19,8 @@ from maniple.framework.criteria import Filter
 from maniple.framework.points import Event, PodVolumes
 from maniple.framework.reasons import POD, Code, Reason
 from maniple.framework.session import Session
+from maniple.framework.triggers import Triggers
+from maniple.objects.core import ConfigMap
 from maniple.plugins.feasibility.inter_pod import InterPodFilter
 from maniple.plugins.feasibility.node_affinity import NodeAffinity
 from maniple.plugins.feasibility.ports import Ports
@@ -42,6 +44,7 @@ class Predicates:
     """No arguments."""
 
     name = "predicates"
+    triggers = Triggers(kinds=(ConfigMap,))
 
     def __init__(self, session: Session, arguments: Mapping[str, Any]) -> None:
         takes_none(session, arguments, self.name)

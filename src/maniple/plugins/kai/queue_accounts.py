@@ -19,7 +19,7 @@ from maniple.framework.points import TaskRows
 from maniple.framework.session import Session
 from maniple.objects.kai import KaiQueue, QueueResource
 from maniple.plugins.kai.counting import GPU, Amount, Counting, Floats
-from maniple.plugins.kai.fair_share import Terms, fair_shares
+from maniple.plugins.kai.fair_share import ShareTerms, fair_shares
 
 RESOURCES = ("cpu", "memory", "gpu")
 _THREE = len(RESOURCES)  # most often there are no others, and then a loop would cost more than it adds up
@@ -156,7 +156,7 @@ def open_accounts(
     for amounts in (allocated, firm, pending):
         _pass_up(amounts, parent, [len(tree.path(queue)) for queue in queues])
     request = (allocated + pending) / units
-    terms = Terms(
+    terms = ShareTerms(
         parent=parent,
         priority=np.array([session.queues.facts[queue].priority for queue in queues], dtype=np.int64),
         quota=stated.quota,

@@ -1,26 +1,25 @@
-"""snapshot: `/get-snapshot` gives the cluster, the configuration and the parameters as a file that can be planned again elsewhere.
+"""snapshot: the cluster, the configuration and the parameters as a file that can be planned again elsewhere.
 
-It is KAI's own format (`objects/kai_snapshot.py`): a zip with `snapshot.json`. Objects carry what is read of them here; what nobody
+In KAI the plugin serves it as the page `/get-snapshot`. Nothing here serves pages: the plugin's name is known so that KAI's files load, and
+`maniple plan --snapshot-out` writes the file. It is KAI's own format (`objects/kai_snapshot.py`): a zip with `snapshot.json`. Objects carry what is read of them here; what nobody
 reads was never kept. Whoever has the objects as they were written hands these in instead (`maniple plan --snapshot-out`). What the API server
 offers (`discovery`) is not known here, and left out.
 """
 
 import io
 import zipfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
 
 from maniple.framework.configuration import Configuration
 from maniple.framework.durations import long_nanoseconds
-from maniple.framework.pages import Page
 from maniple.framework.session import Session
 from maniple.objects.kai_snapshot import FILE_NAME, LISTS
 from maniple.objects.meta import Object
 from maniple.plugins.settings import takes_none
 
-PATH = "/get-snapshot"
 # Zips carry a time; a fixed one makes equal snapshots equal files.
 _NO_TIME = (1980, 1, 1, 0, 0, 0)
 _ADDRESS = "connectionString"
@@ -48,19 +47,12 @@ _OURS = (
 
 
 class Snapshot:
-    """No arguments."""
+    """No arguments, no effect."""
 
     name = "snapshot"
 
     def __init__(self, session: Session, arguments: Mapping[str, Any]) -> None:
         takes_none(session, arguments, self.name)
-        self._session = session
-
-    def http_handlers(self) -> dict[str, Callable[[], Page]]:
-        return {PATH: self._page}
-
-    def _page(self) -> Page:
-        return Page("application/zip", snapshot_file(self._session), "snapshot.zip")
 
 
 def snapshot_file(session: Session, objects: Iterable[Mapping[str, Any]] | None = None) -> bytes:

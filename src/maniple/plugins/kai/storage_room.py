@@ -23,8 +23,8 @@ from maniple.framework.reasons import FITS, Code, Verdicts
 from maniple.framework.session import Session
 from maniple.objects.core import CSIDriver, CSIStorageCapacity, PersistentVolumeClaim, Pod
 from maniple.objects.quantity import units
-from maniple.plugins.feasibility.claims import uses_claims, waits_for_node
 from maniple.plugins.feasibility.node_affinity import Mask, label_selector_mask
+from maniple.plugins.feasibility.volume_claims import uses_claims, waits_for_node
 
 NO_CAPACITY = "no allocatable storage from storageclass {name} found"
 NO_ROOM = "node(s) did not have enough free storage for storageclass {name}"

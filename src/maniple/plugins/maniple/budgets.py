@@ -11,6 +11,8 @@ from typing import Any
 from maniple.cluster.statuses import ACTIVE_ALLOCATED
 from maniple.eviction.kai_scenario import Outcome
 from maniple.framework.session import Session
+from maniple.framework.triggers import Triggers
+from maniple.objects.core import PodDisruptionBudget
 from maniple.plugins.settings import takes_none
 from maniple.plugins.victims.pdb import Allowances
 
@@ -19,6 +21,7 @@ class Budgets:
     """No arguments."""
 
     name = "pdb"
+    triggers = Triggers(kinds=(PodDisruptionBudget,))
 
     def __init__(self, session: Session, arguments: Mapping[str, Any]) -> None:
         takes_none(session, arguments, self.name)

@@ -15,6 +15,7 @@ from maniple.framework.arguments import Arguments
 from maniple.framework.combine import Vote
 from maniple.framework.durations import nanoseconds
 from maniple.framework.session import Session
+from maniple.framework.triggers import Triggers
 from maniple.plugins.settings import report
 
 ANNOTATIONS = ("volcano.sh/sla-waiting-time", "sla-waiting-time")
@@ -37,6 +38,7 @@ class SlaArguments:
 
 class Sla:
     name = "sla"
+    triggers = Triggers(time=True)
 
     def __init__(self, session: Session, arguments: Mapping[str, Any]) -> None:
         self._session = session

@@ -11,7 +11,7 @@ from maniple.cluster.nodes import NodeFacts
 from maniple.framework.criteria import Cells, Dependence, Scorer, Scores
 from maniple.framework.session import Session
 from maniple.objects.core import Pod
-from maniple.plugins.score.normalise import HIGHEST
+from maniple.plugins.normalise import HIGHEST
 
 _MEBI = 1024 * 1024
 _LEAST = 23 * _MEBI

@@ -20,7 +20,7 @@ from maniple.cluster.classes import TaskClass
 from maniple.cluster.resources import CPU, MEMORY, Amounts
 from maniple.framework.criteria import Cells, Dependence, NodeRows, Scorer, Scores
 from maniple.framework.session import Session
-from maniple.plugins.score.normalise import HIGHEST
+from maniple.plugins.normalise import HIGHEST
 
 _GPU = "nvidia.com/gpu"
 

@@ -24,6 +24,7 @@ from maniple.framework.durations import nanoseconds
 from maniple.framework.points import Event, TaskRows
 from maniple.framework.reasons import FITS, Code, Verdicts
 from maniple.framework.session import Session
+from maniple.framework.triggers import Triggers
 from maniple.objects.meta import ResourceList
 from maniple.objects.quantity import milli, parse, units
 from maniple.plugins.node_usage import NodeUsage
@@ -117,6 +118,7 @@ def _amount(
 
 class Usage:
     name = "usage"
+    triggers = Triggers(time=True)
 
     def __init__(self, session: Session, arguments: Mapping[str, Any]) -> None:
         self._session = session

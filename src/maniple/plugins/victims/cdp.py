@@ -14,6 +14,7 @@ import numpy as np
 from maniple.framework.durations import nanoseconds
 from maniple.framework.points import TaskRows
 from maniple.framework.session import Session
+from maniple.framework.triggers import Triggers
 from maniple.objects.core import Pod
 from maniple.plugins.settings import takes_none
 
@@ -25,6 +26,7 @@ class Cooldown:
     """No arguments."""
 
     name = "cdp"
+    triggers = Triggers(time=True)
 
     def __init__(self, session: Session, arguments: Mapping[str, Any]) -> None:
         takes_none(session, arguments, self.name)

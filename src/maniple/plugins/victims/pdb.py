@@ -20,6 +20,7 @@ import numpy as np
 
 from maniple.framework.points import Event, TaskRows
 from maniple.framework.session import Session
+from maniple.framework.triggers import Triggers
 from maniple.objects.core import Pod, PodDisruptionBudget
 from maniple.objects.meta import LabelSelector
 from maniple.objects.selectors import matches
@@ -73,6 +74,7 @@ class Budgets:
     """No arguments."""
 
     name = "pdb"
+    triggers = Triggers(kinds=(PodDisruptionBudget,))
 
     def __init__(self, session: Session, arguments: Mapping[str, Any]) -> None:
         takes_none(session, arguments, self.name)

@@ -30,6 +30,7 @@ from maniple.framework.document import quoted, suggestion
 from maniple.framework.durations import nanoseconds
 from maniple.framework.points import TaskRows
 from maniple.framework.session import Session
+from maniple.framework.triggers import Triggers
 from maniple.objects.meta import ResourceList
 from maniple.objects.quality import quality_of
 from maniple.plugins.node_usage import NodeUsage
@@ -115,6 +116,7 @@ def _thresholds(session: Session, params: Mapping[str, Any], where: str) -> Thre
 
 class Rescheduling:
     name = "rescheduling"
+    triggers = Triggers(time=True)
 
     def __init__(self, session: Session, arguments: Mapping[str, Any]) -> None:
         self._session = session

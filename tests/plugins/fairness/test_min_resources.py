@@ -4,20 +4,20 @@ from typing import Any
 
 from maniple.cluster.cluster import Cluster
 from maniple.framework.session import Session
-from maniple.plugins.fairness.claims import Claims
+from maniple.plugins.fairness.min_resources import MinResources
 from maniple.profiles.volcano import ADMISSION_GATE, VolcanoDialect
 from tests.plugins.opening import job, session_again, session_on
 from tests.support import group, node, pod, queue
 
 
 def entry(session: Session, name: str) -> dict[str, int]:
-    amounts = Claims.of(session).on_entry(job(session, name))
+    amounts = MinResources.of(session).on_entry(job(session, name))
     return {session.resources.names[d]: amount for d, amount in enumerate(amounts) if amount}
 
 
 def test_one_session_has_one_set_of_claims() -> None:
     session = session_on([node("n1"), queue("default"), group("g", 1, minResources={"cpu": "2"})])
-    assert Claims.of(session) is Claims.of(session)
+    assert MinResources.of(session) is MinResources.of(session)
     assert entry(session, "g") == {"cpu": 2000}
 
 
@@ -33,7 +33,7 @@ def test_later_sessions_see_what_changed_and_nothing_else() -> None:
     cluster.apply(group("new", 0, minResources={"pods": "4"}))
     second = session_again(cluster)
     assert [entry(second, name) for name in ("g", "h", "new")] == [{"cpu": 3000}, {"memory": 1}, {"pods": 4}]
-    assert Claims.of(second).of_admitted(less_allocated=False)[0].tolist() == sorted(
+    assert MinResources.of(second).of_admitted(less_allocated=False)[0].tolist() == sorted(
         job(second, name) for name in ("g", "new")
     )
 
@@ -43,10 +43,10 @@ def test_a_resource_gets_its_place_once_somebody_offers_it() -> None:
         VolcanoDialect(), [node("n1"), queue("default"), group("g", 1, minResources={"example.com/x": "2"})]
     )
     first = session_again(cluster)
-    assert Claims.of(first).unoffered(job(first, "g")) == ("example.com/x",)
+    assert MinResources.of(first).unoffered(job(first, "g")) == ("example.com/x",)
     cluster.apply(node("n2", {"example.com/x": "8"}))
     second = session_again(cluster)
-    assert Claims.of(second).unoffered(job(second, "g")) == ()
+    assert MinResources.of(second).unoffered(job(second, "g")) == ()
     assert entry(second, "g") == {"example.com/x": 2000}
 
 
@@ -59,7 +59,7 @@ def test_names_that_are_no_resources_of_pods_are_left_out() -> None:
         ]
     )
     assert entry(session, "g") == {"cpu": 1000}
-    assert Claims.of(session).unoffered(job(session, "g")) == ()
+    assert MinResources.of(session).unoffered(job(session, "g")) == ()
 
 
 def test_a_foreign_gate_gives_back_what_its_task_asks_for_and_our_own_does_not() -> None:

@@ -18,7 +18,7 @@ _WAIT = "WaitForFirstConsumer"
 
 
 @dataclass(slots=True)
-class Claims:
+class VolumeClaims:
     bound: list[PersistentVolumeClaim] = field(default_factory=list)
     delayed: list[PersistentVolumeClaim] = field(default_factory=list)
     refusal: str = ""  # why VolumeBinding refuses the pod as a whole
@@ -28,9 +28,9 @@ def uses_claims(class_: TaskClass) -> bool:
     return any(v.persistent_volume_claim or v.ephemeral for v in class_.spec.pod.spec.volumes)
 
 
-def sorted_claims(storage: Storage, pod: Pod) -> Claims:
+def sorted_claims(storage: Storage, pod: Pod) -> VolumeClaims:
     """What VolumeBinding makes of a pod's claims."""
-    claims = Claims()
+    claims = VolumeClaims()
     immediate = False
     seen: set[str] = set()
     for volume, key, claim in storage.claims_of(pod):

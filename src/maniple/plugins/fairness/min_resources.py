@@ -1,6 +1,6 @@
 """What jobs say they need at least (minResources), and how much of it is still to be kept free for them.
 
-Shared by the plugins that decide who may enter: one `Claims` per session, on columns that are kept from
+Shared by the plugins that decide who may enter: one `MinResources` per session, on columns that are kept from
 session to session and refreshed only for jobs whose facts are new. A task held back by somebody else's
 scheduling gate is not waited for, so what it asks for is taken off again.
 """
@@ -83,7 +83,7 @@ class _Columns:
         return known
 
 
-class Claims:
+class MinResources:
     """The claims of one session's jobs."""
 
     def __init__(self, session: Session) -> None:
@@ -93,7 +93,7 @@ class Claims:
         self._wanted: dict[int, Wanted] = {}
 
     @classmethod
-    def of(cls, session: Session) -> "Claims":
+    def of(cls, session: Session) -> "MinResources":
         known = session.shared.get(cls)
         if not isinstance(known, cls):
             known = session.shared[cls] = cls(session)
