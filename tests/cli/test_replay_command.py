@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-import maniple
 from maniple.cli.main import main
+from maniple.planner import Planner
 from maniple.plugins.kai.snapshot import Snapshot
 from tests.cli.kai_cluster import QUEUES, TWO_NODES, Raw, gang, node, queue, shard, snapshot, zipped
 
@@ -230,8 +230,10 @@ def test_two_snapshots_are_one_too_many(tmp_path: Path) -> None:
 def test_our_own_snapshot_is_planned_like_the_cluster_it_was_taken_of() -> None:
     objects = [*HALF_USED, *gang("late", 2, 2)]
     moment = datetime(2026, 1, 1, tzinfo=UTC)
-    plan = maniple.plan(objects, profile="kai", now=moment, options={"maxConsolidationPreemptees": 1})
-    (plugin,) = [one for _, one in plan.session.plugins if isinstance(one, Snapshot)]
+    planner = Planner(profile="kai", options={"maxConsolidationPreemptees": 1})
+    session = planner.session(planner.build(objects), moment)
+    plan = planner.frozen(session)
+    (plugin,) = [one for _, one in session.plugins if isinstance(one, Snapshot)]
     page = plugin.http_handlers()["/get-snapshot"]()
     again = values(run("plan", "-", "-o", "json", "--now", moment.isoformat(), given=page.body))
     assert again["binds"] == plan.binds

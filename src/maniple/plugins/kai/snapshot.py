@@ -60,16 +60,19 @@ class Snapshot:
         return {PATH: self._page}
 
     def _page(self) -> Page:
-        return Page("application/zip", snapshot_file(self._session), "snapshot.zip")
+        session = self._session
+        content = snapshot_file(session.configuration, session.options, _raw(_objects(session)))
+        return Page("application/zip", content, "snapshot.zip")
 
 
-def snapshot_file(session: Session, objects: Iterable[Mapping[str, Any]] | None = None) -> bytes:
-    """The zip of a session, with these objects as they are written, or with what the session knows of its own."""
-    raw = _raw(_objects(session)) if objects is None else _as_written(objects)
+def snapshot_file(
+    configuration: Configuration, options: Mapping[str, Any], objects: Mapping[str, list[Any]]
+) -> bytes:
+    """The zip of a cluster with what it is planned by. `objects`: in lists, see `written`."""
     document = {
-        "config": _configuration(session.configuration),
-        "schedulerParams": _parameters(session.options),
-        "rawObjects": raw,
+        "config": _configuration(configuration),
+        "schedulerParams": _parameters(options),
+        "rawObjects": objects,
     }
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -99,7 +102,7 @@ def _raw(objects: Iterable[Object]) -> dict[str, list[Any]]:
     return raw
 
 
-def _as_written(objects: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
+def written(objects: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
     """Objects of the kinds that a snapshot holds, each in its list."""
     names = {(version.rpartition("/")[0], kind): name for name, (version, kind) in LISTS.items()}
     raw: dict[str, list[Any]] = {name: [] for name in LISTS}
