@@ -16,7 +16,9 @@ from maniple.cluster.cluster import Cluster
 from maniple.framework import gpu_check
 from maniple.framework.arguments import Arguments
 from maniple.framework.configuration import Configuration, ConfigurationError
-from maniple.framework.outcome import JobOutcome, NodeOutcome, Plan, QueueOutcome, TaskOutcome
+from maniple.framework.freezing import freeze
+from maniple.framework.outcome import JobOutcome, NodeOutcome, QueueOutcome, TaskOutcome
+from maniple.framework.plan import Plan
 from maniple.framework.registry import Extensions
 from maniple.framework.session import Session
 from maniple.objects.load import Problem, load_all
@@ -79,6 +81,7 @@ class Planner:
         self.problems: list[Problem] = []
         self.timings: dict[str, float] = {}
         self._clock = clock
+        self._watch = _Stopwatch(clock, self.timings)
 
     def build(self, objects: Iterable[Any]) -> Cluster:
         """The cluster of these objects; what is wrong with any of them is kept in `problems`."""
@@ -100,10 +103,25 @@ class Planner:
     ) -> Plan:
         """One cycle: open a session, run the actions, close it. `options`: what `with_options` gave, if anything."""
         with _undisturbed():
-            return self._cycle(cluster, now, self.options if options is None else options)
+            return self.frozen(self._decided(cluster, now, self.options if options is None else options))
 
-    def _cycle(self, cluster: Cluster, now: datetime | None, options: Mapping[str, Any]) -> Plan:
-        watch = _Stopwatch(self._clock, self.timings)
+    def session(
+        self, cluster: Cluster, now: datetime | None = None, options: Mapping[str, Any] | None = None
+    ) -> Session:
+        """The same as far as the close, for tests and for debugging: what is inside a cycle. `frozen` makes its plan."""
+        with _undisturbed():
+            return self._decided(cluster, now, self.options if options is None else options)
+
+    def frozen(self, session: Session) -> Plan:
+        """The plan of a session that is closed."""
+        problems = [*self.problems, *session.domains.problems]
+        warnings = [*self._remarks, *self.configuration.warnings, *session.warnings]
+        closed = freeze(session)
+        self._watch.lap("close")
+        return Plan(closed, problems, warnings, self.timings)
+
+    def _decided(self, cluster: Cluster, now: datetime | None, options: Mapping[str, Any]) -> Session:
+        watch = self._watch = _Stopwatch(self._clock, self.timings)
         session = Session(
             snapshot.take(cluster),
             self.configuration,
@@ -123,12 +141,9 @@ class Planner:
                 session.report(warning)
             watch.lap(name)
         session.hooks.on_close()
-        watch.lap("close")
         if options.get("debug"):
             _check(session)
-        problems = [*self.problems, *session.domains.problems]
-        warnings = [*self._remarks, *self.configuration.warnings, *session.warnings]
-        return Plan(session, problems, warnings, dict(self.timings))
+        return session
 
     def _actions(self, actions: Sequence[str] | None) -> tuple[str, ...]:
         chosen = self.configuration.actions if actions is None else tuple(actions)

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from maniple.cluster.cluster import Cluster
+from maniple.framework.session import Session
 from maniple.objects.meta import Object
 from maniple.planner import Plan, Planner
 from tests.actions.gang_scenes import (
@@ -141,13 +142,22 @@ def test_all_sub_jobs_or_none() -> None:
 # -- nominations -----------------------------------------------------------------------------------------------------
 
 
-def planned(cluster: Cluster, actions: str, compat: str = "better") -> Plan:
+def planner(actions: str, compat: str = "better") -> Planner:
     conf = {"actions": actions, "tiers": [{"plugins": [*PREEMPTING, TOPOLOGY]}], "compat": compat}
-    return Planner(profile="volcano", conf=conf, options={"debug": True}).cycle(cluster)
+    return Planner(profile="volcano", conf=conf, options={"debug": True})
 
 
-def after_clearing(compat: str, topology: dict[str, Any], *others: Object) -> tuple[Plan, Plan]:
-    """A cycle in which only the second rack can be cleared; and the next, before which both came free and others came."""
+def planned(cluster: Cluster, actions: str, compat: str = "better") -> Plan:
+    return planner(actions, compat).cycle(cluster)
+
+
+def after_clearing(compat: str, topology: dict[str, Any]) -> tuple[Plan, Plan]:
+    first, cluster = cleared(compat, topology)
+    return first, planned(cluster, "allocate", compat)
+
+
+def cleared(compat: str, topology: dict[str, Any], *others: Object) -> tuple[Plan, Cluster]:
+    """A cycle in which only the second rack can be cleared; and the cluster, after both came free and others came."""
     olds = [*filled(0, "a", "high"), *filled(1, "b")]
     cluster = cluster_of(*CLASSES, queue("default"), *racks(2), *olds, *high("new", 4, **topology))
     first = planned(cluster, "gangpreempt", compat)
@@ -159,7 +169,7 @@ def after_clearing(compat: str, topology: dict[str, Any], *others: Object) -> tu
     for i in range(4):
         promise = {"nominatedNodeName": first.pipelined[f"default/new-{i}"]}
         cluster.apply(pod(f"new-{i}", ONE, group="new", uid=f"new-{i}", status=promise))
-    return first, planned(cluster, "allocate", compat)
+    return first, cluster
 
 
 @pytest.mark.parametrize("topology", [{}, {"networkTopology": HARD}], ids=["anywhere", "in one rack"])
@@ -177,14 +187,16 @@ def test_in_the_original_it_is_forgotten_and_the_search_begins_anew() -> None:
 
 def test_a_nomination_that_missed_is_forgotten_for_good() -> None:
     intruder = pod("intruder", ONE, on="n1a")
-    _, second = after_clearing("better", {"networkTopology": HARD}, intruder)
-    assert {name[:-1] for name in second.binds.values()} == {"n0"}
-    assert nominated(second) == []
-    assert nominated(planned(second.session.cluster, "enqueue")) == []
+    _, cluster = cleared("better", {"networkTopology": HARD}, intruder)
+    allocating = planner("allocate")
+    session = allocating.session(cluster)
+    assert {name[:-1] for name in allocating.frozen(session).binds.values()} == {"n0"}
+    assert nominated(session) == []
+    assert nominated(planner("enqueue").session(cluster)) == []
 
 
-def nominated(plan: Plan) -> list[str]:
-    session = plan.session
+def nominated(session: Session) -> list[str]:
+    """The domains that are kept for the parts of a job at the end of a cycle."""
     shape = session.sub_jobs.of(job_row(session, "new"))
     return [session.domains.names[one.nominated] for one in shape.sub_jobs if one.nominated >= 0]
 
@@ -193,14 +205,16 @@ def nominated(plan: Plan) -> list[str]:
 def test_nominations_outlive_the_cycle_but_not_in_the_original(compat: str, kept: list[str]) -> None:
     objects = [*CLASSES, queue("default"), *racks(1), *filled(0, "a"), *high("new", 4, networkTopology=HARD)]
     cluster = cluster_of(*objects)
-    assert nominated(planned(cluster, "gangpreempt", compat)) == ["r0"]
-    assert nominated(planned(cluster, "enqueue", compat)) == kept
+    assert nominated(planner("gangpreempt", compat).session(cluster)) == ["r0"]
+    assert nominated(planner("enqueue", compat).session(cluster)) == kept
 
 
 def test_nothing_is_nominated_where_nobody_went() -> None:
-    plan = topological(*racks(1), *high("new", 4, networkTopology=HARD))
-    assert len(plan.pipelined) == 4
-    assert nominated(plan) == []
+    objects = [*CLASSES, queue("default"), *racks(1), *high("new", 4, networkTopology=HARD)]
+    preempting = planner("gangpreempt")
+    session = preempting.session(cluster_of(*objects))
+    assert len(preempting.frozen(session).pipelined) == 4
+    assert nominated(session) == []
 
 
 # -- properties ------------------------------------------------------------------------------------------------------

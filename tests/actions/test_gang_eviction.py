@@ -394,7 +394,7 @@ def test_victims_are_told_which_action_it_was(action: str) -> None:
         plan = preempt(node("n1", {"cpu": "2"}), *low("old", 0, 2, "n1"), *high("new", 1))
     else:
         plan = reclaim(node("n1", {"cpu": "2"}), *theirs("old", 0, 2, "n1"), *mine("new", 1))
-    assert {reason for _, reason in plan.session.evicted} == {action}
+    assert {one.action for one in plan.evicted} == {action}
 
 
 def test_a_wrong_argument_is_reported_with_the_nearest_name() -> None:

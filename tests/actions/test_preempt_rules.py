@@ -108,7 +108,7 @@ def test_a_job_that_matters_more_gets_room_in_its_queue(compat: str) -> None:
     plan = preempted(scene(), compat=compat)
     assert plan.evictions == ["default/old-1"]
     assert plan.pipelined == {"default/new-0": "n1"}
-    assert [reason for _, reason in plan.session.evicted] == ["preempt"]
+    assert [one.action for one in plan.evicted] == ["preempt"]
 
 
 @BOTH
@@ -197,8 +197,8 @@ def test_evicting_only_tasks_that_ask_for_nothing_nominates_the_node_all_the_sam
         one for one in scene(requests={}) if one.key != "n1" and not one.key.startswith("default/old-")
     ]
     idle = pod("idle-0", group="old", on="n1", uid="idle-0")
-    session = preempted([places, *objects, idle], "predicates", compat=compat).session
-    assert [session.task_key(row) for row in session.nominated] == ["default/new-0"]
+    plan = preempted([places, *objects, idle], "predicates", compat=compat)
+    assert list(plan.nominations) == ["default/new-0"]
 
 
 @BOTH

@@ -50,7 +50,7 @@ def test_a_job_that_lacks_something_gets_it_from_another_queue(compat: str) -> N
     plan = reclaimed(scene(), compat=compat)
     assert plan.evictions == ["default/old-1"]  # the last in task order
     assert plan.pipelined == {"default/new-0": "n1"}
-    assert [reason for _, reason in plan.session.evicted] == ["reclaim"]
+    assert [one.action for one in plan.evicted] == ["reclaim"]
 
 
 @BOTH

@@ -164,8 +164,7 @@ def test_the_limit_of_the_queue_is_looked_at_until_the_end_but_not_in_the_origin
 @BOTH
 def test_the_task_is_promised_the_node(compat: str) -> None:
     objects = [*nodes(1, "1"), *victim("v", "n1"), *asking()]
-    session = preempted(objects, compat=compat).session
-    assert [session.node_name(where) for where in session.nominated.values()] == ["n1"]
+    assert [*preempted(objects, compat=compat).nominations.values()] == ["n1"]
 
 
 @BOTH

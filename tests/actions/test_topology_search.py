@@ -13,6 +13,7 @@ from maniple.actions.worksheet import JobSheet, Worksheet
 from maniple.cluster.domain_sums import Domains
 from maniple.cluster.domains import ROOT
 from maniple.framework.points import Purpose
+from maniple.framework.session import Session
 from maniple.framework.sub_jobs import SubJob
 from maniple.objects.meta import Object
 from maniple.planner import Plan, Planner
@@ -59,11 +60,17 @@ class LongSearch(TopologyAllocation):
 
 
 def run(objects: list[Object], **conf: Any) -> Plan:
+    return run_inside(objects, **conf)[0]
+
+
+def run_inside(objects: list[Object], **conf: Any) -> tuple[Plan, Session]:
+    """The plan of a cycle, and what is behind it."""
     tiers = [{"plugins": list(PLUGINS)}]
     planner = Planner(
         profile="volcano", conf={"actions": "allocate", "tiers": tiers, **conf}, options={"debug": True}
     )
-    return planner.cycle(cluster_of(*objects))
+    session = planner.session(cluster_of(*objects))
+    return planner.frozen(session), session
 
 
 def run_long(objects: list[Object], **conf: Any) -> Plan:
@@ -141,9 +148,8 @@ def clusters(draw: st.DrawFn) -> list[Object]:
 # -- what always holds -------------------------------------------------------------------------------------------------
 
 
-def check_limits(plan: Plan) -> None:
+def check_limits(plan: Plan, session: Session) -> None:
     """Tasks placed now are inside one domain of an allowed tier, together with all that their job (sub-job) has."""
-    session = plan.session
     placed_now = {key.partition("/")[2] for key in (*plan.binds, *plan.pipelined)}
     for shape in session.sub_jobs.shapes.values():
         parts: list[tuple[Any, np.ndarray[Any, Any]]] = [(one.limit, one.tasks) for one in shape.sub_jobs]
@@ -159,9 +165,8 @@ def check_limits(plan: Plan) -> None:
             assert session.domains.tier[domain] <= limit.highest
 
 
-def check_gangs(plan: Plan) -> None:
+def check_gangs(plan: Plan, session: Session) -> None:
     """A job that got something is whole, and so are the sub-groups that its policies need."""
-    session = plan.session
     for job in session.jobs.rows.tolist():
         name = session.job_key(job)
         if not any(plan.tasks[key].job == name for key in plan.binds):
@@ -181,9 +186,9 @@ def check_gangs(plan: Plan) -> None:
 @settings(max_examples=150, deadline=None)
 @given(clusters())
 def test_limits_are_kept_gangs_are_whole_and_everybody_has_a_reason(objects: list[Object]) -> None:
-    plan = run(objects)
-    check_limits(plan)
-    check_gangs(plan)
+    plan, session = run_inside(objects)
+    check_limits(plan, session)
+    check_gangs(plan, session)
     assert all(outcome.reason for outcome in plan.tasks.values() if outcome.status == "Pending")
 
 
@@ -211,6 +216,11 @@ def test_the_order_of_objects_decides_nothing(objects: list[Object], random: Any
 
 
 def trials(objects: list[Object], monkeypatch: pytest.MonkeyPatch) -> tuple[int, Plan]:
+    count, plan, _ = trials_inside(objects, monkeypatch)
+    return count, plan
+
+
+def trials_inside(objects: list[Object], monkeypatch: pytest.MonkeyPatch) -> tuple[int, Plan, Session]:
     counted: list[int] = []
     real = TopologyAllocation._try_sub_job
 
@@ -219,8 +229,8 @@ def trials(objects: list[Object], monkeypatch: pytest.MonkeyPatch) -> tuple[int,
         return real(self, one, sheet, domain, trial)
 
     monkeypatch.setattr(TopologyAllocation, "_try_sub_job", counting)
-    plan = run([queue("default"), *objects])
-    return len(counted), plan
+    plan, session = run_inside([queue("default"), *objects])
+    return len(counted), plan, session
 
 
 def fabric(spines: int, racks: int, each: int) -> list[Object]:
@@ -284,8 +294,8 @@ def test_domains_that_differ_are_all_tried(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_the_root_is_a_domain_like_any_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    count, plan = trials(
+    count, plan, session = trials_inside(
         [*nodes("n1"), group("g", 1, networkTopology=hard(1)), *two_cpu("g", 1)], monkeypatch
     )
     assert (count, len(plan.binds)) == (1, 1)
-    assert plan.session.sub_jobs.shapes[0].domain == ROOT
+    assert session.sub_jobs.shapes[0].domain == ROOT

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-import maniple
 from maniple.cli.main import main
-from maniple.plugins.kai.snapshot import snapshot_file
+from maniple.planner import Planner
+from maniple.plugins.kai.snapshot import snapshot_file, written
 from tests.cli.kai_cluster import QUEUES, TWO_NODES, Raw, gang, node, queue, shard, snapshot, zipped
 
 # Each node is half used by a gang that could move; a task needs a whole node.
@@ -230,8 +230,9 @@ def test_two_snapshots_are_one_too_many(tmp_path: Path) -> None:
 def test_our_own_snapshot_is_planned_like_the_cluster_it_was_taken_of() -> None:
     objects = [*HALF_USED, *gang("late", 2, 2)]
     moment = datetime(2026, 1, 1, tzinfo=UTC)
-    plan = maniple.plan(objects, profile="kai", now=moment, options={"maxConsolidationPreemptees": 1})
-    file = snapshot_file(plan.session)
+    planner = Planner(profile="kai", options={"maxConsolidationPreemptees": 1})
+    plan = planner.cycle(planner.build(objects), moment)
+    file = snapshot_file(planner.configuration, planner.options, written(objects))
     again = values(run("plan", "-", "-o", "json", "--now", moment.isoformat(), given=file))
     assert again["binds"] == plan.binds
     # The snapshot was taken of the cluster as it was, whatever the cycle then did with it.

@@ -62,7 +62,6 @@ def test_the_order_of_objects_does_not_matter(objects: list[Object], seed: int) 
 @given(clusters())
 def test_what_always_holds(objects: list[Object]) -> None:
     plan = cycle(objects)
-    session = plan.session
     tops = {name: plan.queues[name].allocated.get(GPU, 0) for name in ("v", "k", "kept", "below")}
     before = {name: _held(objects, name) for name in tops}
     gained = {name for name in tops if tops[name] > before[name]}
@@ -75,10 +74,9 @@ def test_what_always_holds(objects: list[Object]) -> None:
     # what is guaranteed is not taken
     assert tops["kept"] >= min(before["kept"], 4) or _lost_to_its_own(plan)
     # a gang is whole, or nothing of it has been placed
-    for job in session.jobs.rows.tolist():
-        rows = session.tasks_of(job)
-        if any(session.task_key(row) in plan.binds for row in rows.tolist()):
-            assert session.pod_sets.satisfied(job)
+    for job in {plan.tasks[pod].job for pod in plan.binds}:
+        assert job is not None
+        assert plan.groups[job].satisfied
 
 
 def _held(objects: list[Object], queue: str) -> int:
@@ -94,6 +92,4 @@ def _held(objects: list[Object], queue: str) -> int:
 
 def _lost_to_its_own(plan: Plan) -> bool:
     """Inside a queue, the more important may take from the less important."""
-    session = plan.session
-    reasons = {reason for row, reason in session.evicted}
-    return "preempt" in reasons
+    return any(one.action == "preempt" for one in plan.evicted)

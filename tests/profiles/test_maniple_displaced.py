@@ -10,6 +10,7 @@ from maniple.actions.kai.displacing import settled
 from maniple.actions.maniple.allocate import Allocate
 from maniple.cluster.check import validate
 from maniple.cluster.statuses import Status
+from maniple.framework.freezing import freeze
 from maniple.framework.transaction import Transaction
 from maniple.objects.meta import Object
 from maniple.placement.engine import Placement
@@ -80,7 +81,7 @@ def test_a_gang_that_has_to_wait_for_its_new_place_binds_none_of_it() -> None:
     agreed = settled(session, JobPlacer(session, placement), found)
     assert agreed is not None
     agreed.commit()
-    plan = Plan(session)
+    plan = Plan(freeze(session))
     assert bound(plan) == {"two-0": "a"}
     assert claims(plan) == {"one-0": "b", "one-1": "b"}
     assert not evicted(plan)

@@ -12,7 +12,6 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from maniple.framework.reasons import MadeRoom
 from maniple.objects.core import Pod
 from maniple.objects.meta import Object
 from maniple.planner import Plan
@@ -198,12 +197,7 @@ def before(scene: Scene) -> dict[str, str]:
 
 def takers(plan: Plan) -> list[tuple[str, str, str]]:
     """Who was evicted, by which action, for which job."""
-    session = plan.session
-    return [
-        (session.task_key(row), reason.action, session.job_key(reason.actor))
-        for row, reason in session.evicted
-        if isinstance(reason, MadeRoom)
-    ]
+    return [(one.pod, one.action, one.actor) for one in plan.evicted if one.actor]
 
 
 # -- one cycle ------------------------------------------------------------------------------------------------------

@@ -58,7 +58,7 @@ def test_no_node_at_all_is_said() -> None:
 
 
 def reasons(plan: Plan) -> set[str]:
-    return {str(reason) for _, reason in plan.session.evicted}
+    return {one.text for one in plan.evicted}
 
 
 def test_an_eviction_says_for_whom_and_by_what_right() -> None:

@@ -150,8 +150,8 @@ def test_to_the_letter_claims_count_as_volumes_of_their_driver_unless_that_is_un
         options={"ignoredProvisioners": ["skip.csi"]},
     )
     raw = [node("n1"), queue("default"), asker, *objects]
-    plan = planner.cycle(planner.build(raw))
-    session = plan.session
+    session = planner.session(planner.build(raw))
+    plan = planner.frozen(session)
     row = session.cluster.tasks.index_of("work/p")
     asked = session.resources.describe(session.classes[session.tasks.class_of[row]].request)
     fast, old = "attachable-volumes-csi-fast.csi", "attachable-volumes-csi-old.csi"
@@ -240,13 +240,15 @@ def test_the_sets_of_states_that_rules_speak_of() -> None:
 def test_what_is_on_a_node_takes_from_idle_and_what_leaves_will_give_it_back(
     fields: dict[str, Any], used: int, releasing: int
 ) -> None:
-    plan = Planner(profile="volcano", conf={"actions": "enqueue", "tiers": []}).cycle(
+    planner = Planner(profile="volcano", conf={"actions": "enqueue", "tiers": []})
+    session = planner.session(
         cluster_of(node("n1"), queue("default"), pod("p", {"cpu": "3"}, on="n1", **fields))
     )
+    plan = planner.frozen(session)
     one = plan.nodes["n1"]
     assert (one.used.get("cpu", 0), one.releasing.get("cpu", 0)) == (used, releasing)
     assert one.idle["cpu"] == 8000 - used
-    future = plan.session.nodes.future_idle()[0, 0]
+    future = session.nodes.future_idle()[0, 0]
     assert future == 8000 - used + releasing
 
 

@@ -57,10 +57,6 @@ class World:
     def cycle(self) -> Plan:
         """Decide, and carry it out."""
         plan = cycle(*self._state(), actions=self._actions, tiers=self._tiers)
-        session = plan.session
-        nominated = {
-            session.task_key(task): session.node_name(node) for task, node in session.nominated.items()
-        }
         for name, one in self._pods.items():
             key = f"default/{name}"
             if key in plan.evictions:
@@ -68,8 +64,8 @@ class World:
                 self.evictions[one["group"]] += 1
             elif key in plan.binds:
                 one["on"], one["status"] = plan.binds[key], {}
-            elif key in nominated:
-                one["status"] = {"nominatedNodeName": nominated[key]}
+            elif key in plan.nominations:
+                one["status"] = {"nominatedNodeName": plan.nominations[key]}
         for name, wanted in self._groups.items():
             wanted["phase"] = plan.jobs[f"default/{name}"].phase
         return plan

@@ -7,7 +7,6 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
-from maniple.framework.reasons import MadeRoom
 from maniple.planner import Plan
 from tests.soak import fits, needs, policy
 from tests.soak.amounts import Raw, total
@@ -76,12 +75,11 @@ class Case:
 
     def takers(self) -> Iterator[tuple[str, str, Job | None]]:
         """Each victim with the action that evicted it and the job that it was for."""
-        session = self.plan.session
-        for row, reason in session.evicted:
-            if isinstance(reason, MadeRoom):
-                yield session.task_key(row), reason.action, self.job(session.job_key(reason.actor))
-            elif reason in (*PREEMPTS, *RECLAIMS):
-                yield session.task_key(row), reason, None  # Volcano's actions do not tell for which job
+        for one in self.plan.evicted:
+            if one.actor:
+                yield one.pod, one.action, self.job(one.actor)
+            elif one.action in (*PREEMPTS, *RECLAIMS):
+                yield one.pod, one.action, None  # Volcano's actions do not tell for which job
 
     def job(self, name: str) -> Job | None:
         key, _, system = name.partition("@")

@@ -15,18 +15,21 @@ if TYPE_CHECKING:
 
 # Whose pods a profile takes when nobody says otherwise.
 PROFILE_OF_NAME = {"volcano": "volcano", "kai-scheduler": "kai", "maniple": DEFAULT_PROFILE}
+NAME_OF_PROFILE = {profile: name for name, profile in PROFILE_OF_NAME.items()}
 NAMES_SHOWN = 3
 _CLASS_FIELDS = {"PriorityClass": "priorityClassName", "RuntimeClass": "runtimeClassName"}
 
 
-def hints(objects: Iterable[Mapping[str, Any]], plan: "Plan", profile: str) -> list[str]:
-    """Everything worth a word, in words."""
+def hints(
+    objects: Iterable[Mapping[str, Any]], plan: "Plan", profile: str, options: Mapping[str, Any]
+) -> list[str]:
+    """Everything worth a word, in words. `options`: those that were given."""
     given = list(objects)
     found = list(_given_twice(given))
     if not plan.nodes:
         found.append("there is no node in the input: nothing can be placed")
     found += missing_classes(given)
-    return found + list(pods_of_others(given, plan.session.options, profile))
+    return found + list(pods_of_others(given, options, profile))
 
 
 def _given_twice(objects: Iterable[Mapping[str, Any]]) -> Iterator[str]:
@@ -70,7 +73,7 @@ def pods_of_others(
     """Pods that wait for some scheduler, when none of them waits for this one."""
     from maniple.profiles.options import strings
 
-    ours = strings(options, "schedulerName") or (profile,)
+    ours = strings(options, "schedulerName") or (NAME_OF_PROFILE[profile],)
     names = Counter(name for item in objects if (name := _awaited_scheduler(item)))
     if not names or any(name in names for name in ours):
         return

@@ -58,7 +58,7 @@ def command(
         raise click.UsageError("--snapshot-out is for the profile kai")
     plan = asking.answer()
     if snapshot_out is not None:
-        _write_snapshot(plan, asking, snapshot_out)
+        _write_snapshot(asking, snapshot_out)
     report(asking, plan)
     waits = show(plan, output, everything)
     if asking.reading.problems:
@@ -67,11 +67,14 @@ def command(
         raise SystemExit(EXIT_WAITING)
 
 
-def _write_snapshot(plan: "Plan", asking: Question, file: Path) -> None:
-    from maniple.plugins.kai.snapshot import snapshot_file
+def _write_snapshot(asking: Question, file: Path) -> None:
+    from maniple.plugins.kai.snapshot import snapshot_file, written
 
+    planner = asking.planner()
     try:
-        file.write_bytes(snapshot_file(plan.session, asking.reading.objects))
+        file.write_bytes(
+            snapshot_file(planner.configuration, planner.options, written(asking.reading.objects))
+        )
     except OSError as error:
         raise InputError(f"{file}: {error.strerror or error}") from None
 

@@ -23,7 +23,7 @@ from maniple.cli.read import STANDARD_INPUT, Reading, read_paths
 from maniple.framework.configuration import ConfigurationError
 
 if TYPE_CHECKING:
-    from maniple.planner import Plan
+    from maniple.planner import Plan, Planner
     from maniple.profiles.shards import ShardSettings
 
 PROFILES = ("volcano", "kai", "maniple")
@@ -57,6 +57,15 @@ class Question:
     now: datetime
     options: Mapping[str, Any] | None
     remarks: tuple[str, ...] = ()
+
+    def planner(self) -> "Planner":
+        """The planner as it is asked."""
+        from maniple.planner import Planner
+
+        try:
+            return Planner(self.conf, self.profile, self.actions, self.options)
+        except ConfigurationError as error:
+            raise InputError(configuration_message(self.source, error)) from None
 
     def answer(self, objects: list[dict[str, Any]] | None = None, now: datetime | None = None) -> "Plan":
         """The plan, for these objects or for other ones and at another time."""
@@ -280,7 +289,9 @@ def report(asking: Question, plan: "Plan") -> None:
     """Everything that is wrong or doubtful, each on a line of standard error."""
     complain("problem", plan.problems)
     warnings = (*asking.remarks, *(_at_home(asking.source, warning) for warning in plan.warnings))
-    complain("warning", (*warnings, *hints(asking.reading.objects, plan, asking.profile)))
+    complain(
+        "warning", (*warnings, *hints(asking.reading.objects, plan, asking.profile, asking.options or {}))
+    )
 
 
 def _at_home(source: str | None, warning: str) -> str:

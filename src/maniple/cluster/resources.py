@@ -69,14 +69,11 @@ class ResourceSpace:
 
     def scale(self, dimension: int) -> int:
         """Base units in one whole unit."""
-        name = self.names[dimension]
-        return 1 if name in _WHOLE or name.startswith(_WHOLE_PREFIX) else 1000
+        return scale(self.names[dimension])
 
     def written(self, dimension: int, amount: int) -> str:
         """An amount as Kubernetes writes it."""
-        name = self.names[dimension]
-        binary = name in ("memory", "ephemeral-storage") or name.startswith(_WHOLE_PREFIX)
-        return quantity.format_quantity(Fraction(amount, self.scale(dimension)), binary=binary)
+        return written(self.names[dimension], amount)
 
     def vector(self, amounts: Mapping[str, Amount] | None) -> Amounts:
         """A resource list as base units; the vector is as long as the space is now."""
@@ -105,3 +102,14 @@ class ResourceSpace:
                 whole = amount if dimension == CPU else amount / self.scale(dimension)
                 described[self.names[dimension]] = int(whole) if whole == int(whole) else whole
         return described
+
+
+def scale(name: str) -> int:
+    """Base units in one whole unit of a resource."""
+    return 1 if name in _WHOLE or name.startswith(_WHOLE_PREFIX) else 1000
+
+
+def written(name: str, amount: int) -> str:
+    """An amount in base units as Kubernetes writes it."""
+    binary = name in ("memory", "ephemeral-storage") or name.startswith(_WHOLE_PREFIX)
+    return quantity.format_quantity(Fraction(amount, scale(name)), binary=binary)

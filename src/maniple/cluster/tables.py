@@ -5,6 +5,7 @@ means "none".
 """
 
 from collections import Counter
+from collections.abc import Collection
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -128,16 +129,17 @@ class JobTable(Table):
         self.shaped: set[int] = set()  # jobs with a topology or with sub-groups
         self.counts: Amounts = np.zeros((STATUSES, self._capacity), dtype=np.int64)
         self._named: Counter[str] = Counter()  # how many systems have a job of a name
+        self.doubled: set[str] = set()  # names that several systems have a job of
 
     def name(self, row: int) -> str:
-        """The name of a job's group; with the system that it is of only if the other has a group of that name, too."""
-        name, at, _ = self.keys[row].partition(AT)
-        return self.keys[row] if at and self._named[name] > 1 else name
+        return job_name(self.keys[row], self.doubled)
 
     def hold(self, key: str) -> int:
         name, at, _ = key.partition(AT)
         if at and self.index_of(key) is None:
             self._named[name] += 1
+            if self._named[name] > 1:
+                self.doubled.add(name)
         return super().hold(key)
 
     def _grow(self) -> None:
@@ -151,9 +153,16 @@ class JobTable(Table):
             self.counts[:, row] = 0
         if gone and at:
             self._named[name] -= 1
+            self.doubled.discard(name)  # of two systems
             if not self._named[name]:
                 del self._named[name]
         return gone
+
+
+def job_name(key: str, doubled: Collection[str]) -> str:
+    """The name of a job's group; with the system that it is of only if the other has a group of that name, too."""
+    name, at, _ = key.partition(AT)
+    return key if at and name in doubled else name
 
 
 class QueueTable(Table):

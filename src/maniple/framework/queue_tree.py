@@ -4,7 +4,7 @@ A queue whose parent does not exist, or that is its own ancestor, is left out wi
 is there. Only leaves take jobs. Made by the session; read by actions and by plugins that share among queues.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
 from maniple.cluster.tables import QueueTable
@@ -52,6 +52,10 @@ class QueueTree:
     def path(self, queue: int) -> list[int]:
         """The queue, its parent and so on up to a top-level queue."""
         return self._paths[queue]
+
+    def paths(self) -> Mapping[int, Sequence[int]]:
+        """Of every queue that is in the tree."""
+        return self._paths
 
     def parent(self, queue: int) -> int:
         path = self._paths[queue]

@@ -94,12 +94,9 @@ class Refusals:
         """Tasks that would have had a place, had their gang been whole."""
         return [rows for rows, cause in self._tasks if isinstance(cause, NotWhole)]
 
-    def by_task(self) -> dict[int, Histogram | str]:
-        found: dict[int, Histogram | str] = {}
-        for rows, cause in self._tasks:
-            for row in rows.tolist():
-                found.setdefault(row, cause)
-        return found
+    def of_each_task(self) -> tuple[tuple[TaskRows, Histogram | str], ...]:
+        """The causes of tasks, as they were noted."""
+        return tuple(self._tasks)
 
 
 class Session:

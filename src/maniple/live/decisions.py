@@ -1,19 +1,20 @@
 """Binds, evictions and admissions: counted from the moment of the decision, carried out beside the cycles, taken back when refused.
 
-The scheduler calls `read` on a fresh plan and `carry_out` once everything else has read its session. A pod whose bind was refused is left
+The scheduler hands every plan to `carry_out`. A pod whose bind was refused is left
 alone for a while, longer each time, and its gang is looked at again meanwhile. Pods are bound from here, once what they need besides a node is there (`preparing.py`), or by somebody else who is asked to (`bind_requests.py`); the
 dialect says which.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from maniple.framework.outcome import Plan
+from maniple.framework.outcome import Eviction
+from maniple.framework.plan import Plan
 from maniple.live.bind_requests import BindRequests
 from maniple.live.cache import Assumption, Cache, Ref, bound, leaving, ungated
-from maniple.live.dialect import Farewell, LiveDialect
+from maniple.live.dialect import Farewell, LiveDialect, group_of
 from maniple.live.effects import Effect, Effects, Urgency
 from maniple.live.notes import Notes
 from maniple.live.port import NOT_FOUND, Port, status_of
@@ -30,7 +31,7 @@ from maniple.plugins.devices.deviceshare import LOCK
 class _Bind:
     """`request` is what has to be made so that somebody else binds the pod, `needs` what has to be done before it is bound from here."""
 
-    pod: str
+    pod: Pod
     node: str
     annotations: dict[str, str] = field(default_factory=dict)
     request: Mapping[str, Any] | None = None
@@ -60,41 +61,27 @@ class Decisions:
         self._retries = Retries(cache)
         self._preparations = Preparations(cache, effects, port, later)
         self._requests = BindRequests(cache, effects, port, dialect, self._retries, notes, later)
-        self._binds: list[_Bind] = []
-        self._evictions: list[tuple[str, Farewell]] = []
-        self._admitted: list[str] = []
 
-    def read(self, plan: Plan) -> None:
-        """Take the decisions out of a plan."""
-        session, dialect, needs = plan.session, self._dialect, needs_of(plan)
-        self._binds = [
-            _Bind(
-                key,
-                node,
-                plan.annotations.get(key, {}),
-                dialect.bind_request(plan, key, node),
-                needs.get(key),
-            )
-            for placed in (plan.binds, plan.held)
-            for key, node in placed.items()
-        ]
-        self._evictions = [
-            (session.task_key(row), self._farewell(plan, row, reason)) for row, reason in session.evicted
-        ]
-        self._admitted = [session.task_key(row) for rows in session.admitted for row in rows.tolist()]
-
-    def carry_out(self, when: datetime) -> bool:
+    def carry_out(self, plan: Plan, when: datetime) -> bool:
         """Have everything done. True when there was something."""
-        binds, self._binds = self._binds, []
-        evictions, self._evictions = self._evictions, []
-        admitted, self._admitted = self._admitted, []
-        for key, farewell in evictions:
-            self._evict(key, farewell, when.replace(microsecond=0))
-        for key in admitted:
+        binds, evictions = [*self._binds(plan)], [*self._farewells(plan)]
+        for pod, farewell in evictions:
+            self._evict(pod, farewell, when.replace(microsecond=0))
+        for key in plan.admitted:
             self._admit(key)
         preparations = [one for each in binds if (one := self._bind(each, when)) is not None]
         self._preparations.begin(preparations)
-        return bool(binds or evictions or admitted)
+        return bool(plan.binds or plan.held or plan.evictions or plan.admitted)
+
+    def _binds(self, plan: Plan) -> Iterator[_Bind]:
+        """The placements of a plan; not of a pod that is gone by now."""
+        find, needs = self._cache.get, needs_of(plan, self._cache.get)
+        for placed in (plan.binds, plan.held):
+            for key, node in placed.items():
+                pod = self._cache.pod(key)
+                if pod is not None:
+                    request = self._dialect.bind_request(plan, pod, node, find)
+                    yield _Bind(pod, node, plan.annotations.get(key, {}), request, needs.get(key))
 
     def seen(self, item: Object) -> bool:
         """The watch showed an object. True when a decision may depend on what follows from it."""
@@ -124,10 +111,7 @@ class Decisions:
 
     def _bind(self, bind: _Bind, when: datetime) -> Preparation | None:
         """Count a pod as bound, and have that done; what has to be done before is returned."""
-        pod = self._cache.pod(bind.pod)
-        if pod is None:
-            return None
-        node = bind.node
+        pod, node = bind.pod, bind.node
         annotations = {name: text for name, text in bind.annotations.items() if name != LOCK}
         if bind.request is not None:
             self._requests.ask(pod, bind.request, lambda error: self._bound(pod, node, error))
@@ -199,19 +183,22 @@ class Decisions:
 
     # -- evictions ----------------------------------------------------------------------------------------------------
 
-    def _farewell(self, plan: Plan, row: int, reason: str) -> Farewell:
-        """A pod that is to move says where to until it is gone, so that its place is kept."""
-        session = plan.session
-        farewell = self._dialect.farewell(plan, row, reason)
-        group = session.cluster.jobs.objects.get(int(session.tasks.job[row]))
-        if not self._dialect.pod_words(group).nominates:
-            return farewell
-        return replace(farewell, promised=plan.nominations.get(session.task_key(row), ""))
+    def _farewells(self, plan: Plan) -> Iterator[tuple[Pod, Farewell]]:
+        """The evictions of a plan; not of a pod that is gone by now."""
+        for eviction in plan.evicted:
+            pod = self._cache.pod(eviction.pod)
+            if pod is not None:
+                yield pod, self._farewell(plan, eviction, pod)
 
-    def _evict(self, key: str, farewell: Farewell, when: datetime) -> None:
-        pod = self._cache.pod(key)
-        if pod is None:
-            return
+    def _farewell(self, plan: Plan, eviction: Eviction, pod: Pod) -> Farewell:
+        """A pod that is to move says where to until it is gone, so that its place is kept."""
+        find = self._cache.get
+        farewell = self._dialect.farewell(plan, eviction, pod, find)
+        if not self._dialect.pod_words(group_of(plan, eviction.job, find)).nominates:
+            return farewell
+        return replace(farewell, promised=plan.nominations.get(eviction.pod, ""))
+
+    def _evict(self, pod: Pod, farewell: Farewell, when: datetime) -> None:
         self._notes.write(farewell.regarding, farewell.type, "Evict", farewell.text, farewell.annotations)
         write = _Write(
             "evict",
@@ -219,7 +206,7 @@ class Decisions:
             lambda: self._have_evicted(pod, farewell, when),
             lambda error: False,
         )
-        self._cache.assume((Pod, key), write.aspect, write.assumption)
+        self._cache.assume((Pod, pod.key), write.aspect, write.assumption)
         self._submit(pod, write)
 
     async def _have_evicted(self, pod: Pod, farewell: Farewell, when: datetime) -> None:

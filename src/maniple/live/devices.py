@@ -11,8 +11,9 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from maniple.framework.outcome import Plan
+from maniple.framework.plan import Plan
 from maniple.live.cache import Assumption, Ref
+from maniple.live.dialect import Find
 from maniple.live.rewriting import Lacks, Part, conflict
 from maniple.objects.dra import AllocationResult, Consumer, ResourceClaim, ResourceClaimStatus
 
@@ -27,12 +28,12 @@ class Grant:
     new: bool
 
 
-def grants(plan: Plan) -> dict[str, dict[str, Grant]]:
+def grants(plan: Plan, find: Find) -> dict[str, dict[str, Grant]]:
     """By the uid of the pod and by claim: all that has to be written for pods of a plan."""
-    known, found = plan.session.cluster.all(ResourceClaim), dict[str, dict[str, Grant]]()
+    found: dict[str, dict[str, Grant]] = {}
     for key, change in plan.claims.items():
-        new = "allocation" in change
-        standing = known[key].status.allocation
+        new, known = "allocation" in change, find(ResourceClaim, key)
+        standing = known.status.allocation if isinstance(known, ResourceClaim) else None
         allocation = msgspec.convert(change["allocation"], AllocationResult) if new else standing
         if allocation is not None:
             for consumer in change["reservedFor"]:

@@ -4,17 +4,22 @@
 `status.py`, `waiting.py` and `decisions.py` write it.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
 
-from maniple.cluster.facts import QueueFacts
-from maniple.framework.outcome import Plan
+from maniple.framework.outcome import Eviction, WaitingPod
+from maniple.framework.plan import Plan
 from maniple.live.port import EventType
 from maniple.objects.core import Pod
-from maniple.objects.kai import BindRequest
+from maniple.objects.kai import BindRequest, KaiPodGroup
 from maniple.objects.meta import Object
+from maniple.objects.volcano import VolcanoPodGroup
+
+# An object by its kind and key, as it is believed to be.
+Find = Callable[[type[Object], str], Object | None]
+_GROUPS: Mapping[str, type[Object]] = {kind.api_group: kind for kind in (VolcanoPodGroup, KaiPodGroup)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +93,11 @@ class LiveDialect(Protocol):
 
     # -- statuses -----------------------------------------------------------------------------------------------------
 
-    def reports(self, plan: Plan, when: datetime, cause: str) -> Iterator[Report]:
+    def reports(self, plan: Plan, find: Find, when: datetime, cause: str) -> Iterator[Report]:
         """What a plan came to, job by job. `cause` names the cycle."""
 
-    def why(self, plan: Plan, row: int, job: int) -> str:
-        """Why a task waits that has no cause of its own."""
+    def why(self, plan: Plan, pod: WaitingPod, find: Find) -> str:
+        """Why a pod waits that has no cause of its own."""
 
     def pod_words(self, group: Object | None) -> PodWords:
         """How the pods of a group say that they wait."""
@@ -114,8 +119,8 @@ class LiveDialect(Protocol):
 
     def queue_patch(self, before: Object, after: Object) -> dict[str, Any]: ...
 
-    def parent(self, name: str, facts: QueueFacts) -> str:
-        """The queue above; empty when there is none."""
+    def parent(self, name: str, parent: str) -> str:
+        """The queue above one that names this parent; empty when there is none."""
 
     def minds_time(self, plan: Plan) -> bool:
         """Whether the next cycle may decide otherwise for no other reason than that time has passed."""
@@ -128,7 +133,7 @@ class LiveDialect(Protocol):
     def direct(self, pod: Pod) -> bool:
         """Whether a pod is bound from here, and not by somebody who is asked to."""
 
-    def bind_request(self, plan: Plan, pod: str, node: str) -> dict[str, Any] | None:
+    def bind_request(self, plan: Plan, pod: Pod, node: str, find: Find) -> dict[str, Any] | None:
         """What has to be made so that somebody else binds the pod; None when it is bound from here."""
 
     def labels(self, pod: Pod) -> Mapping[str, str]:
@@ -137,7 +142,13 @@ class LiveDialect(Protocol):
     def assigned(self, pod: Pod, node: str) -> str:
         """What is said about a pod that has got its place."""
 
-    def farewell(self, plan: Plan, row: int, reason: str) -> Farewell: ...
+    def farewell(self, plan: Plan, eviction: Eviction, pod: Pod, find: Find) -> Farewell: ...
 
     def ours(self, request: BindRequest) -> bool:
         """Whether a request is ours to clear away."""
+
+
+def group_of(plan: Plan, job: str, find: Find) -> Object | None:
+    """The pod group of a job, if it has one."""
+    known = plan.groups.get(job)
+    return find(_GROUPS[known.api_group], known.key) if known is not None else None

@@ -11,12 +11,11 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from maniple.cluster.facts import QueueFacts
 from maniple.cluster.statuses import Status
-from maniple.framework.outcome import Plan
-from maniple.framework.reasons import POD
+from maniple.framework.outcome import Eviction, GroupOutcome, WaitingPod
+from maniple.framework.plan import Plan
 from maniple.live import kai_groups
-from maniple.live.dialect import Farewell, Patch, PodWords, Report, Word
+from maniple.live.dialect import Farewell, Find, Patch, PodWords, Report, Word, group_of
 from maniple.live.kai_bindings import bind_request
 from maniple.live.kai_evictions import eviction_annotations
 from maniple.live.kai_queues import queue_lines
@@ -58,6 +57,7 @@ REQUEST, DIRECT, EITHER = "request", "direct", "either"
 # A pod that could not be carried out is kept out of decisions by a gate that exists only in the cache.
 BEYOND_GATE = SchedulingGate(name="maniple.dev/not-carried-out")
 _WRITTEN = (LAST_START, STALE_SINCE)
+_PENDING, _PIPELINED = Status.PENDING.word, Status.PIPELINED.word
 _NO_BINDER = (
     "the custom resource BindRequest is not installed on this cluster, so that nobody would bind the pod;"
     " install KAI's, or bind directly (--bind direct)"
@@ -154,55 +154,60 @@ class Kai:
 
     # -- statuses -----------------------------------------------------------------------------------------------------
 
-    def reports(self, plan: Plan, when: datetime, cause: str) -> Iterator[Report]:
-        for job, group in plan.session.cluster.jobs.objects.items():
+    def reports(self, plan: Plan, find: Find, when: datetime, cause: str) -> Iterator[Report]:
+        for job, one in plan.groups.items():
+            group = find(KaiPodGroup, one.key) if one.api_group == KaiPodGroup.api_group else None
             if isinstance(group, KaiPodGroup):
-                yield self._report(plan, job, group, when)
+                after = kai_groups.with_moments(group, plan, job)
+                yield self._report(one, group, after, find, when)
 
-    def _report(self, plan: Plan, job: int, group: KaiPodGroup, when: datetime) -> Report:
-        counts, after = plan.session.jobs.counts[:, job], kai_groups.with_moments(group, plan, job)
-        lacks = self._lacks(plan, job) if counts[Status.PENDING] or counts[Status.GATED] else ""
+    def _report(
+        self, one: GroupOutcome, group: KaiPodGroup, after: KaiPodGroup, find: Find, when: datetime
+    ) -> Report:
+        """`after`: the group with the times that the cycle changed."""
+        lacks = self._lacks(one, find)
         if lacks:
             told = Word("Normal", kai_groups.NOT_READY, lacks)
-            return Report(group, after, lacks, (told, kai_groups.stale_word(plan, job)))
-        if not counts[Status.PENDING]:
-            waits = kai_groups.BEING_RELEASED if counts[Status.PIPELINED] else ""
-            if group.status.scheduling_conditions and not waits and kai_groups.active(plan, job):
+            return Report(group, after, lacks, (told, kai_groups.stale_word(one)))
+        if not one.count(_PENDING):
+            waits = kai_groups.BEING_RELEASED if one.count(_PIPELINED) else ""
+            if group.status.scheduling_conditions and not waits and kai_groups.active(one):
                 after = kai_groups.without_condition(after, self._pool_name)
-            return Report(group, after, waits, self._all_is_well(plan, job))
-        reason, why = kai_groups.why_waiting(plan, job)
+            return Report(group, after, waits, self._all_is_well(one))
+        reason, why = kai_groups.why_waiting(one)
         why = kai_groups.prefix(group, self._pool_name) + why
-        if not kai_groups.active(plan, job):
-            reasons = kai_groups.explanations(plan, job, reason, why)
+        if not kai_groups.active(one):
+            reasons = kai_groups.explanations(one, reason, why)
             after = kai_groups.with_condition(after, self._pool_name, why, reasons, when)
-        elif plan.session.pod_sets.satisfied(job):
+        elif one.satisfied:
             after = kai_groups.without_condition(after, self._pool_name)
         words = (
             Word("Normal", kai_groups.UNSCHEDULABLE, why),
             Word("Normal", kai_groups.NOT_READY, ""),
-            kai_groups.stale_word(plan, job),
+            kai_groups.stale_word(one),
         )
         return Report(group, after, why, words)
 
-    def _lacks(self, plan: Plan, job: int) -> str:
+    def _lacks(self, one: GroupOutcome, find: Find) -> str:
         """Why a gang cannot even be tried; empty when it can."""
-        lacks, session = kai_groups.not_ready(plan, job), plan.session
-        if not lacks or not session.jobs.counts[Status.GATED, job]:
-            return lacks
-        beyond = (self.beyond(session.cluster.tasks.pods[row]) for row in session.tasks_of(job).tolist())
-        return ": ".join(filter(None, (lacks, next(filter(None, beyond), ""))))
+        if not one.not_ready:
+            return ""
+        pods = (find(Pod, key) for key in one.gated)
+        beyond = (self.beyond(pod) for pod in pods if isinstance(pod, Pod))
+        return ": ".join(filter(None, (one.not_ready, next(filter(None, beyond), ""))))
 
-    def _all_is_well(self, plan: Plan, job: int) -> tuple[Word, ...]:
+    def _all_is_well(self, one: GroupOutcome) -> tuple[Word, ...]:
         return (
             Word("Normal", kai_groups.UNSCHEDULABLE, ""),
             Word("Normal", kai_groups.NOT_READY, ""),
-            kai_groups.stale_word(plan, job),
+            kai_groups.stale_word(one),
         )
 
-    def why(self, plan: Plan, row: int, job: int) -> str:
-        if job in plan.served:
-            return self._lacks(plan, job) or kai_groups.why_waiting(plan, job)[1]
-        return plan.why(row, job)
+    def why(self, plan: Plan, pod: WaitingPod, find: Find) -> str:
+        group = plan.groups.get(pod.job)
+        if group is None or not group.served:
+            return pod.reason
+        return self._lacks(group, find) or kai_groups.why_waiting(group)[1]
 
     def pod_words(self, group: Object | None) -> PodWords:
         if not isinstance(group, KaiPodGroup):
@@ -256,31 +261,19 @@ class Kai:
     def queue_patch(self, before: Object, after: Object) -> dict[str, Any]:
         return {}
 
-    def parent(self, name: str, facts: QueueFacts) -> str:
-        return facts.parent
+    def parent(self, name: str, parent: str) -> str:
+        return parent
 
     def minds_time(self, plan: Plan) -> bool:
-        """A broken gang has only so much time; and who has only just started is no victim yet."""
-        session = plan.session
-        broken = any(facts.stale_since is not None for facts in session.cluster.jobs.facts.values())
-        return broken or bool(session.stale_since) or self._waits_for_runtime(plan)
-
-    def _waits_for_runtime(self, plan: Plan) -> bool:
-        session = plan.session
-        protects = any(getattr(plugin, "protects", False) for _, plugin in session.plugins)
-        return protects and bool(session.jobs.counts[Status.PENDING, session.jobs.rows].any())
+        return plan.time_matters
 
     # -- decisions ----------------------------------------------------------------------------------------------------
 
     def direct(self, pod: Pod) -> bool:
         return not self._asks or (self._bind == EITHER and not shares_devices(pod))
 
-    def bind_request(self, plan: Plan, pod: str, node: str) -> dict[str, Any] | None:
-        row = plan.session.cluster.tasks.index_of(pod)
-        assert row is not None  # it is in the plan
-        if self.direct(plan.session.cluster.tasks.pods[row]):
-            return None
-        return bind_request(plan, pod, node, self._pool)
+    def bind_request(self, plan: Plan, pod: Pod, node: str, find: Find) -> dict[str, Any] | None:
+        return None if self.direct(pod) else bind_request(plan, pod, node, self._pool, find)
 
     def labels(self, pod: Pod) -> Mapping[str, str]:
         """A pod that was scheduled in a node pool carries its label."""
@@ -291,13 +284,11 @@ class Kai:
     def assigned(self, pod: Pod, node: str) -> str:
         return f"Successfully assigned pod {pod.key} to node {node} at node-pool {self._pool_name}"
 
-    def farewell(self, plan: Plan, row: int, reason: str) -> Farewell:
-        session = plan.session
-        text = reason.replace(POD, session.task_key(row)) + queue_lines(plan, row, reason)
-        group = session.cluster.jobs.objects.get(int(session.tasks.job[row]))
-        regarding = group if group is not None else session.cluster.tasks.pods[row]
+    def farewell(self, plan: Plan, eviction: Eviction, pod: Pod, find: Find) -> Farewell:
+        text = eviction.text + queue_lines(plan, eviction, find)
+        regarding = group_of(plan, eviction.job, find) or pod
         condition = text if self._marks_evicted else ""
-        return Farewell(regarding, "Normal", text, condition, eviction_annotations(plan, row, reason))
+        return Farewell(regarding, "Normal", text, condition, eviction_annotations(eviction))
 
     def ours(self, request: BindRequest) -> bool:
         return self._pool.holds(request)

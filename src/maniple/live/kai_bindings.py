@@ -5,7 +5,8 @@ from typing import Any
 import msgspec
 
 from maniple.framework.gpu_facts import DEVICE_PLUGINS, MIG_PREFIX
-from maniple.framework.outcome import Plan
+from maniple.framework.plan import Plan
+from maniple.live.dialect import Find
 from maniple.objects.core import Pod
 from maniple.objects.dra import ResourceClaim
 from maniple.objects.requests import pod_requests
@@ -15,16 +16,12 @@ SELECTED_NODE = "selected-node"
 REGULAR, FRACTION, SLICES = "Regular", "Fraction", "MigInstance"
 
 
-def bind_request(plan: Plan, key: str, node: str, pool: NodePool) -> dict[str, Any]:
+def bind_request(plan: Plan, pod: Pod, node: str, pool: NodePool, find: Find) -> dict[str, Any]:
     """What the binder needs to bind a pod: where to, on which shared devices, with what in its claims."""
-    session = plan.session
-    row = session.cluster.tasks.index_of(key)
-    assert row is not None  # it is in the plan
-    pod = session.cluster.tasks.pods[row]
     metadata, namespace = pod.metadata, pod.metadata.namespace or "default"
     labels = {SELECTED_NODE: node} | ({pool.key: pool.value} if pool.key and pool.value else {})
-    spec: dict[str, Any] = {"podName": metadata.name, "selectedNode": node, **_received(plan, row, pod)}
-    claims = _claims(plan, pod)
+    spec: dict[str, Any] = {"podName": metadata.name, "selectedNode": node, **_received(plan, pod)}
+    claims = _claims(plan, pod, find)
     if claims:
         spec["resourceClaimAllocations"] = claims
     owner = {"apiVersion": "v1", "kind": "Pod", "name": metadata.name, "uid": metadata.uid}
@@ -41,15 +38,12 @@ def bind_request(plan: Plan, key: str, node: str, pool: NodePool) -> dict[str, A
     }
 
 
-def _received(plan: Plan, row: int, pod: Pod) -> dict[str, Any]:
+def _received(plan: Plan, pod: Pod) -> dict[str, Any]:
     """The kind of devices that a pod gets, how many, and what part of each."""
-    session = plan.session
-    class_ = session.classes[session.tasks.class_of[row]]
-    if class_.share is not None:
-        portion = session.gpus.portion_on(class_, int(session.tasks.node[row]))
-        gpu = {"count": class_.share.devices, "portion": f"{portion:.2f}"}
-        groups = list(session.gpus.groups_of.get(row, ()))
-        return {"receivedResourceType": FRACTION, "receivedGPU": gpu, "selectedGPUGroups": groups}
+    share = plan.gpu_shares.get(pod.key)
+    if share is not None:
+        gpu = {"count": share.devices, "portion": f"{share.portion:.2f}"}
+        return {"receivedResourceType": FRACTION, "receivedGPU": gpu, "selectedGPUGroups": [*share.groups]}
     asked = pod_requests(pod)
     if any(name.startswith(MIG_PREFIX) for name in asked):
         return {"receivedResourceType": SLICES, "receivedGPU": {"count": 0, "portion": "0.00"}}
@@ -58,18 +52,18 @@ def _received(plan: Plan, row: int, pod: Pod) -> dict[str, Any]:
     return {"receivedResourceType": REGULAR, "receivedGPU": {"count": devices, "portion": portion_of_each}}
 
 
-def _claims(plan: Plan, pod: Pod) -> list[dict[str, Any]]:
+def _claims(plan: Plan, pod: Pod, find: Find) -> list[dict[str, Any]]:
     """The allocations of a pod's claims: those that this plan makes, and those that others made."""
     if not pod.spec.resource_claims:
         return []
-    known = plan.session.cluster.all(ResourceClaim)
     made = {one.name: one.resource_claim_name for one in pod.status.resource_claim_statuses}
     found = []
     for one in pod.spec.resource_claims:
         key = f"{pod.metadata.namespace or 'default'}/{one.resource_claim_name or made.get(one.name)}"
         allocation = plan.claims.get(key, {}).get("allocation")
-        if allocation is None and key in known and known[key].status.allocation is not None:
-            allocation = msgspec.to_builtins(known[key].status.allocation)
+        known = find(ResourceClaim, key) if allocation is None else None
+        if isinstance(known, ResourceClaim) and known.status.allocation is not None:
+            allocation = msgspec.to_builtins(known.status.allocation)
         if allocation is not None:
             found.append({"name": one.name, "allocation": allocation})
     return found

@@ -9,9 +9,10 @@ from datetime import UTC, datetime
 
 from msgspec.structs import replace
 
-from maniple.cluster.statuses import ACTIVE_ALLOCATED, ACTIVE_USED
+from maniple.cluster.statuses import ACTIVE_ALLOCATED, Status
 from maniple.framework import standing
-from maniple.framework.outcome import Plan
+from maniple.framework.outcome import GroupOutcome
+from maniple.framework.plan import Plan
 from maniple.framework.pod_sets import DEFAULT
 from maniple.framework.reasons import joined
 from maniple.live.dialect import Word
@@ -21,27 +22,21 @@ from maniple.profiles.kai import LAST_START, STALE_SINCE
 UNSCHEDULABLE = "Unschedulable"
 NOT_READY, STALE = "NotReady", "StaleJob"
 BEING_RELEASED = "waits for resources that are being released"
+_ACTIVE = [status.word for status in Status if ACTIVE_ALLOCATED[status]]
 
 
-def not_ready(plan: Plan, job: int) -> str:
-    """Which pods a gang lacks before it can be placed; empty when it has enough."""
-    return standing.not_ready(plan.session, job)
-
-
-def why_waiting(plan: Plan, job: int) -> tuple[str, str]:
+def why_waiting(one: GroupOutcome) -> tuple[str, str]:
     """Why a job waits, as a reason for programs and in words."""
-    session = plan.session
-    problem = standing.queue_problem(session, job) if job in session.cluster.jobs.facts else ""
-    if problem:
-        return standing.QUEUE_MISSING, problem
-    return standing.POD_ERRORS, joined(session.refusals.jobs.get(job, ())) or standing.NO_TURN
+    if one.queue_problem:
+        return standing.QUEUE_MISSING, one.queue_problem
+    return standing.POD_ERRORS, joined(one.refusals) or standing.NO_TURN
 
 
-def explanations(plan: Plan, job: int, reason: str, message: str) -> tuple[Explanation, ...]:
+def explanations(one: GroupOutcome, reason: str, message: str) -> tuple[Explanation, ...]:
     """The same for programs, cause by cause."""
-    told = plan.session.refusals.jobs.get(job, ()) if reason == standing.POD_ERRORS else ()
-    found = standing.explained(plan.session, job, told or (message,), reason)
-    return tuple(Explanation(**one) for one in found)
+    told = one.refusals if reason == standing.POD_ERRORS else ()
+    found = standing.explained(one.over, told or (message,), reason)
+    return tuple(Explanation(**each) for each in found)
 
 
 def with_condition(
@@ -71,14 +66,15 @@ def without_condition(group: KaiPodGroup, pool: str) -> KaiPodGroup:
     return group if len(others) == len(known) else _with_conditions(group, others)
 
 
-def with_moments(group: KaiPodGroup, plan: Plan, job: int) -> KaiPodGroup:
+def with_moments(group: KaiPodGroup, plan: Plan, job: str) -> KaiPodGroup:
     """The group with the times that a later cycle has to know: when it got its first place, and since when it has been broken."""
-    session, annotations = plan.session, dict(group.metadata.annotations)
-    started = session.started.get(job)
+    if job not in plan.started and job not in plan.stale_since:
+        return group
+    annotations, started = dict(group.metadata.annotations), plan.started.get(job)
     if started is not None:
         annotations[LAST_START] = _text(started)
-    if job in session.stale_since:
-        since = session.stale_since[job]
+    if job in plan.stale_since:
+        since = plan.stale_since[job]
         annotations.pop(STALE_SINCE, None)
         if since is not None:
             annotations[STALE_SINCE] = _text(since)
@@ -87,17 +83,15 @@ def with_moments(group: KaiPodGroup, plan: Plan, job: int) -> KaiPodGroup:
     return replace(group, metadata=replace(group.metadata, annotations=annotations))
 
 
-def stale_word(plan: Plan, job: int) -> Word:
+def stale_word(one: GroupOutcome) -> Word:
     """That a gang is broken; or, when it is not, that this is over."""
-    session, sets = plan.session, plan.session.pod_sets
-    since = session.stale_since.get(job, session.cluster.jobs.facts[job].stale_since)
-    if since is None:
+    if one.stale_since is None:
         return Word("Normal", STALE, "")
     told = [
-        f"{sets.count(one, ACTIVE_USED)} of the {one.minimum} pods that are needed"
-        + ("" if one.name == DEFAULT else f" in sub-group {one.name}")
-        for one in sets.of(job)
-        if sets.count(one, ACTIVE_USED) < one.minimum
+        f"{part.used} of the {part.minimum} pods that are needed"
+        + ("" if part.name == DEFAULT else f" in sub-group {part.name}")
+        for part in one.pod_sets
+        if not part.satisfied
     ]
     if not told:
         return Word("Normal", STALE, "")
@@ -106,9 +100,9 @@ def stale_word(plan: Plan, job: int) -> Word:
     )
 
 
-def active(plan: Plan, job: int) -> int:
+def active(one: GroupOutcome) -> int:
     """Tasks on nodes, or about to be."""
-    return int(plan.session.jobs.counts[:, job] @ ACTIVE_ALLOCATED)
+    return one.count(*_ACTIVE)
 
 
 def prefix(group: KaiPodGroup, pool: str) -> str:

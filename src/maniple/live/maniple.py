@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from maniple.cluster.facts import QueueFacts
 from maniple.cluster.statuses import Status
-from maniple.framework.outcome import Plan
-from maniple.live.dialect import Farewell, Patch, PodWords, Report
+from maniple.framework.outcome import Eviction, GroupOutcome, WaitingPod
+from maniple.framework.plan import Plan
+from maniple.live.dialect import Farewell, Find, Patch, PodWords, Report
 from maniple.live.kai import Kai
-from maniple.live.kai_groups import not_ready, why_waiting
+from maniple.live.kai_groups import why_waiting
 from maniple.live.volcano import ROOT_QUEUE, UNSCHEDULABLE, Volcano
 from maniple.objects.core import Pod
 from maniple.objects.kai import BindRequest, KaiPodGroup, KaiQueue
@@ -68,12 +68,12 @@ class Maniple:
 
     # -- statuses -----------------------------------------------------------------------------------------------------
 
-    def reports(self, plan: Plan, when: datetime, cause: str) -> Iterator[Report]:
-        yield from self._volcano.reports(plan, when, cause, lambda job: _conditions(plan, job))
-        yield from self._kai.reports(plan, when, cause)
+    def reports(self, plan: Plan, find: Find, when: datetime, cause: str) -> Iterator[Report]:
+        yield from self._volcano.reports(plan, find, when, cause, _conditions)
+        yield from self._kai.reports(plan, find, when, cause)
 
-    def why(self, plan: Plan, row: int, job: int) -> str:
-        return self._kai.why(plan, row, job)
+    def why(self, plan: Plan, pod: WaitingPod, find: Find) -> str:
+        return self._kai.why(plan, pod, find)
 
     def pod_words(self, group: Object | None) -> PodWords:
         return self._of(group).pod_words(group)
@@ -96,8 +96,8 @@ class Maniple:
     def queue_patch(self, before: Object, after: Object) -> dict[str, Any]:
         return self._of(after).queue_patch(before, after)
 
-    def parent(self, name: str, facts: QueueFacts) -> str:
-        return facts.parent
+    def parent(self, name: str, parent: str) -> str:
+        return parent
 
     def minds_time(self, plan: Plan) -> bool:
         return self._kai.minds_time(plan)
@@ -107,10 +107,8 @@ class Maniple:
     def direct(self, pod: Pod) -> bool:
         return self._of_pod(pod).direct(pod)
 
-    def bind_request(self, plan: Plan, pod: str, node: str) -> dict[str, Any] | None:
-        row = plan.session.cluster.tasks.index_of(pod)
-        assert row is not None  # it is in the plan
-        return self._of_pod(plan.session.cluster.tasks.pods[row]).bind_request(plan, pod, node)
+    def bind_request(self, plan: Plan, pod: Pod, node: str, find: Find) -> dict[str, Any] | None:
+        return self._of_pod(pod).bind_request(plan, pod, node, find)
 
     def labels(self, pod: Pod) -> Mapping[str, str]:
         return self._of_pod(pod).labels(pod)
@@ -118,22 +116,20 @@ class Maniple:
     def assigned(self, pod: Pod, node: str) -> str:
         return self._of_pod(pod).assigned(pod, node)
 
-    def farewell(self, plan: Plan, row: int, reason: str) -> Farewell:
-        return self._of_pod(plan.session.cluster.tasks.pods[row]).farewell(plan, row, reason)
+    def farewell(self, plan: Plan, eviction: Eviction, pod: Pod, find: Find) -> Farewell:
+        return self._of_pod(pod).farewell(plan, eviction, pod, find)
 
     def ours(self, request: BindRequest) -> bool:
         return self._kai.ours(request)
 
 
-def _conditions(plan: Plan, job: int) -> list[dict[str, str]]:
+def _conditions(one: GroupOutcome) -> list[dict[str, str]]:
     """The conditions of a Volcano group, as the plugin gang tells them where it is in use."""
-    session = plan.session
-    told = session.conditions.get(job)
-    if told:
-        return told
-    if session.pod_sets.satisfied(job):
-        return [SCHEDULED_CONDITION] if session.task_count(job) else []
-    if not session.jobs.counts[[Status.PENDING, Status.GATED], job].any():
+    if one.conditions:
+        return one.conditions
+    if one.satisfied:
+        return [SCHEDULED_CONDITION] if one.counts else []
+    if not one.count(Status.PENDING.word, Status.GATED.word):
         return []  # what there is of it leaves, or is over
-    waits = not_ready(plan, job) or why_waiting(plan, job)[1]
+    waits = one.not_ready or why_waiting(one)[1]
     return [{"type": UNSCHEDULABLE, "status": "True", "reason": NOT_ENOUGH_RESOURCES, "message": waits}]

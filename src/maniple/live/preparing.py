@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from maniple.framework.outcome import Plan
+from maniple.framework.plan import Plan
 from maniple.framework.points import PodVolumes
 from maniple.live import devices, volumes
 from maniple.live.cache import Assumption, Cache, Ref, version_of
 from maniple.live.devices import Grant
+from maniple.live.dialect import Find
 from maniple.live.effects import Effect, Effects, Urgency
 from maniple.live.node_lock import NodeLock
 from maniple.live.port import NOT_FOUND, Port, status_of
@@ -48,17 +49,16 @@ class Needs:
         return (*self.volumes.bound, *self.volumes.made)
 
 
-def needs_of(plan: Plan) -> dict[str, Needs]:
+def needs_of(plan: Plan, find: Find) -> dict[str, Needs]:
     """By pod, for those of a plan that need anything."""
-    granted, bound = devices.grants(plan), plan.volumes
+    granted, bound = devices.grants(plan, find), plan.volumes
     locks = {key: notes[LOCK] for key, notes in plan.annotations.items() if LOCK in notes}
     if not granted and not bound and not locks:
         return {}
-    tasks, found = plan.session.cluster.tasks, {}
+    found = {}
     for key in (*plan.binds, *plan.held):
-        row = tasks.index_of(key)
-        assert row is not None  # it is in the plan
-        claims = granted.get(tasks.pods[row].metadata.uid, {})
+        pod = find(Pod, key)
+        claims = granted.get(pod.metadata.uid, {}) if pod is not None else {}
         if claims or key in bound or key in locks:
             found[key] = Needs(bound.get(key, _NO_VOLUMES), claims, locks.get(key, ""))
     return found

@@ -1,16 +1,18 @@
 """What queues hold, written into their status: the sum over their tasks, with the queues below them."""
 
-import numpy as np
+from collections import Counter
+from collections.abc import Mapping
 
-from maniple.cluster.resources import Amounts
-from maniple.framework.session import Session
+from maniple.cluster.resources import written
+from maniple.framework.outcome import QueueHolding
+from maniple.framework.plan import Plan
 from maniple.live.cache import Assumption, Ref
 from maniple.live.dialect import LiveDialect
 from maniple.live.pace import Pace
 from maniple.live.writing import Writing, ref_of
 
 AMOUNTS_SECONDS = 1.0
-_ALWAYS_SHOWN = ("cpu", "memory")
+_ALWAYS_SHOWN = {"cpu": 0, "memory": 0}
 
 
 class QueueStatuses:
@@ -19,12 +21,11 @@ class QueueStatuses:
         self._dialect = dialect
         self.pace: Pace[Ref, dict[str, str]] = Pace(self._write)
 
-    def compare(self, session: Session) -> None:
+    def compare(self, plan: Plan) -> None:
         """Find the queues that say something else than they hold, and ask for them to be written."""
-        held = self._held(session)
-        for row in session.queues.objects:
-            allocated = _written(session, held[:, row])
-            for queue in session.queues.all_of(row):
+        for name, held in self._held(plan.holdings).items():
+            allocated, found = _written(held), self._writing.cache.get
+            for queue in filter(None, (found(kind, name) for kind in self._dialect.queue_kinds)):
                 if self._dialect.queue_allocated(queue, allocated) is queue:
                     self.pace.drop(ref_of(queue))
                 else:
@@ -44,28 +45,18 @@ class QueueStatuses:
             ref, "status", assumption, lambda: port.patch_status(*ref, patch), self.pace
         )
 
-    def _held(self, session: Session) -> Amounts:
+    def _held(self, holdings: Mapping[str, QueueHolding]) -> dict[str, Counter[str]]:
         """By queue: its own tasks, and those of all queues below."""
-        queues, rows = session.queues, session.jobs.rows
-        own = np.zeros((len(queues), len(session.resources)), dtype=np.int64)
-        np.add.at(own, session.jobs.queue[rows], session.jobs.allocated[:, rows].T)
-        total = own.copy()
-        for row, facts in queues.facts.items():
-            above, passed = self._dialect.parent(queues.keys[row], facts), {row}
-            while (parent := queues.index_of(above)) is not None:
-                if parent in passed or parent not in queues.facts:
-                    break
-                passed.add(parent)
-                total[parent] += own[row]
-                above = self._dialect.parent(above, queues.facts[parent])
-        return total.T
+        total = {name: Counter(own.amounts) for name, own in holdings.items()}
+        for name, own in holdings.items():
+            above, passed = self._dialect.parent(name, own.parent), {name}
+            while above in holdings and above not in passed:
+                passed.add(above)
+                total[above].update(own.amounts)
+                above = self._dialect.parent(above, holdings[above].parent)
+        return total
 
 
-def _written(session: Session, amounts: Amounts) -> dict[str, str]:
+def _written(amounts: Mapping[str, int]) -> dict[str, str]:
     """Amounts as Kubernetes writes them. Cpu and memory are always said."""
-    written = {}
-    for dimension, amount in enumerate(amounts.tolist()):
-        name = session.resources.names[dimension]
-        if amount or name in _ALWAYS_SHOWN:
-            written[name] = session.resources.written(dimension, amount)
-    return written
+    return {name: written(name, amount) for name, amount in {**_ALWAYS_SHOWN, **amounts}.items()}

@@ -272,10 +272,8 @@ class Scheduler:
             plan = await asyncio.to_thread(self.planner.cycle, self.cache.cluster, when, self._options)
         for problem in (*plan.problems, *plan.warnings):
             self._report(str(problem))
-        # A session is a view of the columns: everything is read from it before the first decision changes them.
-        self._decisions.read(plan)
         self._dirty |= self._status.write(plan, when, f"cycle-{self.cycles}")
         self._clocked = self._always_clocked or self.dialect.minds_time(plan)
-        self._dirty |= self._decisions.carry_out(when)
+        self._dirty |= self._decisions.carry_out(plan, when)
         if self._observer is not None:
             self._observer(self)

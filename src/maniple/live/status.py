@@ -7,7 +7,7 @@ what was written counts as there at once (see `cache.py`).
 from collections.abc import Sequence
 from datetime import datetime
 
-from maniple.framework.outcome import Plan
+from maniple.framework.plan import Plan
 from maniple.live.cache import Assumption, Ref
 from maniple.live.dialect import LiveDialect, Patch, Report
 from maniple.live.notes import Notes
@@ -36,8 +36,7 @@ class StatusWriter:
         self._compare_groups(plan, when, cause)
         self._pods.compare(plan, when)
         if self._dialect.tells_queues:
-            self._queues.compare(plan.session)
-        # Not before: comparing reads the session, which is a view of what writing changes.
+            self._queues.compare(plan)
         return self.carry_out()
 
     def carry_out(self) -> bool:
@@ -58,7 +57,7 @@ class StatusWriter:
 
     def _compare_groups(self, plan: Plan, when: datetime, cause: str) -> None:
         self.why = {}
-        for report in self._dialect.reports(plan, when, cause):
+        for report in self._dialect.reports(plan, self._writing.cache.get, when, cause):
             before, after = report.before, report.after
             self._tell(report)
             if after is before:

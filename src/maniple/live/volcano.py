@@ -10,11 +10,11 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from maniple.cluster.facts import QueueFacts
 from maniple.cluster.statuses import Status
-from maniple.framework.outcome import Plan, job_phases
-from maniple.framework.reasons import POD, MadeRoom, joined
-from maniple.live.dialect import Farewell, Patch, PodWords, Report, Word
+from maniple.framework.outcome import Eviction, GroupOutcome, WaitingPod
+from maniple.framework.plan import Plan
+from maniple.framework.reasons import joined
+from maniple.live.dialect import Farewell, Find, Patch, PodWords, Report, Word
 from maniple.objects import core, dra
 from maniple.objects.core import Pod
 from maniple.objects.kai import BindRequest
@@ -36,7 +36,7 @@ ROOT_QUEUE = "root"
 # A name that no object can have, so that it is nobody's.
 _GROUP_OF_ONE = "pod:{name}"
 UNSCHEDULABLE = "Unschedulable"
-_COUNTED = [Status.RUNNING, Status.SUCCEEDED, Status.FAILED]
+_COUNTED = [status.word for status in (Status.RUNNING, Status.SUCCEEDED, Status.FAILED)]
 # Each says the opposite of the other, so that only one of them can be true.
 _OPPOSITE = {"Unschedulable": "Scheduled", "Scheduled": "Unschedulable"}
 
@@ -140,27 +140,28 @@ class Volcano:
     def reports(
         self,
         plan: Plan,
+        find: Find,
         when: datetime,
         cause: str,
-        told_of: Callable[[int], list[dict[str, str]]] | None = None,
+        told_of: Callable[[GroupOutcome], list[dict[str, str]]] | None = None,
     ) -> Iterator[Report]:
-        """`told_of`: the conditions of a job, if it is not the session that knows them."""
-        session = plan.session
-        counts, objects = session.jobs.counts[_COUNTED].T.tolist(), session.cluster.jobs.objects
-        for job, phase in job_phases(session).items():
-            before = objects[job]
-            if not isinstance(before, VolcanoPodGroup):
+        """`told_of`: the conditions of a job, if it is not a plugin that states them."""
+        for one in plan.groups.values():
+            if not one.served or one.api_group != VolcanoPodGroup.api_group:
                 continue
-            told = session.conditions.get(job, []) if told_of is None else told_of(job)
-            running, succeeded, failed = counts[job]
-            after = self.group_status(before, phase, (running, succeeded, failed), told, when, cause)
-            waits = next((c["message"] for c in told if c["type"] == UNSCHEDULABLE), "")
-            waits = waits or joined(session.refusals.jobs.get(job, ()))
+            before = find(VolcanoPodGroup, one.key)
+            if before is None:
+                continue  # it is gone by now
+            assert isinstance(before, VolcanoPodGroup)
+            told = one.conditions if told_of is None else told_of(one)
+            running, succeeded, failed = (one.count(status) for status in _COUNTED)
+            after = self.group_status(before, one.phase, (running, succeeded, failed), told, when, cause)
+            waits = _unschedulable(told) or joined(one.refusals)
             yield Report(before, after, waits, _notes(before, waits, told=bool(told)))
 
-    def why(self, plan: Plan, row: int, job: int) -> str:
-        told = plan.session.conditions.get(job, ())
-        return next((c["message"] for c in told if c["type"] == UNSCHEDULABLE), "") or plan.why(row, job)
+    def why(self, plan: Plan, pod: WaitingPod, find: Find) -> str:
+        group = plan.groups.get(pod.job)
+        return _unschedulable(group.conditions if group is not None else ()) or pod.reason
 
     def pod_words(self, group: Object | None) -> PodWords:
         return PodWords()
@@ -243,9 +244,9 @@ class Volcano:
             "status": {"allocated": {**after.status.allocated, **dropped}},
         }
 
-    def parent(self, name: str, facts: QueueFacts) -> str:
+    def parent(self, name: str, parent: str) -> str:
         """The queue above; empty for the root."""
-        return "" if name == ROOT_QUEUE else facts.parent or ROOT_QUEUE
+        return "" if name == ROOT_QUEUE else parent or ROOT_QUEUE
 
     # -- decisions ----------------------------------------------------------------------------------------------------
 
@@ -255,7 +256,7 @@ class Volcano:
     def direct(self, pod: Pod) -> bool:
         return True
 
-    def bind_request(self, plan: Plan, pod: str, node: str) -> dict[str, Any] | None:
+    def bind_request(self, plan: Plan, pod: Pod, node: str, find: Find) -> dict[str, Any] | None:
         return None
 
     def labels(self, pod: Pod) -> Mapping[str, str]:
@@ -264,14 +265,17 @@ class Volcano:
     def assigned(self, pod: Pod, node: str) -> str:
         return f"Successfully assigned {pod.key} to {node}"
 
-    def farewell(self, plan: Plan, row: int, reason: str) -> Farewell:
-        pod = plan.session.cluster.tasks.pods[row]
-        told = reason.replace(POD, pod.key)
-        text = told if isinstance(reason, MadeRoom) else f"Pod is evicted, because of {told}"
-        return Farewell(pod, "Warning", text, condition=told)
+    def farewell(self, plan: Plan, eviction: Eviction, pod: Pod, find: Find) -> Farewell:
+        text = eviction.text if eviction.actor else f"Pod is evicted, because of {eviction.text}"
+        return Farewell(pod, "Warning", text, condition=eviction.text)
 
     def ours(self, request: BindRequest) -> bool:
         return False
+
+
+def _unschedulable(told: Iterable[Mapping[str, str]]) -> str:
+    """What the condition says by which a group is unschedulable."""
+    return next((one["message"] for one in told if one["type"] == UNSCHEDULABLE), "")
 
 
 def _notes(group: VolcanoPodGroup, waits: str, *, told: bool) -> tuple[Word, ...]:

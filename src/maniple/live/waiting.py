@@ -7,14 +7,12 @@ a condition, an event, or both, the dialect says.
 from dataclasses import dataclass
 from datetime import datetime
 
-import numpy as np
 from msgspec.structs import replace
 
-from maniple.cluster.statuses import Status
-from maniple.framework.outcome import Plan
-from maniple.framework.reasons import NotWhole
+from maniple.framework.outcome import WaitingPod
+from maniple.framework.plan import Plan
 from maniple.live.cache import Assumption, Ref
-from maniple.live.dialect import LiveDialect, PodWords
+from maniple.live.dialect import Find, LiveDialect, PodWords, group_of
 from maniple.live.essence import POD_SCHEDULED, scheduled_condition
 from maniple.live.notes import Notes
 from maniple.live.pace import NUMBERS_SECONDS, Pace, apart
@@ -28,7 +26,6 @@ SCHEDULER_ERROR = "SchedulerError"
 BEING_RELEASED = "waits for resources that are being released on {node}"
 POD_NUMBERS_SECONDS = 60.0
 PIPELINED = "Pipelined"
-_WAITING = (Status.PENDING, Status.GATED, Status.PIPELINED, Status.ALLOCATED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,19 +48,19 @@ class WaitingPods:
     def compare(self, plan: Plan, when: datetime) -> None:
         """Find the pods that say something else than they should, and ask for them to be written."""
         self._when = when
-        session, moment = plan.session, now()
-        tasks, table = session.tasks, session.cluster.tasks
-        rows = np.flatnonzero(np.isin(tasks.status, _WAITING) & (tasks.job >= 0))
-        words, rules = _Words(plan, self._dialect), dict[int, PodWords]()
-        columns = (rows, tasks.job[rows], tasks.status[rows], tasks.gated[rows])
-        for row, job, status, gated in zip(*(column.tolist() for column in columns), strict=True):
-            if row in session.moved:
-                continue  # it is where it was, and leaves
-            rule = rules.get(job)
+        cache, moment = self._writing.cache, now()
+        words, rules = _Words(plan, self._dialect, cache.get), dict[str, PodWords]()
+        for key, one in plan.waiting.items():
+            pod = cache.pod(key)
+            if pod is None:
+                continue  # it is gone by now
+            rule = rules.get(one.job)
             if rule is None:
-                rule = rules[job] = self._dialect.pod_words(session.cluster.jobs.objects.get(job))
-            pod, claims = table.pods[row], status == Status.PIPELINED
-            said = self._gated(pod) if gated else words.claiming(row, rule) if claims else words.of(row, job)
+                rule = rules[one.job] = self._dialect.pod_words(group_of(plan, one.job, cache.get))
+            claims = bool(one.node)
+            said = (
+                self._gated(pod) if one.gated else words.claiming(key, one, rule) if claims else words.of(one)
+            )
             if said is None:
                 continue
             if rule.prefix:
@@ -130,32 +127,29 @@ class WaitingPods:
 class _Words:
     """The cause of each waiting task, in words; equal causes are worded once."""
 
-    def __init__(self, plan: Plan, dialect: LiveDialect) -> None:
+    def __init__(self, plan: Plan, dialect: LiveDialect, find: Find) -> None:
         self._plan = plan
         self._dialect = dialect
-        self._causes = plan.session.refusals.by_task()
-        self._worded: dict[int, _Said] = {}
-        self._of_job: dict[int, _Said] = {}
+        self._find = find
+        self._worded: dict[int, _Said] = {}  # by the record, which pods share
+        self._of_job: dict[str, _Said] = {}
 
-    def claiming(self, row: int, rule: PodWords) -> _Said:
-        """Of a task that gets what is being released."""
-        session = self._plan.session
-        cleared = session.nominated.get(row) if rule.nominates else None
-        nominated = session.node_name(cleared) if cleared is not None else ""
-        node = session.node_name(int(session.tasks.node[row]))
-        return _Said(UNSCHEDULABLE, BEING_RELEASED.format(node=node), nominated)
+    def claiming(self, pod: str, one: WaitingPod, rule: PodWords) -> _Said:
+        """Of a pod that gets what is being released."""
+        nominated = self._plan.nominations.get(pod, "") if rule.nominates else ""
+        return _Said(UNSCHEDULABLE, BEING_RELEASED.format(node=one.node), nominated)
 
-    def of(self, row: int, job: int) -> _Said:
-        cause = self._causes.get(row)
-        if cause is None:
-            said = self._of_job.get(job)
+    def of(self, one: WaitingPod) -> _Said:
+        if not one.own:
+            said = self._of_job.get(one.job)
             if said is None:
-                said = self._of_job[job] = _Said(UNSCHEDULABLE, self._dialect.why(self._plan, row, job))
+                why = self._dialect.why(self._plan, one, self._find)
+                said = self._of_job[one.job] = _Said(UNSCHEDULABLE, why)
             return said
-        worded = self._worded.get(id(cause))
+        worded = self._worded.get(id(one))
         if worded is None:
-            reason = SCHEDULABLE if isinstance(cause, NotWhole) else UNSCHEDULABLE
-            worded = self._worded[id(cause)] = _Said(reason, str(cause))
+            reason = SCHEDULABLE if one.fits else UNSCHEDULABLE
+            worded = self._worded[id(one)] = _Said(reason, one.reason)
         return worded
 
 

@@ -87,9 +87,7 @@ def waiting(plan: Plan) -> dict[str, str]:
 
 def reasons(plan: Plan, job: str) -> list[str]:
     """Of the job itself, without those of its tasks."""
-    row = plan.session.cluster.jobs.index_of(f"default/{job}")
-    assert row is not None, job
-    return plan.session.refusals.jobs.get(row, [])
+    return plan.groups[f"default/{job}"].refusals
 
 
 class Bench:

@@ -142,19 +142,19 @@ def test_places_that_somebody_claimed_are_not_given_twice() -> None:
 
 def test_a_job_s_start_is_noted() -> None:
     plan = cycle(ROOT, node("n1", 2), gang("a", 2))
-    assert list(plan.session.started.values()) == [NOW]
+    assert list(plan.started.values()) == [NOW]
 
 
 def test_a_job_that_only_claims_has_not_started() -> None:
     plan = cycle(ROOT, node("n1", 1), leaving("old", "n1"), gang("a", 1))
     assert waiting(plan) == {"a-0": "n1"}
-    assert plan.session.started == {}
+    assert plan.started == {}
 
 
 def test_a_job_that_grows_has_started_before() -> None:
     plan = cycle(ROOT, node("n1", 2), gang("a", 2, minimum=1, on=["n1"]))
     assert placed(plan) == {"a-1": "n1"}
-    assert plan.session.started == {}
+    assert plan.started == {}
 
 
 # -- shared devices ---------------------------------------------------------------------------------------------------

@@ -49,7 +49,7 @@ def test_a_dry_run_leaves_no_reasons() -> None:
     bench = Bench(ROOT, node("n1", 1), gang("a", 2))
     assert not bench.place("a", real=False)
     assert bench.session.refusals.jobs == {}
-    assert bench.session.refusals.by_task() == {}
+    assert bench.session.refusals.of_each_task() == ()
 
 
 def test_only_the_given_nodes_are_used() -> None:

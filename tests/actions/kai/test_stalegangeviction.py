@@ -41,11 +41,11 @@ def test_a_broken_gang_is_evicted_when_the_grace_period_is_over(since: int | Non
 
 def test_the_moment_is_noted_when_it_was_not_yet_and_forgotten_when_it_is_over() -> None:
     plan = run(broken(None))
-    assert list(plan.session.stale_since.values()) == [NOW]
-    assert not run(broken(59)).session.stale_since
+    assert list(plan.stale_since.values()) == [NOW]
+    assert not run(broken(59)).stale_since
     whole = broken(59, count=2)
     healed = run(whole[0], gang("job", 2, on=["n1", "n1"])[1:])
-    assert list(healed.session.stale_since.values()) == [None]
+    assert list(healed.stale_since.values()) == [None]
     assert not healed.evictions
 
 
@@ -75,13 +75,13 @@ def test_every_pod_set_needs_its_minimum() -> None:
     groups = [{"name": "a", "minMember": 1}, {"name": "b", "minMember": 1}]
     plan = run(broken(count=2, groups=groups, roles=["a", "a"]))
     assert plan.evictions == ["default/job-0"]
-    ((_, text),) = plan.session.evicted
-    assert text.endswith("(1) in sub-group a, evicting remaining pod: default/job-0")
+    (one,) = plan.evicted
+    assert one.text.endswith("(1) in sub-group a, evicting remaining pod: default/job-0")
 
 
 def test_the_text_names_the_minimum_and_the_pod() -> None:
-    ((_, text),) = run(broken()).session.evicted
-    assert text == (
+    (one,) = run(broken()).evicted
+    assert one.text == (
         "Workload doesn't meet the minimum required number of pods (2), evicting remaining pod: default/job-0"
     )
 

@@ -17,8 +17,8 @@ QUEUES = [queue("top"), queue("q", 4, parent="top"), queue("other", 0, parent="t
 
 
 def words(plan: Plan) -> set[str]:
-    """The first lines of what the evicted are told."""
-    return {reason.splitlines()[0] for _, reason in plan.session.evicted}
+    """The first lines of what the evicted are told, whichever pods they are."""
+    return {one.text.replace(one.pod, "<pod>").splitlines()[0] for one in plan.evicted}
 
 
 # -- what the evicted are told ----------------------------------------------------------------------------------------

@@ -320,7 +320,6 @@ def test_a_gang_that_does_not_fit_leaves_no_annotations() -> None:
     plan = planned([gpu_node("n", card("GPU-0")), queue("default"), group("g", 3), *pods], conf)
     assert not plan.binds
     assert not plan.annotations
-    assert not plan.session.annotations
 
 
 def test_room_on_a_card_is_a_reason_to_preempt() -> None:

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from maniple.cluster.cluster import Cluster
-from maniple.framework.outcome import Plan
+from maniple.framework.freezing import freeze
+from maniple.framework.plan import Plan
 from maniple.framework.session import Session
 from maniple.objects.dra import ResourceClaim
 from maniple.objects.load import load
@@ -54,7 +55,7 @@ def written(world: World, *placed: tuple[str, str]) -> dict[str, Any]:
     """What the plan says about claims once pods have been put onto nodes for good."""
     for name, where_ in placed:
         world.place(name, where_).commit()
-    return Plan(world.session).claims
+    return Plan(freeze(world.session)).claims
 
 
 def devices_of(change: Raw) -> list[str]:
@@ -419,7 +420,7 @@ def test_the_claim_of_a_running_pod_is_neither_freed_nor_taken_anew_by_an_evicti
     assert possible(open_world, "p") == set()
     transaction.discard()
     assert possible(open_world, "p") == set()
-    assert Plan(open_world.session).claims == {}
+    assert Plan(freeze(open_world.session)).claims == {}
 
 
 # -- what is written -----------------------------------------------------------------------------------------------
@@ -465,7 +466,7 @@ def test_claims_are_written_first_and_pods_are_bound_all_the_same() -> None:
     open_world = world(claiming("p", "c"), claim("c"), TWO_ON_N0)
     assert open_world.session.hooks.pre_bind(open_world.class_of("p")) == "claims"
     written(open_world, ("p", "n0"))
-    assert Plan(open_world.session).binds == {f"{NAMESPACE}/p": "n0"}
+    assert Plan(freeze(open_world.session)).binds == {f"{NAMESPACE}/p": "n0"}
 
 
 def test_an_allocated_claim_only_needs_the_reservation_and_a_reserved_one_nothing() -> None:

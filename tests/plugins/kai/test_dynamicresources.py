@@ -132,6 +132,11 @@ def test_a_gpu_claim_that_pods_share_carries_the_label_of_their_queue(label: str
     assert bool(words) == bool(asking.refusal("p"))
 
 
+def test_a_pod_whose_group_does_not_exist_has_no_queue_to_compare_with() -> None:
+    asking = ask(node("n", 0), slice_on("n", "0"), claim("c", queue="q"), user("p", "c", group="not-there"))
+    assert asking.refusal("p") == ""
+
+
 def test_the_label_s_key_is_an_option_and_other_devices_need_none() -> None:
     parts = [node("n", 0), slice_on("n", "0"), user("p", "c"), user("r", "d")]
     plain = ask(*parts, claim("c", queue=""), claim("d", queue="", class_="nic"))

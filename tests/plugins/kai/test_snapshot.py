@@ -5,13 +5,13 @@ import json
 import zipfile
 from typing import Any
 
-from maniple.cluster import snapshot
-from maniple.framework.session import Session
+import msgspec
+
 from maniple.objects.kai_snapshot import LISTS, is_snapshot, read_snapshot
 from maniple.objects.load import load_all
+from maniple.objects.meta import Object
 from maniple.planner import Planner
-from maniple.plugins.kai.snapshot import Snapshot, snapshot_file
-from tests.plugins.kai.asking import Asking
+from maniple.plugins.kai.snapshot import snapshot_file, written
 from tests.plugins.kai.fairness_scenes import job, node, queue
 from tests.support import make, priority_class, topology
 
@@ -37,18 +37,15 @@ def _objects() -> list[Any]:
     ]
 
 
+def _raw(one: Object) -> dict[str, Any]:
+    fields: dict[str, Any] = msgspec.to_builtins(one)
+    return {"apiVersion": f"{one.api_group}/v1".lstrip("/"), "kind": one.kind, **fields}
+
+
 def _document(conf: Any = None, **options: Any) -> dict[str, Any]:
     planner = Planner(conf=conf or CONF, profile="kai", options=options)
-    session = Session(
-        snapshot.take(planner.build(_objects())),
-        planner.configuration,
-        rules=planner.rules,
-        actions=planner.actions,
-        now=None,
-        options=planner.options,
-    )
-    planner.registry.open_plugins(session, planner.configuration)
-    with zipfile.ZipFile(io.BytesIO(snapshot_file(session))) as archive:
+    file = snapshot_file(planner.configuration, planner.options, written(map(_raw, _objects())))
+    with zipfile.ZipFile(io.BytesIO(file)) as archive:
         assert archive.namelist() == ["snapshot.json"]
         document: dict[str, Any] = json.loads(archive.read("snapshot.json"))
     return document
@@ -61,7 +58,7 @@ def test_a_snapshot_holds_every_list_and_each_object_once() -> None:
     assert found == {
         "pods": ["j-0", "j-1"],
         "nodes": ["n1"],
-        "queues": ["q", "top"],
+        "queues": ["top", "q"],
         "podGroups": ["j"],
         "priorityClasses": ["high"],
         "configMaps": ["settings"],
@@ -101,5 +98,7 @@ def test_a_snapshot_is_read_back_as_the_same_objects_and_options() -> None:
 
 
 def test_equal_snapshots_are_equal_files() -> None:
-    first, second = (snapshot_file(Asking([Snapshot], *_objects()[2:]).session) for _ in range(2))
+    planner = Planner(conf=CONF, profile="kai")
+    lists = written(map(_raw, _objects()))
+    first, second = (snapshot_file(planner.configuration, planner.options, lists) for _ in range(2))
     assert first == second

@@ -70,8 +70,10 @@ class DynamicResources:
                 return "no resource claim has been made yet"
             if claim is None:
                 return f"failed to get resource claim {namespace}/{name}: it does not exist"
-            if not own and claimed_gpus(claim):
-                wrong = self._wrong_label(claim, int(session.tasks.job[row]))
+            job = int(session.tasks.job[row])
+            # A pod whose pod group does not exist has no queue, and waits for that.
+            if not own and job in session.cluster.jobs.facts and claimed_gpus(claim):
+                wrong = self._wrong_label(claim, job)
                 if wrong:
                     return wrong
         return ""

@@ -1,9 +1,9 @@
 """snapshot: the cluster, the configuration and the parameters as a file that can be planned again elsewhere.
 
-In KAI the plugin serves it as the page `/get-snapshot`. Nothing here serves pages: the plugin's name is known so that KAI's files load, and
-`maniple plan --snapshot-out` writes the file. It is KAI's own format (`objects/kai_snapshot.py`): a zip with `snapshot.json`. Objects carry what is read of them here; what nobody
-reads was never kept. Whoever has the objects as they were written hands these in instead (`maniple plan --snapshot-out`). What the API server
-offers (`discovery`) is not known here, and left out.
+In KAI the plugin serves it as the page `/get-snapshot`. Nothing here serves pages: the plugin's name is known so that
+KAI's files load, and `maniple plan --snapshot-out` writes the file. It is KAI's own format
+(`objects/kai_snapshot.py`): a zip with `snapshot.json`. What the API server offers (`discovery`) is not known here,
+and left out.
 """
 
 import io
@@ -17,7 +17,6 @@ from maniple.framework.configuration import Configuration
 from maniple.framework.durations import long_nanoseconds
 from maniple.framework.session import Session
 from maniple.objects.kai_snapshot import FILE_NAME, LISTS
-from maniple.objects.meta import Object
 from maniple.plugins.settings import takes_none
 
 # Zips carry a time; a fixed one makes equal snapshots equal files.
@@ -55,13 +54,14 @@ class Snapshot:
         takes_none(session, arguments, self.name)
 
 
-def snapshot_file(session: Session, objects: Iterable[Mapping[str, Any]] | None = None) -> bytes:
-    """The zip of a session, with these objects as they are written, or with what the session knows of its own."""
-    raw = _raw(_objects(session)) if objects is None else _as_written(objects)
+def snapshot_file(
+    configuration: Configuration, options: Mapping[str, Any], objects: Mapping[str, list[Any]]
+) -> bytes:
+    """The zip of a cluster with what it is planned by. `objects`: in lists, see `written`."""
     document = {
-        "config": _configuration(session.configuration),
-        "schedulerParams": _parameters(session.options),
-        "rawObjects": raw,
+        "config": _configuration(configuration),
+        "schedulerParams": _parameters(options),
+        "rawObjects": objects,
     }
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -70,28 +70,7 @@ def snapshot_file(session: Session, objects: Iterable[Mapping[str, Any]] | None 
     return file.getvalue()
 
 
-def _objects(session: Session) -> Iterable[Object]:
-    """Everything that the session was opened on."""
-    cluster = session.cluster
-    yield from cluster.tasks.pods.values()
-    for table in (cluster.nodes, cluster.jobs, cluster.queues):
-        yield from table.objects.values()
-    for kept in cluster.others.values():
-        yield from kept.values()
-    yield from cluster.priorities
-
-
-def _raw(objects: Iterable[Object]) -> dict[str, list[Any]]:
-    names = {(version.rpartition("/")[0], kind): name for name, (version, kind) in LISTS.items()}
-    raw: dict[str, list[Any]] = {name: [] for name in LISTS}
-    for one in sorted(objects, key=lambda one: one.key):
-        name = names.get((one.api_group, one.kind))
-        if name is not None:
-            raw[name].append(msgspec.to_builtins(one))
-    return raw
-
-
-def _as_written(objects: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
+def written(objects: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
     """Objects of the kinds that a snapshot holds, each in its list."""
     names = {(version.rpartition("/")[0], kind): name for name, (version, kind) in LISTS.items()}
     raw: dict[str, list[Any]] = {name: [] for name in LISTS}
