@@ -15,7 +15,7 @@ from maniple.framework.session import Session
 from maniple.objects.load import load_all
 from maniple.planner import Plan, Planner
 from tests.soak.clusters import PROFILES, Scenario, generate
-from tests.soak.follower import START
+from tests.soak.shapes import START
 
 SEEDS = st.integers(0, 10**6)
 ATOMS = (type, ModuleType, FunctionType, BuiltinFunctionType)
