@@ -108,35 +108,37 @@ def _node_problems(opened: Opened) -> Iterator[str]:
     # What this session evicts has left kube-scheduler's books; what was leaving before is still on them.
     leaving = opened.cluster.tasks.status[tasks.rows] == Status.RELEASING
     booked = (on_node | pipelined) & ~(releasing & ~leaving)
-    origin, every = _origins(opened, tasks, leaving), np.ones(len(where), dtype=np.bool_)
-    nonzero = tasks.nonzero(where, booked, width) + tasks.nonzero(origin, every, width)
+    kept, every = _expected(opened, tasks), np.ones(len(where), dtype=np.bool_)
+    nonzero = tasks.nonzero(where, booked, width) + tasks.nonzero(kept, every, width)
     resources, names = opened.cluster.resources.names, nodes.facts.names
     behind, taken, freed = _elsewhere(opened)
     for column, stored, expected in (
         ("used", nodes.used - taken, tasks.sums(where, on_node, width) + behind),
         ("releasing", nodes.releasing - freed, tasks.sums(where, releasing, width) + behind),
-        ("pipelined", nodes.pipelined, tasks.sums(where, pipelined, width)),
+        (
+            "pipelined",
+            nodes.pipelined,
+            tasks.sums(where, pipelined, width) + tasks.sums(kept, every, width),
+        ),
         (
             "requested",
             nodes.requested,
-            tasks.sums(where, booked, width) + tasks.sums(origin, every, width),
+            tasks.sums(where, booked, width) + tasks.sums(kept, every, width),
         ),
     ):
         yield from _differences("node", column, names, resources, stored, expected)
     for column, stored, expected in (
-        ("pods", nodes.pods, _counted(where, booked, width) + _counted(origin, every, width)),
+        ("pods", nodes.pods, _counted(where, booked, width) + _counted(kept, every, width)),
         ("nonzero cpu", nodes.nonzero_cpu, nonzero[0]),
         ("nonzero memory", nodes.nonzero_memory, nonzero[1]),
     ):
         yield from _differences("node", column, names, ("",), stored, expected)
 
 
-def _origins(opened: Opened, tasks: _Tasks, leaving: Mask) -> Where:
-    """Of tasks that were leaving already and claim another node: the one that they are leaving; -1 for all others."""
-    moved = getattr(opened, "moved", {})
-    places = zip(tasks.rows.tolist(), leaving.tolist(), strict=True)
-    found = [moved[row][0][0] if leaves and moved.get(row) else -1 for row, leaves in places]
-    return np.array(found, dtype=np.int64)
+def _expected(opened: Opened, tasks: _Tasks) -> Where:
+    """Of leaving tasks whose successors are expected on a node: which one; -1 for all others."""
+    expected: dict[int, int] = getattr(opened, "expected", {})
+    return np.array([expected.get(row, -1) for row in tasks.rows.tolist()], dtype=np.int64)
 
 
 def _elsewhere(opened: Opened) -> tuple[Amounts, Amounts, Amounts]:

@@ -218,6 +218,14 @@ def _count(session: Session, event: Event, before: Status, after: Status) -> Non
             jobs.pending_best_effort[job] += count * waiting
 
 
+def expect(session: Session, row: int, node: int) -> None:
+    """Keep room on a node for whoever comes in the place of a task that is leaving another one; for the rest of the session."""
+    session.flowing = True
+    session.expected[row] = node
+    entry = session.classes[session.tasks.class_of[row]].entries.pipelined
+    _book(session, np.array([node], dtype=np.intp), entry, +1)
+
+
 def _occupy(session: Session, event: Event, status: Status, sign: int) -> None:
     """Put tasks onto their nodes' books, or take them off."""
     entries = event.class_.entries

@@ -157,6 +157,7 @@ class Session:
         self.gpus = GpuBooks(self)
         # task -> the places, with the shared devices there, that it is still releasing although it claims another
         self.moved: dict[int, list[tuple[int, tuple[str, ...]]]] = {}
+        self.expected: dict[int, int] = {}  # leaving task -> node where room is kept for its successor
         self.started: dict[int, datetime] = {}  # jobs that got their first place in this session
         self.stale_since: dict[int, datetime | None] = {}  # jobs whose gang broke, or healed, in this session
 

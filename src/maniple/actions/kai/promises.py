@@ -9,8 +9,10 @@ import numpy as np
 
 from maniple.actions.kai.allocate_job import JobPlacer
 from maniple.actions.kai.order import JobsByQueue
+from maniple.cluster.classes import TaskClass
 from maniple.cluster.statuses import Status
 from maniple.framework.criteria import NodeRows
+from maniple.framework.operations import expect
 from maniple.framework.points import TaskRows
 from maniple.framework.session import Session
 from maniple.framework.transaction import Transaction
@@ -37,16 +39,16 @@ class Promises:
                 line.push(job)
 
     def _expect(self) -> None:
-        """Pods that were evicted to be placed elsewhere claim that place until they are gone and others come for them."""
+        """The place that a pod was evicted for is kept until the pod is gone and another comes for it."""
         session = self._session
         leaving = [
             row for row in session.cluster.tasks.nominated if session.tasks.status[row] == Status.RELEASING
         ]
         nodes = self._nodes(np.array(leaving, dtype=np.int64))
         for row, node in zip(leaving, nodes.tolist(), strict=True):
-            transaction = Transaction(session)
-            if node >= 0 and node != session.tasks.node[row] and self._claim(transaction, row, node):
-                transaction.commit()
+            class_ = session.classes[session.tasks.class_of[row]]
+            if node >= 0 and node != session.tasks.node[row] and self._has_room(class_, node):
+                expect(session, row, node)
                 session.promised.add(int(session.tasks.job[row]))
 
     def _serve(self, job: int) -> bool:
@@ -85,11 +87,8 @@ class Promises:
         return True
 
     def _claim(self, transaction: Transaction, row: int, node: int) -> bool:
-        session, books = self._session, self._session.nodes
-        class_ = session.classes[session.tasks.class_of[row]]
-        future = books.allocatable[:, node] - books.used[:, node]
-        future += books.releasing[:, node] - books.pipelined[:, node]
-        if not (future >= class_.request)[class_.request > 0].all():
+        class_ = self._session.classes[self._session.tasks.class_of[row]]
+        if not self._has_room(class_, node):
             return False
         groups = None
         if class_.share is not None:
@@ -97,10 +96,15 @@ class Promises:
             if chosen is None:
                 return False
             groups = [chosen[0]]
-        leaves = session.tasks.status[row] == Status.RELEASING
-        claim = transaction.move if leaves else transaction.pipeline
-        claim(np.array([row]), np.array([node], dtype=np.intp), groups)
+        transaction.pipeline(np.array([row]), np.array([node], dtype=np.intp), groups)
         return True
+
+    def _has_room(self, class_: TaskClass, node: int) -> bool:
+        """Once everything under way is released, the node has what a task asks for."""
+        books, asked = self._session.nodes, class_.request
+        future = books.allocatable[:, node] - books.used[:, node]
+        future += books.releasing[:, node] - books.pipelined[:, node]
+        return bool((future >= asked)[asked > 0].all())
 
 
 __all__ = ["Promises"]
