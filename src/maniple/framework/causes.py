@@ -1,4 +1,4 @@
-"""Why tasks and jobs wait, in words, from a closed session. Called by the plan when somebody asks."""
+"""Why tasks and jobs wait, in words, from a closed session. Made by a plan when it is asked for reasons."""
 
 from collections.abc import Mapping
 from functools import cached_property
@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from maniple.cluster.statuses import ACTIVE_ALLOCATED, WAITING, Status
-from maniple.framework.freezing import Closed
+from maniple.framework.freezing import COUNTED, Closed
+from maniple.framework.outcome import PodSetOutcome
+from maniple.framework.pod_sets import DEFAULT
 from maniple.framework.reasons import Histogram, joined
 from maniple.framework.standing import (
     NO_TURN,
@@ -20,50 +22,64 @@ from maniple.framework.standing import (
 )
 from maniple.objects.kai import KaiPodGroup
 
-_WAITING = np.flatnonzero(WAITING)
+_WAITING, _PENDING = np.flatnonzero(WAITING), int(Status.PENDING)
 
 
 class Causes:
     def __init__(self, closed: Closed) -> None:
         self._closed = closed
-        self._told: dict[int, list[str]] = {}
+        self._of_job: dict[int, list[str]] = {}
+        self._pod_sets: dict[int, tuple[PodSetOutcome, ...]] = dict(closed.jobs.parts)
 
     @cached_property
     def own(self) -> Mapping[int, Histogram | str]:
         """By task: why it found no place itself."""
         return self._closed.refused.by_task()
 
-    def of_task(self, row: int, job: int) -> str:
-        """The cause of a waiting task: its own, or its job's."""
-        closed = self._closed
-        if row in self.own:
-            return str(self.own[row])
+    def of_task(self, row: int, job: int, *, gated: bool) -> str:
+        """The cause of a waiting task: its own, or its job's. `gated`: it waits behind a scheduling gate."""
+        closed, own = self._closed, self.own.get(row)
+        if own is not None:
+            return str(own)
         if job < 0:
             return "belongs to no pod group"
         if job not in closed.jobs.facts:
             return f"pod group {closed.names.job(job)} does not exist"
-        if closed.tasks.gated[row] or closed.tasks.status[row] == Status.GATED:
+        if gated:
             return "waits for its scheduling gates to be removed"
         return joined(self.of_job(job)) or NO_TURN
 
     def of_job(self, job: int) -> list[str]:
         """What a job as a whole waits for."""
-        known = self._told.get(job)
+        known = self._of_job.get(job)
         if known is None:
             problem = self.queue_problem(job) or self.not_ready(job)
-            known = self._told[job] = [problem] if problem else list(self._closed.refused.jobs.get(job, ()))
+            known = [problem] if problem else list(self._closed.refused.jobs.get(job, ()))
+            self._of_job[job] = known
         return known
 
     def queue_problem(self, job: int) -> str:
         """What is wrong with the queue that a job names; empty if nothing is."""
-        return self._closed.queues.problems.get(int(self._closed.jobs.queue[job]), "")
+        problems = self._closed.queues.problems
+        return problems.get(int(self._closed.jobs.queue[job]), "") if problems else ""
+
+    def pod_sets(self, job: int) -> tuple[PodSetOutcome, ...]:
+        """The parts of a job; none where jobs are not served by them."""
+        known = self._pod_sets.get(job)
+        if known is None:
+            whole = PodSetOutcome(DEFAULT, self._closed.jobs.facts[job].minimum, *self._counted[job])
+            known = self._pod_sets[job] = (whole,) if self._closed.by_pod_sets else ()
+        return known
+
+    @cached_property
+    def _counted(self) -> list[list[int]]:
+        """By job: how many of its tasks are there, gated, used."""
+        counted: list[list[int]] = (COUNTED @ self._closed.jobs.counts).T.tolist()
+        return counted
 
     def not_ready(self, job: int) -> str:
-        """Which pods a job still needs before it can be tried; empty if there are enough, and where none are needed."""
-        closed = self._closed
-        if not closed.by_pod_sets:
-            return ""
-        return not_ready(closed.jobs.pod_sets(job), plain_words=closed.plain_words)
+        """Which pods a job still needs before it can be tried; empty if there are enough."""
+        return not_ready(self.pod_sets(job), plain_words=self._closed.plain_words)
 
     def over(self, job: int) -> dict[str, Any] | None:
         """The answer of the queue that has no room for a job."""
@@ -78,13 +94,13 @@ class Causes:
         counts = closed.jobs.counts[:, job]
         if counts.any() and not counts[_WAITING].any():
             return list(closed.refused.jobs.get(job, ()))
-        told = list(self.of_job(job))
-        if counts[Status.PENDING]:
+        found = list(self.of_job(job))
+        if counts[_PENDING]:
             rows = self._tasks_of(job)
             in_order = rows[np.argsort(closed.tasks.rank[rows])].tolist()
             causes = dict.fromkeys(str(self.own[row]) for row in in_order if row in self.own)
-            told += [cause for cause in causes if not any(cause in one for one in told)]
-        return list(dict.fromkeys(told))
+            found += [cause for cause in causes if not any(cause in one for one in found)]
+        return list(dict.fromkeys(found))
 
     def _tasks_of(self, job: int) -> Any:
         order, bounds = self._by_job
@@ -96,19 +112,19 @@ class Causes:
         order = np.argsort(jobs, kind="stable")
         return order, np.searchsorted(jobs[order], np.arange(len(self._closed.jobs.queue) + 1)).tolist()
 
-    def condition(self, job: int, told: list[str]) -> dict[str, Any] | None:
-        """KAI's condition of a pod group.
+    def condition(self, job: int, causes: list[str]) -> dict[str, Any] | None:
+        """KAI's condition of a pod group that waits for these causes.
 
         None while the job has no pods that wait or too few of them, and as soon as any of it has a place.
         """
         closed = self._closed
         group, counts = closed.jobs.groups[job], closed.jobs.counts[:, job]
-        if not isinstance(group, KaiPodGroup) or not told:
+        if not isinstance(group, KaiPodGroup) or not causes:
             return None
-        if not counts[Status.PENDING] or counts[ACTIVE_ALLOCATED].any():
+        if not counts[_PENDING] or counts[ACTIVE_ALLOCATED].any():
             return None
         missing = self.queue_problem(job)
         if not missing and self.not_ready(job):
             return None
-        reasons = explained(self.over(job), told, QUEUE_MISSING if missing else POD_ERRORS)
-        return scheduling_condition(pool_prefix(group, closed.pool) + joined(told), reasons, closed.pool)
+        reasons = explained(self.over(job), causes, QUEUE_MISSING if missing else POD_ERRORS)
+        return scheduling_condition(pool_prefix(group, closed.pool) + joined(causes), reasons, closed.pool)

@@ -1,7 +1,8 @@
-"""The end of a session: what a plan tells of it, taken out once, so that a plan is a value and the session can go.
+"""The end of a session: what a plan says of it, taken out once, so that a plan is a value and the session can go.
 
-Called by the planner when a cycle closes. It costs a few copies of columns: nothing is put into words or named here, which `plan.py` does
-when somebody looks. Columns that the session made are taken as they are, those that it shares with the cluster are copied.
+Called by the planner when a cycle closes. It costs a few copies of columns: names and words are made from them by
+`plan.py`, when they are read. Columns that the session made are taken as they are; those that it shares with the cluster
+are copied.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +19,6 @@ from maniple.cluster.statuses import ACTIVE_USED, ALIVE, STATUSES, Status
 from maniple.cluster.tables import job_name
 from maniple.framework.criteria import NodeRows
 from maniple.framework.outcome import PodSetOutcome
-from maniple.framework.pod_sets import DEFAULT
 from maniple.framework.points import Capacity, PodVolumes, TaskRows
 from maniple.framework.reasons import Histogram
 from maniple.framework.session import Session
@@ -26,7 +26,8 @@ from maniple.framework.standing import queue_problem
 from maniple.objects.meta import Object
 
 Placed = tuple[tuple[TaskRows, NodeRows], ...]
-_COUNTED = np.array([ALIVE, np.arange(STATUSES) == Status.GATED, ACTIVE_USED], dtype=np.int64)
+# The statuses that a pod set's tasks are counted in: there, gated, used.
+COUNTED = np.array([ALIVE, np.arange(STATUSES) == Status.GATED, ACTIVE_USED], dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,19 +82,12 @@ class Jobs:
     facts: Mapping[int, JobFacts]
     groups: Mapping[int, Object]
     phases: Mapping[int, str]
-    parts: Mapping[int, tuple[PodSetOutcome, ...]]  # of jobs that have more than one, or tasks in none
-
-    def pod_sets(self, job: int) -> tuple[PodSetOutcome, ...]:
-        known = self.parts.get(job)
-        if known is None:
-            there, gated, used = (_COUNTED @ self.counts[:, job]).tolist()
-            known = (PodSetOutcome(DEFAULT, self.facts[job].minimum, there, gated, used),)
-        return known
+    parts: Mapping[int, tuple[PodSetOutcome, ...]]  # of jobs that are not one pod set with all of their tasks
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Queues:
-    """By queue row. `paths`: those of the queue tree with the queues above them, where jobs are served by it."""
+    """By queue row. `paths`: the queues of the tree with those above them, where jobs are served by it."""
 
     facts: Mapping[int, QueueFacts]
     reports: Mapping[int, Mapping[str, Any]]
@@ -253,7 +247,7 @@ def _parts(session: Session) -> dict[int, tuple[PodSetOutcome, ...]]:
     cells = np.repeat(np.arange(len(rows)), [len(one) for one in rows]) * STATUSES
     cells += session.tasks.status[np.concatenate(rows)] if rows else 0
     by_status = np.bincount(cells, minlength=len(rows) * STATUSES).reshape(len(rows), STATUSES)
-    counts: Iterator[list[int]] = iter((by_status @ _COUNTED.T).tolist())
+    counts: Iterator[list[int]] = iter((by_status @ COUNTED.T).tolist())
     return {
         job: tuple(PodSetOutcome(one.name, one.minimum, *next(counts)) for one in several)
         for job, several in sets.items()

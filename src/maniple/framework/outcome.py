@@ -1,4 +1,4 @@
-"""What a plan tells about pods, jobs, queues and nodes: plain records, by name, that can be compared, pickled and written as JSON.
+"""What a plan says about pods, jobs, queues and nodes: plain records, by name, for comparing, pickling and JSON.
 
 The first four are what people ask for. The others are what a running scheduler writes statuses and events from.
 """
@@ -63,7 +63,7 @@ class NodeOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Eviction:
-    """One evicted pod. `actor` is the job that room was made for and `action` what made it; empty where that is not known."""
+    """One evicted pod. `actor`: the job that room was made for; `action`: what made it. Empty where not known."""
 
     pod: str
     job: str  # empty for a pod that belongs to no job
@@ -75,7 +75,7 @@ class Eviction:
 
 @dataclass(frozen=True, slots=True)
 class PodSetOutcome:
-    """One part of a gang, and how many of its pods exist, wait behind a scheduling gate, and are on nodes or about to be."""
+    """One part of a gang. Of its pods, so many are there, behind a scheduling gate, and on nodes or about to be."""
 
     name: str
     minimum: int

@@ -1,8 +1,8 @@
 """A plan: the decisions of one cycle as a value, by name. It can be compared, pickled and written as JSON.
 
-A plan holds what was taken out of the session when the cycle closed (`freezing.py`), and nothing of the session or the cluster: whatever becomes
-of them, a plan stays as it is. Its parts are made when somebody looks at them, so that a cycle costs what it decides and not what
-could be said about it.
+A plan holds what was taken out of the session when the cycle closed (`freezing.py`), and nothing of the session or the
+cluster: whatever becomes of them, a plan stays as it is. Its parts are made when they are first read, so that a cycle
+costs what it decides and not what could be said about it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,7 +33,10 @@ from maniple.objects.load import Problem
 
 
 class Plan:
-    """The decisions of one cycle, and what they leave behind. Two plans are equal if they say the same, however long they took."""
+    """The decisions of one cycle, and what they leave behind.
+
+    Two plans are equal if they say the same, however long they took.
+    """
 
     problems: list[Problem]
     warnings: list[str]
@@ -55,7 +58,7 @@ class Plan:
 
     @cached_property
     def binds(self) -> dict[str, str]:
-        """Committed allocations in the order in which they were decided. Their claims are to be written first, see `claims`."""
+        """Committed allocations, in the order of the decisions. Their `claims` are to be written first."""
         return self._named(self._closed.decided.bound)
 
     @cached_property
@@ -180,7 +183,7 @@ class Plan:
 
     @cached_property
     def accounts(self) -> dict[str, QueueAccount]:
-        """Queues of a tree as they stood before the cycle, where it evicted anything: what evictions are explained by."""
+        """Queues of a tree as they stood before a cycle that evicted pods: what explains its evictions."""
         return telling.accounts(self._closed)
 
     @cached_property

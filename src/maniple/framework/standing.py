@@ -1,7 +1,8 @@
 """Where a waiting job stands: why its turn cannot come at all, and what its pod group is told in KAI's form.
 
-`queue_problem` is asked when a session closes, the rest by the plan and by the writers of statuses. Volcano's rules are in its plugin
-`gang`; here are those of jobs whose pod sets have to be there before they are tried, and whose queue has to be a leaf of the queue tree.
+`queue_problem` is asked when a session closes, the rest by the plan and by the writers of statuses. Volcano's rules are in
+its plugin `gang`; here are those of jobs whose pod sets have to be there before they are tried, and whose queue has to be a
+leaf of the queue tree.
 """
 
 from collections.abc import Mapping, Sequence
@@ -81,7 +82,7 @@ def _too_few(one: PodSetOutcome) -> str:
 
 
 def scheduling_condition(message: str, reasons: list[dict[str, Any]], pool: str) -> dict[str, Any]:
-    """KAI's condition of a pod group of which nothing has a place: what it was refused for, for people and for programs."""
+    """KAI's condition of a pod group of which no pod has a place: the causes, for people and for programs."""
     return {
         "type": UNSCHEDULABLE_ON_POOL,
         "nodePool": pool,
@@ -97,13 +98,13 @@ def pool_prefix(group: KaiPodGroup, pool: str) -> str:
     return f"Node-Pool '{pool}': " if group.spec.scheduling_backoff == _TRIED_ONCE else ""
 
 
-def explained(over: Mapping[str, Any] | None, told: Sequence[str], reason: str) -> list[dict[str, Any]]:
-    """Causes for programs: those of a queue that is in the way (`over`) with its books, any other with the given reason."""
+def explained(over: Mapping[str, Any] | None, causes: Sequence[str], reason: str) -> list[dict[str, Any]]:
+    """Causes for programs: that of a queue without room (`over`) with its details, any other with the reason."""
     return [
         dict(over)
         if over is not None and over["message"] == message
         else {"reason": reason, "message": message}
-        for message in told
+        for message in causes
     ]
 
 

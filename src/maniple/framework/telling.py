@@ -1,6 +1,6 @@
 """The records of a plan, made from a closed session: rows become names, columns become amounts, causes become words.
 
-Called by `plan.py`, each part when somebody looks at it for the first time.
+Called by `plan.py`, for each part when it is read for the first time.
 """
 
 from collections import Counter
@@ -31,6 +31,9 @@ from maniple.framework.reasons import POD, MadeRoom, NotWhole
 
 _WORDS = [status.word for status in Status]
 _WITHOUT_NODE = (Status.PENDING, Status.GATED, Status.PIPELINED, Status.ALLOCATED)
+_PENDING, _GATED, _PIPELINED, _RUNNING = (
+    int(one) for one in (Status.PENDING, Status.GATED, Status.PIPELINED, Status.RUNNING)
+)
 
 
 # -- decisions --------------------------------------------------------------------------------------------------------
@@ -64,13 +67,13 @@ def tasks(closed: Closed, causes: Causes) -> dict[str, TaskOutcome]:
     names, columns, outcomes = closed.names, closed.tasks, {}
     for row in np.flatnonzero(columns.status != NO_TASK).tolist():
         node, status, job = int(columns.node[row]), int(columns.status[row]), int(columns.job[row])
-        if status == Status.PENDING and columns.gated[row]:
-            status = Status.GATED
+        if status == _PENDING and columns.gated[row]:
+            status = _GATED
         outcomes[names.tasks[row]] = TaskOutcome(
             status=_WORDS[status],
             node=names.nodes[node] if node >= 0 else None,
             gpu_groups=columns.groups.get(row, ()),
-            reason=causes.of_task(row, job) if WAITING[status] else "",
+            reason=causes.of_task(row, job, gated=status == _GATED) if WAITING[status] else "",
             job=names.job(job) if job >= 0 else None,
         )
     return outcomes
@@ -88,10 +91,10 @@ def waiting(closed: Closed, causes: Causes) -> dict[str, WaitingPod]:
         key = (job, status, gated, id(own), node)
         one = alike.get(key)
         if one is None:
-            claims = status == Status.PIPELINED
+            claims = status == _PIPELINED
             one = alike[key] = WaitingPod(
                 job=names.job(job),
-                reason="" if claims else causes.of_task(row, job),
+                reason="" if claims else causes.of_task(row, job, gated=gated or status == _GATED),
                 own=own is not None,
                 fits=isinstance(own, NotWhole),
                 gated=gated,
@@ -116,10 +119,10 @@ def jobs(closed: Closed, causes: Causes) -> dict[str, JobOutcome]:
 def _job(closed: Closed, causes: Causes, job: int, phase: str) -> JobOutcome:
     columns, reasons = closed.jobs, causes.with_tasks(job)
     conditions: list[dict[str, Any]] = [one.copy() for one in closed.refused.conditions.get(job, ())]
-    told = causes.condition(job, reasons)
+    own = causes.condition(job, reasons)
     return JobOutcome(
         phase=phase,
-        conditions=conditions if told is None else [*conditions, told],
+        conditions=conditions if own is None else [*conditions, own],
         reasons=reasons,
         queue=columns.facts[job].queue,
         ready=int(columns.ready[job]),
@@ -131,21 +134,23 @@ def _job(closed: Closed, causes: Causes, job: int, phase: str) -> JobOutcome:
 def phases(closed: Closed) -> dict[int, str]:
     """The phase of every job that was served, at the end of the session.
 
-    Unknown: something runs, yet the gang is unschedulable. Running or Completed: enough tasks are (or were) on nodes.
-    Otherwise a job stays admitted once it is, and waits until then.
+    Unknown: something runs, yet the gang is unschedulable. Running or Completed: enough tasks are (or were) on
+    nodes. Otherwise a job stays admitted once it is, and waits until then.
     """
     columns, counts, refused = closed.jobs, closed.jobs.counts, closed.refused
     releasing = (closed.tasks.status == Status.RELEASING) & (closed.tasks.node >= 0)
     leaving = np.bincount(closed.tasks.job[releasing].clip(0), minlength=counts.shape[1])
     scheduled = counts[np.flatnonzero(SCHEDULED)].sum(axis=0) + leaving
-    over = counts[np.flatnonzero(COMPLETED)].sum(axis=0)
-    found = {}
-    for job in columns.rows.tolist():
+    parts = (counts[_RUNNING], scheduled, counts[np.flatnonzero(COMPLETED)].sum(axis=0), columns.minimum)
+    rows, found = columns.rows, {}
+    for job, running, there, over, minimum in zip(
+        rows.tolist(), *(part[rows].tolist() for part in parts), strict=True
+    ):
         unschedulable = any(c["type"] == "Unschedulable" for c in refused.conditions.get(job, ()))
-        if unschedulable and counts[Status.RUNNING, job]:
+        if unschedulable and running:
             found[job] = "Unknown"
-        elif scheduled[job] >= columns.minimum[job]:
-            found[job] = "Completed" if scheduled[job] == over[job] else "Running"
+        elif there >= minimum:
+            found[job] = "Completed" if there == over else "Running"
         else:
             phase = columns.phases.get(job) or columns.facts[job].phase
             found[job] = "Inqueue" if phase == "Inqueue" else "Pending"
@@ -158,7 +163,7 @@ def groups(closed: Closed, causes: Causes) -> dict[str, GroupOutcome]:
     found = {}
     for job, group in columns.groups.items():
         facts, numbers = columns.facts[job], counts[job]
-        waits = numbers[Status.PENDING] or numbers[Status.GATED]
+        waits = numbers[_PENDING] or numbers[_GATED]
         found[closed.names.job(job)] = GroupOutcome(
             key=group.key,
             api_group=group.api_group,
@@ -171,7 +176,7 @@ def groups(closed: Closed, causes: Causes) -> dict[str, GroupOutcome]:
             not_ready=causes.not_ready(job) if waits else "",
             refusals=list(refused.jobs.get(job, ())),
             over=causes.over(job),
-            pod_sets=columns.pod_sets(job) if closed.by_pod_sets else (),
+            pod_sets=causes.pod_sets(job),
             gated=tuple(behind.get(job, ())),
             stale_since=broken.get(job, facts.stale_since),
         )
@@ -203,7 +208,7 @@ def _queue(closed: Closed, queue: int, below: list[int]) -> QueueOutcome:
     allocated: NDArray[Any] = closed.jobs.allocated[:, below].sum(axis=1)
     known = {name: describe(report[name]) for name in ("deserved", "capability") if name in report}
     if "counted" in report:
-        # These dimensions are the plugin's to tell: it knows of parts of devices, and nothing of them is nothing.
+        # The plugin accounts for these dimensions: it knows parts of devices, and an amount of zero is stated.
         counted = report["counted"]
         allocated = allocated.astype(np.float64)
         allocated[counted] = report["allocated"][counted]
@@ -247,7 +252,7 @@ def holdings(closed: Closed) -> dict[str, QueueHolding]:
 
 
 def accounts(closed: Closed) -> dict[str, QueueAccount]:
-    """Queues that evictions are about. The books of queues stand as of the end of the cycle; what the cycle changed is taken off again."""
+    """Queues that evictions are about, before the cycle: reports are of its end, so that its changes are taken off."""
     names, queues_, changed = closed.names.queues, closed.queues, _changes(closed)
     found = {}
     for queue, path in queues_.paths.items() if closed.decided.evicted else ():

@@ -154,7 +154,7 @@ class Volcano:
                 continue  # it is gone by now
             assert isinstance(before, VolcanoPodGroup)
             told = one.conditions if told_of is None else told_of(one)
-            running, succeeded, failed = (one.count(status) for status in _COUNTED)
+            running, succeeded, failed = [one.counts.get(status, 0) for status in _COUNTED]
             after = self.group_status(before, one.phase, (running, succeeded, failed), told, when, cause)
             waits = _unschedulable(told) or joined(one.refusals)
             yield Report(before, after, waits, _notes(before, waits, told=bool(told)))
