@@ -368,13 +368,15 @@ def guarantees_hold(case: Case) -> Iterator[Violation]:
 
 
 def _staying(case: Case, queue: str, *, evicted: bool) -> dict[str, Fraction]:
+    """What a queue has on nodes; once its victims are gone, with what its own jobs are given or claim of the room."""
     world = case.before
+    given = case.binds.keys() | case.plan.pipelined.keys() if evicted else frozenset()
     return total(
         policy.counted(world, key, case.profile)
         for job in world.groups
         if queue == policy.queue_of(world, job)
         for key in world.members[job]
-        if world.stays(key) and not (evicted and key in case.evicted and key not in case.moved)
+        if key in given or (world.stays(key) and not (evicted and key in case.evicted))
     )
 
 

@@ -56,6 +56,12 @@ def test_nothing_is_passed_over_before_something_failed(strict: bool) -> None:
 
 
 @both
+def test_a_job_that_asks_for_nothing_rules_out_nobody(strict: bool) -> None:
+    known = Known(gang("none", 0), gang("idle", 0), gang("one", 1), strict=strict).failed("none", "idle")
+    assert not known.skips("one")
+
+
+@both
 def test_the_smallest_failure_counts(strict: bool) -> None:
     known = Known(gang("two", 2), gang("three", 3), strict=strict)
     assert known.failed("three", "two", "three").skips("two")

@@ -107,11 +107,15 @@ class _ByDominance:
         if not known:
             return None
         asked = self._asked(job)
+        if not len(asked.constraints):
+            return None
         found = [spent for one, spent in known if spent >= effort and asked.no_less_than(one)]
         return max(found, default=None)
 
     def remember(self, job: int, effort: float = COMPLETE) -> None:
         known, asked = self._failed.setdefault(self._key(job), []), self._asked(job)
+        if not len(asked.constraints):
+            return  # everybody asks for as much as one that asks for nothing
         if not any(spent >= effort and asked.no_less_than(one) for one, spent in known):
             others = [(one, spent) for one, spent in known if spent > effort or not one.no_less_than(asked)]
             known[:] = [*others[-_KEPT + 1 :], (asked, effort)]
