@@ -113,10 +113,13 @@ def test_a_hard_topology_is_kept_except_in_the_original(compat: str, spread: set
     assert set(plan.binds.values()) == spread
 
 
-def test_a_gang_that_has_tasks_on_nodes_gets_what_there_is() -> None:
+@pytest.mark.parametrize(("places", "bound"), [(2, 0), (3, 2)])
+def test_a_gang_of_which_a_part_is_on_nodes_gets_all_that_it_lacks_or_nothing(
+    places: int, bound: int
+) -> None:
     runs = pod("a-9", {"cpu": "1"}, group="a", on="n1", uid="a-9")
-    objects = [node("n1", {"pods": "2"}), queue("default"), group("a", 3), *idle("a", 2), runs]
-    assert len(cycle(*objects, actions="backfill", plugins=FILTERS).binds) == 1
+    objects = [node("n1", {"pods": str(places)}), queue("default"), group("a", 3), *idle("a", 2), runs]
+    assert len(cycle(*objects, actions="backfill", plugins=FILTERS).binds) == bound
 
 
 @pytest.mark.parametrize(("compat", "bound"), [("better", {}), ("strict", {"default/a-0": "n1"})])

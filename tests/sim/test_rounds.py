@@ -33,6 +33,13 @@ def test_pods_that_wait_are_left_as_they_are() -> None:
     assert after(objects)["Pod ml/huge-0"] == objects[5]
 
 
+def test_what_a_gang_keeps_while_the_rest_of_it_waits_is_not_bound() -> None:
+    kept = SimpleNamespace(status="Allocated", node="n2", gpu_groups=())
+    plan: Any = SimpleNamespace(evictions=[], annotations={}, tasks={"ml/x-0": kept})
+    (found,) = carried_out([pod("x-0", "x", 1)], plan)
+    assert "nodeName" not in found["spec"]
+
+
 def test_evicted_pods_wait_again() -> None:
     found = after([*TWO_NODES, *gang("a", 1, 4, "n1"), *gang("b", 1, 4, "n2"), *gang("wide", 1, 8)])
     nodes = [found[f"Pod ml/{name}"]["spec"].get("nodeName") for name in ("a-0", "b-0")]

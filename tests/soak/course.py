@@ -210,8 +210,6 @@ class Debts:
             if key not in case.evicted and (job := group_of(case.before.pods[key])) is not None
         }
         found = [_vain(debt) for debt in late]
-        if case.evicted - {victim for victim, _, _ in case.takers()}:
-            self._took.clear()  # a broken gang was cleared away: shares have changed, and who has too much with them
         for victim, action, taker in case.takers():
             if taker not in bound or not _limited(case, taker):
                 self._open.append(Debt(victim, action, taker, frozenset(waiting), number))

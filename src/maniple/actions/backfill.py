@@ -84,7 +84,7 @@ def _serve(session: Session, placement: Placement, job: int, rows: TaskRows) -> 
         for row in rows.tolist():
             _place(session, placement, transaction, job, row, within)
         found = _placed(session, job)
-        if found > before > 0 or (found >= session.jobs.minimum[job] and not _lacks_roles(session, job)):
+        if found > before and found >= session.jobs.minimum[job] and not _lacks_roles(session, job):
             if session.hooks.job_ready(job):
                 transaction.commit()
                 bind_allocated(session, job)  # what else of it has been placed

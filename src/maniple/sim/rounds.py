@@ -20,7 +20,7 @@ Raw = Mapping[str, Any]
 GPU_GROUP = "runai-gpu-group"
 LAST_START = "kai.scheduler/last-start-timestamp"
 STALE_SINCE = "kai.scheduler/stale-podgroup-timestamp"
-_PLACED = frozenset({"Allocated", "Binding", "Bound"})
+_PLACED = frozenset({"Binding", "Bound"})  # not what a gang keeps that has to wait for the rest
 _VOLCANO = "scheduling.volcano.sh/"
 
 
