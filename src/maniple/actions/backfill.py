@@ -3,10 +3,9 @@
 Queues, jobs and tasks in their orders, each queue drained before the next; resources are not checked. A task is bound once its whole job
 is ready, together with whatever else of the job has been placed. Where the last place for a pod is still being released, a task waits for it.
 
-Tasks that ask for nothing count as ready before they have a node. So a gang that has nothing on nodes yet
-gets places for as many as it needs, or for none; a hard topology of the job is kept; and nothing is placed
-for a queue that is not open. With `gangs.backfilled_in_parts` each task is bound for which there is a node,
-as in Volcano.
+Tasks that ask for nothing count as ready before they have a node. So a gang gets places for as many as it
+lacks, or for none; a hard topology of the job is kept; and nothing is placed for a queue that is not open.
+With `gangs.backfilled_in_parts` each task is bound for which there is a node, as in Volcano.
 """
 
 from collections.abc import Mapping

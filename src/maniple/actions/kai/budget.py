@@ -51,9 +51,8 @@ class Budget:
         bounded = session.rules.victims.search_is_bounded and given > 0  # a budget of 0 is none
         total = float(given) if bounded else _UNLIMITED
         self._common = self._kept = total / 2
-        self._first = _draw(session.now) % max(
-            jobs, 1
-        )  # place in line from which on jobs may use what is kept
+        # The place in line from which on jobs may use what is kept.
+        self._first = _draw(session.now) % max(jobs, 1)
         self._place = -1
         self._nodes = len(session.nodes)
 

@@ -23,7 +23,7 @@ def moved(session: Session, job: int) -> str:
 def ran_out(action: str) -> str:
     return (
         f"The search for room by {action} used up its budget for this cycle and was stopped: whether room can be made "
-        "for this job is not known yet. It goes on in the next cycles"
+        "for this job is not known yet. It is tried again in the next cycles"
     )
 
 
