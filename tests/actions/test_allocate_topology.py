@@ -441,8 +441,8 @@ def nominated(planner: Planner, *objects: Object, domain: str) -> tuple[Session,
     )
     row = cluster.jobs.index_of("default/g")
     assert row is not None
-    for one in session.sub_jobs.of(row).sub_jobs:
-        session.sub_jobs.nominate(one, session.domains.index[domain])
+    for one in session.groups.root(row).members:
+        session.groups.nominate(one, session.domains.index[domain])
     session = planner.session(cluster)
     return session, planner.frozen(session)
 
@@ -463,7 +463,7 @@ def test_what_was_cleared_for_a_job_is_taken_as_it_stands(topology: dict[str, An
         domain="b",
     )
     assert plan.binds == {"default/g-0": "b2", "default/g-1": "b1"}
-    assert session.sub_jobs.nominated == set()
+    assert session.groups.nominated == set()
 
 
 @pytest.mark.parametrize(
@@ -487,7 +487,7 @@ def test_a_nomination_that_misses_is_forgotten_for_all_tasks(second: dict[str, A
         domain="b",
     )
     assert plan.binds["default/g-0"] == "a1"
-    assert session.sub_jobs.of(0).sub_jobs[0].nominated == NONE
+    assert session.groups.root(0).members[0].nominated == NONE
 
 
 def test_a_nomination_holds_beyond_the_minimum() -> None:
@@ -512,7 +512,7 @@ def test_a_domain_that_is_gone_was_never_cleared() -> None:
     session = Session(
         snapshot.take(cluster), planner.configuration, rules=planner.rules, actions=(), now=None, options={}
     )
-    session.sub_jobs.nominate(session.sub_jobs.of(0).sub_jobs[0], session.domains.index["b"])
+    session.groups.nominate(session.groups.root(0).members[0], session.domains.index["b"])
     cluster.delete(rack("b"))
     assert planner.cycle(cluster).binds == {"default/g-0": "b1"}  # as for any nominated pod
 
@@ -649,4 +649,4 @@ def test_spread_and_affinity_hold_inside_a_domain() -> None:
 def test_a_session_without_such_jobs_has_no_shapes_to_keep() -> None:
     planner = Planner(profile="volcano", conf={"actions": "allocate", "tiers": [{"plugins": [*TOPOLOGY]}]})
     cluster = cluster_of(queue("default"), *two_racks(), group("g", 1), *gang("g", 1))
-    assert planner.session(cluster).sub_jobs.shapes == {}
+    assert planner.session(cluster).groups.shaped == {}

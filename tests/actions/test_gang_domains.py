@@ -197,8 +197,8 @@ def test_a_nomination_that_missed_is_forgotten_for_good() -> None:
 
 def nominated(session: Session) -> list[str]:
     """The domains that are kept for the parts of a job at the end of a cycle."""
-    shape = session.sub_jobs.of(job_row(session, "new"))
-    return [session.domains.names[one.nominated] for one in shape.sub_jobs if one.nominated >= 0]
+    shape = session.groups.root(job_row(session, "new"))
+    return [session.domains.names[one.nominated] for one in shape.members if one.nominated >= 0]
 
 
 @pytest.mark.parametrize(("compat", "kept"), [("better", ["r0"]), ("strict", [])])

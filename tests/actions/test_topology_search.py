@@ -12,9 +12,9 @@ from maniple.actions.topology import TopologyAllocation, _Candidate, _Trial
 from maniple.actions.worksheet import JobSheet, Worksheet
 from maniple.cluster.domain_sums import Domains
 from maniple.cluster.domains import ROOT
+from maniple.framework.groups.tree import PodSet
 from maniple.framework.points import Purpose
 from maniple.framework.session import Session
-from maniple.framework.sub_jobs import SubJob
 from maniple.objects.meta import Object
 from maniple.planner import Plan, Planner
 from tests.actions.scenes import PLAIN
@@ -29,20 +29,20 @@ class LongSearch(TopologyAllocation):
     """To the letter: every domain of a gradient is tried, and the best of those that held is carried out again."""
 
     def _roomy(
-        self, gradient: list[int], need: int, demand: dict[int, int], who: SubJob | None = None
+        self, gradient: list[int], need: int, demand: dict[int, int], who: PodSet | None = None
     ) -> Domains:
         return np.array(sorted(gradient), dtype=np.int64)
 
     def _candidates(self, sheet: JobSheet, domains: list[int]) -> Iterator[_Candidate]:
         return (_Candidate(domain) for domain in sorted(domains))
 
-    def _place_sub_job(self, one: SubJob, sheet: Worksheet, trial: _Trial) -> float | None:
+    def _place_pod_set(self, one: PodSet, sheet: Worksheet, trial: _Trial) -> float | None:
         hooks, transaction = self._session.hooks, trial.transaction
-        for domains in hooks.hyper_node_gradient_for_sub_job(one.row, trial.domain, Purpose.ALLOCATE):
+        for domains in hooks.hyper_node_gradient_for_pod_set(one, trial.domain, Purpose.ALLOCATE):
             before, mark, checkpoint = one.domain, sheet.mark(), transaction.checkpoint()
             held: dict[int, tuple[Any, ...]] = {}
             for domain in sorted(domains):
-                if self._try_sub_job(one, sheet, domain, trial):
+                if self._try_pod_set(one, sheet, domain, trial):
                     held[domain] = (transaction.operations[checkpoint:], sheet.mark())
                     transaction.rollback(checkpoint)
                 sheet.restore(mark)
@@ -151,9 +151,9 @@ def clusters(draw: st.DrawFn) -> list[Object]:
 def check_limits(plan: Plan, session: Session) -> None:
     """Tasks placed now are inside one domain of an allowed tier, together with all that their job (sub-job) has."""
     placed_now = {key.partition("/")[2] for key in (*plan.binds, *plan.pipelined)}
-    for shape in session.sub_jobs.shapes.values():
-        parts: list[tuple[Any, np.ndarray[Any, Any]]] = [(one.limit, one.tasks) for one in shape.sub_jobs]
-        parts.append((shape.limit, np.concatenate([one.tasks for one in shape.sub_jobs])))
+    for shape in session.groups.shaped.values():
+        parts: list[tuple[Any, np.ndarray[Any, Any]]] = [(one.limit, one.rows) for one in shape.members]
+        parts.append((shape.limit, np.concatenate([one.rows for one in shape.members])))
         for limit, rows in parts:
             if limit is None or limit.highest is None or limit.wished:
                 continue
@@ -161,7 +161,7 @@ def check_limits(plan: Plan, session: Session) -> None:
                 continue
             on = session.tasks.node[rows]
             holding = np.isin(session.tasks.status[rows], [2, 3, 4, 5, 6])
-            domain = session.sub_jobs.places.around(on[holding & (on >= 0)])
+            domain = session.groups.places.around(on[holding & (on >= 0)])
             assert session.domains.tier[domain] <= limit.highest
 
 
@@ -172,13 +172,13 @@ def check_gangs(plan: Plan, session: Session) -> None:
         if not any(plan.tasks[key].job == name for key in plan.binds):
             continue
         assert session.ready(job) >= session.jobs.minimum[job]
-        if job in session.sub_jobs.split:
-            shape = session.sub_jobs.of(job)
+        if job in session.groups.split:
+            shape = session.groups.root(job)
             for group_name, least in shape.least.items():
                 whole = [
                     one
-                    for one in shape.sub_jobs
-                    if one.group == group_name and session.sub_jobs.lacking(one) <= 0
+                    for one in shape.members
+                    if one.policy == group_name and session.groups.lacking(one) <= 0
                 ]
                 assert len(whole) >= least
 
@@ -222,13 +222,13 @@ def trials(objects: list[Object], monkeypatch: pytest.MonkeyPatch) -> tuple[int,
 
 def trials_inside(objects: list[Object], monkeypatch: pytest.MonkeyPatch) -> tuple[int, Plan, Session]:
     counted: list[int] = []
-    real = TopologyAllocation._try_sub_job
+    real = TopologyAllocation._try_pod_set
 
-    def counting(self: TopologyAllocation, one: SubJob, sheet: Worksheet, domain: int, trial: _Trial) -> bool:
+    def counting(self: TopologyAllocation, one: PodSet, sheet: Worksheet, domain: int, trial: _Trial) -> bool:
         counted.append(domain)
         return real(self, one, sheet, domain, trial)
 
-    monkeypatch.setattr(TopologyAllocation, "_try_sub_job", counting)
+    monkeypatch.setattr(TopologyAllocation, "_try_pod_set", counting)
     plan, session = run_inside([queue("default"), *objects])
     return len(counted), plan, session
 
@@ -298,4 +298,4 @@ def test_the_root_is_a_domain_like_any_other(monkeypatch: pytest.MonkeyPatch) ->
         [*nodes("n1"), group("g", 1, networkTopology=hard(1)), *two_cpu("g", 1)], monkeypatch
     )
     assert (count, len(plan.binds)) == (1, 1)
-    assert session.sub_jobs.shapes[0].domain == ROOT
+    assert session.groups.shaped[0].domain == ROOT

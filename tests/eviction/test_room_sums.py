@@ -23,7 +23,7 @@ class Asked:
         jobs = session.jobs.rows
         jobs = jobs[[session.job_key(job) != "default/a" for job in jobs.tolist()]]
         self.sequence = VictimSequence(session, VictimPool(session, jobs), jobs, None)
-        rows = session.pod_sets.to_allocate(self.bench.job("a"))
+        rows = session.groups.to_allocate(self.bench.job("a"))
         self.sums = RoomSums(session, self.bench.placement, demands_of(session, rows))
 
     def names(self, chunks: Sequence[Chunk]) -> list[str]:

@@ -327,10 +327,10 @@ def test_what_a_job_asks_for_next_forgets_evictions_that_were_committed() -> Non
     job = int(session.tasks.job[rows["p"]])
     transaction = Transaction(session)
     transaction.evict(np.array([rows["p"]]), "why")
-    asked = session.pod_sets.to_allocate(job, simulated=True).tolist()
+    asked = session.groups.to_allocate(job, simulated=True).tolist()
     assert asked == [rows["p"]]  # it needs one task, and the older is first
     transaction.commit()
-    assert session.pod_sets.to_allocate(job, simulated=True).tolist() == [rows["q"]]
+    assert session.groups.to_allocate(job, simulated=True).tolist() == [rows["q"]]
 
 
 @pytest.mark.parametrize("fraction", ["", "0.5"])

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import ANY
 
 import numpy as np
 import pytest
@@ -21,12 +22,12 @@ CANDIDATES = np.array([1, 2, 3], dtype=np.int64)
 SWITCHES: dict[str, str | None] = {
     "job_order": "enableJobOrder",
     "queue_order": "enableQueueOrder",
-    "sub_job_order": "enabledSubJobOrder",
+    "pod_set_order": "enabledSubJobOrder",
     "task_order": "enableTaskOrder",
     "job_ready": "enableJobReady",
-    "sub_job_ready": "enabledSubJobReady",
+    "pod_set_ready": "enabledSubJobReady",
     "job_pipelined": "enableJobPipelined",
-    "sub_job_pipelined": "enabledSubJobPipelined",
+    "pod_set_pipelined": "enabledSubJobPipelined",
     "job_enqueueable": "enableJobEnqueued",
     "job_enqueued": "enableJobEnqueued",
     "job_starving": "enableJobStarving",
@@ -39,7 +40,7 @@ SWITCHES: dict[str, str | None] = {
     "best_node": "enableBestNode",
     "hyper_node_order": "enabledHyperNodeOrder",
     "hyper_node_gradient_for_job": "enabledHyperNodeGradient",
-    "hyper_node_gradient_for_sub_job": "enabledHyperNodeGradient",
+    "hyper_node_gradient_for_pod_set": "enabledHyperNodeGradient",
     "preemptable": "enablePreemptable",
     "reclaimable": "enableReclaimable",
     "victim_tasks": "enabledVictim",
@@ -93,12 +94,12 @@ def hooks(point: str, *tiers: list[Any]) -> Hooks:
 
 
 def test_everybody_in_every_tier_has_to_call_a_job_ready() -> None:
-    for point in ("job_ready", "sub_job_ready"):
+    for point in ("job_ready", "pod_set_ready"):
         assert getattr(hooks(point, [True], [True, True]), point)(0)
         assert not getattr(hooks(point, [True], [True, False]), point)(0)
 
 
-@pytest.mark.parametrize("point", ["job_pipelined", "sub_job_pipelined", "job_enqueueable"])
+@pytest.mark.parametrize("point", ["job_pipelined", "pod_set_pipelined", "job_enqueueable"])
 def test_votes_end_with_the_first_rejection_or_with_the_first_tier_that_permits(point: str) -> None:
     assert not getattr(hooks(point, [1, -1]), point)(0)
     assert getattr(hooks(point, [0, 1], [-1]), point)(0)
@@ -138,8 +139,8 @@ def test_all_are_told_that_a_job_was_admitted() -> None:
 
 def test_points_of_domains_add_up_and_the_first_plugin_alone_names_them() -> None:
     scores = hooks("hyper_node_order", [np.array([1.0, 2.0])], [np.array([10.0, 0.0])])
-    assert scores.hyper_node_order(0, np.array([0, 1])).tolist() == [11.0, 2.0]
-    for point in ("hyper_node_gradient_for_job", "hyper_node_gradient_for_sub_job"):
+    assert scores.hyper_node_order(ANY, np.array([0, 1])).tolist() == [11.0, 2.0]
+    for point in ("hyper_node_gradient_for_job", "hyper_node_gradient_for_pod_set"):
         named = getattr(hooks(point, [[[5], [6]]], [[[7]]]), point)
         assert named(0, 3, Purpose.ALLOCATE) == [[5], [6]]
         assert getattr(Hooks({}), point)(0, 3, Purpose.ALLOCATE) == [[3]]

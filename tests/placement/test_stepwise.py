@@ -60,16 +60,16 @@ def opened(
 def placed(session: Session, at_once: int) -> list[tuple[str, bool]]:
     """Where the tasks go when so many are asked for at a time, and whether they have to wait there."""
     placement, found = Placement(session), []
-    one = session.sub_jobs.of(job(session, "g")).sub_jobs[0]
-    rows = session.in_task_order(one.tasks)
-    session.sub_jobs.begin(one, ROOT)
+    one = session.groups.root(job(session, "g")).members[0]
+    rows = session.in_task_order(one.rows)
+    session.groups.begin(one, ROOT)
     while len(rows):
         class_ = session.classes[session.tasks.class_of[rows[0]]]
         proposal = placement.fill(class_, min(at_once, len(rows)))
         if proposal is None:
             break
         placement.place(Transaction(session), rows[: len(proposal)], proposal)
-        session.sub_jobs.advance(proposal.nodes)
+        session.groups.advance(proposal.nodes)
         waits = bool(proposal.waits.any())
         found += [(session.node_name(node), waits) for node in proposal.nodes.tolist()]
         rows = rows[len(proposal) :]
@@ -106,12 +106,12 @@ def test_steps_say_what_the_scorer_says_when_asked_anew(
 def test_many_are_decided_at_once() -> None:
     objects = [queue("default"), *nodes("a1", "a2", cpu=9), rack("a", "a1"), rack("b", "a2")]
     session = opened(objects, (), tied=False, count=6)
-    one = session.sub_jobs.of(job(session, "g")).sub_jobs[0]
-    proposal = Placement(session).fill(session.classes[session.tasks.class_of[one.tasks[0]]], 6)
+    one = session.groups.root(job(session, "g")).members[0]
+    proposal = Placement(session).fill(session.classes[session.tasks.class_of[one.rows[0]]], 6)
     assert proposal is not None
     assert len(proposal) == 6
-    assert names(session, one.tasks)  # nothing was placed by asking
-    assert (session.tasks.node[one.tasks] == -1).all()
+    assert names(session, one.rows)  # nothing was placed by asking
+    assert (session.tasks.node[one.rows] == -1).all()
 
 
 def test_a_gang_with_a_topology_does_not_look_ahead_for_the_next_one() -> None:
@@ -121,15 +121,15 @@ def test_a_gang_with_a_topology_does_not_look_ahead_for_the_next_one() -> None:
         rack("odd", "n1", "n3"), rack("even", "n2", "n4"),
     ]  # fmt: skip
     session = opened(objects, (), tied=True, count=2)
-    one = session.sub_jobs.of(job(session, "g")).sub_jobs[0]
-    placement, class_ = Placement(session), session.classes[session.tasks.class_of[one.tasks[0]]]
+    one = session.groups.root(job(session, "g")).members[0]
+    placement, class_ = Placement(session), session.classes[session.tasks.class_of[one.rows[0]]]
     for place, start in enumerate(("odd", "even")):
         one.domain = session.domains.index[start]
-        session.sub_jobs.begin(one, ROOT)
+        session.groups.begin(one, ROOT)
         proposal = placement.fill(class_, 1)
         assert proposal is not None
         assert session.node_name(int(proposal.nodes[0])) == ("n1" if start == "odd" else "n2")
-        placement.place(Transaction(session), one.tasks[place : place + 1], proposal)
+        placement.place(Transaction(session), one.rows[place : place + 1], proposal)
 
 
 def test_nobody_left_is_an_empty_sequence() -> None:

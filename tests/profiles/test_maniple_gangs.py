@@ -111,6 +111,8 @@ def test_every_role_has_its_minimum() -> None:
     assert len(bound(cycle(node("n1", 3), Q, whole))) == 3
     large = [{GPU: "4"}, *[{GPU: "1"}] * 3]
     assert not bound(cycle(node("n1", 3), Q, gang("a", "q", 4, 3, roles=roles, group=parts, each=large)))
+    last = gang("a", "q", 4, 3, roles=roles[::-1], group=parts)
+    assert bound(cycle(node("n1", 3), Q, last)).keys() == {"a-0", "a-1", "a-3"}
 
 
 def test_sub_groups_of_a_kai_job_each_have_their_minimum() -> None:

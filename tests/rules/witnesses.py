@@ -10,14 +10,15 @@ WITNESSES = {
         "actions.test_backfill_rules.test_a_gang_for_which_there_are_too_few_places_gets_none_except_in_the_original"
     ),
     "gangs.policies_without_keys_match": (
-        "framework.test_sub_jobs.test_a_policy_without_keys_takes_all_that_its_selector_means_as_one_and_nobody_in_the_original"
+        "framework.test_group_shapes.test_a_policy_without_keys_takes_all_that_its_selector_means_as_one_and_nobody_in_the_original"
     ),
     "gangs.malformed_groups_keep_minimum": (
-        "framework.test_pod_sets.test_to_the_letter_a_parent_with_capitals_is_not_found_and_nothing_of_the_shape_is_left"
+        "framework.test_groups.test_to_the_letter_a_parent_with_capitals_is_not_found_and_nothing_of_the_shape_is_left"
     ),
     "gangs.trials_are_remembered": (
-        "framework.test_pod_sets.test_to_the_letter_who_asks_first_decides_until_something_changes"
+        "framework.test_groups.test_to_the_letter_who_asks_first_decides_until_something_changes"
     ),
+    "gangs.roles_are_pod_sets": "profiles.test_maniple_gangs.test_every_role_has_its_minimum",
     "gangs.wait_for_pods": (
         "cli.test_kai_reasons.test_a_job_without_enough_pods_is_told_how_many_are_missing_and_has_no_condition"
     ),
@@ -62,7 +63,7 @@ WITNESSES = {
         "actions.test_allocate_topology.test_a_hard_topology_that_nobody_keeps_makes_a_job_wait_unless_the_original_is_wanted"
     ),
     "topology.remembered_domain_decides": (
-        "framework.test_sub_jobs.test_tasks_outside_every_hyper_node_are_in_the_root_but_say_nothing_in_strict_mode"
+        "framework.test_group_shapes.test_tasks_outside_every_hyper_node_are_in_the_root_but_say_nothing_in_strict_mode"
     ),
     "topology.domains_hold_all_waiting": (
         "plugins.topology.test_network_topology_aware.test_a_sub_job_needs_room_for_its_waiting_tasks_or_else_for_those_it_lacks"

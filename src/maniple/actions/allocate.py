@@ -89,7 +89,7 @@ class _Allocation:
                 del sheets[job]
 
     def _shaped(self, sheet: Worksheet) -> Worksheet | JobSheet:
-        shape = self._session.sub_jobs.shapes.get(sheet.job)
+        shape = self._session.groups.shaped.get(sheet.job)
         if shape is None or not (shape.split or shape.bounded):
             return sheet
         return JobSheet(self._session, shape, sheet)
@@ -104,8 +104,8 @@ class _Allocation:
         if session.is_waiting(job):
             return False
         refused = session.hooks.job_valid(job)
-        if refused is None and job in session.sub_jobs.shapes:
-            refused = stopped(session, session.sub_jobs.of(job))
+        if refused is None and job in session.groups.shaped:
+            refused = stopped(session, session.groups.root(job))
         if refused is not None:
             session.refusals.of_job(job, refused)
         return refused is None
@@ -116,11 +116,11 @@ class _Allocation:
             return self._topology.serve(sheet)
         session, job = self._session, sheet.job
         transaction, ground = Transaction(session), Ground(job, session.refusals)
-        if job in session.sub_jobs.shapes:
+        if job in session.groups.shaped:
             self._nominations.try_job(transaction, sheet)
-            session.sub_jobs.begin(session.sub_jobs.of(job).sub_jobs[0])
+            session.groups.begin(session.groups.root(job).members[0])
         ready = self._placer.fill(transaction, sheet, ground)
-        session.sub_jobs.progress = None
+        session.groups.progress = None
         if ready:
             transaction.commit()
             self._nominations.redeem(job)

@@ -60,7 +60,7 @@ def _admitted(session: Session, job: int) -> bool:
     if session.is_waiting(job) or session.hooks.job_valid(job) is not None:
         return False
     rules, queue = session.rules, int(session.jobs.queue[job])
-    shape = None if rules.gangs.backfilled_in_parts else session.sub_jobs.shapes.get(job)
+    shape = None if rules.gangs.backfilled_in_parts else session.groups.shaped.get(job)
     refused = stopped(session, shape) if shape is not None else None
     if not rules.queues.closed_take_jobs and not session.queues.facts[queue].open:
         refused = QUEUE_SHUT.format(queue=session.queue_name(queue))
@@ -95,7 +95,7 @@ def _serve(session: Session, placement: Placement, job: int, rows: TaskRows) -> 
 
 def _grounds(session: Session, job: int) -> list[Mask | None]:
     """Where to try a job, one after the other: anywhere, or inside a domain that its hard topology allows."""
-    shape = session.sub_jobs.shapes.get(job)
+    shape = session.groups.shaped.get(job)
     if shape is None or not shape.hard:
         return [None]
     gradients = session.hooks.hyper_node_gradient_for_job(job, ROOT, Purpose.ALLOCATE)

@@ -9,10 +9,10 @@ from maniple.actions.placing import NOT_WHOLE, Ground
 from maniple.cluster.domain_sums import Domains
 from maniple.cluster.domains import NONE, ROOT
 from maniple.cluster.resources import Amounts
+from maniple.framework.groups.tree import Group, PodSet
 from maniple.framework.points import TaskRows
 from maniple.framework.reasons import NotWhole
 from maniple.framework.session import Refusals, Session
-from maniple.framework.sub_jobs import JobShape, SubJob
 from maniple.framework.transaction import Transaction
 
 TOO_SMALL = (
@@ -34,16 +34,16 @@ class _Measured:
     slots: int
     domain: int
     need: int
-    who: SubJob | None
+    who: PodSet | None
 
 
 class DomainReasons:
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._shape: JobShape | None = None
+        self._shape: Group | None = None
         self._clear()
 
-    def begin(self, shape: JobShape) -> None:
+    def begin(self, shape: Group) -> None:
         """A job's turn."""
         self._shape = shape
         self._clear()
@@ -51,9 +51,9 @@ class DomainReasons:
     def _clear(self) -> None:
         self._closest = -1
         self._refusals = Refusals()
-        self._measured: dict[SubJob | None, _Measured] = {}  # the roomiest domain; of the job under None
+        self._measured: dict[PodSet | None, _Measured] = {}  # the roomiest domain; of the job under None
 
-    def looked_at(self, domains: Domains, slots: Amounts, need: int, who: SubJob | None) -> None:
+    def looked_at(self, domains: Domains, slots: Amounts, need: int, who: PodSet | None) -> None:
         """Domains were measured for a job, or for a sub-job of it, that needs so many tasks placed."""
         best = int(slots.argmax())
         measured = _Measured(int(slots[best]), int(domains[best]), need, who)
@@ -82,7 +82,7 @@ class DomainReasons:
         cause = "; ".join([self._cause(self._shape), *self._left_out(self._shape)])
         session.refusals.of_tasks(job, -1, rows, cause, failed=False)
 
-    def why(self, one: SubJob) -> str:
+    def why(self, one: PodSet) -> str:
         """Why a sub-job found no place inside the domain of its job."""
         measured = self._measured.get(one)
         if measured is None and one.limit is not None and one.limit.highest is not None:
@@ -91,7 +91,7 @@ class DomainReasons:
             return NO_PLACE
         return self._too_small(self._shape, measured)
 
-    def _cause(self, shape: JobShape) -> str:
+    def _cause(self, shape: Group) -> str:
         short = next((one for one in self._measured.values() if one.slots < one.need), None)
         if short is not None:
             return self._too_small(shape, short)
@@ -105,7 +105,7 @@ class DomainReasons:
             return TOO_WIDE.format(name=repr(names[shape.domain]), tier=tiers[shape.domain], highest=highest)
         return NO_CANDIDATE.format(highest=highest, who=_who(None))
 
-    def _too_small(self, shape: JobShape, short: "_Measured") -> str:
+    def _too_small(self, shape: Group, short: "_Measured") -> str:
         limit = shape.limit if short.who is None else short.who.limit
         who = _who(short.who)
         if limit is None or limit.highest is None or short.domain == ROOT:
@@ -113,7 +113,7 @@ class DomainReasons:
         name = repr(self._session.domains.names[short.domain])
         return TOO_SMALL.format(highest=limit.highest, who=who, need=short.need, name=name, slots=short.slots)
 
-    def _left_out(self, shape: JobShape) -> list[str]:
+    def _left_out(self, shape: Group) -> list[str]:
         """HyperNodes that the job might have been placed in, were they not wrong."""
         if not any(limit.highest is not None and not limit.wished for limit in shape.limits):
             return []
@@ -129,5 +129,5 @@ class DomainReasons:
         return told
 
 
-def _who(one: SubJob | None) -> str:
+def _who(one: PodSet | None) -> str:
     return f"sub-group {one.name!r}" if one is not None and one.name else "the job"

@@ -31,10 +31,10 @@ from maniple.cluster.resources import Amounts
 from maniple.eviction.asking import demands_of, next_tasks, starving_jobs
 from maniple.eviction.bundles import Bundle, BundlePool, Jobs, Mask, approved
 from maniple.framework.arguments import Arguments
+from maniple.framework.groups.tree import Group, PodSet
 from maniple.framework.operations import Operation
 from maniple.framework.points import POINTS, Purpose, TaskRows
 from maniple.framework.session import Session
-from maniple.framework.sub_jobs import JobShape, SubJob
 from maniple.framework.transaction import SavedPlan, Transaction
 from maniple.placement.engine import Placement
 
@@ -122,7 +122,7 @@ class GangEviction:
 
     def _serve(self, job: int, queue: int, sheet: Worksheet) -> None:
         session, reason = self._session, self._action.name
-        shape = session.sub_jobs.of(job)
+        shape = session.groups.root(job)
         refused = stopped(session, shape)
         for asking in self._askings(shape, queue, sheet) if refused is None else ():
             if not self._action.is_entitled(session, queue, asking.rows):
@@ -136,7 +136,7 @@ class GangEviction:
 
     # -- who asks, and for what -----------------------------------------------------------------------------------
 
-    def _askings(self, shape: JobShape, queue: int, sheet: Worksheet) -> Iterator[Asking]:
+    def _askings(self, shape: Group, queue: int, sheet: Worksheet) -> Iterator[Asking]:
         """All that waits, or for a job that is ready its first sub-job. Then what makes the job whole, if that is less."""
         session, job = self._session, shape.job
         turns = JobSheet(session, shape, sheet)
@@ -165,7 +165,7 @@ class GangEviction:
         keep = [pods[row].spec.preemption_policy != NEVER for row in rows.tolist()]
         return rows[np.array(keep, dtype=np.bool_)]
 
-    def _asking(self, shape: JobShape, queue: int, waiting: list[tuple[SubJob, TaskRows]]) -> Asking:
+    def _asking(self, shape: Group, queue: int, waiting: list[tuple[PodSet, TaskRows]]) -> Asking:
         session = self._session
         parts = [Part(one, rows, demands_of(session, rows)) for one, rows in waiting]
         rows = np.concatenate([part.rows for part in parts])
@@ -188,7 +188,7 @@ class GangEviction:
             self._hopeless[terms] = len(session.changes), asking.demand
         return False
 
-    def _domains(self, shape: JobShape) -> list[int]:
+    def _domains(self, shape: Group) -> list[int]:
         """Domains to try, in order. A job without limits has the whole cluster where nobody names any."""
         gradients = self._session.hooks.hyper_node_gradient_for_job(shape.job, ROOT, Purpose.EVICT)
         domains = list(dict.fromkeys(domain for gradient in gradients for domain in gradient))
@@ -347,5 +347,5 @@ class GangEviction:
         return False
 
     def _nominate(self, places: Places) -> None:
-        for row, domain in places.items():
-            self._session.sub_jobs.nominate(self._session.sub_jobs[row], domain)
+        for one, domain in places.items():
+            self._session.groups.nominate(one, domain)

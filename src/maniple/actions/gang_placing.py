@@ -14,20 +14,20 @@ from maniple.cluster.resources import CPU, MEMORY, Amounts
 from maniple.eviction.bundles import Mask
 from maniple.eviction.scenario import Demand
 from maniple.framework.criteria import NodeRows
+from maniple.framework.groups.tree import Group, PodSet
 from maniple.framework.points import Purpose, TaskRows
 from maniple.framework.session import Session
-from maniple.framework.sub_jobs import JobShape, SubJob
 from maniple.framework.transaction import Transaction
 from maniple.placement.engine import Placement
 
-Places = dict[int, int]  # sub-job -> domain
+Places = dict[PodSet, int]  # -> domain
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:
     """A sub-job's tasks that ask for room."""
 
-    sub_job: SubJob
+    pod_set: PodSet
     rows: TaskRows
     demands: list[Demand]
 
@@ -38,7 +38,7 @@ class Asking:
 
     job: int
     queue: int
-    shape: JobShape
+    shape: Group
     parts: list[Part]
     rows: TaskRows
     need: Amounts
@@ -86,21 +86,21 @@ class GangPlacer:
         for part in asking.parts:
             if places and self._rules.later_sub_groups_wait and session.hooks.job_pipelined(asking.job):
                 break
-            domains = self._domains_inside(asking.shape, part.sub_job, domain)
+            domains = self._domains_inside(asking.shape, part.pod_set, domain)
             inside = next((one for one in domains if self._place_part(transaction, asking, part, one)), None)
             if inside is None:
                 transaction.rollback(checkpoint)
                 return None
-            places[part.sub_job.row] = inside
+            places[part.pod_set] = inside
         if not session.hooks.job_pipelined(asking.job):
             transaction.rollback(checkpoint)
             return None
         return places
 
-    def _domains_inside(self, shape: JobShape, one: SubJob, domain: int) -> list[int]:
+    def _domains_inside(self, shape: Group, one: PodSet, domain: int) -> list[int]:
         if not shape.bounded:
             return [domain]
-        gradients = self._session.hooks.hyper_node_gradient_for_sub_job(one.row, domain, Purpose.EVICT)
+        gradients = self._session.hooks.hyper_node_gradient_for_pod_set(one, domain, Purpose.EVICT)
         return list(dict.fromkeys(inside for gradient in gradients for inside in gradient))
 
     def _place_part(self, transaction: Transaction, asking: Asking, part: Part, domain: int) -> bool:
@@ -108,12 +108,12 @@ class GangPlacer:
         within, singly = session.domains.members[domain], self._rules.places_pod_by_pod
         place = self._place_singly if singly else self._place_demand
         if not singly:  # one by one, how near the others of the sub-job are does not count
-            session.sub_jobs.begin(part.sub_job, domain)
+            session.groups.begin(part.pod_set, domain)
         fits = all(place(transaction, asking.queue, demand, within) for demand in self._pieces(part))
-        session.sub_jobs.progress = None
+        session.groups.progress = None
         if singly:
             fits = fits and (
-                session.sub_jobs.is_ready(part.sub_job) or session.sub_jobs.is_pipelined(part.sub_job)
+                session.groups.is_ready(part.pod_set) or session.groups.is_pipelined(part.pod_set)
             )
         if not fits:
             transaction.rollback(checkpoint)
@@ -155,7 +155,7 @@ class GangPlacer:
 
     def _pipeline(self, transaction: Transaction, rows: TaskRows, nodes: NodeRows) -> None:
         transaction.pipeline(rows, nodes)
-        self._session.sub_jobs.advance(nodes)
+        self._session.groups.advance(nodes)
 
 
 def covers(free: Amounts, need: Amounts) -> bool:

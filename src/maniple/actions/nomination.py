@@ -7,8 +7,8 @@ for it, or the nomination has missed: it is forgotten, nodes of the tasks includ
 from maniple.actions.placing import TaskPlacer
 from maniple.actions.worksheet import Run, Worksheet
 from maniple.cluster.domains import NONE
+from maniple.framework.groups.tree import PodSet
 from maniple.framework.session import Session
-from maniple.framework.sub_jobs import SubJob
 from maniple.framework.transaction import Transaction
 from maniple.placement.engine import Placement
 from maniple.placement.lookahead import Proposal
@@ -22,10 +22,10 @@ class NominationPath:
 
     def try_job(self, transaction: Transaction, sheet: Worksheet) -> bool:
         """For a job that is one sub-job and has no limit: its nomination, if it has one."""
-        one = self._session.sub_jobs.of(sheet.job).sub_jobs[0]
+        one = self._session.groups.root(sheet.job).members[0]
         return one.nominated != NONE and self.take(transaction, one, sheet)
 
-    def take(self, transaction: Transaction, one: SubJob, sheet: Worksheet) -> bool:
+    def take(self, transaction: Transaction, one: PodSet, sheet: Worksheet) -> bool:
         """Place all that is on the sheet on the nodes cleared for it; False when that is not possible, and nothing is changed."""
         checkpoint, mark = transaction.checkpoint(), sheet.mark()
         while len(sheet):
@@ -42,11 +42,11 @@ class NominationPath:
 
     def redeem(self, job: int) -> None:
         """A job was committed: what was cleared for it is taken."""
-        if job in self._session.sub_jobs.nominated:
-            for one in self._session.sub_jobs.of(job).sub_jobs:
-                self._session.sub_jobs.denominate(one)
+        if job in self._session.groups.nominated:
+            for one in self._session.groups.root(job).members:
+                self._session.groups.denominate(one)
 
-    def _proposal(self, one: SubJob, run: Run) -> Proposal | None:
+    def _proposal(self, one: PodSet, run: Run) -> Proposal | None:
         session = self._session
         node = session.nodes.facts.index.get(run.nominated)
         if (
@@ -63,6 +63,6 @@ class NominationPath:
             return None
         return self._placement.fill(run.class_, 1, self._placer.only(run.nominated))
 
-    def _forget(self, one: SubJob, sheet: Worksheet) -> None:
-        self._session.sub_jobs.denominate(one)
-        self._session.sub_jobs.unpinned.update(sheet.left().tolist())
+    def _forget(self, one: PodSet, sheet: Worksheet) -> None:
+        self._session.groups.denominate(one)
+        self._session.groups.unpinned.update(sheet.left().tolist())

@@ -12,10 +12,10 @@ from maniple.actions.worksheet import Run, Worksheet
 from maniple.cluster.classes import TaskClass
 from maniple.cluster.domains import ROOT
 from maniple.cluster.statuses import ALLOCATED_LIKE, Status
+from maniple.framework.groups.tree import PodSet
 from maniple.framework.points import Event
 from maniple.framework.reasons import FITS, Histogram, NotWhole, joined
 from maniple.framework.session import Refusals, Session
-from maniple.framework.sub_jobs import SubJob
 from maniple.framework.transaction import Transaction
 from maniple.placement.engine import Mask, Placement
 from maniple.placement.lookahead import Proposal
@@ -34,7 +34,7 @@ class Ground:
 
     job: int
     refusals: Refusals
-    sub_job: SubJob | None = None
+    pod_set: PodSet | None = None
     domain: int = ROOT
     within: Mask | None = None  # the nodes of the domain; all of them for the root
 
@@ -72,12 +72,12 @@ class TaskPlacer:
 
     def note_not_whole(self, transaction: Transaction, ground: Ground) -> None:
         """Tasks that had a place are told why they do not get it."""
-        session, one = self._session, ground.sub_job
+        session, one = self._session, ground.pod_set
         found = sum(len(operation.event.rows) for operation in transaction.operations)
-        split = one is not None and one.job in session.sub_jobs.split
+        split = one is not None and one.job in session.groups.split
         ready, minimum = session.ready(ground.job), int(session.jobs.minimum[ground.job])
         if split and one is not None:
-            ready, minimum = session.sub_jobs.counts(one).ready, one.minimum
+            ready, minimum = session.groups.counts(one).ready, one.size
         cause = NotWhole(NOT_WHOLE.format(found=found, ready=ready - found, minimum=minimum))
         for operation in transaction.operations:
             ground.refusals.of_tasks(ground.job, -1, operation.event.rows, cause, failed=False)
@@ -115,21 +115,21 @@ class TaskPlacer:
             return 0, self._worth_going_on(ground)
         rows = run.rows[: len(proposal)]
         self._placement.place(transaction, rows, proposal)
-        if session.sub_jobs.progress is not None:
-            session.sub_jobs.advance(proposal.nodes)
+        if session.groups.progress is not None:
+            session.groups.advance(proposal.nodes)
         sheet.take(len(rows))
         return len(rows), True
 
     def _is_ready(self, ground: Ground) -> bool:
-        if ground.sub_job is not None:
-            return self._session.sub_jobs.is_ready(ground.sub_job)
+        if ground.pod_set is not None:
+            return self._session.groups.is_ready(ground.pod_set)
         return self._session.hooks.job_ready(ground.job)
 
     def _shortfall(self, ground: Ground, role: int) -> int:
         """How many tasks of a role may be placed before anybody needs to ask again whether that is enough."""
         session, job = self._session, ground.job
-        if ground.sub_job is not None and job in session.sub_jobs.split:
-            return max(session.hooks.sub_job_lack(ground.sub_job.row), 1)
+        if ground.pod_set is not None and job in session.groups.split:
+            return max(session.hooks.pod_set_lack(ground.pod_set), 1)
         if not session.counts_shortfall:
             return 1
         return max(session.hooks.shortfall(job, role, session.task_count(job)), 1)
@@ -206,12 +206,12 @@ class TaskPlacer:
 
     def _worth_going_on(self, ground: Ground) -> bool:
         """After a task found no node: can the job still become ready with its other tasks?"""
-        session, job, one = self._session, ground.job, ground.sub_job
+        session, job, one = self._session, ground.job, ground.pod_set
         minimum = int(session.jobs.minimum[job])
         if minimum >= session.task_count(job):
             return False
-        if one is not None and job in session.sub_jobs.split:
-            return one.minimum < len(one.tasks)
+        if one is not None and job in session.groups.split:
+            return one.size < len(one.rows)
         role_minimums = session.job_facts(job).role_minimums
         failed = ground.refusals.roles.get(job, set())
         rows = session.tasks_of(job)

@@ -75,7 +75,7 @@ class Preempt:
 
 def _has_topology(session: Session, job: int) -> bool:
     """Of its own, or of one of its sub-groups."""
-    shape = session.sub_jobs.shapes.get(job)
+    shape = session.groups.shaped.get(job)
     return shape is not None and bool(shape.limits)
 
 

@@ -84,7 +84,7 @@ class _Reclaim:
 
     def serve(self, job: int, queue: int) -> None:
         session, hooks = self._session, self._session.hooks
-        shape = session.sub_jobs.shapes.get(job)
+        shape = session.groups.shaped.get(job)
         if shape is not None and shape.hard:
             session.refusals.of_job(job, HELD_TOGETHER)
             return

@@ -23,18 +23,19 @@ from maniple.actions.worksheet import JobSheet, Worksheet
 from maniple.cluster.domain_sums import Domains
 from maniple.cluster.domains import NONE, ROOT
 from maniple.framework.criteria import Scores
+from maniple.framework.groups.tree import Group, PodSet
 from maniple.framework.points import Purpose, TaskRows
 from maniple.framework.session import Refusals, Session
-from maniple.framework.sub_jobs import NO_SUCH_TIER, JobShape, SubJob
 from maniple.framework.transaction import SavedPlan, Transaction
 from maniple.placement.engine import Placement
 from maniple.placement.room import DomainRoom
 
+NO_SUCH_TIER = "no HyperNode has the tier name {name!r}"
 NOT_READY = "jobs with a network topology wait until these HyperNodes are repaired: {names}"
 NOT_KEPT = "its network topology is hard, and no plugin is configured that keeps it (network-topology-aware)"
 
 
-def stopped(session: Session, shape: JobShape) -> str | None:
+def stopped(session: Session, shape: Group) -> str | None:
     """Why a job with a topology cannot be tried at all."""
     limits, rules = shape.limits, session.rules.topology
     if rules.broken_domain_stops_all and limits and session.domains.broken:
@@ -59,8 +60,8 @@ class _Trial:
     transaction: Transaction
     score: float = 0.0
     refusals: Refusals = field(default_factory=Refusals)
-    decided: dict[int, int] = field(default_factory=dict)  # sub-job -> its domain
-    before: dict[int, int] = field(default_factory=dict)  # where those sub-jobs were
+    decided: dict[PodSet, int] = field(default_factory=dict)  # sub-job -> its domain
+    before: dict[PodSet, int] = field(default_factory=dict)  # where those sub-jobs were
     plan: SavedPlan | None = None  # once it is undone
     after: Any = None  # what it left on the sheet
 
@@ -101,7 +102,7 @@ class TopologyAllocation:
 
     def serve(self, sheet: JobSheet) -> bool:
         """One turn of a job. True when that ended in a commit."""
-        session, waiting = self._session, [sheet[one].left() for one in sheet.sub_jobs()]
+        session, waiting = self._session, [sheet[one].left() for one in sheet.pod_sets()]
         self._reasons.begin(sheet.shape)
         trial = self._place_job(sheet)
         if trial is None:
@@ -113,7 +114,7 @@ class TopologyAllocation:
             return False
         trial.transaction.commit()
         self._put_back(trial.before)
-        session.sub_jobs.settle(sheet.shape, trial.domain, trial.decided)
+        session.groups.settle(sheet.shape, trial.domain, trial.decided)
         return True
 
     # -- a domain for the job -------------------------------------------------------------------------------------
@@ -160,14 +161,14 @@ class TopologyAllocation:
 
     def _bounds(self, sheet: JobSheet, domains: Domains) -> Scores | None:
         """The most that a domain can score for the job, where that is known: the job is one sub-job and nothing is placed yet."""
-        one, places = sheet.shape.sub_jobs[0], self._session.sub_jobs.places
+        one, places = sheet.shape.members[0], self._session.groups.places
         if sheet.shape.split or one.domain != NONE:
             return None
         scores = self._scores(one, np.arange(len(places.tree)))
         return places.highest_below(scores)[domains]
 
     def _alike(self, sheet: JobSheet, domains: Domains) -> dict[int, bytes] | None:
-        if sheet.shape.domain != NONE or any(one.domain != NONE for one in sheet.shape.sub_jobs):
+        if sheet.shape.domain != NONE or any(one.domain != NONE for one in sheet.shape.members):
             return None  # where its other tasks are makes domains differ
         return self._room.likeness(_demand(self._session, sheet), domains)
 
@@ -176,7 +177,7 @@ class TopologyAllocation:
         hooks, trial = self._session.hooks, _Trial(domain, Transaction(self._session))
         while len(sheet):
             one = sheet.pop()
-            score = self._place_sub_job(one, sheet[one], trial)
+            score = self._place_pod_set(one, sheet[one], trial)
             if score is None:
                 continue
             trial.score += score
@@ -205,39 +206,39 @@ class TopologyAllocation:
             trial.transaction.replay(trial.plan)
             sheet.restore(trial.after)
 
-    def _put_back(self, before: dict[int, int]) -> None:
-        for row, domain in before.items():
-            self._session.sub_jobs[row].domain = domain
+    def _put_back(self, before: dict[PodSet, int]) -> None:
+        for one, domain in before.items():
+            one.domain = domain
 
     # -- a domain for a sub-job -----------------------------------------------------------------------------------
 
-    def _place_sub_job(self, one: SubJob, sheet: Worksheet, trial: _Trial) -> float | None:
+    def _place_pod_set(self, one: PodSet, sheet: Worksheet, trial: _Trial) -> float | None:
         """The score of the domain that the sub-job was placed in; None when there is none inside the job's."""
         session, hooks = self._session, self._session.hooks
         if one.nominated != NONE and self._nominations.take(trial.transaction, one, sheet):
             self._decide(one, one.nominated, trial)
             return 0.0
         demand = _classes(session, sheet.left())
-        for domains in hooks.hyper_node_gradient_for_sub_job(one.row, trial.domain, Purpose.ALLOCATE):
+        for domains in hooks.hyper_node_gradient_for_pod_set(one, trial.domain, Purpose.ALLOCATE):
             left = self._roomy(domains, self._need_of(one), demand, one)
             while len(left):
                 scores = self._scores(one, left)
                 place = int(scores.argmax())
-                if self._try_sub_job(one, sheet, int(left[place]), trial):
+                if self._try_pod_set(one, sheet, int(left[place]), trial):
                     return float(scores[place])
                 left = np.delete(left, place)
         trial.refusals.of_tasks(one.job, -1, sheet.left(), self._reasons.why(one), failed=False)
         return None
 
-    def _try_sub_job(self, one: SubJob, sheet: Worksheet, domain: int, trial: _Trial) -> bool:
+    def _try_pod_set(self, one: PodSet, sheet: Worksheet, domain: int, trial: _Trial) -> bool:
         session, mark, checkpoint = self._session, sheet.mark(), trial.transaction.checkpoint()
         within = None if domain == ROOT else session.domains.members[domain]
         ground = Ground(one.job, Refusals(), one, domain, within)
-        session.sub_jobs.begin(one, domain)
+        session.groups.begin(one, domain)
         ready = self._placer.fill(trial.transaction, sheet, ground)
-        session.sub_jobs.progress = None
+        session.groups.progress = None
         placed = trial.transaction.checkpoint() > checkpoint
-        if placed and (ready or session.sub_jobs.is_pipelined(one)):
+        if placed and (ready or session.groups.is_pipelined(one)):
             trial.refusals.take_over(ground.refusals)
             self._decide(one, domain, trial)
             return True
@@ -246,14 +247,14 @@ class TopologyAllocation:
         sheet.restore(mark)
         return False
 
-    def _decide(self, one: SubJob, domain: int, trial: _Trial) -> None:
-        trial.before.setdefault(one.row, one.domain)
-        one.domain = trial.decided[one.row] = self._session.sub_jobs.places.joined(one.domain, domain)
+    def _decide(self, one: PodSet, domain: int, trial: _Trial) -> None:
+        trial.before.setdefault(one, one.domain)
+        one.domain = trial.decided[one] = self._session.groups.places.joined(one.domain, domain)
 
     # -- what can be told without a trial -------------------------------------------------------------------------
 
     def _roomy(
-        self, gradient: list[int], need: int, demand: dict[int, int], who: SubJob | None = None
+        self, gradient: list[int], need: int, demand: dict[int, int], who: PodSet | None = None
     ) -> Domains:
         """Domains of a gradient, by name, whose nodes have slots for as many tasks as are needed."""
         domains = np.array(sorted(gradient), dtype=np.int64)
@@ -268,14 +269,14 @@ class TopologyAllocation:
         hooks = self._session.hooks
         return max(min(hooks.job_lack(job), hooks.job_lack_pipelined(job)), 1)
 
-    def _need_of(self, one: SubJob) -> int:
+    def _need_of(self, one: PodSet) -> int:
         hooks = self._session.hooks
-        if one.job not in self._session.sub_jobs.split:
+        if one.job not in self._session.groups.split:
             return self._need_of_job(one.job)
-        return max(min(hooks.sub_job_lack(one.row), hooks.sub_job_lack_pipelined(one.row)), 1)
+        return max(min(hooks.pod_set_lack(one), hooks.pod_set_lack_pipelined(one)), 1)
 
-    def _scores(self, one: SubJob, domains: Domains) -> Scores:
-        return np.broadcast_to(self._session.hooks.hyper_node_order(one.row, domains), domains.shape)
+    def _scores(self, one: PodSet, domains: Domains) -> Scores:
+        return np.broadcast_to(self._session.hooks.hyper_node_order(one, domains), domains.shape)
 
 
 def _classes(session: Session, rows: TaskRows) -> dict[int, int]:
@@ -284,4 +285,4 @@ def _classes(session: Session, rows: TaskRows) -> dict[int, int]:
 
 
 def _demand(session: Session, sheet: JobSheet) -> dict[int, int]:
-    return _classes(session, np.concatenate([sheet[one].left() for one in sheet.sub_jobs()]))
+    return _classes(session, np.concatenate([sheet[one].left() for one in sheet.pod_sets()]))

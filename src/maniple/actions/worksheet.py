@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from maniple.cluster.classes import TaskClass
 from maniple.cluster.statuses import Status
 from maniple.eviction.asking import needed_by_roles
+from maniple.framework.groups.tree import Group, PodSet
 from maniple.framework.points import TaskRows
 from maniple.framework.session import Session
-from maniple.framework.sub_jobs import JobShape, SubJob
 
 Key = tuple[Any, ...]
 
@@ -62,7 +62,7 @@ class Worksheet:
             int(tasks.role[first]),
             rows,
             ""
-            if first in self._session.sub_jobs.unpinned
+            if first in self._session.groups.unpinned
             else self._session.cluster.tasks.nominated.get(first, ""),
         )
 
@@ -101,33 +101,33 @@ class Worksheet:
 class JobSheet:
     """A job's sub-jobs that have tasks left: those that the job needs first, then in the order of sub-jobs."""
 
-    def __init__(self, session: Session, shape: JobShape, sheet: Worksheet) -> None:
+    def __init__(self, session: Session, shape: Group, sheet: Worksheet) -> None:
         self.job = shape.job
         self.shape = shape
         self._session = session
-        self._sheets = _by_sub_job(session, shape, sheet)
+        self._sheets = _by_pod_set(session, shape, sheet)
         self._required = _required(session, shape) if shape.split else frozenset()
-        self._turns = [(self._key(one), one.row) for one in shape.sub_jobs if one.row in self._sheets]
+        self._turns = [(self._key(one), one.number) for one in shape.members if one in self._sheets]
         heapify(self._turns)
 
     def __len__(self) -> int:
         """Sub-jobs that still get a turn."""
         return len(self._turns)
 
-    def __getitem__(self, one: SubJob) -> Worksheet:
-        return self._sheets[one.row]
+    def __getitem__(self, one: PodSet) -> Worksheet:
+        return self._sheets[one]
 
-    def sub_jobs(self) -> list[SubJob]:
-        return [self._session.sub_jobs[row] for _, row in self._turns]
+    def pod_sets(self) -> list[PodSet]:
+        return [self.shape.pod_sets[number] for _, number in self._turns]
 
-    def pop(self) -> SubJob:
-        return self._session.sub_jobs[heappop(self._turns)[1]]
+    def pop(self) -> PodSet:
+        return self.shape.pod_sets[heappop(self._turns)[1]]
 
-    def push(self, one: SubJob) -> None:
-        heappush(self._turns, (self._key(one), one.row))
+    def push(self, one: PodSet) -> None:
+        heappush(self._turns, (self._key(one), one.number))
 
-    def _key(self, one: SubJob) -> Key:
-        return (one.row not in self._required, *self._session.sub_jobs.order(one))
+    def _key(self, one: PodSet) -> Key:
+        return (one not in self._required, *self._session.groups.order(one))
 
     def mark(self) -> Any:
         return list(self._turns), {row: sheet.mark() for row, sheet in self._sheets.items()}
@@ -139,31 +139,32 @@ class JobSheet:
             self._sheets[row].restore(place)
 
 
-def _by_sub_job(session: Session, shape: JobShape, sheet: Worksheet) -> dict[int, Worksheet]:
+def _by_pod_set(session: Session, shape: Group, sheet: Worksheet) -> dict[PodSet, Worksheet]:
     if not shape.split:
-        return {shape.sub_jobs[0].row: sheet}
+        return {shape.members[0]: sheet}
     rows = sheet.left()
-    numbers = session.sub_jobs.of_tasks(rows)
-    order = np.argsort(numbers, kind="stable")
-    parts = _parts(session, rows[order], numbers[order])
-    return {number: Worksheet(session, shape.job, own, ends) for number, own, ends in parts}
+    numbers = np.empty(len(session.tasks), dtype=np.int32)
+    for one in shape.members:
+        numbers[one.rows] = one.number
+    order = np.argsort(numbers[rows], kind="stable")
+    parts = _parts(session, rows[order], numbers[rows][order])
+    return {shape.pod_sets[number]: Worksheet(session, shape.job, own, ends) for number, own, ends in parts}
 
 
-def _required(session: Session, shape: JobShape) -> frozenset[int]:
+def _required(session: Session, shape: Group) -> frozenset[PodSet]:
     """The first sub-jobs that bring every policy to the number that the job needs."""
-    sub_jobs = session.sub_jobs
     have = dict.fromkeys(shape.least, 0)
     lacking = []
-    for one in shape.sub_jobs:
-        if not sub_jobs.is_ready(one):
+    for one in shape.members:
+        if not session.groups.is_ready(one):
             lacking.append(one)
-        elif one.group in have:
-            have[one.group] += 1
+        elif one.policy in have:
+            have[one.policy] += 1
     required = set()
-    for one in sorted(lacking, key=sub_jobs.order):
-        if have.get(one.group, 0) < shape.least.get(one.group, 0):
-            have[one.group] += 1
-            required.add(one.row)
+    for one in sorted(lacking, key=session.groups.order):
+        if have.get(one.policy, 0) < shape.least.get(one.policy, 0):
+            have[one.policy] += 1
+            required.add(one)
     return frozenset(required)
 
 

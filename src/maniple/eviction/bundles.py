@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 
 from maniple.cluster.resources import Amounts
 from maniple.cluster.statuses import ALLOCATED_LIKE, READY
+from maniple.framework.groups.tree import PodSet
 from maniple.framework.points import TaskRows
 from maniple.framework.scalars import parse_bool
 from maniple.framework.session import Session
-from maniple.framework.sub_jobs import SubJob
 
 PREEMPTABLE_KEY = "volcano.sh/preemptable"
 _HOLDING = np.flatnonzero(ALLOCATED_LIKE)
@@ -235,16 +235,16 @@ def safe_and_rest(session: Session, job: int, rows: TaskRows) -> tuple[TaskRows,
     spare = session.ready(job) - int(session.jobs.minimum[job])
     if spare < 0:
         return rows, rows[:0]
-    if spare == 0 or not (session.job_facts(job).role_minimums or job in session.sub_jobs.split):
+    if spare == 0 or not (session.job_facts(job).role_minimums or job in session.groups.split):
         return rows[:spare], rows[spare:]
-    roles, sub_jobs = _RoleSpare(session, job), _SubJobSpare(session, job)
+    roles, pod_sets = _RoleSpare(session, job), _PodSetSpare(session, job)
     safe: list[int] = []
     rest: list[int] = []
     for row in rows.tolist():
-        free = len(safe) < spare and roles.allows(row) and sub_jobs.allows(row)
+        free = len(safe) < spare and roles.allows(row) and pod_sets.allows(row)
         if free:
             roles.take(row)
-            sub_jobs.take(row)
+            pod_sets.take(row)
         (safe if free else rest).append(row)
     return np.array(safe, dtype=np.int64), np.array(rest, dtype=np.int64)
 
@@ -275,37 +275,36 @@ class _RoleSpare:
             self._spare[role] -= 1
 
 
-class _SubJobSpare:
-    """How many sub-jobs of each policy a job can lose. One that is incomplete is free to lose more."""
+class _PodSetSpare:
+    """How many pod sets of each policy a job can lose. One that is incomplete is free to lose more."""
 
     def __init__(self, session: Session, job: int) -> None:
-        self._owner: dict[int, SubJob] = {}
-        self._extra: dict[
-            int, int
-        ] = {}  # tasks that a sub-job can lose before it is incomplete; negative once it is
+        self._owner: dict[int, PodSet] = {}
+        # Tasks that a pod set can lose before it is incomplete; negative once it is
+        self._extra: dict[PodSet, int] = {}
         self._spare: dict[str, int] = {}
-        if job not in session.sub_jobs.split:
+        if job not in session.groups.split:
             return
-        shape = session.sub_jobs.of(job)
+        shape = session.groups.root(job)
         self._spare = {policy: -least for policy, least in shape.least.items() if least > 0}
-        for one in shape.sub_jobs:
-            if one.group not in self._spare:
+        for one in shape.members:
+            if one.policy not in self._spare:
                 continue
-            extra = -session.sub_jobs.lacking(one)
+            extra = -session.groups.lacking(one)
             lost_with_one = session.rules.gang_eviction.sub_groups_lost_with_one_pod
-            self._extra[one.row] = min(extra, 0) if lost_with_one else extra
-            self._spare[one.group] += extra >= 0
-            self._owner.update(dict.fromkeys(one.tasks.tolist(), one))
+            self._extra[one] = min(extra, 0) if lost_with_one else extra
+            self._spare[one.policy] += extra >= 0
+            self._owner.update(dict.fromkeys(one.rows.tolist(), one))
 
     def allows(self, row: int) -> bool:
         one = self._owner.get(row)
-        return one is None or self._extra[one.row] != 0 or self._spare[one.group] > 0
+        return one is None or self._extra[one] != 0 or self._spare[one.policy] > 0
 
     def take(self, row: int) -> None:
         one = self._owner.get(row)
         if one is not None:
-            self._spare[one.group] -= self._extra[one.row] == 0
-            self._extra[one.row] -= 1
+            self._spare[one.policy] -= self._extra[one] == 0
+            self._extra[one] -= 1
 
 
 def _stretches(session: Session, rows: TaskRows) -> Iterator[tuple[int, int]]:

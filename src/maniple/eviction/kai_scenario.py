@@ -43,7 +43,7 @@ class Pieces:
     def __init__(self, session: Session, jobs: JobRows) -> None:
         self._session = session
         tasks, simple = session.tasks, np.zeros(len(session.jobs.queue) + 1, dtype=np.bool_)
-        simple[jobs[session.pod_sets.undivided[jobs]]] = True
+        simple[jobs[session.groups.undivided[jobs]]] = True
         there = np.flatnonzero((tasks.status >= 0) & simple[tasks.job] & ACTIVE_ALLOCATED[tasks.status])
         self._rows = session.in_task_order(there)[::-1]
         owners = tasks.job[self._rows]
@@ -62,7 +62,7 @@ class Pieces:
         return _singles(self._rows[start:core]), self._rows[core:stop]
 
     def _of_groups(self, job: int) -> tuple[list[TaskRows], TaskRows]:
-        session, pod_sets = self._session, self._session.pod_sets
+        session, pod_sets = self._session, self._session.groups
         spare: list[TaskRows] = []
         core: list[TaskRows] = []
         for one in reversed(pod_sets.in_order(pod_sets.of(job))):

@@ -53,7 +53,7 @@ class _Leaf:
             return
         self._chunks += [Chunk(entry, rows, core=False) for rows in spare]
         if len(core):
-            with session.pod_sets.narrowed(entry, core):
+            with session.groups.narrowed(entry, core):
                 key = self._keys[~entry] = session.job_key_order(entry)
             self._cores[entry] = core
             self._waiting.insert(bisect_left(self._waiting, key, key=self._key), ~entry)

@@ -8,8 +8,8 @@ import numpy as np
 
 from maniple.cluster.statuses import ACTIVE_ALLOCATED, WAITING, Status
 from maniple.framework.freezing import COUNTED, Closed
+from maniple.framework.groups.tree import DEFAULT
 from maniple.framework.outcome import PodSetOutcome
-from maniple.framework.pod_sets import DEFAULT
 from maniple.framework.reasons import Histogram, joined
 from maniple.framework.standing import (
     NO_TURN,

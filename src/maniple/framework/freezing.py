@@ -239,10 +239,10 @@ def _jobs(session: Session) -> Jobs:
 def _parts(session: Session) -> dict[int, tuple[PodSetOutcome, ...]]:
     """The pod sets of jobs that are divided, with the tasks of each counted by status."""
     facts = session.cluster.jobs.facts
-    divided = [job for job in np.flatnonzero(~session.pod_sets.undivided).tolist() if job in facts]
+    divided = [job for job in np.flatnonzero(~session.groups.undivided).tolist() if job in facts]
     if not divided:
         return {}
-    sets = {job: session.pod_sets.of(job) for job in divided}
+    sets = {job: session.groups.of(job) for job in divided}
     rows = [one.rows for several in sets.values() for one in several]
     cells = np.repeat(np.arange(len(rows)), [len(one) for one in rows]) * STATUSES
     cells += session.tasks.status[np.concatenate(rows)] if rows else 0

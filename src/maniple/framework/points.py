@@ -21,7 +21,7 @@ from maniple.cluster.classes import TaskClass
 from maniple.framework import combine
 from maniple.framework.combine import Rule, Vote
 from maniple.framework.criteria import Filter, NodeRows, Scorer, Scores
-from maniple.framework.pod_sets import GroupSet, PodSet
+from maniple.framework.groups.tree import Group, PodSet
 from maniple.framework.reasons import Reason
 
 Key = tuple[Any, ...]
@@ -83,7 +83,7 @@ class Purpose(Enum):
     EVICT = "evict"  # room that evictions could make
 
 
-def _given(_row: int, domain: int, _purpose: Purpose) -> list[list[int]]:
+def _given(_part: int | PodSet, domain: int, _purpose: Purpose) -> list[list[int]]:
     return [[domain]]
 
 
@@ -95,21 +95,22 @@ class Hooks:
     # the same for many jobs at once, for plugins whose keys are numbers
     job_orders: Annotated[Callable[[JobRows], tuple[Column, ...]], Point(combine.order, "enableJobOrder")]
     queue_order: Annotated[Callable[[int], Key], Point(combine.order, "enableQueueOrder")]
-    sub_job_order: Annotated[Callable[[int], Key], Point(combine.order, "enabledSubJobOrder")]
     task_order: Annotated[Callable[[TaskRows], tuple[Column, ...]], Point(combine.order, "enableTaskOrder")]
     victim_queue_order: Annotated[Callable[[int, int], Key], Point(combine.order)]
     # queue, its next job (-1: none), jobs of it that are already taken as victims -> the queue with the smaller key has its turn
     queue_turn: Annotated[Callable[[int, int, Sequence[int]], Key], Point(combine.order)]
-    pod_set_order: Annotated[Callable[[PodSet], Key], Point(combine.order)]
-    sub_group_order: Annotated[Callable[[GroupSet], Key], Point(combine.order)]
+    pod_set_order: Annotated[Callable[[PodSet], Key], Point(combine.order, "enabledSubJobOrder")]
+    sub_group_order: Annotated[Callable[[Group], Key], Point(combine.order)]
 
     # is a job valid, ready, pipelined, starving; may it enter, go on, take
     job_valid: Annotated[Callable[[int], str | None], Point(combine.first)]
     job_ready: Annotated[Callable[[int], bool], Point(combine.all_of, "enableJobReady")]
     job_pipelined: Annotated[Callable[[int], bool], Point(combine.votes, "enableJobPipelined", True)]
     job_starving: Annotated[Callable[[int], bool], Point(combine.first_tier_all, "enableJobStarving", False)]
-    sub_job_ready: Annotated[Callable[[int], bool], Point(combine.all_of, "enabledSubJobReady")]
-    sub_job_pipelined: Annotated[Callable[[int], bool], Point(combine.votes, "enabledSubJobPipelined", True)]
+    pod_set_ready: Annotated[Callable[[PodSet], bool], Point(combine.all_of, "enabledSubJobReady")]
+    pod_set_pipelined: Annotated[
+        Callable[[PodSet], bool], Point(combine.votes, "enabledSubJobPipelined", True)
+    ]
     job_enqueueable: Annotated[Callable[[int], bool], Point(combine.votes, "enableJobEnqueued", True)]
     job_enqueued: Annotated[Callable[[int], None], Point(combine.call_all, "enableJobEnqueued")]
     overused: Annotated[Callable[[int], bool], Point(combine.any_of, "enabledOverused")]
@@ -122,12 +123,12 @@ class Hooks:
     preemptive: Annotated[Callable[[int, TaskRows], bool], Point(combine.all_of, "enablePreemptive")]
     # tasks of this role that the job lacks for certain before `job_ready` could become true: lets a gang be placed at once
     shortfall: Annotated[Callable[[int, int, int], int], Point(combine.minimum)]
-    # tasks without which a job, or a sub-job, cannot be ready, or pipelined: domains that hold fewer need not be tried
+    # tasks without which a job, or a pod set, cannot be ready, or pipelined: domains that hold fewer are not tried
     job_lack: Annotated[Callable[[int], int], Point(combine.highest, "enableJobReady", 0)]
     job_lack_pipelined: Annotated[Callable[[int], int], Point(combine.highest, "enableJobPipelined", 0)]
-    sub_job_lack: Annotated[Callable[[int], int], Point(combine.highest, "enabledSubJobReady", 0)]
-    sub_job_lack_pipelined: Annotated[
-        Callable[[int], int], Point(combine.highest, "enabledSubJobPipelined", 0)
+    pod_set_lack: Annotated[Callable[[PodSet], int], Point(combine.highest, "enabledSubJobReady", 0)]
+    pod_set_lack_pipelined: Annotated[
+        Callable[[PodSet], int], Point(combine.highest, "enabledSubJobPipelined", 0)
     ]
 
     # nodes
@@ -141,22 +142,22 @@ class Hooks:
     reserve: Annotated[Callable[[Event], str | None], Point(combine.first)]
     gpu_order: Annotated[Callable[[TaskClass, int, str], float], Point(combine.total, default=0.0)]
 
-    # domains: what each is worth for a sub-job, told before it is tried there; lists of domains for a job or a sub-job inside a domain, the
-    # nearest first
+    # domains: what each is worth for a pod set, told before it is tried there; lists of domains for a job or a
+    # pod set inside a domain, the nearest first
     hyper_node_order: Annotated[
-        Callable[[int, NDArray[np.int64]], Scores], Point(combine.total, "enabledHyperNodeOrder", 0.0)
+        Callable[[PodSet, NDArray[np.int64]], Scores], Point(combine.total, "enabledHyperNodeOrder", 0.0)
     ]
     hyper_node_gradient_for_job: Annotated[
         Callable[[int, int, Purpose], list[list[int]]],
         Point(combine.first_registered, "enabledHyperNodeGradient", _given),
     ]
-    hyper_node_gradient_for_sub_job: Annotated[
-        Callable[[int, int, Purpose], list[list[int]]],
+    hyper_node_gradient_for_pod_set: Annotated[
+        Callable[[PodSet, int, Purpose], list[list[int]]],
         Point(combine.first_registered, "enabledHyperNodeGradient", _given),
     ]
     # job, part of it, tasks of that part that are placed together, nodes -> lists of nodes to try one after the other
     subset_nodes: Annotated[
-        Callable[[int, GroupSet | PodSet, TaskRows, NodeRows], list[NodeRows]], Point(combine.partitions)
+        Callable[[int, Group | PodSet, TaskRows, NodeRows], list[NodeRows]], Point(combine.partitions)
     ]
 
     # victims: who asks, candidates in order -> the allowed ones

@@ -45,6 +45,9 @@ class GangRules:
     trials_are_remembered: bool = _rule(
         False, "What a gang asked for next in a trial stays its next request once those pods are evicted."
     )
+    roles_are_pod_sets: bool = _rule(
+        True, "The roles of a gang are pod sets, each placed by itself, not a condition on the whole gang."
+    )
     wait_for_pods: bool = _rule(True, "A gang is tried only when each of its pod sets has enough pods.")
 
 

@@ -21,12 +21,11 @@ from maniple.cluster.snapshot import Snapshot
 from maniple.cluster.statuses import ALLOCATED_LIKE, VALID, Status
 from maniple.framework.configuration import Configuration, PluginOption
 from maniple.framework.gpus import GpuBooks
-from maniple.framework.pod_sets import PodSets
+from maniple.framework.groups.groups import Groups
 from maniple.framework.points import ASK, POINTS, Capacity, Hooks, JobRows, TaskRows
 from maniple.framework.queue_tree import QueueTree
 from maniple.framework.reasons import Histogram, NotWhole, ReasonTable
 from maniple.framework.rules import Rules
-from maniple.framework.sub_jobs import SubJobs
 from maniple.objects.meta import Object
 
 _VALID, _PIPELINED = VALID.tolist(), int(Status.PIPELINED)
@@ -151,9 +150,8 @@ class Session:
         self._job_ties: dict[int, tuple[float, str, str]] = {}
         self.counts_shortfall = False
         self.hooks = Hooks({})
-        self.sub_jobs = SubJobs(self)
         self.queue_tree = QueueTree(self.queues, flat=options.get("fullHierarchyFairness") is False)
-        self.pod_sets = PodSets(self)
+        self.groups = Groups(self)
         self.gpus = GpuBooks(self)
         # task -> the places, with the shared devices there, that it is still releasing although it claims another
         self.moved: dict[int, list[tuple[int, tuple[str, ...]]]] = {}
@@ -274,7 +272,7 @@ class Session:
 
     def pending(self, job: int) -> bool:
         """Has a task that waits for a place."""
-        return self.pod_sets.pending(job)
+        return self.groups.pending(job)
 
     def ready(self, job: int) -> int:
         """Tasks that count towards the minimum."""

@@ -8,8 +8,8 @@ leaf of the queue tree.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from maniple.framework.groups.tree import DEFAULT
 from maniple.framework.outcome import PodSetOutcome
-from maniple.framework.pod_sets import DEFAULT
 from maniple.framework.session import Session
 from maniple.objects.kai import KaiPodGroup
 

@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 from maniple.cluster.statuses import ACTIVE_ALLOCATED, Status
 from maniple.framework import standing
+from maniple.framework.groups.tree import DEFAULT
 from maniple.framework.outcome import GroupOutcome
 from maniple.framework.plan import Plan
-from maniple.framework.pod_sets import DEFAULT
 from maniple.framework.reasons import joined
 from maniple.live.dialect import Word
 from maniple.objects.kai import Explanation, KaiPodGroup, SchedulingCondition

@@ -27,7 +27,7 @@ class DomainRoom:
     def __init__(self, session: Session, placement: Placement) -> None:
         self._session = session
         self._placement = placement
-        self._places = session.sub_jobs.places
+        self._places = session.groups.places
         self._slots: dict[int, tuple[KeptSums, bool]] = {}
         self._structures: dict[int, bytes] = {}
 

@@ -20,7 +20,7 @@ from maniple.framework.rules import (
 MANIPLE_RULES = Rules()
 
 VOLCANO_RULES = Rules(
-    gangs=GangRules(wait_for_pods=False),
+    gangs=GangRules(roles_are_pod_sets=False, wait_for_pods=False),
     queues=QueueRules(only_leaves_take_jobs=False),
     words=WordRules(plain=False),
 )
@@ -32,6 +32,7 @@ VOLCANO_STRICT_RULES = Rules(
         needed_pods_first=False,
         backfilled_in_parts=True,
         policies_without_keys_match=False,
+        roles_are_pod_sets=False,
         wait_for_pods=False,
     ),
     placing=PlacingRules(

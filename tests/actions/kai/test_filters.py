@@ -14,7 +14,7 @@ from tests.actions.kai.allocate_scenes import Bench, gang, node, queue, task, to
 def filters(bench: Bench, job: str, *, everywhere: bool = True) -> ScenarioFilters:
     session, row = bench.session, bench.job(job)
     mask = np.full(len(session.nodes), everywhere)
-    rows = session.pod_sets.to_allocate(row)
+    rows = session.groups.to_allocate(row)
     return ScenarioFilters(session, bench.placement, row, rows, mask)
 
 
@@ -125,7 +125,7 @@ def test_only_gpus_of_nodes_that_are_ready_are_enough(gpus: int, enough: bool) -
     down: Any = {"conditions": [{"type": "Ready", "status": "False"}]}
     full = gang("v", 1, gpus=1, on=["n0"])
     bench = Bench(queue("q"), node("n0", 4), node("n1", 4, **down), full, gang("a", gpus))
-    rows = bench.session.pod_sets.to_allocate(bench.job("a"))
+    rows = bench.session.groups.to_allocate(bench.job("a"))
     assert enough_gpus(bench.session, rows) is enough
 
 

@@ -198,7 +198,7 @@ def test_a_step_uses_the_nodes_of_those_who_had_to_go_not_of_those_who_could_sta
 def test_a_job_that_asks_for_a_task_that_has_left_is_served_with_those_that_wait() -> None:
     def lose(bench: Bench) -> None:
         bench.evict("a-0")
-        assert len(bench.session.pod_sets.to_allocate(bench.job("a"), simulated=True)) == 2
+        assert len(bench.session.groups.to_allocate(bench.job("a"), simulated=True)) == 2
         bench.transaction.commit()
 
     parts = [node("n0", 1), node("n1", 1), victim("v", "n1"), gang("a", 2, on=["n0"])]

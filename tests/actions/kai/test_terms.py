@@ -147,7 +147,7 @@ def test_consolidation_is_for_jobs_for_which_enough_gpu_memory_is_left(memory: s
     held[1].metadata.labels["runai-gpu-group"] = "g"
     asks = gang("a", 1, gpus=0, annotations={"gpu-memory": memory})
     bench = Bench(queue("q"), node("n0", 2, labels={"nvidia.com/gpu.memory": "1000"}), held, asks)
-    rows = bench.session.pod_sets.to_allocate(bench.job("a"))
+    rows = bench.session.groups.to_allocate(bench.job("a"))
     assert enough_gpus(bench.session, rows) is enough
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from maniple.framework.combine import Vote
+from maniple.framework.groups.tree import PodSet
 from maniple.framework.session import Session
 from maniple.framework.transaction import Transaction
 from maniple.objects.meta import Object
@@ -35,8 +36,8 @@ def place(session: Session, *pods: str, pipelined: bool = False) -> None:
         )
 
 
-def row(session: Session, name: str) -> int:
-    return next(one.row for one in session.sub_jobs.of(job(session, "g")).sub_jobs if one.name == name)
+def pod_set(session: Session, name: str) -> PodSet:
+    return next(one for one in session.groups.root(job(session, "g")).members if one.name == name)
 
 
 def test_a_job_with_too_few_sub_groups_is_not_valid() -> None:
@@ -66,25 +67,25 @@ def test_a_policy_that_needs_no_sub_groups_holds_nothing_up() -> None:
 
 def test_a_sub_job_is_ready_with_its_size_and_orders_behind_those_that_lack_something() -> None:
     session, plugin, _ = opened(part("p0", "x"), part("p1", "x"), size=2)
-    sub_job = row(session, "p-x")
-    assert (plugin.sub_job_ready(sub_job), plugin.sub_job_order(sub_job)) == (False, 0)
-    assert (plugin.sub_job_lack(sub_job), plugin.sub_job_lack_pipelined(sub_job)) == (2, 2)
+    one = pod_set(session, "p-x")
+    assert (plugin.pod_set_ready(one), plugin.pod_set_order(one)) == (False, 0)
+    assert (plugin.pod_set_lack(one), plugin.pod_set_lack_pipelined(one)) == (2, 2)
     place(session, "p0")
     place(session, "p1", pipelined=True)
-    assert not plugin.sub_job_ready(sub_job)
-    assert plugin.sub_job_pipelined(sub_job) is Vote.PERMIT
-    assert (plugin.sub_job_lack(sub_job), plugin.sub_job_lack_pipelined(sub_job)) == (1, 0)
+    assert not plugin.pod_set_ready(one)
+    assert plugin.pod_set_pipelined(one) is Vote.PERMIT
+    assert (plugin.pod_set_lack(one), plugin.pod_set_lack_pipelined(one)) == (1, 0)
 
 
 def test_a_sub_job_that_is_ready_orders_last() -> None:
     session, plugin, _ = opened(part("p0", "x"), size=1)
     place(session, "p0")
-    assert plugin.sub_job_order(row(session, "p-x")) == 1
+    assert plugin.pod_set_order(pod_set(session, "p-x")) == 1
 
 
 def test_waiting_best_effort_tasks_count_for_their_sub_job() -> None:
     session, plugin, _ = opened(part("p0", "x"), pod("p1", group="g", labels={"part": "x"}), size=2)
-    assert plugin.sub_job_lack(row(session, "p-x")) == 1
+    assert plugin.pod_set_lack(pod_set(session, "p-x")) == 1
 
 
 def test_a_job_lacks_its_minimum() -> None:
@@ -98,8 +99,8 @@ def test_a_job_lacks_its_minimum() -> None:
 def test_without_policies_the_sub_job_is_the_job() -> None:
     session = session_on([queue("default"), group("g", 2), part("p0", "x"), part("p1", "x")])
     plugin = Gang(session, {})
-    only = session.sub_jobs.of(job(session, "g")).sub_jobs[0].row
-    assert (plugin.sub_job_lack(only), plugin.sub_job_lack_pipelined(only)) == (2, 2)
+    only = session.groups.root(job(session, "g")).members[0]
+    assert (plugin.pod_set_lack(only), plugin.pod_set_lack_pipelined(only)) == (2, 2)
 
 
 @pytest.mark.parametrize(

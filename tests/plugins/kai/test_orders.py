@@ -196,7 +196,7 @@ def test_by_default_tasks_go_by_role_then_task_priority_then_age_then_unique_id(
 def test_pod_sets_that_lack_something_then_the_least_filled_then_by_name() -> None:
     groups = (("d", 2, 4), ("c", 1, 3), ("b", 3, 0), ("a", 4, 0))
     asking = Asking([SubGroupOrder], node(), job("job", "q", running=7, sub_groups=groups))
-    pod_sets = asking.session.pod_sets
+    pod_sets = asking.session.groups
     row = asking.session.cluster.jobs.index_of("default/job")
     assert row is not None
     assert [one.name for one in pod_sets.in_order(pod_sets.of(row))] == ["a", "b", "d", "c"]

@@ -20,7 +20,7 @@ def leaf(quota: float = 0.0, **more: Any) -> Any:
 
 def over(scene: Scene, name: str) -> Capacity:
     job = scene.job(name)
-    return scene.session.hooks.is_job_over_capacity(job, scene.session.pod_sets.to_allocate(job))
+    return scene.session.hooks.is_job_over_capacity(job, scene.session.groups.to_allocate(job))
 
 
 def test_a_job_within_the_limit_is_let_through() -> None:

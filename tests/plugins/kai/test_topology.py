@@ -33,11 +33,11 @@ class Sets(Bench):
     def of(self, job: str, *, pod_set: str = "", among: tuple[str, ...] = ()) -> list[list[str]]:
         session, row = self.session, self.job(job)
         names = session.nodes.facts.names
-        group: Any = session.pod_sets.root(row)
+        group: Any = session.groups.root(row)
         if pod_set:
-            group = next(one for one in session.pod_sets.of(row) if one.name == pod_set)
+            group = next(one for one in session.groups.of(row) if one.name == pod_set)
         session.hooks.pre_job_allocation(row)
-        rows = session.pod_sets.to_allocate(row)
+        rows = session.groups.to_allocate(row)
         nodes = np.flatnonzero(np.isin(names, among)) if among else np.arange(len(names))
         return [[names[one] for one in part] for part in session.hooks.subset_nodes(row, group, rows, nodes)]
 
@@ -90,7 +90,7 @@ def test_where_nothing_is_to_be_placed_all_nodes_are_one_set() -> None:
     job = gang("a", 2, groups=groups, roles=["x", "y"], on=["z1-r1-0"])
     scene = Sets(ROOT, NET, hosts(z1_r1=(2,), z1_r2=(2,)), node("loose", 1), job)
     row, nodes = scene.job("a"), np.arange(3)
-    pod_set = next(one for one in scene.session.pod_sets.of(row) if one.name == "x")
+    pod_set = next(one for one in scene.session.groups.of(row) if one.name == "x")
     none = np.zeros(0, dtype=np.int64)
     (only,) = scene.session.hooks.subset_nodes(row, pod_set, none, nodes)
     assert only.tolist() == [0, 1, 2]

@@ -46,9 +46,9 @@ def test_the_sub_job_with_the_more_important_task_comes_first() -> None:
         ]
     )
     plugin = Priority(session, {})
-    shape = session.sub_jobs.of(job(session, "g"))
-    ordered = sorted(shape.sub_jobs, key=lambda one: plugin.sub_job_order(one.row))
-    assert [names(session, one.tasks) for one in ordered] == [["y"], ["z"], ["x"]]
+    shape = session.groups.root(job(session, "g"))
+    ordered = sorted(shape.members, key=plugin.pod_set_order)
+    assert [names(session, one.rows) for one in ordered] == [["y"], ["z"], ["x"]]
 
 
 def test_victims_are_lower_jobs_and_lower_tasks_of_the_same_job() -> None:

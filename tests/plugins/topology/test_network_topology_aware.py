@@ -7,9 +7,9 @@ import pytest
 
 from maniple.cluster.domains import ROOT
 from maniple.framework.criteria import Cells, Dependence, Scorer
+from maniple.framework.groups.tree import PodSet
 from maniple.framework.points import Purpose
 from maniple.framework.session import Session
-from maniple.framework.sub_jobs import SubJob
 from maniple.framework.transaction import Transaction
 from maniple.objects.meta import Object
 from maniple.plugins.topology.network_topology_aware import NetworkTopologyAware, TopologyArguments
@@ -29,8 +29,8 @@ class Opened:
         use(self.session, self.plugin)
         self.index = self.session.domains.index
 
-    def sub_job(self, name: str = "g") -> SubJob:
-        return self.session.sub_jobs.of(job(self.session, name)).sub_jobs[0]
+    def pod_set(self, name: str = "g") -> PodSet:
+        return self.session.groups.root(job(self.session, name)).members[0]
 
     def gradient(
         self, given: str = "", purpose: Purpose = Purpose.ALLOCATE, name: str = "g"
@@ -41,13 +41,12 @@ class Opened:
 
     def sub_gradient(self, given: str = "") -> list[list[str]]:
         domain = self.index[given] if given else ROOT
-        row = self.sub_job().row
-        found = self.session.hooks.hyper_node_gradient_for_sub_job(row, domain, Purpose.ALLOCATE)
+        found = self.session.hooks.hyper_node_gradient_for_pod_set(self.pod_set(), domain, Purpose.ALLOCATE)
         return [[self.session.domains.names[row] for row in one] for one in found]
 
     def order(self, *domains: str) -> list[float]:
         rows = np.array([self.index[name] for name in domains])
-        scores = self.session.hooks.hyper_node_order(self.sub_job().row, rows)
+        scores = self.session.hooks.hyper_node_order(self.pod_set(), rows)
         return [round(float(score), 6) for score in scores]
 
     def place(self, **where: str) -> None:
@@ -70,10 +69,10 @@ class Opened:
         return {each: round(float(value), 6) for each, value in zip(candidates, raw, strict=True)}
 
     def begin(self, ground: str = "", around: str = "") -> None:
-        one = self.sub_job()
+        one = self.pod_set()
         if around:
             one.domain = self.index[around]
-        self.session.sub_jobs.begin(one, self.index[ground] if ground else ROOT)
+        self.session.groups.begin(one, self.index[ground] if ground else ROOT)
 
 
 def gang(count: int, requests: dict[str, str] | None = None, **spec: Any) -> list[Object]:
@@ -164,7 +163,7 @@ def test_what_is_placed_keeps_the_rest_near_it(
     placed: str, tier: int, given: str, expected: list[list[str]]
 ) -> None:
     opened = Opened(*four_racks(), *gang(1, networkTopology=hard(tier), minResources={"cpu": "99"}))
-    opened.session.sub_jobs.of(job(opened.session, "g")).domain = opened.index[placed]
+    opened.session.groups.root(job(opened.session, "g")).domain = opened.index[placed]
     assert opened.gradient(given) == expected  # and nobody asks for resources then
 
 
@@ -281,7 +280,7 @@ def test_with_one_tier_everything_is_close() -> None:
 def test_the_domain_around_what_is_placed_grows_task_by_task() -> None:
     opened = Opened(*four_racks(), *nodes("far"), *gang(4, networkTopology=hard(3)))
     opened.begin()
-    sub_jobs, index = opened.session.sub_jobs, opened.session.nodes.facts.index
+    sub_jobs, index = opened.session.groups, opened.session.nodes.facts.index
     seen = []
     for name in ("far", "a1", "a2", "b1", "far", "d1"):
         sub_jobs.advance(np.array([index[name]]))

@@ -38,7 +38,7 @@ class Allocate:
 
 def waiting(session: Session) -> list[int]:
     """Jobs that have something to place, and enough tasks to be whole."""
-    return session.pod_sets.able(session.jobs.rows)
+    return session.groups.able(session.jobs.rows)
 
 
 def _serve(session: Session, placer: JobPlacer, job: int) -> bool:

@@ -18,7 +18,7 @@ from maniple.actions.kai.plain_causes import PlainCauses
 from maniple.cluster.classes import TaskClass
 from maniple.cluster.statuses import Status
 from maniple.framework.criteria import NodeRows
-from maniple.framework.pod_sets import GroupSet, PodSet
+from maniple.framework.groups.tree import Group, PodSet
 from maniple.framework.points import TaskRows
 from maniple.framework.reasons import POD
 from maniple.framework.session import Refusals, Session
@@ -74,7 +74,7 @@ class JobPlacer:
         session = self._session
         session.hooks.pre_job_allocation(job)
         if rows is None:
-            rows = session.pod_sets.to_allocate(job, simulated=not real)
+            rows = session.groups.to_allocate(job, simulated=not real)
         capacity = session.hooks.is_job_over_capacity(job, rows)
         if not capacity.schedulable:
             if real:
@@ -85,7 +85,7 @@ class JobPlacer:
         # Causes are noted apart while it is open whether the job is refused.
         kept, session.refusals = session.refusals, Refusals()
         try:
-            placed = self._group(attempt, session.pod_sets.root(job), rows, ground)
+            placed = self._group(attempt, session.groups.root(job), rows, ground)
         finally:
             noted, session.refusals = session.refusals, kept
         if not placed:
@@ -99,7 +99,7 @@ class JobPlacer:
     def finish(self, transaction: Transaction, job: int) -> None:
         """Commit what was placed. A gang of which a part has to wait claims all of its places; any other starts now."""
         session = self._session
-        claims = session.pod_sets.should_pipeline(job)
+        claims = session.groups.should_pipeline(job)
         if claims:
             transaction.to_pipelined(job)
         transaction.commit()
@@ -121,7 +121,7 @@ class JobPlacer:
         return self._run(attempt, rows, Ground(np.array([node]), mask)).cause is None
 
     def _by_set(self, job: int, rows: TaskRows) -> dict[int, TaskRows]:
-        pod_sets = self._session.pod_sets
+        pod_sets = self._session.groups
         if len(pod_sets.of(job)) == 1:
             return {}
         return {one.number: rows[np.isin(rows, one.rows)] for one in pod_sets.of(job)}
@@ -129,7 +129,7 @@ class JobPlacer:
     # -- groups and nodes -----------------------------------------------------------------------------------------
 
     def _node_sets(
-        self, attempt: Attempt, group: GroupSet | PodSet, rows: TaskRows, ground: Ground
+        self, attempt: Attempt, group: Group | PodSet, rows: TaskRows, ground: Ground
     ) -> Iterator[Ground]:
         for nodes in self._session.hooks.subset_nodes(attempt.job, group, rows, ground.nodes):
             if nodes is ground.nodes:
@@ -139,7 +139,7 @@ class JobPlacer:
             mask[nodes] = True
             yield Ground(nodes, mask)
 
-    def _group(self, attempt: Attempt, group: GroupSet, rows: TaskRows, ground: Ground) -> bool:
+    def _group(self, attempt: Attempt, group: Group, rows: TaskRows, ground: Ground) -> bool:
         transaction = attempt.transaction
         for some in self._node_sets(attempt, group, rows, ground):
             checkpoint = transaction.checkpoint()
@@ -148,10 +148,10 @@ class JobPlacer:
             transaction.rollback(checkpoint)
         return False
 
-    def _group_on(self, attempt: Attempt, group: GroupSet, rows: TaskRows, ground: Ground) -> bool:
+    def _group_on(self, attempt: Attempt, group: Group, rows: TaskRows, ground: Ground) -> bool:
         """The groups inside first, then the pods that belong to this one itself."""
         hooks = self._session.hooks
-        sets = group.sets
+        sets = group.groups
         if len(sets) > 1:
             sets = sorted(sets, key=lambda one: (*hooks.sub_group_order(one), one.name))
         for inner in sets:
@@ -161,7 +161,7 @@ class JobPlacer:
                 return False
         return all(
             self._pod_set(attempt, one, attempt.by_set.get(one.number, rows), ground)
-            for one in self._session.pod_sets.in_order(group.pod_sets)
+            for one in self._session.groups.in_order(group.pod_sets)
         )
 
     def _pod_set(self, attempt: Attempt, pod_set: PodSet, rows: TaskRows, ground: Ground) -> bool:

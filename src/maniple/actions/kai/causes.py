@@ -9,7 +9,7 @@ import numpy as np
 
 from maniple.cluster.classes import TaskClass
 from maniple.cluster.statuses import ACTIVE_USED
-from maniple.framework.pod_sets import PodSet
+from maniple.framework.groups.tree import PodSet
 from maniple.framework.session import Session
 from maniple.placement.engine import Mask, Placement
 
@@ -96,8 +96,8 @@ class Causes:
         """A task of a pod set found no place, after so many of its mates did."""
         session, job = self._session, pod_set.job
         assert found.cause is not None
-        used = session.pod_sets.count(pod_set, ACTIVE_USED) + found.counted
-        pod_sets = session.pod_sets.of(job)
+        used = session.groups.count(pod_set, ACTIVE_USED) + found.counted
+        pod_sets = session.groups.of(job)
         if used >= pod_set.minimum or not any(one.minimum > 1 for one in pod_sets):
             text = SINGLE.format(pod=session.task_key(row), cause=found.cause)
         else:

@@ -43,7 +43,7 @@ class Consolidation:
             return not left and hooks.consolidation_scenario_validator(outcome)
 
         def terms(job: int) -> Terms | None:
-            if not enough_gpus(session, session.pod_sets.to_allocate(job)):
+            if not enough_gpus(session, session.groups.to_allocate(job)):
                 return None
             return Terms(
                 reason=MadeRoom(words.moved(session, job) if plain else TEXT, self.name, job),

@@ -114,7 +114,7 @@ class _Settling:
         session = self.session
         jobs = [one.event.job for one in self.claims] + session.tasks.job[_rows(self.fresh)].tolist()
         for job in dict.fromkeys(jobs):
-            if session.pod_sets.should_pipeline(job):
+            if session.groups.should_pipeline(job):
                 self._hold_back(transaction, job)
             elif session.jobs.counts[Status.ALLOCATED, job]:
                 session.start(job)

@@ -21,7 +21,7 @@ def asks_for_gpus(session: Session, row: int) -> bool:
 
 def feasible_nodes(session: Session, job: int) -> Mask:
     """Nodes that have a GPU, or a part, idle or leaving; all of them for a job with a task that asks for none."""
-    rows = np.concatenate([one.rows for one in session.pod_sets.of(job)])
+    rows = np.concatenate([one.rows for one in session.groups.of(job)])
     classes = np.unique(session.tasks.class_of[rows])
     firsts = [int(rows[session.tasks.class_of[rows] == number][0]) for number in classes.tolist()]
     if not all(asks_for_gpus(session, row) for row in firsts):

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from maniple.actions.kai.feasible import Mask
 from maniple.framework.gpu_facts import UNIT
-from maniple.framework.pod_sets import GroupSet
+from maniple.framework.groups.tree import Group
 from maniple.framework.points import TaskRows
 from maniple.framework.session import Session
 from maniple.placement.engine import Placement
@@ -32,7 +32,7 @@ class ScenarioFilters:
         self._wanted = sorted(_devices_of(session, rows).tolist(), reverse=True)
         books = session.gpus
         self._free: Devices = books.idle_sum() + books.releasing_sum()
-        self._domains = _domains(session, session.pod_sets.root(job))
+        self._domains = _domains(session, session.groups.root(job))
 
     def add(self, rows: TaskRows) -> None:
         """These tasks may go as well."""
@@ -83,7 +83,7 @@ def _match(wanted: list[float], free: Devices, most: int | None = None) -> bool:
     return True
 
 
-def _domains(session: Session, root: GroupSet) -> list[tuple[NDArray[np.int64], list[float]]]:
+def _domains(session: Session, root: Group) -> list[tuple[NDArray[np.int64], list[float]]]:
     """For each level that groups must stay inside a domain of: the nodes' domains as numbers, and the groups' GPUs."""
     wanted: dict[str, list[float]] = {}
     for group in _constrained(root):
@@ -100,9 +100,9 @@ def _domains(session: Session, root: GroupSet) -> list[tuple[NDArray[np.int64], 
     return found
 
 
-def _constrained(group: GroupSet) -> list[GroupSet]:
+def _constrained(group: Group) -> list[Group]:
     own = [group] if group.wish is not None and group.wish.required else []
-    return own + [one for inner in group.sets for one in _constrained(inner)]
+    return own + [one for inner in group.groups for one in _constrained(inner)]
 
 
 __all__ = ["ScenarioFilters"]

@@ -59,7 +59,7 @@ class RoomMaking:
 
     def _whole(self, job: int) -> bool:
         """It has not lost so much to others in this action that what waits of it would be no gang."""
-        return self._session.pod_sets.ready(job)
+        return self._session.groups.ready(job)
 
     def _never_preempts(self, job: int) -> bool:
         """Its priority class, or a pod that it would place, says so."""
@@ -69,7 +69,7 @@ class RoomMaking:
         if session.cluster.priorities.never_preempts(session.job_facts(job).priority_class):
             return True
         pods = session.cluster.tasks.pods
-        rows = session.pod_sets.to_allocate(job)
+        rows = session.groups.to_allocate(job)
         return any(pods[row].spec.preemption_policy == NEVER for row in rows.tolist())
 
     def _served(

@@ -10,7 +10,7 @@ from maniple.cluster.classes import TaskClass
 from maniple.cluster.resources import PODS
 from maniple.cluster.statuses import ACTIVE_ALLOCATED, Status
 from maniple.framework.criteria import NodeRows
-from maniple.framework.pod_sets import DEFAULT, PodSet
+from maniple.framework.groups.tree import DEFAULT, PodSet
 from maniple.framework.reasons import FITS
 from maniple.placement.engine import Mask
 from maniple.placement.lacking import PLAIN
@@ -46,7 +46,7 @@ class PlainCauses(Causes):
     def note(self, pod_set: PodSet, row: int, found: Found, placed: int) -> None:
         session, job = self._session, pod_set.job
         assert found.cause is not None
-        have = session.pod_sets.count(pod_set, ACTIVE_ALLOCATED) + found.counted
+        have = session.groups.count(pod_set, ACTIVE_ALLOCATED) + found.counted
         short = pod_set.minimum - have
         if short <= 0 or pod_set.minimum == 1:
             text = SINGLE.format(pod=session.task_key(row), cause=found.cause)

@@ -28,7 +28,7 @@ class Preempt:
         hooks, losers = session.hooks, Losers(session)
 
         def terms(job: int) -> Terms | None:
-            rows = session.pod_sets.to_allocate(job)
+            rows = session.groups.to_allocate(job)
             if not hooks.is_non_preemptible_job_over_queue_quota(job, rows).schedulable:
                 return None
             queue, priority = session.jobs.queue[job], session.jobs.priority[job]

@@ -54,7 +54,7 @@ class Promises:
     def _serve(self, job: int) -> bool:
         """One turn. True when something was placed or claimed."""
         session, transaction = self._session, Transaction(self._session)
-        rows = session.pod_sets.to_allocate(job)
+        rows = session.groups.to_allocate(job)
         nodes = self._nodes(rows)
         mask = np.zeros(len(session.nodes), dtype=np.bool_)
         mask[nodes[nodes >= 0]] = True

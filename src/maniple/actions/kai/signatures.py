@@ -18,7 +18,7 @@ from maniple.cluster.classes import TaskClass
 from maniple.cluster.resources import Amounts
 from maniple.cluster.statuses import ACTIVE_ALLOCATED, Status
 from maniple.framework.gpu_facts import UNIT
-from maniple.framework.pod_sets import GroupSet, PodSet
+from maniple.framework.groups.tree import Group, PodSet
 from maniple.framework.points import TaskRows
 from maniple.framework.session import Session
 from maniple.objects.core import Pod
@@ -131,7 +131,7 @@ class _ByDominance:
 
     def _asked(self, job: int) -> _Asked:
         session = self._session
-        numbers = session.tasks.class_of[session.pod_sets.to_allocate(job)].tolist()
+        numbers = session.tasks.class_of[session.groups.to_allocate(job)].tolist()
         rows = [self._row(number) for number in numbers]
         if len(set(numbers)) > 1:
             rows.sort(key=lambda row: (row[0], [-amount for amount in row[1]]))
@@ -234,14 +234,14 @@ class _AsInKai:
     def _signature(self, job: int) -> bytes:
         known = self._signatures.get(job)
         if known is None:
-            parts = sorted(self._of_pod_set(one) for one in self._session.pod_sets.of(job))
+            parts = sorted(self._of_pod_set(one) for one in self._session.groups.of(job))
             known = self._signatures[job] = b"\n".join(parts)
         return known
 
     def _of_pod_set(self, pod_set: PodSet) -> bytes:
         """The wishes on the way up, and the pods that had no place when the session was opened: a job keeps its signature."""
         session, wishes = self._session, [pod_set.wish]
-        group: GroupSet | None = pod_set.parent
+        group: Group | None = pod_set.parent
         while group is not None:
             wishes.append(group.wish)
             group = group.parent

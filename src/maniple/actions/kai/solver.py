@@ -54,7 +54,7 @@ class Solver:
     ) -> Transaction | None:
         """A transaction that serves the job, or None, and nothing done. `ahead`: jobs of its queue that come first and still wait."""
         session = self._session
-        rows = session.pod_sets.to_allocate(job)
+        rows = session.groups.to_allocate(job)
         if not len(rows) or self._is_hopeless(job, rows, terms):
             return None
         if self._pool is None:
@@ -308,7 +308,7 @@ class _Search:
         if not self._has_room(lost[job]):
             return False
         # What it lost need not be what it asks for next: a sub-group that can be done without comes as a whole or not at all.
-        rows = self._session.pod_sets.to_allocate(job, simulated=True)
+        rows = self._session.groups.to_allocate(job, simulated=True)
         return len(rows) > 0 and self._placer.allocate(
             self.transaction, job, None, pipeline_only=True, real=False, rows=rows
         )

@@ -11,7 +11,7 @@ from typing import Any
 from maniple.cluster.statuses import ACTIVE_ALLOCATED, ACTIVE_USED, Status
 from maniple.framework.arguments import Arguments
 from maniple.framework.durations import long_nanoseconds
-from maniple.framework.pod_sets import DEFAULT
+from maniple.framework.groups.tree import DEFAULT
 from maniple.framework.session import Session
 from maniple.framework.transaction import Transaction
 from maniple.placement.engine import Placement
@@ -48,11 +48,11 @@ class StaleGangEviction:
 
 def _broken(session: Session) -> set[int]:
     """Jobs that are no whole gangs. Where a job is one pod set, which is the rule, counting all of them at once will do."""
-    jobs, undivided = session.jobs, session.pod_sets.undivided
+    jobs, undivided = session.jobs, session.groups.undivided
     rows = jobs.rows[jobs.counts[Status.SUCCEEDED, jobs.rows] == 0]
     active = ACTIVE_USED @ jobs.counts[:, rows]
     doubtful = (active > 0) & (~undivided[rows] | (active < jobs.minimum[rows]))
-    return {job for job in rows[doubtful].tolist() if session.pod_sets.stale(job)}
+    return {job for job in rows[doubtful].tolist() if session.groups.stale(job)}
 
 
 def _age(now: datetime, since: datetime) -> timedelta:
@@ -62,7 +62,7 @@ def _age(now: datetime, since: datetime) -> timedelta:
 def _evict(session: Session, job: int) -> None:
     """Everything that is there and does not leave already, for good."""
     transaction = Transaction(session)
-    for pod_set in session.pod_sets.of(job):
+    for pod_set in session.groups.of(job):
         rows = pod_set.rows[ACTIVE_ALLOCATED[session.tasks.status[pod_set.rows]]]
         group = "" if pod_set.name == DEFAULT else f" in sub-group {pod_set.name}"
         for row in session.in_task_order(rows).tolist():

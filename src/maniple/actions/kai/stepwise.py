@@ -69,14 +69,14 @@ class StepwiseSolver:
         session = self._session
         before = _used(session, job)
         feasible = feasible_nodes(session, job)
-        rows = session.pod_sets.to_allocate(job, simulated=True)
+        rows = session.groups.to_allocate(job, simulated=True)
         rows = rows[
             session.tasks.status[rows] == Status.PENDING
         ]  # where one has left for good, the original breaks down
         victims: list[_Group] = []
         nodes = feasible.copy()
         for count in range(1, len(rows) + 1):
-            with session.pod_sets.narrowed(job, rows[:count], all_needed=True):
+            with session.groups.narrowed(job, rows[:count], all_needed=True):
                 solved = _Part(self, job, rows[:count], terms, nodes).solve(victims)
             if solved is None:
                 return None
@@ -85,7 +85,7 @@ class StepwiseSolver:
                 solved.transaction.discard()
                 nodes = feasible.copy()
                 nodes[session.tasks.node[solved.gone]] = True
-            elif session.pod_sets.satisfied(job) and _used(session, job) > before:
+            elif session.groups.satisfied(job) and _used(session, job) > before:
                 return solved.transaction
             else:
                 solved.transaction.discard()
@@ -208,9 +208,9 @@ class _VictimLine:
         while (job := self._line.pop()) is not None:
             own = self._left.get(job)
             if own is None:
-                own = np.concatenate([one.rows for one in session.pod_sets.of(job)])
-            with session.pod_sets.narrowed(job, own):
-                rows, more = session.pod_sets.to_evict(job)
+                own = np.concatenate([one.rows for one in session.groups.of(job)])
+            with session.groups.narrowed(job, own):
+                rows, more = session.groups.to_evict(job)
             if np.isin(rows, self._recorded).any():
                 self._again(job, own[~np.isin(own, self._recorded)])
                 continue
@@ -222,7 +222,7 @@ class _VictimLine:
     def _again(self, job: int, rows: TaskRows) -> None:
         if len(rows):
             self._left[job] = rows
-            with self._session.pod_sets.narrowed(job, rows):
+            with self._session.groups.narrowed(job, rows):
                 self._line.push(job)
 
 

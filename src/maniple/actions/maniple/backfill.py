@@ -12,7 +12,7 @@ from maniple.actions.kai.allocate_job import JobPlacer
 from maniple.actions.kai.order import JobsByQueue
 from maniple.cluster.statuses import Status
 from maniple.framework.arguments import Arguments
-from maniple.framework.pod_sets import runs
+from maniple.framework.groups.tree import runs
 from maniple.framework.points import TaskRows
 from maniple.framework.session import Session
 from maniple.framework.transaction import Transaction
@@ -42,7 +42,7 @@ def _asking_for_nothing(session: Session, job: int) -> TaskRows:
     tasks = session.tasks
     rows = session.tasks_of(job)
     rows = rows[(tasks.status[rows] == Status.PENDING) & tasks.best_effort[rows]]
-    return rows[:0] if session.pod_sets.below_minimum(job) else session.in_task_order(rows)
+    return rows[:0] if session.groups.below_minimum(job) else session.in_task_order(rows)
 
 
 def _place(session: Session, placer: JobPlacer, job: int, rows: TaskRows) -> bool:

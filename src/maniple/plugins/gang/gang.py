@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from maniple.cluster.statuses import Status
 from maniple.framework.combine import Vote
+from maniple.framework.groups.tree import PodSet
 from maniple.framework.points import ASK, POINTS, JobRows, TaskRows
 from maniple.framework.session import Session
 from maniple.plugins.candidates import place_in_group, served_jobs
@@ -109,27 +110,27 @@ class Gang:
         jobs = self._session.jobs
         return self._needed_of[job] - jobs.ready.item(job) - jobs.pending_best_effort.item(job)
 
-    # -- is the sub-job complete ----------------------------------------------------------------------------------
+    # -- is the pod set complete ----------------------------------------------------------------------------------
 
-    def sub_job_order(self, sub_job: int) -> int:
-        return 1 if self.sub_job_ready(sub_job) else 0
+    def pod_set_order(self, pod_set: PodSet) -> int:
+        return 1 if self.pod_set_ready(pod_set) else 0
 
-    def sub_job_ready(self, sub_job: int) -> bool:
-        return self.sub_job_lack(sub_job) <= 0
+    def pod_set_ready(self, pod_set: PodSet) -> bool:
+        return self.pod_set_lack(pod_set) <= 0
 
-    def sub_job_pipelined(self, sub_job: int) -> Vote:
-        return Vote.PERMIT if self.sub_job_lack_pipelined(sub_job) <= 0 else Vote.REJECT
+    def pod_set_pipelined(self, pod_set: PodSet) -> Vote:
+        return Vote.PERMIT if self.pod_set_lack_pipelined(pod_set) <= 0 else Vote.REJECT
 
-    def sub_job_lack(self, sub_job: int) -> int:
-        one = self._session.sub_jobs[sub_job]
-        split = one.job in self._session.sub_jobs.split
-        return self._session.sub_jobs.lacking(one) if split else self._missing(one.job)
+    def pod_set_lack(self, pod_set: PodSet) -> int:
+        if pod_set.whole:
+            return self._missing(pod_set.job)
+        return self._session.groups.lacking(pod_set)
 
-    def sub_job_lack_pipelined(self, sub_job: int) -> int:
-        one = self._session.sub_jobs[sub_job]
-        if one.job not in self._session.sub_jobs.split:
-            return self.job_lack_pipelined(one.job)
-        return self._session.sub_jobs.lacking(one) - self._session.sub_jobs.counts(one).pipelined
+    def pod_set_lack_pipelined(self, pod_set: PodSet) -> int:
+        if pod_set.whole:
+            return self.job_lack_pipelined(pod_set.job)
+        groups = self._session.groups
+        return groups.lacking(pod_set) - groups.counts(pod_set).pipelined
 
     # -- victims --------------------------------------------------------------------------------------------------
 

@@ -8,18 +8,18 @@ from collections.abc import Callable
 
 import numpy as np
 
+from maniple.framework.groups.tree import Group, PodSet
 from maniple.framework.points import TaskRows
 from maniple.framework.session import Session
-from maniple.framework.sub_jobs import JobShape, SubJob
 
 
 class SubGroupMinimums:
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._sub_jobs = session.sub_jobs
+        self._groups = session.groups
 
     def matter_to(self, job: int) -> bool:
-        return job in self._sub_jobs.split
+        return job in self._groups.split
 
     def lacking_for_good(self, job: int) -> str | None:
         """A policy that has too few sub-jobs however they are placed, in words."""
@@ -39,11 +39,11 @@ class SubGroupMinimums:
         test = self.is_pipelined if pipelined else self.is_ready
         return all(have >= least for _, least, have in self._counts(shape, test))
 
-    def is_ready(self, one: SubJob) -> bool:
-        return self._sub_jobs.lacking(one) <= 0
+    def is_ready(self, one: PodSet) -> bool:
+        return self._groups.lacking(one) <= 0
 
-    def is_pipelined(self, one: SubJob) -> bool:
-        return self._sub_jobs.lacking(one) <= self._sub_jobs.counts(one).pipelined
+    def is_pipelined(self, one: PodSet) -> bool:
+        return self._groups.lacking(one) <= self._groups.counts(one).pipelined
 
     def losable(self, job: int, rows: TaskRows) -> TaskRows:
         """Of tasks in order, those that their policies can do without; a sub-job that is given up is given up whole."""
@@ -51,26 +51,26 @@ class SubGroupMinimums:
         if shape is None or not any(shape.least.values()):
             return rows
         spare = {policy: have - least for policy, least, have in self._counts(shape, self.is_ready)}
-        extra = {one.row: -self._sub_jobs.lacking(one) for one in shape.sub_jobs}
-        owner = {row: one for one in shape.sub_jobs for row in one.tasks.tolist()}
+        extra = {one: -self._groups.lacking(one) for one in shape.members}
+        owner = {row: one for one in shape.members for row in one.rows.tolist()}
         kept = []
         for row in reversed(rows.tolist()):
             one = owner[row]
-            if extra[one.row] == 0 and spare.get(one.group, 1) <= 0:
+            if extra[one] == 0 and spare.get(one.policy, 1) <= 0:
                 continue
-            if extra[one.row] == 0 and one.group in spare:
-                spare[one.group] -= 1
-            extra[one.row] -= 1
+            if extra[one] == 0 and one.policy in spare:
+                spare[one.policy] -= 1
+            extra[one] -= 1
             kept.append(row)
         return np.array(kept[::-1], dtype=np.int64)
 
-    def _shape(self, job: int) -> JobShape | None:
-        return self._sub_jobs.of(job) if self.matter_to(job) else None
+    def _shape(self, job: int) -> Group | None:
+        return self._groups.root(job) if self.matter_to(job) else None
 
-    def _counts(self, shape: JobShape, test: Callable[[SubJob], bool]) -> list[tuple[str, int, int]]:
+    def _counts(self, shape: Group, test: Callable[[PodSet], bool]) -> list[tuple[str, int, int]]:
         """Policies with a minimum: the minimum, and how many of their sub-jobs pass the test."""
         have = dict.fromkeys(shape.least, 0)
-        for one in shape.sub_jobs:
-            if one.group in have and test(one):
-                have[one.group] += 1
+        for one in shape.members:
+            if one.policy in have and test(one):
+                have[one.policy] += 1
         return [(policy, least, have[policy]) for policy, least in shape.least.items() if least > 0]

@@ -25,7 +25,7 @@ class Elastic:
         self._session = session
 
     def job_order(self, job: int) -> int:
-        pod_sets, jobs = self._session.pod_sets, self._session.jobs
+        pod_sets, jobs = self._session.groups, self._session.jobs
         if pod_sets.undivided[job]:
             surplus = int(_ACTIVE @ jobs.counts[:, job]) - int(jobs.minimum[job])
             return _EXACT + (surplus > 0) - (surplus < 0)
@@ -42,6 +42,6 @@ class Elastic:
         """All at once where a job is one pod set."""
         have = _ACTIVE @ self._session.jobs.counts[:, jobs]
         states: Amounts = np.sign(have - self._session.jobs.minimum[jobs]) + _EXACT
-        for place in np.flatnonzero(~self._session.pod_sets.undivided[jobs]).tolist():
+        for place in np.flatnonzero(~self._session.groups.undivided[jobs]).tolist():
             states[place] = self.job_order(int(jobs[place]))
         return states

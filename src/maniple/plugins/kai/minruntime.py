@@ -78,7 +78,7 @@ class MinRuntime:
         )
 
     def _elastic(self, job: int) -> bool:
-        return self._session.pod_sets.elastic(job)
+        return self._session.groups.elastic(job)
 
     def _protected_from_preemption(self, victim: int) -> bool:
         return self._runs_shorter_than(victim, self._time(victim, -1))
@@ -93,7 +93,7 @@ class MinRuntime:
         return now < _same_kind(started, now) + timedelta(microseconds=time / 1000)
 
     def _keeps_its_minimum(self, job: int, rows: TaskRows) -> bool:
-        pod_sets = self._session.pod_sets
+        pod_sets = self._session.groups
         for one in pod_sets.of(job):
             lost = int(np.isin(rows, one.rows).sum())
             if lost and pod_sets.count(one, ACTIVE_USED) - lost < one.minimum:

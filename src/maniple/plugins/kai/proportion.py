@@ -95,7 +95,7 @@ class Proportion:
 
     def _next(self, job: int) -> Amount:
         """What a job's next tasks ask for."""
-        rows = self._session.pod_sets.to_allocate(job, simulated=True)
+        rows = self._session.groups.to_allocate(job, simulated=True)
         known = self._requests.get(job)
         if known is None or known[0] is not rows:
             known = self._requests[job] = (rows, self._sum(rows))

@@ -237,7 +237,7 @@ class Victims:
         """Of a job's victims that are gone: those of its core, or else the last of the others."""
         last: Amount
         job = int(self._session.tasks.job[rows[0]])
-        all_core = self._session.pod_sets.undivided[job] and len(rows) <= self._session.jobs.minimum[job]
+        all_core = self._session.groups.undivided[job] and len(rows) <= self._session.jobs.minimum[job]
         if len(gone) == 1 or all_core:
             last = amounts.sum(axis=1).tolist()
             return last
@@ -248,7 +248,7 @@ class Victims:
 
     def _core(self, rows: TaskRows) -> TaskRows:
         """The first tasks of each pod set, as many as it needs."""
-        pod_sets = self._session.pod_sets.of(int(self._session.tasks.job[rows[0]]))
+        pod_sets = self._session.groups.of(int(self._session.tasks.job[rows[0]]))
         if len(pod_sets) == 1:
             return rows[: pod_sets[0].minimum]
         return np.concatenate([rows[np.isin(rows, one.rows)][: one.minimum] for one in pod_sets])

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from maniple.cluster.statuses import ACTIVE_ALLOCATED
-from maniple.framework.pod_sets import PodSet
+from maniple.framework.groups.tree import PodSet
 from maniple.framework.points import Key
 from maniple.framework.session import Session
 from maniple.plugins.settings import takes_none
@@ -23,7 +23,7 @@ class SubGroupOrder:
         self._session = session
 
     def pod_set_order(self, pod_set: PodSet) -> Key:
-        have = self._session.pod_sets.count(pod_set, ACTIVE_ALLOCATED)
+        have = self._session.groups.count(pod_set, ACTIVE_ALLOCATED)
         if have < pod_set.minimum:
             return (0, 0.0)
         return (2, float(have)) if pod_set.optional else (1, have / pod_set.minimum)

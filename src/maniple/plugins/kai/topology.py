@@ -18,7 +18,7 @@ from maniple.cluster.classes import TaskClass
 from maniple.cluster.facts import LevelWish
 from maniple.cluster.statuses import ACTIVE_ALLOCATED
 from maniple.framework.criteria import Cells, Dependence, NodeRows, Scorer, Scores, Stepper
-from maniple.framework.pod_sets import DEFAULT, GroupSet, PodSet
+from maniple.framework.groups.tree import DEFAULT, Group, PodSet
 from maniple.framework.points import TaskRows
 from maniple.framework.session import Session
 from maniple.plugins.kai.bands import TOPOLOGY
@@ -41,7 +41,7 @@ class _Group:
     """Who is to be kept together, and where."""
 
     def __init__(
-        self, session: Session, job: int, group: GroupSet | PodSet, tree: LevelTree, wish: LevelWish
+        self, session: Session, job: int, group: Group | PodSet, tree: LevelTree, wish: LevelWish
     ) -> None:
         self.job = job
         self.tree = tree
@@ -90,7 +90,7 @@ class Topology:
         self._now = None
 
     def subset_nodes(
-        self, job: int, group: GroupSet | PodSet, rows: TaskRows, nodes: NodeRows
+        self, job: int, group: Group | PodSet, rows: TaskRows, nodes: NodeRows
     ) -> list[NodeRows]:
         sets = [nodes]
         if group.wish is not None and group.wish.topology:
@@ -141,7 +141,7 @@ class Topology:
     # -- node sets ------------------------------------------------------------------------------------------------
 
     def _sets(
-        self, job: int, group: GroupSet | PodSet, wish: LevelWish, rows: TaskRows, nodes: NodeRows
+        self, job: int, group: Group | PodSet, wish: LevelWish, rows: TaskRows, nodes: NodeRows
     ) -> list[NodeRows]:
         session = self._session
         tree = self._tree(wish.topology)

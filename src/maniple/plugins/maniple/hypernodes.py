@@ -13,7 +13,7 @@ import numpy as np
 from maniple.cluster.domains import ROOT
 from maniple.cluster.statuses import ACTIVE_ALLOCATED
 from maniple.framework.criteria import NodeRows
-from maniple.framework.pod_sets import GroupSet, PodSet
+from maniple.framework.groups.tree import Group, PodSet
 from maniple.framework.points import TaskRows
 from maniple.framework.session import Session
 from maniple.plugins.settings import takes_none
@@ -33,11 +33,13 @@ class HyperNodes:
         self._tree = session.domains
 
     def subset_nodes(
-        self, job: int, group: GroupSet | PodSet, rows: TaskRows, nodes: NodeRows
+        self, job: int, group: Group | PodSet, rows: TaskRows, nodes: NodeRows
     ) -> list[NodeRows]:
         limit = group.limit
         if limit is None or not len(rows):
             return [nodes]
+        if isinstance(group, PodSet) and group.whole:
+            return [nodes]  # the limit of the job, which has been kept for its root
         if limit.unknown:
             self._session.refusals.of_job(job, UNKNOWN_TIER.format(name=limit.unknown))
             return []
@@ -52,7 +54,7 @@ class HyperNodes:
         return found
 
     def _domains(
-        self, group: GroupSet | PodSet, rows: TaskRows, nodes: NodeRows, highest: int
+        self, group: Group | PodSet, rows: TaskRows, nodes: NodeRows, highest: int
     ) -> list[NodeRows]:
         tree = self._tree
         among = np.zeros(len(self._session.nodes), dtype=np.bool_)
@@ -70,7 +72,7 @@ class HyperNodes:
         order = np.lexsort((domains, spare, tree.tier[domains]))
         return [np.flatnonzero(members[place]) for place in order.tolist() if enough[place]]
 
-    def _placed(self, group: GroupSet | PodSet) -> NodeRows:
+    def _placed(self, group: Group | PodSet) -> NodeRows:
         """Nodes where tasks of this part are or will be."""
         parts = [group] if isinstance(group, PodSet) else group.all_pod_sets()
         tasks = self._session.tasks

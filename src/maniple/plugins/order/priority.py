@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maniple.cluster.resources import Amounts
+from maniple.framework.groups.tree import PodSet
 from maniple.framework.points import JobRows, TaskRows
 from maniple.framework.session import Session
 from maniple.plugins.candidates import served_jobs
@@ -36,9 +37,9 @@ class Priority:
     def job_orders(self, jobs: JobRows) -> Amounts:
         return -self._session.jobs.priority[jobs].astype(np.int64)
 
-    def sub_job_order(self, sub_job: int) -> int:
-        """A sub-job is as important as its most important task, and never less than 0."""
-        return -self._session.sub_jobs[sub_job].priority
+    def pod_set_order(self, pod_set: PodSet) -> int:
+        """A pod set is as important as its most important task, and never less than 0."""
+        return -self._session.groups.priority(pod_set)
 
     def job_starving(self, job: int) -> bool:
         session = self._session

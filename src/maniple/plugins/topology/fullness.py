@@ -36,7 +36,7 @@ class Fullness:
     @cached_property
     def _chains(self) -> tuple[list[float], Domains, NDArray[np.intp]]:
         """What every tier counts; the sets of domains that hold nodes together (tiers x sets), and each node's set."""
-        tree, tiers = self._session.domains, self._session.sub_jobs.places.tiers
+        tree, tiers = self._session.domains, self._session.groups.places.tiers
         every = range(tiers[0], tiers[-1] + 1)
         holders = np.full((len(every), len(self._session.nodes)), NONE, dtype=np.int64)
         for place, tier in enumerate(every):

@@ -18,7 +18,7 @@ class Gradients:
     """What domains have, as of the opening of the session."""
 
     def __init__(self, session: Session, most_for_eviction: int) -> None:
-        self._places: DomainSums = session.sub_jobs.places
+        self._places: DomainSums = session.groups.places
         self._most = most_for_eviction
         nodes = session.nodes
         self._idle = self._places.over(nodes.idle())

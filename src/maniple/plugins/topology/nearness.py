@@ -11,8 +11,8 @@ from maniple.cluster.classes import TaskClass
 from maniple.cluster.domain_sums import Domains
 from maniple.cluster.domains import NONE
 from maniple.framework.criteria import Cells, NodeRows, Scores
+from maniple.framework.groups.tree import PodSet
 from maniple.framework.session import Session
-from maniple.framework.sub_jobs import SubJob
 
 
 class Nearness:
@@ -22,31 +22,31 @@ class Nearness:
 
     def silent(self, _: TaskClass) -> bool:
         """Nothing is being placed that is tied together, or only where all nodes are equally near."""
-        progress = self._session.sub_jobs.progress
-        return progress is None or bool(self._session.sub_jobs.places.uniform[progress.ground])
+        progress = self._session.groups.progress
+        return progress is None or bool(self._session.groups.places.uniform[progress.ground])
 
     def score(self, class_: TaskClass, cells: Cells) -> Scores:
         rows = cells.node_rows()
         return self.steps(class_, rows).shift(np.ones(len(rows), dtype=np.bool_))
 
     def steps(self, _: TaskClass, rows: NodeRows) -> "NearnessSteps":
-        progress, home = self._session.sub_jobs.progress, self._session.sub_jobs.places.home[rows]
+        progress, home = self._session.groups.progress, self._session.groups.places.home[rows]
         if progress is None:
             return NearnessSteps(self, home, NONE, np.zeros(0), 1)
-        counts = self._counts(progress.sub_job)
-        return NearnessSteps(self, home, progress.domain, counts, len(progress.sub_job.tasks))
+        counts = self._counts(progress.pod_set)
+        return NearnessSteps(self, home, progress.domain, counts, len(progress.pod_set.rows))
 
-    def _counts(self, one: SubJob) -> Scores:
+    def _counts(self, one: PodSet) -> Scores:
         """By a node's own domain, how many of a sub-job's tasks are there. The last entry is for nodes that have none."""
-        on = self._session.tasks.node[one.tasks]
-        home = self._session.sub_jobs.places.home[on[on >= 0]]
+        on = self._session.tasks.node[one.rows]
+        home = self._session.groups.places.home[on[on >= 0]]
         return np.bincount(home[home >= 0], minlength=len(self._session.domains) + 1).astype(np.float64)
 
     def to(self, domain: int) -> Scores:
         """By a node's own domain, how near it is to a domain. The last entry is for nodes that have none."""
         known = self._near.get(domain)
         if known is None:
-            places, tree = self._session.sub_jobs.places, self._session.domains
+            places, tree = self._session.groups.places, self._session.domains
             lowest, highest = places.tiers[0], places.tiers[-1]
             known = self._near[domain] = np.zeros(len(tree) + 1)
             for around in reversed(tree.ancestors(domain)):
@@ -56,7 +56,7 @@ class Nearness:
         return known
 
     def joined(self, a: int, b: int) -> int:
-        return self._session.sub_jobs.places.joined(a, b)
+        return self._session.groups.places.joined(a, b)
 
 
 class NearnessSteps:

@@ -23,9 +23,9 @@ from maniple.cluster.resources import Amounts
 from maniple.cluster.statuses import Status
 from maniple.framework.arguments import Arguments
 from maniple.framework.criteria import Dependence, Scorer, Scores
+from maniple.framework.groups.tree import Limit, PodSet
 from maniple.framework.points import Purpose
 from maniple.framework.session import Session
-from maniple.framework.sub_jobs import Limit, SubJob
 from maniple.plugins.settings import report
 from maniple.plugins.topology.fullness import Fullness
 from maniple.plugins.topology.gradients import Gradients
@@ -71,13 +71,13 @@ class NetworkTopologyAware:
     def __init__(self, session: Session, arguments: Mapping[str, Any]) -> None:
         self._session = session
         self._arguments = TopologyArguments.read(session, arguments)
-        self._requests: dict[int, Amounts] = {}
-        self._packed: tuple[tuple[int, int], Scores] | None = None
+        self._requests: dict[PodSet, Amounts] = {}
+        self._packed: tuple[tuple[PodSet, int], Scores] | None = None
         self._gradients: Gradients | None = None
-        shapes = session.sub_jobs.shapes.values()
+        shapes = session.groups.shaped.values()
         if any(shape.bounded for shape in shapes):
             self._gradients = Gradients(session, self._arguments.most_for_eviction)
-        tied = [one.tasks for shape in shapes for one in shape.sub_jobs if one.limit is not None]
+        tied = [one.rows for shape in shapes for one in shape.members if one.limit is not None]
         if tied:
             rows = np.concatenate(tied)
             rows = rows[session.tasks.status[rows] == Status.PENDING]
@@ -86,14 +86,14 @@ class NetworkTopologyAware:
     # -- domains --------------------------------------------------------------------------------------------------
 
     def hyper_node_gradient_for_job(self, job: int, domain: int, purpose: Purpose) -> list[list[int]]:
-        shape = self._session.sub_jobs.of(job)
+        shape = self._session.groups.root(job)
         least = self._session.resources.vector(self._session.job_facts(job).min_resources)
         return self._gradient(shape.limit, domain, shape.domain, least, purpose)
 
-    def hyper_node_gradient_for_sub_job(self, sub_job: int, domain: int, purpose: Purpose) -> list[list[int]]:
-        """Domains with enough for all that waits; by default, then those with enough for what the sub-job lacks."""
-        session, one = self._session, self._session.sub_jobs[sub_job]
-        waiting = one.tasks[session.tasks.status[one.tasks] == Status.PENDING]
+    def hyper_node_gradient_for_pod_set(self, one: PodSet, domain: int, purpose: Purpose) -> list[list[int]]:
+        """Domains with enough for all that waits; by default, then those with enough for what the pod set lacks."""
+        session = self._session
+        waiting = one.rows[session.tasks.status[one.rows] == Status.PENDING]
         requests = session.requests(waiting)
         found = self._gradient(one.limit, domain, one.domain, requests.sum(axis=1), purpose)
         if session.rules.topology.domains_hold_all_waiting or not len(waiting):
@@ -104,11 +104,11 @@ class NetworkTopologyAware:
         left = ([row for row in domains if row not in known] for domains in others)
         return [*found, *(domains for domains in left if domains)]
 
-    def _lacking(self, one: SubJob) -> int:
+    def _lacking(self, one: PodSet) -> int:
         """How many tasks make a sub-job whole; one, for a sub-job that is."""
         session = self._session
-        if one.job in session.sub_jobs.split:
-            return max(session.sub_jobs.lacking(one), 1)
+        if not one.whole:
+            return max(session.groups.lacking(one), 1)
         return max(int(session.jobs.minimum[one.job]) - session.ready(one.job), 1)
 
     def _gradient(
@@ -118,32 +118,31 @@ class NetworkTopologyAware:
             return [[domain]]
         return self._gradients.of(domain, placed, limit.highest, least, purpose)
 
-    def hyper_node_order(self, sub_job: int, domains: Domains) -> Scores:
-        one = self._session.sub_jobs[sub_job]
+    def hyper_node_order(self, one: PodSet, domains: Domains) -> Scores:
         scores = self._fullness_with(one)[domains]
         nodes = self._nodes_of(one)
         if len(nodes):
             top = scores == scores.max()
             if np.count_nonzero(top) > 1:
                 inside = self._session.domains.members[np.ix_(domains[top], nodes)].sum(axis=1)
-                scores[top] += inside / len(one.tasks)
+                scores[top] += inside / len(one.rows)
         return scores * float(_BEST * self._arguments.weight)
 
-    def _fullness_with(self, one: SubJob) -> Scores:
+    def _fullness_with(self, one: PodSet) -> Scores:
         """By domain, how full the whole sub-job would make it; remembered until a node changes."""
-        moment = one.row, len(self._session.changes)
+        moment = one, len(self._session.changes)
         if self._packed is None or self._packed[0] != moment:
-            if one.row not in self._requests:
-                self._requests[one.row] = self._session.requests(one.tasks).sum(axis=1)
-            self._packed = moment, self._packing.scores(self._requests[one.row])
+            if one not in self._requests:
+                self._requests[one] = self._session.requests(one.rows).sum(axis=1)
+            self._packed = moment, self._packing.scores(self._requests[one])
         return self._packed[1]
 
     @cached_property
     def _packing(self) -> DomainPacking:
         return DomainPacking(self._session, self._arguments.resources)
 
-    def _nodes_of(self, one: SubJob) -> NDArray[np.int32]:
-        nodes = self._session.tasks.node[one.tasks]
+    def _nodes_of(self, one: PodSet) -> NDArray[np.int32]:
+        nodes = self._session.tasks.node[one.rows]
         return nodes[nodes >= 0]
 
     # -- nodes ----------------------------------------------------------------------------------------------------

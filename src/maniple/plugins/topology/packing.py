@@ -18,7 +18,7 @@ from maniple.framework.session import Session
 class DomainPacking:
     def __init__(self, session: Session, weights: Mapping[str, int]) -> None:
         self._nodes = session.nodes
-        self._places: DomainSums = session.sub_jobs.places
+        self._places: DomainSums = session.groups.places
         known = ((session.resources.known(name), weight) for name, weight in weights.items())
         # A resource that the session's books do not have is one that no node has.
         height = len(session.nodes.allocatable)

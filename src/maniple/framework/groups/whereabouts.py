@@ -1,6 +1,6 @@
 """Where jobs are in the network: as they were committed, remembered from cycle to cycle by name, and as their tasks say.
 
-Used by `SubJobs`. A decision counts for as long as its domain exists and something of the job (or sub-job)
+Used by `Groups`. A decision counts for as long as its domain exists and something of the job (or pod set)
 holds a node. It may be wider than what the tasks take up; it is never narrower, since what the tasks say is
 added to it. With `topology.remembered_domain_decides` memory alone counts where it has something.
 """
@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from maniple.cluster.domain_sums import DomainSums, sums_of
 from maniple.cluster.domains import NONE
 from maniple.cluster.statuses import ALLOCATED_LIKE
-from maniple.framework.job_shape import JobShape
-from maniple.framework.points import TaskRows
+from maniple.framework.groups.tree import Group, TaskRows
 
 if TYPE_CHECKING:
     from maniple.framework.session import Session
@@ -30,7 +29,7 @@ class _Settled:
 
     uid: str
     domain: str
-    sub_jobs: dict[str, tuple[str, str]]  # name -> domain, nominated domain
+    pod_sets: dict[str, tuple[str, str]]  # name -> domain, nominated domain
 
 
 class Whereabouts:
@@ -54,7 +53,7 @@ class Whereabouts:
 
     # -- remembering ----------------------------------------------------------------------------------------------
 
-    def keep(self, shape: JobShape) -> None:
+    def keep(self, root: Group) -> None:
         """Remember where a job is, and what it was promised as far as promises are kept."""
         session, names = self._session, self._session.domains.names
         kept = session.rules.placing.cleared_room_is_kept
@@ -62,10 +61,10 @@ class Whereabouts:
         def name(domain: int) -> str:
             return names[domain] if domain != NONE else ""
 
-        self._memory[session.cluster.jobs.keys[shape.job]] = _Settled(
-            session.cluster.jobs.objects[shape.job].metadata.uid,
-            name(shape.domain),
-            {one.name: (name(one.domain), name(one.nominated) if kept else "") for one in shape.sub_jobs},
+        self._memory[session.cluster.jobs.keys[root.job]] = _Settled(
+            session.cluster.jobs.objects[root.job].metadata.uid,
+            name(root.domain),
+            {one.name: (name(one.domain), name(one.nominated) if kept else "") for one in root.members},
         )
 
     def promised(self) -> list[int]:
@@ -73,30 +72,30 @@ class Whereabouts:
         rows = [
             self._session.cluster.jobs.index_of(key)
             for key, known in self._memory.items()
-            if any(nominated for _, nominated in known.sub_jobs.values())
+            if any(nominated for _, nominated in known.pod_sets.values())
         ]
         served = set(self._session.jobs.rows.tolist()) if rows else set()
         return [row for row in rows if row is not None and row in served]
 
     # -- finding out ----------------------------------------------------------------------------------------------
 
-    def locate(self, shapes: Iterable[JobShape]) -> None:
-        """Fill in the domains of jobs and sub-jobs that hold something."""
+    def locate(self, roots: Iterable[Group]) -> None:
+        """Fill in the domains of jobs and pod sets that hold something."""
         session = self._session
         if session.rules.topology.broken_domain_stops_all and session.domains.broken:
             return
         holding = session.jobs.counts[_HOLDING].sum(axis=0) > 0
-        for shape in shapes:
-            known = self._memory.get(session.cluster.jobs.keys[shape.job]) if self._memory else None
-            if known is not None or holding[shape.job]:
-                self._locate(shape, known)
+        for root in roots:
+            known = self._memory.get(session.cluster.jobs.keys[root.job]) if self._memory else None
+            if known is not None or holding[root.job]:
+                self._locate(root, known)
 
-    def _locate(self, shape: JobShape, known: _Settled | None) -> None:
+    def _locate(self, root: Group, known: _Settled | None) -> None:
         index, found = self._session.domains.index, False
-        for one in shape.sub_jobs:
-            domain, nominated = known.sub_jobs.get(one.name, ("", "")) if known else ("", "")
+        for one in root.members:
+            domain, nominated = known.pod_sets.get(one.name, ("", "")) if known else ("", "")
             one.nominated = index.get(nominated, NONE)
-            nodes = self._held(one.tasks)
+            nodes = self._held(one.rows)
             if nodes is None:
                 continue
             one.domain = index.get(domain, NONE)
@@ -104,21 +103,21 @@ class Whereabouts:
                 around = self._around(nodes)
                 found = found or (one.domain == NONE and around != NONE)
                 one.domain = self._places.joined(one.domain, around)
-        if shape.limits:
-            self._locate_job(shape, index.get(known.domain, NONE) if known else NONE, found)
+        if root.limits:
+            self._locate_job(root, index.get(known.domain, NONE) if known else NONE, found)
 
-    def _locate_job(self, shape: JobShape, domain: int, found: bool) -> None:
-        """Around all sub-jobs; where memory decides, around those that have a topology of their own."""
-        nodes = self._held(np.concatenate([one.tasks for one in shape.sub_jobs]))
+    def _locate_job(self, root: Group, domain: int, found: bool) -> None:
+        """Around all pod sets; where memory decides, around those that have a topology of their own."""
+        nodes = self._held(np.concatenate([one.rows for one in root.members]))
         if nodes is None:
             return
-        shape.domain = domain
+        root.domain = domain
         if not self._memory_decides:
-            shape.domain = self._places.joined(domain, self._around(nodes))
+            root.domain = self._places.joined(domain, self._around(nodes))
         elif domain == NONE or found:
-            shape.domain = NONE
-            for one in shape.sub_jobs:
-                shape.domain = self._places.joined(shape.domain, one.domain)
+            root.domain = NONE
+            for one in root.members:
+                root.domain = self._places.joined(root.domain, one.domain)
 
     def _held(self, rows: TaskRows) -> NDArray[np.int32] | None:
         """The nodes of tasks that hold some; None when none does."""

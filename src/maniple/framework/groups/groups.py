@@ -1,94 +1,83 @@
-"""The tree of groups inside a job: pod sets with a minimum each, held by sets of groups to any depth.
+"""The groups of a session's jobs: what is complete, what is placed next, what goes first, and where they are.
 
-A job without sub-groups is one pod set, "default". Every rule about gangs that look at parts of a job is here: what is allocated next, what
-is evicted first, whether the gang is whole or stale. Asked by KAI's actions and plugins. Nothing is kept that a transaction would have to
-undo, except under the job's version, which every change of a status moves on.
+Trees are made as they are asked for (`growing.py`); those of jobs with policies or a network topology when the
+session opens. Nothing is kept that a transaction would have to undo, except under the job's version, which
+every change of a status moves on.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from maniple.cluster.facts import GroupFacts, LevelWish
-from maniple.cluster.statuses import ACTIVE_ALLOCATED, ACTIVE_USED, ALIVE, NO_TASK, Status, status_set
+from maniple.cluster.domain_sums import DomainSums, sums_of
+from maniple.cluster.domains import NONE, ROOT
+from maniple.cluster.statuses import ACTIVE_ALLOCATED, ACTIVE_USED, ALIVE, NO_TASK, READY, Status, status_set
+from maniple.framework.groups.growing import grown
+from maniple.framework.groups.tree import NO_TASKS, Counts, Group, PodSet, Progress, TaskRows
+from maniple.framework.groups.whereabouts import Whereabouts
 
 if TYPE_CHECKING:
-    from maniple.framework.job_shape import JobShape, Limit
     from maniple.framework.session import Session
 
-TaskRows = NDArray[np.int64]
 StatusSet = NDArray[np.bool_]
-DEFAULT = "default"
 _READY_TO_BE_PLACED = ALIVE & ~status_set(Status.GATED)
 _WAITING_THERE = status_set(Status.PIPELINED)
 _STAYING = ACTIVE_ALLOCATED & ~_WAITING_THERE
 _PENDING, _DONE = status_set(Status.PENDING), status_set(Status.SUCCEEDED)
 _WAITS, _LEAVES = int(Status.PENDING), int(Status.RELEASING)
-_NO_TASKS = np.zeros(0, dtype=np.int64)
 
 
-@dataclass(slots=True, eq=False)
-class GroupSet:
-    """Groups that belong together; the job itself is the root, which has no name."""
-
-    name: str = ""
-    wish: LevelWish | None = None
-    parent: "GroupSet | None" = None
-    sets: "list[GroupSet]" = field(default_factory=list)
-    pod_sets: "list[PodSet]" = field(default_factory=list)
-    limit: "Limit | None" = None  # how far apart in the tree of HyperNodes
-
-    def all_pod_sets(self) -> "list[PodSet]":
-        """Its own and those of the sets inside."""
-        inside = [one for inner in self.sets for one in inner.all_pod_sets()] if self.sets else []
-        return inside + self.pod_sets
-
-
-@dataclass(slots=True, eq=False)
-class PodSet:
-    """Tasks of which at least `minimum` are needed.
-
-    One that the job can do without has no minimum, but may be a gang of its own: it is there with at least `unit` tasks or not at all.
-    """
-
-    number: int  # among the pod sets of its job
-    job: int
-    name: str
-    minimum: int
-    rows: TaskRows
-    parent: GroupSet
-    wish: LevelWish | None = None
-    limit: "Limit | None" = None
-    whole: bool = False  # it is all of the job
-    unit: int = 0
-
-    @property
-    def optional(self) -> bool:
-        return self.minimum == 0
-
-
-class PodSets:
-    """The groups of a session's jobs, made as they are asked for."""
+class Groups:
+    """The trees of a session's jobs, and what is known of them."""
 
     def __init__(self, session: "Session") -> None:
         self._session = session
         self._trials_are_remembered = session.rules.gangs.trials_are_remembered
-        self._roots: dict[int, GroupSet] = {}
+        self._roots: dict[int, Group] = {}
         self._lists: dict[int, list[PodSet]] = {}
         self._next: dict[tuple[int, bool], tuple[int, TaskRows]] = {}
+        self._known: dict[PodSet, tuple[int, Counts]] = {}  # the version of its job, and what was counted
         self._places: TaskRows | None = None  # of every task in the order of tasks
+        # Jobs with policies or a network topology, and those for which a domain was cleared
+        self.shaped: dict[int, Group] = {}
+        self.split: set[int] = set()  # jobs with policies
+        self.nominated: set[int] = set()  # jobs for which eviction cleared domains
+        self.unpinned: set[int] = set()  # tasks whose nominated node is of no use any more
+        self.progress: Progress | None = None
+        self._whereabouts = Whereabouts(session)
+        self._open()
+
+    def _open(self) -> None:
+        """Make the trees of jobs that have a shape of their own, and find out where these jobs are."""
+        jobs = self._session.cluster.jobs
+        served = set(self._session.jobs.rows.tolist()) if jobs.shaped else ()
+        for job in sorted(jobs.shaped.intersection(served)):
+            root = self.shaped[job] = self.root(job)
+            if root.split:
+                self.split.add(job)
+        for job in self._whereabouts.promised():
+            self.shaped[job] = self.root(job)
+        self._whereabouts.locate(self.shaped.values())
+        self.nominated = {
+            job for job, root in self.shaped.items() if any(one.nominated != NONE for one in root.pod_sets)
+        }
+
+    @property
+    def places(self) -> DomainSums:
+        return sums_of(self._session.domains, self._session.cluster.memory)
 
     # -- the tree -------------------------------------------------------------------------------------------------
 
-    def root(self, job: int) -> GroupSet:
+    def root(self, job: int) -> Group:
         known = self._roots.get(job)
         if known is None:
-            known = self._roots[job] = self._tree(job)
+            undivided = bool(self.undivided[job])
+            known = self._roots[job] = grown(self._session, job, undivided=undivided)
         return known
 
     def of(self, job: int) -> list[PodSet]:
@@ -110,101 +99,24 @@ class PodSets:
         session = self._session
         undivided = np.ones(len(session.jobs.queue), dtype=np.bool_)
         facts_of = session.cluster.jobs.facts
-        parted = [job for job, facts in facts_of.items() if facts.groups or facts.role_minimums]
-        undivided[[*parted, *session.sub_jobs.shapes]] = False
+        by_roles = session.rules.gangs.roles_are_pod_sets
+        parted = [
+            job
+            for job, facts in facts_of.items()
+            if facts.groups or facts.sub_groups or (by_roles and facts.role_minimums)
+        ]
+        undivided[parted] = False
         # Where a job takes only tasks of its own groups, a role may be none of them.
         named = np.unique(session.tasks.job[session.tasks.role >= 0]).tolist()
         undivided[[job for job in named if job in facts_of and facts_of[job].closed]] = False
         return undivided
 
-    def _tree(self, job: int) -> GroupSet:
-        facts, shape = self._session.job_facts(job), self._session.sub_jobs.shapes.get(job)
-        root = GroupSet(wish=facts.level_wish, limit=shape.limit if shape is not None else None)
-        rows = self._session.tasks_of(job)
-        if self.undivided[job]:
-            root.pod_sets.append(PodSet(0, job, DEFAULT, facts.minimum, rows, root, whole=True))
-        elif facts.groups and _is_tree(facts.groups):
-            self._hang(job, root, facts.groups, rows)
-        elif shape is not None and shape.split:
-            self._by_policies(shape, root)
-        elif facts.role_minimums:
-            self._by_roles(job, root, rows)
-        else:
-            self._as_one(job, root, rows)
-        return root
-
-    def _as_one(self, job: int, root: GroupSet, rows: TaskRows) -> None:
-        session, facts = self._session, self._session.job_facts(job)
-        roles = session.tasks.role[rows]
-        ours = (roles < 0) | (roles == self._role_of(DEFAULT)) | (not facts.closed)
-        whole = bool(ours.all())
-        own = rows if whole else rows[ours]
-        minimum = facts.minimum
-        forgets = not session.rules.gangs.malformed_groups_keep_minimum
-        if forgets and facts.groups and not _is_circle(facts.groups):
-            minimum, root.wish = 1, None
-        root.pod_sets.append(PodSet(0, job, DEFAULT, minimum, own, root, whole=whole))
-        if facts.groups:
-            session.report(
-                f"PodGroup {session.job_key(job)}: spec.subGroups: a parent is missing, a name is used twice,"
-                " or the groups form a circle; they are ignored"
-            )
-
-    def _by_policies(self, shape: "JobShape", root: GroupSet) -> None:
-        """One pod set for every sub-job. Those that the job can do without have no minimum."""
-        facts, needed = self._session.job_facts(shape.job), 0
-        taken: dict[str, int] = {}
-        for number, one in enumerate(shape.sub_jobs):
-            taken[one.group] = taken.get(one.group, 0) + 1
-            wanted = taken[one.group] <= shape.least.get(one.group, 0) or needed < facts.minimum
-            least = min(one.minimum, len(one.tasks))
-            minimum = least if wanted else 0
-            needed += minimum
-            name = one.name or DEFAULT
-            root.pod_sets.append(
-                PodSet(number, shape.job, name, minimum, one.tasks, root, limit=one.limit, unit=least)
-            )
-        for group, least in shape.least.items():
-            if taken.get(group, 0) < least:  # sub-groups that are not there yet
-                number = len(root.pod_sets)
-                root.pod_sets.append(PodSet(number, shape.job, group, least, _NO_TASKS, root))
-        _raise_minimums(root.pod_sets, facts.minimum)
-
-    def _by_roles(self, job: int, root: GroupSet, rows: TaskRows) -> None:
-        """One pod set for every role with a minimum, and one for the rest, which is the first to give what the job needs beyond that."""
-        session, facts = self._session, self._session.job_facts(job)
-        roles = session.tasks.role[rows]
-        named = {name: self._role_of(name) for name in sorted(facts.role_minimums)}
-        parts = [(DEFAULT, rows[~np.isin(roles, list(named.values()))], 0)]
-        parts += [(name, rows[roles == role], facts.role_minimums[name]) for name, role in named.items()]
-        for name, own, minimum in parts:
-            if len(own) or minimum:
-                root.pod_sets.append(PodSet(len(root.pod_sets), job, name, minimum, own, root))
-        _raise_minimums(root.pod_sets, facts.minimum)
-
-    def _hang(self, job: int, root: GroupSet, groups: tuple[GroupFacts, ...], rows: TaskRows) -> None:
-        """Put every group under its parent: sets where groups follow, pod sets at the ends."""
-        parents = {one.parent for one in groups}
-        sets = {"": root} | {one.name: GroupSet(one.name, one.wish) for one in groups if one.name in parents}
-        number = 0
-        for one in groups:
-            above = sets[one.parent]
-            if one.name in sets:
-                sets[one.name].parent = above
-                above.sets.append(sets[one.name])
-            else:
-                own = rows[self._session.tasks.role[rows] == self._role_of(one.name)]
-                above.pod_sets.append(PodSet(number, job, one.name, one.minimum, own, above, one.wish))
-                number += 1
-
-    def _role_of(self, name: str) -> int:
-        roles = self._session.cluster.tasks.roles
-        # Names are compared as they are; a role that no task has is no role.
-        return roles.index(name) if name in roles else -2
-
     @contextmanager
     def narrowed(self, job: int, rows: TaskRows, *, all_needed: bool = False) -> Iterator[None]:
-        """For as long as it lasts the job consists of these tasks only. `all_needed`: and pod sets need all that they have left."""
+        """For as long as it lasts the job consists of these tasks only.
+
+        `all_needed`: and pod sets need all that they have left.
+        """
         kept, undivided = (self._roots.get(job), self._lists.get(job)), bool(self.undivided[job])
         tree = _pruned(self.root(job), rows, None, all_needed)
         self._roots[job], self._lists[job] = tree, tree.all_pod_sets()
@@ -310,7 +222,7 @@ class PodSets:
             wanted = self._wanted(one, simulated)
             if len(wanted):
                 chosen.append(wanted)
-        return np.concatenate(chosen) if chosen else _NO_TASKS
+        return np.concatenate(chosen) if chosen else NO_TASKS
 
     def _wanted(self, pod_set: PodSet, simulated: bool) -> TaskRows:
         session = self._session
@@ -322,18 +234,18 @@ class PodSets:
         have = self.count(pod_set, ACTIVE_ALLOCATED)
         lack = max(pod_set.minimum - have, pod_set.unit - have, 1)
         if pod_set.optional and len(rows) < lack:
-            return _NO_TASKS  # not enough of it is left to make it whole
+            return NO_TASKS  # not enough of it is left to make it whole
         return self._in_task_order(rows)[:lack] if len(rows) > 1 else rows
 
     def to_evict(self, job: int) -> tuple[TaskRows, bool]:
-        """The tasks that go first: what the job can spare of one pod set, or all of it; and whether more would be left."""
+        """The tasks that go first: what the job can spare of one pod set, or all of it; whether more are left."""
         pod_sets = self.of(job)
         counts = [self.count(one, ACTIVE_ALLOCATED) for one in pod_sets]
         spare = any(count > one.minimum for one, count in zip(pod_sets, counts, strict=True))
         there = [one for one, count in zip(pod_sets, counts, strict=True) if count]
         last = self.in_order(there)[::-1]
         taken = [self._taken(one) for one in (last[:1] if spare else last)]
-        rows = np.concatenate(taken) if taken else _NO_TASKS
+        rows = np.concatenate(taken) if taken else NO_TASKS
         return rows, len(rows) < sum(counts)
 
     def _taken(self, pod_set: PodSet) -> TaskRows:
@@ -356,63 +268,94 @@ class PodSets:
         return rows[self._places[rows].argsort()]
 
     def in_order(self, pod_sets: list[PodSet]) -> list[PodSet]:
-        """As plugins say, then by name."""
-        if len(pod_sets) == 1:
-            return pod_sets
-        order = self._session.hooks.pod_set_order
-        return sorted(pod_sets, key=lambda one: (*order(one), one.name))
+        return pod_sets if len(pod_sets) == 1 else sorted(pod_sets, key=self.order)
+
+    def order(self, one: PodSet) -> tuple[Any, ...]:
+        """The order of pod sets: plugins first, then the number in the label, then the name."""
+        # Those that policies made are numbered by name, and the one that no policy made comes before them.
+        last = one.number if one.parent.split else one.name
+        return (*self._session.hooks.pod_set_order(one), one.index, last)
+
+    # -- is it ready ----------------------------------------------------------------------------------------------
+
+    def counts(self, one: PodSet) -> Counts:
+        """As of now. Every change of a task's status moves the version of its job on."""
+        version = self._session.jobs.version.item(one.job)
+        known = self._known.get(one)
+        if known is None or known[0] != version:
+            known = self._known[one] = (version, self._counted(one))
+        return known[1]
+
+    def _counted(self, one: PodSet) -> Counts:
+        tasks = self._session.tasks
+        status = tasks.status[one.rows]
+        idle = (status == Status.PENDING) & tasks.best_effort[one.rows]
+        if not self._session.rules.gangs.gated_pods_count:
+            idle &= ~tasks.gated[one.rows]
+        return Counts(int(READY[status].sum()), int((status == Status.PIPELINED).sum()), int(idle.sum()))
+
+    def lacking(self, one: PodSet) -> int:
+        """Tasks short of being ready; zero or less when there are enough."""
+        counts = self.counts(one)
+        return one.size - counts.ready - counts.best_effort
+
+    def priority(self, one: PodSet) -> int:
+        """That of the most important task, and never below 0."""
+        return max(0, int(self._session.tasks.priority[one.rows].max(initial=0)))
+
+    def is_ready(self, one: PodSet) -> bool:
+        hooks = self._session.hooks
+        return hooks.job_ready(one.job) if one.whole else hooks.pod_set_ready(one)
+
+    def is_pipelined(self, one: PodSet) -> bool:
+        hooks = self._session.hooks
+        return hooks.job_pipelined(one.job) if one.whole else hooks.pod_set_pipelined(one)
+
+    # -- where they are -------------------------------------------------------------------------------------------
+
+    def begin(self, one: PodSet, ground: int = ROOT) -> None:
+        """From here on tasks of this pod set are placed, inside a domain."""
+        self.progress = Progress(one, ground, one.domain) if one.limit is not None else None
+
+    def advance(self, nodes: NDArray[np.integer]) -> None:
+        """The pod set that is being placed took these nodes. Nodes outside all domains say nothing."""
+        progress, places = self.progress, self.places
+        if progress is not None:
+            for home in np.unique(places.home[nodes]).tolist():
+                progress.domain = places.joined(progress.domain, home)
+
+    def nominate(self, one: PodSet, domain: int) -> None:
+        """Eviction cleared a domain for a pod set."""
+        one.nominated = domain
+        self.nominated.add(one.job)
+        self._whereabouts.keep(self.root(one.job))
+
+    def denominate(self, one: PodSet) -> None:
+        """What was cleared for a pod set is taken, or of no use."""
+        if one.nominated == NONE:
+            return
+        one.nominated = NONE
+        if all(other.nominated == NONE for other in self.of(one.job)):
+            self.nominated.discard(one.job)
+        self._whereabouts.keep(self.root(one.job))
+
+    def settle(self, root: Group, domain: int, pod_sets: dict[PodSet, int]) -> None:
+        """A job was committed inside a domain, its pod sets inside theirs."""
+        places = self.places
+        root.domain = places.joined(root.domain, domain)
+        for one, inside in pod_sets.items():
+            one.domain = places.joined(one.domain, inside)
+            self.denominate(one)
+        self._whereabouts.keep(root)
 
 
-def _raise_minimums(pod_sets: list[PodSet], needed: int) -> None:
-    """What a job needs beyond the minimums of its parts, they need together: each as much as it has, the first first.
-
-    What is then still missing has no pods yet. The first part needs it, so that the job waits for them.
-    """
-    lack = needed - sum(one.minimum for one in pod_sets)
-    for one in pod_sets:
-        more = min(max(lack, 0), max(len(one.rows) - one.minimum, 0))
-        one.minimum += more
-        lack -= more
-    if lack > 0 and pod_sets:
-        pod_sets[0].minimum += lack
-
-
-def _pruned(group: GroupSet, rows: TaskRows, parent: GroupSet | None, all_needed: bool) -> GroupSet:
+def _pruned(group: Group, rows: TaskRows, parent: Group | None, all_needed: bool) -> Group:
     """The same tree with fewer tasks."""
     some = set(rows.tolist())
-    copy = GroupSet(group.name, group.wish, parent, limit=group.limit)
-    copy.sets = [_pruned(inner, rows, copy, all_needed) for inner in group.sets]
+    copy = replace(group, parent=parent, pod_sets=[])
+    copy.groups = [_pruned(inner, rows, copy, all_needed) for inner in group.groups]
     for one in group.pod_sets:
         own = np.array([row for row in one.rows.tolist() if row in some], dtype=np.int64)
         minimum = len(own) if all_needed and len(own) else one.minimum
         copy.pod_sets.append(replace(one, minimum=minimum, rows=own, parent=copy, whole=False))
     return copy
-
-
-def _is_tree(groups: tuple[GroupFacts, ...]) -> bool:
-    """Every parent is there, no name is used twice, and nobody is inside itself."""
-    above = {one.name: one.parent for one in groups}
-    return len(above) == len(groups) and all(_reaches_the_top(above, name) for name in above)
-
-
-def _is_circle(groups: tuple[GroupFacts, ...]) -> bool:
-    """Every parent is there and no name is used twice."""
-    names = {one.name for one in groups}
-    return len(names) == len(groups) and all(not one.parent or one.parent in names for one in groups)
-
-
-def _reaches_the_top(above: dict[str, str], name: str) -> bool:
-    for _ in range(len(above)):
-        if name not in above:
-            return False
-        name = above[name]
-        if not name:
-            return True
-    return False
-
-
-def runs(rows: TaskRows, class_of: NDArray[np.int32]) -> Iterator[TaskRows]:
-    """Tasks in order, cut where the class changes."""
-    if len(rows):
-        classes = class_of[rows]
-        yield from np.split(rows, np.flatnonzero(np.diff(classes)) + 1)

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from maniple.cluster.cluster import Cluster
 from maniple.cluster.domains import NONE, ROOT
 from maniple.cluster.statuses import READY, Status
+from maniple.framework.groups.tree import DEFAULT, Group, Limit, PodSet
 from maniple.framework.session import Session
-from maniple.framework.sub_jobs import JobShape, Limit, SubJob
 from maniple.framework.transaction import Transaction
 from maniple.objects.meta import Object
 from maniple.plugins.gang.gang import Gang
@@ -25,13 +25,13 @@ def part(name: str, value: str, **fields: Any) -> Object:
     return pod(name, ONE, group="g", labels={"part": value}, **fields)
 
 
-def opened(*objects: Object, strict: bool = False) -> tuple[Session, JobShape]:
+def opened(*objects: Object, strict: bool = False) -> tuple[Session, Group]:
     session = session_on([queue("default"), *objects], strict=strict)
-    return session, session.sub_jobs.of(job(session, "g"))
+    return session, session.groups.root(job(session, "g"))
 
 
-def split(session: Session, shape: JobShape) -> dict[str, list[str]]:
-    return {one.name: sorted(names(session, one.tasks)) for one in shape.sub_jobs}
+def split(session: Session, shape: Group) -> dict[str, list[str]]:
+    return {one.name: sorted(names(session, one.rows)) for one in shape.members}
 
 
 def where(session: Session, domain: int) -> str:
@@ -43,9 +43,9 @@ def where(session: Session, domain: int) -> str:
 
 def test_without_policies_a_job_is_one_sub_job_with_the_jobs_minimum_and_topology() -> None:
     session, shape = opened(group("g", 3, networkTopology=hard(1)), part("p0", "0"), part("p1", "1"))
-    (only,) = shape.sub_jobs
-    assert (only.name, only.minimum, only.limit) == ("", 3, Limit(1))
-    assert names(session, only.tasks) == ["p0", "p1"]
+    (only,) = shape.members
+    assert (only.whole, only.size, only.limit) == (True, 3, Limit(1))
+    assert names(session, only.rows) == ["p0", "p1"]
     assert not shape.split
 
 
@@ -54,7 +54,7 @@ def test_values_of_the_keys_make_sub_jobs() -> None:
         group("g", 1, subGroupPolicy=[policy(size=2)]), part("p0", "x"), part("p1", "y"), part("p2", "x")
     )
     assert split(session, shape) == {"p-x": ["p0", "p2"], "p-y": ["p1"]}
-    assert {one.minimum for one in shape.sub_jobs} == {2}
+    assert {one.size for one in shape.members} == {2}
 
 
 def test_every_key_has_to_have_a_value() -> None:
@@ -65,7 +65,7 @@ def test_every_key_has_to_have_a_value() -> None:
         pod("p1", ONE, group="g", labels={"part": "x", "row": ""}),
         pod("p2", ONE, group="g", labels={"part": "x"}),
     )
-    assert split(session, shape) == {"": ["p1", "p2"], "p-x-1": ["p0"]}
+    assert split(session, shape) == {DEFAULT: ["p1", "p2"], "p-x-1": ["p0"]}
 
 
 def test_the_first_policy_that_matches_takes_a_task() -> None:
@@ -84,15 +84,15 @@ def test_tasks_that_no_policy_takes_are_one_sub_job_of_minimum_one_with_the_jobs
         pod("p0", ONE, group="g"),
         part("p1", "x"),
     )
-    first, second = shape.sub_jobs
-    assert (first.name, first.group, first.minimum, first.limit) == ("", "", 1, Limit(2))
+    first, second = shape.members
+    assert (first.name, first.policy, first.size, first.limit) == (DEFAULT, "", 1, Limit(2))
     assert second.limit is None
 
 
 @pytest.mark.parametrize(("value", "index"), [("7", 7), ("-2", -2), ("x7", 0), ("", 0)])
 def test_the_number_of_a_sub_job_is_its_first_value(value: str, index: int) -> None:
     _, shape = opened(group("g", 1, subGroupPolicy=[policy()]), part("p0", value))
-    assert shape.sub_jobs[0].index == index
+    assert shape.members[0].index == index
 
 
 def test_a_policy_without_keys_takes_all_that_its_selector_means_as_one_and_nobody_in_the_original() -> None:
@@ -100,9 +100,9 @@ def test_a_policy_without_keys_takes_all_that_its_selector_means_as_one_and_nobo
     chosen = policy("all", key="", size=2, labelSelector={"matchLabels": {"part": "x"}})
     objects = (group("g", 1, subGroupPolicy=[chosen]), part("p0", "x"), part("p1", "x"), part("p2", "y"))
     session, shape = opened(*objects)
-    assert split(session, shape) == {"": ["p2"], "all-": ["p0", "p1"]}
+    assert split(session, shape) == {DEFAULT: ["p2"], "all-": ["p0", "p1"]}
     session, shape = opened(*objects, strict=True)
-    assert split(session, shape) == {"": ["p0", "p1", "p2"]}
+    assert split(session, shape) == {DEFAULT: ["p0", "p1", "p2"]}
 
 
 def test_values_that_look_alike_when_joined_stay_apart() -> None:
@@ -112,7 +112,7 @@ def test_values_that_look_alike_when_joined_stay_apart() -> None:
         pod("p0", ONE, group="g", labels={"part": "a-b", "row": "c"}),
         pod("p1", ONE, group="g", labels={"part": "a", "row": "b-c"}),
     )
-    assert len(shape.sub_jobs) == 2
+    assert len(shape.members) == 2
 
 
 def test_a_sub_job_is_as_important_as_its_most_important_task_and_never_below_zero() -> None:
@@ -122,9 +122,9 @@ def test_a_sub_job_is_as_important_as_its_most_important_task_and_never_below_ze
         part("p1", "x", priority=9),
         part("p2", "y", priority=-4),
     )
-    assert [one.priority for one in shape.sub_jobs] == [9, 0]
+    assert [session.groups.priority(one) for one in shape.members] == [9, 0]
     use(session, Priority(session, {}))
-    assert [session.hooks.sub_job_order(one.row) for one in shape.sub_jobs] == [(-9,), (0,)]
+    assert [session.hooks.pod_set_order(one) for one in shape.members] == [(-9,), (0,)]
 
 
 def test_sub_jobs_are_ordered_by_plugins_then_by_number_then_by_name() -> None:
@@ -136,15 +136,15 @@ def test_sub_jobs_are_ordered_by_plugins_then_by_number_then_by_name() -> None:
         part("p3", "a", priority=50),
     )
     use(session, Priority(session, {}))
-    ordered = sorted(shape.sub_jobs, key=session.sub_jobs.order)
+    ordered = sorted(shape.members, key=session.groups.order)
     assert [one.name for one in ordered] == ["p-a", "p-b", "p-9", "p-10"]
 
 
 def test_plain_jobs_have_no_shape_until_somebody_asks() -> None:
     session = session_on([queue("default"), group("plain", 2), pod("p0", ONE, group="plain")])
-    assert session.sub_jobs.shapes == {}
-    shape = session.sub_jobs.of(job(session, "plain"))
-    assert ([one.minimum for one in shape.sub_jobs], shape.bounded, shape.split) == ([2], False, False)
+    assert session.groups.shaped == {}
+    shape = session.groups.root(job(session, "plain"))
+    assert ([one.minimum for one in shape.members], shape.bounded, shape.split) == ([2], False, False)
 
 
 # -- what holds them together ------------------------------------------------------------------------------------------
@@ -156,13 +156,13 @@ def test_soft_means_up_to_the_root_and_inside_a_bounded_job_as_far_as_the_job_ma
         group("g", 1, networkTopology=SOFT, subGroupPolicy=[policy(networkTopology=SOFT)]),
         part("p", "x"),
     )
-    assert (shape.limit, shape.sub_jobs[0].limit) == (Limit(3, wished=True), Limit(3, wished=True))
+    assert (shape.limit, shape.members[0].limit) == (Limit(3, wished=True), Limit(3, wished=True))
     _, shape = opened(
         *two_racks(),
         group("g", 1, networkTopology=hard(1), subGroupPolicy=[policy(networkTopology=SOFT)]),
         part("p", "x"),
     )
-    assert (shape.limit, shape.sub_jobs[0].limit) == (Limit(1), Limit(1, wished=True))
+    assert (shape.limit, shape.members[0].limit) == (Limit(1), Limit(1, wished=True))
 
 
 def test_a_tier_goes_by_its_name() -> None:
@@ -202,8 +202,8 @@ def test_counts_follow_transactions_and_come_back() -> None:
         part("p2", "y", on="n1"),
         pod("p3", group="g", labels={"part": "y"}),
     )
-    x, y = shape.sub_jobs
-    counts = session.sub_jobs.counts
+    x, y = shape.members
+    counts = session.groups.counts
     assert (counts(x), counts(y)) == ((0, 0, 0), (1, 0, 1))
     transaction = Transaction(session)
     transaction.allocate(tasks(session, "p0"), np.zeros(1, dtype=np.intp))
@@ -221,7 +221,7 @@ def test_committed_tasks_stay_ready() -> None:
     transaction = Transaction(session)
     transaction.allocate(tasks(session, "p0"), np.zeros(1, dtype=np.intp))
     transaction.commit()
-    assert session.sub_jobs.counts(shape.sub_jobs[0]).ready == 1
+    assert session.groups.counts(shape.members[0]).ready == 1
 
 
 MOVES = st.lists(
@@ -237,13 +237,13 @@ def test_counts_are_what_the_tasks_say_whatever_happens(moves: list[tuple[str, i
         *(part(f"p{i}", "xyz"[i % 3], on="n1" if i == 7 else "") for i in range(8)),
     )
     transaction = Transaction(session)
-    parts = session.sub_jobs.of(job(session, "g")).sub_jobs
+    parts = session.groups.root(job(session, "g")).members
 
     def kept() -> list[tuple[int, int, int]]:
-        return [session.sub_jobs.counts(one) for one in parts]
+        return [session.groups.counts(one) for one in parts]
 
     def true() -> list[tuple[int, int, int]]:
-        statuses = [session.tasks.status[one.tasks] for one in parts]
+        statuses = [session.tasks.status[one.rows] for one in parts]
         return [(int(READY[own].sum()), int((own == Status.PIPELINED).sum()), 0) for own in statuses]
 
     before = kept()
@@ -270,10 +270,10 @@ def test_ready_and_pipelined_fall_back_to_the_job_where_there_is_no_policy() -> 
         part("p1", "y"),
     )
     use(session, Gang(session, {}))
-    (only,) = shape.sub_jobs
+    (only,) = shape.members
     Transaction(session).allocate(tasks(session, "p0", "p1"), np.zeros(2, dtype=np.intp))
-    assert not session.sub_jobs.is_ready(only)  # a role is missing, which is the job's business
-    assert not session.sub_jobs.is_pipelined(only)
+    assert not session.groups.is_ready(only)  # a role is missing, which is the job's business
+    assert not session.groups.is_pipelined(only)
 
 
 # -- where they are ----------------------------------------------------------------------------------------------------
@@ -293,7 +293,7 @@ def test_a_sub_job_is_in_the_narrowest_domain_around_its_tasks_and_the_job_aroun
         placed("p3", "y", "d1"),
         part("p4", "z"),
     )
-    assert [where(session, one.domain) for one in shape.sub_jobs] == ["a", "t", ""]
+    assert [where(session, one.domain) for one in shape.members] == ["a", "t", ""]
     assert where(session, shape.domain) == "core"
 
 
@@ -345,14 +345,14 @@ def test_finished_and_leaving_tasks_hold_no_place() -> None:
     assert shape.domain != ROOT
 
 
-def settled(session: Session, name: str) -> SubJob:
-    return session.sub_jobs.of(job(session, name)).sub_jobs[0]
+def settled(session: Session, name: str) -> PodSet:
+    return session.groups.root(job(session, name)).members[0]
 
 
 def settle(session: Session, domain: str) -> None:
-    shape = session.sub_jobs.of(job(session, "g"))
+    shape = session.groups.root(job(session, "g"))
     row = session.domains.index[domain]
-    session.sub_jobs.settle(shape, row, {shape.sub_jobs[0].row: row})
+    session.groups.settle(shape, row, {shape.members[0]: row})
 
 
 def cluster(*objects: Object) -> Cluster:
@@ -367,11 +367,11 @@ def test_a_decision_is_remembered_as_long_as_something_is_placed() -> None:
     settle(session, "s")
     session = session_again(kept)
     assert where(session, settled(session, "g").domain) == "s"
-    assert where(session, session.sub_jobs.of(job(session, "g")).domain) == "s"
+    assert where(session, session.groups.root(job(session, "g")).domain) == "s"
     kept.apply(part("p0", "x"))
     session = session_again(kept)
     assert settled(session, "g").domain == NONE
-    assert session.sub_jobs.of(job(session, "g")).domain == NONE
+    assert session.groups.root(job(session, "g")).domain == NONE
 
 
 def test_a_decision_never_hides_where_tasks_really_are() -> None:
@@ -403,22 +403,22 @@ def test_nominations_outlive_the_cycle_but_not_in_strict_mode() -> None:
     objects = (*two_racks(), group("g", 1), part("p0", "x"))
     for strict, expected in ((False, "b"), (True, "")):
         session = session_on([queue("default"), *objects], strict=strict)
-        one = session.sub_jobs.of(job(session, "g")).sub_jobs[0]
-        session.sub_jobs.nominate(one, session.domains.index["b"])
+        one = session.groups.root(job(session, "g")).members[0]
+        session.groups.nominate(one, session.domains.index["b"])
         conf: dict[str, Any] = {
             "actions": "allocate",
             "compat": "strict" if strict else "better",
             "tiers": [],
         }
         later = session_again(session.cluster, conf)
-        assert where(later, later.sub_jobs.of(job(later, "g")).sub_jobs[0].nominated) == expected
+        assert where(later, later.groups.root(job(later, "g")).members[0].nominated) == expected
 
 
 def test_a_nomination_that_was_dropped_does_not_come_back() -> None:
     session = session_on([queue("default"), *two_racks(), group("g", 1), part("p0", "x")])
-    one = session.sub_jobs.of(job(session, "g")).sub_jobs[0]
-    session.sub_jobs.nominate(one, session.domains.index["b"])
-    session.sub_jobs.denominate(one)
+    one = session.groups.root(job(session, "g")).members[0]
+    session.groups.nominate(one, session.domains.index["b"])
+    session.groups.denominate(one)
     later = session_again(session.cluster)
-    assert later.sub_jobs.of(job(later, "g")).sub_jobs[0].nominated == NONE
-    assert later.sub_jobs.nominated == set()
+    assert later.groups.root(job(later, "g")).members[0].nominated == NONE
+    assert later.groups.nominated == set()

@@ -8,7 +8,8 @@ import pytest
 from maniple.cluster.facts import LevelWish
 from maniple.cluster.statuses import ACTIVE_ALLOCATED, Status
 from maniple.framework.configuration import PluginOption
-from maniple.framework.pod_sets import PodSet, PodSets
+from maniple.framework.groups.groups import Groups
+from maniple.framework.groups.tree import PodSet
 from maniple.framework.session import Session
 from maniple.framework.transaction import Transaction
 from maniple.objects.meta import Object
@@ -47,8 +48,8 @@ class Scene:
         return pod(f"p{number}", {"cpu": "100m"}, group="g", role=role, uid=f"{number:03}", **fields)
 
     @property
-    def sets(self) -> PodSets:
-        return self.session.pod_sets
+    def sets(self) -> Groups:
+        return self.session.groups
 
     def row(self, number: int) -> int:
         found = self.session.cluster.tasks.index_of(f"default/p{number}")
@@ -103,7 +104,7 @@ def test_groups_with_others_inside_hold_sets_and_the_rest_hold_tasks() -> None:
     )
     scene = Scene(5, "x:waits", "y:waits", "z:waits", "y:runs", sub_groups=groups)
     root = scene.sets.root(scene.job)
-    (inner,) = root.sets
+    (inner,) = root.groups
     assert (inner.name, inner.wish, inner.parent is root) == ("inner", LevelWish("t", "rack"), True)
     assert [(one.name, one.minimum, one.wish) for one in inner.pod_sets] == [
         ("x", 1, None),
