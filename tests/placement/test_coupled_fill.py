@@ -124,7 +124,7 @@ def placed(session: Session) -> list[tuple[str, bool]]:
     rows = np.array([index(f"{NAMESPACE}/p{number}") for number in range(COUNT)])
     class_ = session.classes[session.tasks.class_of[rows[0]]]
     while len(rows) and (proposal := placement.fill(class_, len(rows))) is not None:
-        placement.place(Transaction(session), rows[: len(proposal)], proposal)
+        placement.place(Transaction(session), rows[: len(proposal)], proposal, session.refusals)
         waits = proposal.waits.tolist()
         found += [
             (session.node_name(int(one)), wait) for one, wait in zip(proposal.nodes, waits, strict=True)

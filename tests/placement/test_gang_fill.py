@@ -182,7 +182,9 @@ def at_once(session: Session, class_: TaskClass, rows: list[int]) -> list[int]:
         if proposal is None:
             break
         assert not proposal.waits.any()
-        placement.place(transaction, np.array(rows[len(placed) : len(placed) + len(proposal)]), proposal)
+        placement.place(
+            transaction, np.array(rows[len(placed) : len(placed) + len(proposal)]), proposal, session.refusals
+        )
         placed += proposal.nodes.tolist()
     return placed
 
@@ -223,7 +225,7 @@ def test_a_column_stays_true_while_other_classes_are_placed_and_undone(
         checkpoint = transaction.checkpoint()
         taken = rows[: len(proposal)]
         if len(taken) == len(proposal):
-            placement.place(transaction, np.array(taken), proposal)
+            placement.place(transaction, np.array(taken), proposal, session.refusals)
             if data.draw(st.booleans()):
                 transaction.rollback(checkpoint)
             else:

@@ -43,7 +43,12 @@ def test_classes_that_take_turns_go_where_they_would_go_one_by_one(drawn: Any, p
         class_ = fast.classes[fast.tasks.class_of[rows[0]]]
         placed: list[int] = []
         while len(placed) < count and (proposal := placement.fill(class_, count - len(placed))) is not None:
-            placement.place(transaction, np.array(rows[len(placed) : len(placed) + len(proposal)]), proposal)
+            placement.place(
+                transaction,
+                np.array(rows[len(placed) : len(placed) + len(proposal)]),
+                proposal,
+                fast.refusals,
+            )
             placed += proposal.nodes.tolist()
         assert placed == one_by_one(slow, class_, rows)
 
@@ -65,7 +70,7 @@ def test_what_others_leave_alone_is_not_decided_again() -> None:
     assert ahead is not None
     other = placement.fill(second, 1)
     assert other is not None
-    placement.place(transaction, np.array(rows[4:5]), other)
+    placement.place(transaction, np.array(rows[4:5]), other, session.refusals)
     again = placement.fill(first, 4)
     assert again is not None
     assert again.source is ahead.source

@@ -88,7 +88,7 @@ def in_pieces(scene: Any, size: int) -> Places:
         proposal = placement.fill(session.classes[session.tasks.class_of[rows[0]]], len(rows))
         if proposal is None:
             break
-        placement.place(transaction, rows[: len(proposal)], proposal)
+        placement.place(transaction, rows[: len(proposal)], proposal, session.refusals)
         places += zip(proposal.nodes.tolist(), proposal.waits.tolist(), strict=True)
     for row, (node, waits) in zip(np.flatnonzero(session.tasks.job == _job(session)), places, strict=False):
         assert session.tasks.node[row] == node

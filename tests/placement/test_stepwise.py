@@ -62,14 +62,15 @@ def placed(session: Session, at_once: int) -> list[tuple[str, bool]]:
     placement, found = Placement(session), []
     one = session.groups.root(job(session, "g")).members[0]
     rows = session.in_task_order(one.rows)
-    session.groups.begin(one, ROOT)
+    beside = session.groups.progress(one, ROOT)
     while len(rows):
         class_ = session.classes[session.tasks.class_of[rows[0]]]
-        proposal = placement.fill(class_, min(at_once, len(rows)))
+        proposal = placement.fill(class_, min(at_once, len(rows)), beside=beside)
         if proposal is None:
             break
-        placement.place(Transaction(session), rows[: len(proposal)], proposal)
-        session.groups.advance(proposal.nodes)
+        placement.place(Transaction(session), rows[: len(proposal)], proposal, session.refusals)
+        if beside is not None:
+            session.groups.advance(beside, proposal.nodes)
         waits = bool(proposal.waits.any())
         found += [(session.node_name(node), waits) for node in proposal.nodes.tolist()]
         rows = rows[len(proposal) :]
@@ -125,11 +126,10 @@ def test_a_gang_with_a_topology_does_not_look_ahead_for_the_next_one() -> None:
     placement, class_ = Placement(session), session.classes[session.tasks.class_of[one.rows[0]]]
     for place, start in enumerate(("odd", "even")):
         one.domain = session.domains.index[start]
-        session.groups.begin(one, ROOT)
-        proposal = placement.fill(class_, 1)
+        proposal = placement.fill(class_, 1, beside=session.groups.progress(one, ROOT))
         assert proposal is not None
         assert session.node_name(int(proposal.nodes[0])) == ("n1" if start == "odd" else "n2")
-        placement.place(Transaction(session), one.rows[place : place + 1], proposal)
+        placement.place(Transaction(session), one.rows[place : place + 1], proposal, session.refusals)
 
 
 def test_nobody_left_is_an_empty_sequence() -> None:

@@ -118,9 +118,8 @@ class _Allocation:
         transaction, ground = Transaction(session), Ground(job, session.refusals)
         if job in session.groups.shaped:
             self._nominations.try_job(transaction, sheet)
-            session.groups.begin(session.groups.root(job).members[0])
+            ground.beside = session.groups.progress(session.groups.root(job).members[0])
         ready = self._placer.fill(transaction, sheet, ground)
-        session.groups.progress = None
         if ready:
             transaction.commit()
             self._nominations.redeem(job)

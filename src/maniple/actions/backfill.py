@@ -130,7 +130,7 @@ def _place(
     near = free if within is None else within if free is None else free & within
     proposal = placement.fill(class_, 1, near) if reason is None else None
     if proposal is not None:
-        placement.place(transaction, rows, proposal)
+        placement.place(transaction, rows, proposal, session.refusals)
         return
     soon = placement.fill(class_, 1, within) if reason is None and free is not None else None
     if soon is not None:

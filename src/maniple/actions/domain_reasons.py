@@ -12,7 +12,8 @@ from maniple.cluster.resources import Amounts
 from maniple.framework.groups.tree import Group, PodSet
 from maniple.framework.points import TaskRows
 from maniple.framework.reasons import NotWhole
-from maniple.framework.session import Refusals, Session
+from maniple.framework.refusals import Refusals
+from maniple.framework.session import Session
 from maniple.framework.transaction import Transaction
 
 TOO_SMALL = (

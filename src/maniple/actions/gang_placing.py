@@ -13,8 +13,7 @@ from maniple.cluster.classes import TaskClass
 from maniple.cluster.resources import CPU, MEMORY, Amounts
 from maniple.eviction.bundles import Mask
 from maniple.eviction.scenario import Demand
-from maniple.framework.criteria import NodeRows
-from maniple.framework.groups.tree import Group, PodSet
+from maniple.framework.groups.tree import Group, PodSet, Progress
 from maniple.framework.points import Purpose, TaskRows
 from maniple.framework.session import Session
 from maniple.framework.transaction import Transaction
@@ -105,57 +104,53 @@ class GangPlacer:
 
     def _place_part(self, transaction: Transaction, asking: Asking, part: Part, domain: int) -> bool:
         session, checkpoint = self._session, transaction.checkpoint()
-        within, singly = session.domains.members[domain], self._rules.places_pod_by_pod
-        place = self._place_singly if singly else self._place_demand
-        if not singly:  # one by one, how near the others of the sub-job are does not count
-            session.groups.begin(part.pod_set, domain)
-        fits = all(place(transaction, asking.queue, demand, within) for demand in self._pieces(part))
-        session.groups.progress = None
-        if singly:
-            fits = fits and (
-                session.groups.is_ready(part.pod_set) or session.groups.is_pipelined(part.pod_set)
+        within, one = session.domains.members[domain], part.pod_set
+        if self._rules.places_pod_by_pod:  # how near the others of the pod set are does not count then
+            fits = all(
+                self._place_singly(transaction, asking.queue, row, within) for row in part.rows.tolist()
+            )
+            fits = fits and (session.groups.is_ready(one) or session.groups.is_pipelined(one))
+        else:
+            beside = session.groups.progress(one, domain)
+            fits = all(
+                self._place_demand(transaction, asking.queue, demand, within, beside)
+                for demand in part.demands
             )
         if not fits:
             transaction.rollback(checkpoint)
         return fits
 
-    def _pieces(self, part: Part) -> list[Demand]:
-        """Classes at a time, or tasks in their order."""
-        if not self._rules.places_pod_by_pod:
-            return part.demands
-        tasks, classes = self._session.tasks, self._session.classes
-        return [Demand(classes[tasks.class_of[row]], np.array([row])) for row in part.rows.tolist()]
-
-    def _place_demand(self, transaction: Transaction, queue: int, demand: Demand, within: Mask) -> bool:
+    def _place_demand(
+        self, transaction: Transaction, queue: int, demand: Demand, within: Mask, beside: Progress | None
+    ) -> bool:
         session, rows = self._session, demand.rows
         if session.hooks.allocatable(queue, demand.class_, len(rows)) < len(rows):
             return False
         everywhere = None if within.all() else within
         while len(rows):
-            proposal = self._placement.fill(demand.class_, len(rows), everywhere)
+            proposal = self._placement.fill(demand.class_, len(rows), everywhere, beside)
             if proposal is None:
                 return False
-            self._pipeline(transaction, rows[: len(proposal)], proposal.nodes)
+            transaction.pipeline(rows[: len(proposal)], proposal.nodes)
+            if beside is not None:
+                session.groups.advance(beside, proposal.nodes)
             rows = rows[len(proposal) :]
         return True
 
-    def _place_singly(self, transaction: Transaction, queue: int, demand: Demand, within: Mask) -> bool:
+    def _place_singly(self, transaction: Transaction, queue: int, row: int, within: Mask) -> bool:
         """One task, on any node that nothing lasting speaks against: idle before idle later, then the best score."""
-        if self._session.hooks.allocatable(queue, demand.class_, 1) == 0:
+        session = self._session
+        class_ = session.classes[session.tasks.class_of[row]]
+        if session.hooks.allocatable(queue, class_, 1) == 0:
             return False
-        nodes = self._placement.evictable_nodes(demand.class_, int(demand.rows[0]))
+        nodes = self._placement.evictable_nodes(class_, row)
         nodes = nodes[within[nodes]]
-        free = self._session.nodes.future_idle(nodes)
-        nodes = nodes[_fits(demand.class_, free)]
-        now = nodes[_fits(demand.class_, self._session.nodes.idle()[:, nodes])]
-        best = self._placement.by_score(demand.class_, now if len(now) else nodes)[:1]
+        nodes = nodes[_fits(class_, session.nodes.future_idle(nodes))]
+        now = nodes[_fits(class_, session.nodes.idle()[:, nodes])]
+        best = self._placement.by_score(class_, now if len(now) else nodes)[:1]
         if len(best):
-            self._pipeline(transaction, demand.rows, best)
+            transaction.pipeline(np.array([row]), best)
         return len(best) > 0
-
-    def _pipeline(self, transaction: Transaction, rows: TaskRows, nodes: NodeRows) -> None:
-        transaction.pipeline(rows, nodes)
-        self._session.groups.advance(nodes)
 
 
 def covers(free: Amounts, need: Amounts) -> bool:

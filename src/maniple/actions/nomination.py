@@ -36,7 +36,7 @@ class NominationPath:
                 sheet.restore(mark)
                 self._forget(one, sheet)
                 return False
-            self._placement.place(transaction, run.rows[:1], proposal)
+            self._placement.place(transaction, run.rows[:1], proposal, self._session.refusals)
             sheet.take(1)
         return True
 

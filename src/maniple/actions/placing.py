@@ -12,10 +12,11 @@ from maniple.actions.worksheet import Run, Worksheet
 from maniple.cluster.classes import TaskClass
 from maniple.cluster.domains import ROOT
 from maniple.cluster.statuses import ALLOCATED_LIKE, Status
-from maniple.framework.groups.tree import PodSet
+from maniple.framework.groups.tree import PodSet, Progress
 from maniple.framework.points import Event
 from maniple.framework.reasons import FITS, Histogram, NotWhole, joined
-from maniple.framework.session import Refusals, Session
+from maniple.framework.refusals import Refusals
+from maniple.framework.session import Session
 from maniple.framework.transaction import Transaction
 from maniple.placement.engine import Mask, Placement
 from maniple.placement.lookahead import Proposal
@@ -37,6 +38,7 @@ class Ground:
     pod_set: PodSet | None = None
     domain: int = ROOT
     within: Mask | None = None  # the nodes of the domain; all of them for the root
+    beside: Progress | None = None  # where the pod set is so far
 
 
 class TaskPlacer:
@@ -114,9 +116,9 @@ class TaskPlacer:
             refusals.of_tasks(job, run.role, run.rows, self._no_node(run, ground))
             return 0, self._worth_going_on(ground)
         rows = run.rows[: len(proposal)]
-        self._placement.place(transaction, rows, proposal)
-        if session.groups.progress is not None:
-            session.groups.advance(proposal.nodes)
+        self._placement.place(transaction, rows, proposal, refusals)
+        if ground.beside is not None:
+            session.groups.advance(ground.beside, proposal.nodes)
         sheet.take(len(rows))
         return len(rows), True
 
@@ -143,10 +145,10 @@ class TaskPlacer:
             only = self.only(run.nominated)
             if only is not None:
                 wanted = only if within is None else only & within
-                proposal = self._placement.fill(run.class_, 1, wanted)
+                proposal = self._placement.fill(run.class_, 1, wanted, ground.beside)
                 if proposal is not None:
                     return proposal
-        return self._placement.fill(run.class_, count, within)
+        return self._placement.fill(run.class_, count, within, ground.beside)
 
     def only(self, node: str) -> Mask | None:
         row = self._session.nodes.facts.index.get(node)

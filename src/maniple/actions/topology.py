@@ -25,7 +25,8 @@ from maniple.cluster.domains import NONE, ROOT
 from maniple.framework.criteria import Scores
 from maniple.framework.groups.tree import Group, PodSet
 from maniple.framework.points import Purpose, TaskRows
-from maniple.framework.session import Refusals, Session
+from maniple.framework.refusals import Refusals
+from maniple.framework.session import Session
 from maniple.framework.transaction import SavedPlan, Transaction
 from maniple.placement.engine import Placement
 from maniple.placement.room import DomainRoom
@@ -233,10 +234,8 @@ class TopologyAllocation:
     def _try_pod_set(self, one: PodSet, sheet: Worksheet, domain: int, trial: _Trial) -> bool:
         session, mark, checkpoint = self._session, sheet.mark(), trial.transaction.checkpoint()
         within = None if domain == ROOT else session.domains.members[domain]
-        ground = Ground(one.job, Refusals(), one, domain, within)
-        session.groups.begin(one, domain)
+        ground = Ground(one.job, Refusals(), one, domain, within, session.groups.progress(one, domain))
         ready = self._placer.fill(trial.transaction, sheet, ground)
-        session.groups.progress = None
         placed = trial.transaction.checkpoint() > checkpoint
         if placed and (ready or session.groups.is_pipelined(one)):
             trial.refusals.take_over(ground.refusals)

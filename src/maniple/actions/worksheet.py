@@ -143,11 +143,12 @@ def _by_pod_set(session: Session, shape: Group, sheet: Worksheet) -> dict[PodSet
     if not shape.split:
         return {shape.members[0]: sheet}
     rows = sheet.left()
-    numbers = np.empty(len(session.tasks), dtype=np.int32)
-    for one in shape.members:
-        numbers[one.rows] = one.number
-    order = np.argsort(numbers[rows], kind="stable")
-    parts = _parts(session, rows[order], numbers[rows][order])
+    own = np.concatenate([one.rows for one in shape.members])
+    numbers = np.repeat([one.number for one in shape.members], [len(one.rows) for one in shape.members])
+    by_row = np.argsort(own)
+    numbers = numbers[by_row[np.searchsorted(own, rows, sorter=by_row)]]
+    order = np.argsort(numbers, kind="stable")
+    parts = _parts(session, rows[order], numbers[order])
     return {shape.pod_sets[number]: Worksheet(session, shape.job, own, ends) for number, own, ends in parts}
 
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from maniple.cluster.classes import TaskClass
 from maniple.cluster.resources import Amounts
 from maniple.cluster.snapshot import NodeState
+from maniple.framework.groups.tree import Progress
 from maniple.framework.reasons import Verdicts
 
 Scores = NDArray[np.float64]
@@ -146,6 +147,8 @@ class Scorer:
     silent: Callable[[TaskClass], bool] = never
     steps: Callable[[TaskClass, NodeRows], Stepper] | None = None  # for one that can tell a whole sequence
     by_domain: bool = False  # sees whose tasks they are, and of a node nothing but the domains that hold it
+    # for one that looks at what else of a pod set is placed: itself for that pod set; it is silent without one
+    beside: "Callable[[Progress], Scorer] | None" = None
 
     def __post_init__(self) -> None:
         if self.normalise is not None and self.depends is Dependence.NODE:

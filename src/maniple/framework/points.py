@@ -23,6 +23,7 @@ from maniple.framework.combine import Rule, Vote
 from maniple.framework.criteria import Filter, NodeRows, Scorer, Scores
 from maniple.framework.groups.tree import Group, PodSet
 from maniple.framework.reasons import Reason
+from maniple.framework.refusals import Refusals
 
 Key = tuple[Any, ...]
 TaskRows = NDArray[np.int64]
@@ -155,9 +156,10 @@ class Hooks:
         Callable[[PodSet, int, Purpose], list[list[int]]],
         Point(combine.first_registered, "enabledHyperNodeGradient", _given),
     ]
-    # job, part of it, tasks of that part that are placed together, nodes -> lists of nodes to try one after the other
+    # part of a job, its tasks that are placed together, where causes are noted, nodes -> lists of nodes to try one after
+    # the other
     subset_nodes: Annotated[
-        Callable[[int, Group | PodSet, TaskRows, NodeRows], list[NodeRows]], Point(combine.partitions)
+        Callable[[Group | PodSet, TaskRows, Refusals, NodeRows], list[NodeRows]], Point(combine.partitions)
     ]
 
     # victims: who asks, candidates in order -> the allowed ones

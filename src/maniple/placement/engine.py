@@ -6,7 +6,7 @@ are tried in order: idle and own, idle and another's, idle later and own, idle l
 """
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +15,10 @@ from maniple.cluster.classes import TaskClass
 from maniple.cluster.resources import PODS, Amounts
 from maniple.framework.criteria import Cells, Filter, NodeRows, Scorer, Scores
 from maniple.framework.gpus import Groups
+from maniple.framework.groups.tree import Progress
 from maniple.framework.points import Event, TaskRows
 from maniple.framework.reasons import FITS, Histogram, Verdicts, histogram
+from maniple.framework.refusals import Refusals
 from maniple.framework.session import Session
 from maniple.framework.transaction import Transaction
 from maniple.placement.column import ClassColumn
@@ -77,11 +79,20 @@ class Placement:
 
     # -- proposing ------------------------------------------------------------------------------------------------
 
-    def fill(self, class_: TaskClass, count: int, within: Mask | None = None) -> Proposal | None:
-        """Nodes for as many of the next `count` tasks as can be decided now; None when there is no place for one."""
+    def fill(
+        self,
+        class_: TaskClass,
+        count: int,
+        within: Mask | None = None,
+        beside: Progress | None = None,
+    ) -> Proposal | None:
+        """Nodes for as many of the next `count` tasks as can be decided now; None when there is no place for one.
+
+        `beside`: where the pod set is so far, for scorers that look at it.
+        """
         ahead = self._ahead.get(class_.number) if within is None else None
         if ahead is None or not len(ahead) or not self._holds(ahead):
-            ahead = self._look_ahead(class_, count, within)
+            ahead = self._look_ahead(class_, count, within, beside)
             if ahead is None:
                 return None
         piece = slice(ahead.taken, ahead.taken + count)
@@ -99,19 +110,22 @@ class Placement:
         slots = ahead.column.slots if idle_first else ahead.column.later
         return ahead.catch_up(session.changes, slots)
 
-    def _look_ahead(self, class_: TaskClass, count: int, within: Mask | None) -> Lookahead | None:
+    def _look_ahead(
+        self, class_: TaskClass, count: int, within: Mask | None, beside: Progress | None
+    ) -> Lookahead | None:
         """Decide the next tasks. More than asked for, once it shows that gangs of this class follow one another."""
         column = self.column(class_)
         spent = self._ahead.pop(class_.number, None)
         wanted = count
-        own = any(one.by_domain for one in _outspoken(column))  # nobody else's tasks would go the same way
+        scorers = _outspoken(column, beside)
+        own = any(one.by_domain for one in scorers)  # tasks of others would not go the same way
         if within is None and not own and spent is not None and not len(spent):
             wanted = max(count, min(2 * len(spent.nodes), _FARTHEST))
         for place, (later, slots, shard) in enumerate(self._buckets(column)):
             if place and column.criteria.cluster_filters:
                 wanted = 1  # the next task may find that a filter has opened a node of the first choice
             mask = shard if within is None else within if shard is None else within & shard
-            nodes, turns, _ = self._fill_bucket(column, wanted, slots, mask)
+            nodes, turns, _ = self._fill_bucket(column, wanted, slots, mask, scorers)
             if len(nodes):
                 waits = _waiting(column, nodes) if later is None else np.full(len(nodes), later)
                 # Where other nodes come first, what becomes of those decides too.
@@ -134,16 +148,24 @@ class Placement:
             for shard in shards:
                 yield True, column.later, shard
 
-    def _fill_bucket(self, column: ClassColumn, count: int, slots: Amounts, mask: Mask | None) -> Filled:
+    def _fill_bucket(
+        self,
+        column: ClassColumn,
+        count: int,
+        slots: Amounts,
+        mask: Mask | None,
+        scorers: list[Scorer],
+    ) -> Filled:
+        """`scorers`: those over the whole cluster that see a difference between nodes."""
         candidates = (slots > 0 if mask is None else (slots > 0) & mask).nonzero()[0]
         choices = len(candidates)
         if not choices:
             return Filled(candidates)
         # With one node to choose from, what it is worth does not matter.
         scores = column.worth(candidates) if choices > 1 else np.zeros(1)
-        coupled = column.criteria.coupled and _is_coupled(column)
-        if coupled and self._in_steps(column):
-            return Filled(fill_stepwise(column, candidates, scores, slots, count, _outspoken(column)))
+        coupled = bool(column.criteria.cluster_filters or scorers)
+        if coupled and self._in_steps(column, scorers):
+            return Filled(fill_stepwise(column, candidates, scores, slots, count, scorers))
         if not coupled and not column.criteria.relative:
             found = self._choose(column, candidates, scores, slots, count, None)
             alone = choices > 1 and "best_node" not in self._session.hooks.answered
@@ -156,14 +178,14 @@ class Placement:
                 candidates = admitted
         if not len(candidates):
             return Filled(candidates)
-        shift = self._relative(column, candidates)
+        shift = self._relative(column, candidates, scorers)
         found = self._choose(column, candidates, scores + shift, slots, count, shift)
         return Filled(_trimmed(column, found, candidates))
 
-    def _in_steps(self, column: ClassColumn) -> bool:
+    def _in_steps(self, column: ClassColumn, scorers: list[Scorer]) -> bool:
         """Whether everybody who couples tasks can tell how."""
         told = all(one.steps is not None for one in column.criteria.cluster_filters)
-        told = told and all(one.steps is not None for one in _outspoken(column))
+        told = told and all(one.steps is not None for one in scorers)
         return told and "best_node" not in self._session.hooks.answered
 
     def _choose(
@@ -191,13 +213,13 @@ class Placement:
                 candidates = candidates[one.check(column.class_, cells) == FITS]
         return candidates
 
-    def _relative(self, column: ClassColumn, candidates: NodeRows) -> Scores:
+    def _relative(self, column: ClassColumn, candidates: NodeRows, scorers: list[Scorer]) -> Scores:
         """Scores that hold only among these candidates."""
         sums = np.zeros(len(candidates))
         for static in column.criteria.relative:
             assert static.scorer.normalise is not None  # that is what makes it relative
             sums += static.scorer.weight * static.scorer.normalise(static.raw[candidates])
-        for scorer in _outspoken(column):
+        for scorer in scorers:
             raw = scorer.raw(column.class_, Cells(column.nodes, column.class_, candidates))
             sums += scorer.weight * (raw if scorer.normalise is None else scorer.normalise(raw))
         return sums
@@ -224,9 +246,9 @@ class Placement:
 
     # -- carrying out ---------------------------------------------------------------------------------------------
 
-    def place(self, transaction: Transaction, rows: TaskRows, proposal: Proposal) -> None:
+    def place(self, transaction: Transaction, rows: TaskRows, proposal: Proposal, refusals: Refusals) -> None:
         """Put tasks of the proposal's class onto its nodes, the i-th task onto the i-th node, unless a plugin objects."""
-        if "reserve" in self._session.hooks.answered and self._objected(rows, proposal):
+        if "reserve" in self._session.hooks.answered and self._objected(rows, proposal, refusals):
             return
         source, changes = proposal.source, self._session.changes
         current, waits = source.stamp == len(changes), proposal.waits
@@ -265,12 +287,12 @@ class Placement:
                 chosen.append(device)
         return tuple(chosen), waits
 
-    def _objected(self, rows: TaskRows, proposal: Proposal) -> bool:
+    def _objected(self, rows: TaskRows, proposal: Proposal, refusals: Refusals) -> bool:
         session, row = self._session, rows[0]
         job = int(session.tasks.job[row])
         cause = session.hooks.reserve(Event(proposal.source.column.class_, job, rows, proposal.nodes))
         if cause is not None:
-            session.refusals.of_tasks(job, int(session.tasks.role[row]), rows, cause, failed=False)
+            refusals.of_tasks(job, int(session.tasks.role[row]), rows, cause, failed=False)
         return cause is not None
 
     # -- explaining -----------------------------------------------------------------------------------------------
@@ -342,7 +364,11 @@ class Placement:
     def by_score(self, class_: TaskClass, nodes: NodeRows) -> NodeRows:
         """Nodes by what they are worth for the next task, the best first; each shard for itself."""
         column = self.column(class_)
-        worth = column.worth(nodes) + self._relative(column, nodes) if len(nodes) else np.zeros(0)
+        worth = (
+            column.worth(nodes) + self._relative(column, nodes, _outspoken(column, None))
+            if len(nodes)
+            else np.zeros(0)
+        )
         shard = np.zeros(len(nodes)) if self._own is None else ~self._own[nodes]
         return nodes[np.lexsort((nodes, -worth, shard))]
 
@@ -393,14 +419,14 @@ def _waiting(column: ClassColumn, nodes: NodeRows) -> Mask:
     return waits
 
 
-def _is_coupled(column: ClassColumn) -> bool:
-    """Whether placing one task may now change what another node is worth."""
-    return bool(column.criteria.cluster_filters) or bool(_outspoken(column))
-
-
-def _outspoken(column: ClassColumn) -> list[Scorer]:
+def _outspoken(column: ClassColumn, beside: Progress | None) -> list[Scorer]:
     """The scorers over the whole cluster that see a difference between nodes."""
-    return [one for one in column.criteria.cluster_scorers if not one.silent(column.class_)]
+    scorers: Iterable[Scorer] = column.criteria.cluster_scorers
+    if beside is None:
+        scorers = (one for one in scorers if one.beside is None)
+    else:
+        scorers = (one if one.beside is None else one.beside(beside) for one in scorers)
+    return [one for one in scorers if not one.silent(column.class_)]
 
 
 def _trimmed(column: ClassColumn, found: Filled, candidates: NodeRows) -> NodeRows:

@@ -39,7 +39,10 @@ class Sets(Bench):
         session.hooks.pre_job_allocation(row)
         rows = session.groups.to_allocate(row)
         nodes = np.flatnonzero(np.isin(names, among)) if among else np.arange(len(names))
-        return [[names[one] for one in part] for part in session.hooks.subset_nodes(row, group, rows, nodes)]
+        return [
+            [names[one] for one in part]
+            for part in session.hooks.subset_nodes(group, rows, session.refusals, nodes)
+        ]
 
     def told(self, job: str) -> list[str]:
         return self.session.refusals.jobs.get(self.job(job), [])
@@ -92,7 +95,7 @@ def test_where_nothing_is_to_be_placed_all_nodes_are_one_set() -> None:
     row, nodes = scene.job("a"), np.arange(3)
     pod_set = next(one for one in scene.session.groups.of(row) if one.name == "x")
     none = np.zeros(0, dtype=np.int64)
-    (only,) = scene.session.hooks.subset_nodes(row, pod_set, none, nodes)
+    (only,) = scene.session.hooks.subset_nodes(pod_set, none, scene.session.refusals, nodes)
     assert only.tolist() == [0, 1, 2]
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from maniple.cluster.domains import ROOT
 from maniple.framework.criteria import Cells, Dependence, Scorer
-from maniple.framework.groups.tree import PodSet
+from maniple.framework.groups.tree import PodSet, Progress
 from maniple.framework.points import Purpose
 from maniple.framework.session import Session
 from maniple.framework.transaction import Transaction
@@ -28,6 +28,7 @@ class Opened:
         self.plugin = NetworkTopologyAware(self.session, arguments)
         use(self.session, self.plugin)
         self.index = self.session.domains.index
+        self.beside: Progress | None = None
 
     def pod_set(self, name: str = "g") -> PodSet:
         return self.session.groups.root(job(self.session, name)).members[0]
@@ -62,6 +63,8 @@ class Opened:
         """What nodes are worth for a pod; those named are the candidates."""
         facts, scorer = self.session.nodes.facts, self.scorer(name)
         assert scorer is not None
+        if scorer.beside is not None and self.beside is not None:
+            scorer = scorer.beside(self.beside)
         candidates = sorted(among or facts.names)
         class_ = self.session.classes[self.session.tasks.class_of[task(self.session, name)]]
         rows = np.array([facts.index[each] for each in candidates])
@@ -72,7 +75,7 @@ class Opened:
         one = self.pod_set()
         if around:
             one.domain = self.index[around]
-        self.session.groups.begin(one, self.index[ground] if ground else ROOT)
+        self.beside = self.session.groups.progress(one, self.index[ground] if ground else ROOT)
 
 
 def gang(count: int, requests: dict[str, str] | None = None, **spec: Any) -> list[Object]:
@@ -280,12 +283,12 @@ def test_with_one_tier_everything_is_close() -> None:
 def test_the_domain_around_what_is_placed_grows_task_by_task() -> None:
     opened = Opened(*four_racks(), *nodes("far"), *gang(4, networkTopology=hard(3)))
     opened.begin()
-    sub_jobs, index = opened.session.groups, opened.session.nodes.facts.index
+    index, beside = opened.session.nodes.facts.index, opened.beside
+    assert beside is not None
     seen = []
     for name in ("far", "a1", "a2", "b1", "far", "d1"):
-        sub_jobs.advance(np.array([index[name]]))
-        assert sub_jobs.progress is not None
-        seen.append(sub_jobs.progress.domain)
+        opened.session.groups.advance(beside, np.array([index[name]]))
+        seen.append(beside.domain)
     assert [opened.session.domains.names[row] if row >= 0 else "" for row in seen] == [
         "",
         "a",
@@ -302,11 +305,11 @@ def test_where_all_nodes_are_equally_close_nothing_is_said() -> None:
     assert scorer is not None
     assert scorer.depends is Dependence.CLUSTER
     class_ = opened.session.classes[opened.session.tasks.class_of[task(opened.session, "p0")]]
-    assert scorer.silent(class_)  # nobody is placing anything
-    opened.begin("s")
-    assert not scorer.silent(class_)
-    opened.begin("a")
-    assert scorer.silent(class_)
+    assert scorer.beside is not None  # so that it is not asked while no pod set is placed
+    for ground, silent in (("s", False), ("a", True)):
+        opened.begin(ground)
+        assert opened.beside is not None
+        assert scorer.beside(opened.beside).silent(class_) is silent
 
 
 def test_sub_jobs_without_a_topology_are_like_other_pods() -> None:

@@ -8,7 +8,7 @@ What a trial is refused for counts only if the job is refused in the end, and on
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
@@ -21,7 +21,8 @@ from maniple.framework.criteria import NodeRows
 from maniple.framework.groups.tree import Group, PodSet
 from maniple.framework.points import TaskRows
 from maniple.framework.reasons import POD
-from maniple.framework.session import Refusals, Session
+from maniple.framework.refusals import Refusals
+from maniple.framework.session import Session
 from maniple.framework.transaction import Transaction
 from maniple.placement.engine import Mask, Placement
 
@@ -46,6 +47,7 @@ class Attempt:
     real: bool
     start: int  # operations of the transaction that were there before
     by_set: dict[int, TaskRows]  # the tasks by number of their pod set; empty when there is only one
+    refusals: Refusals = field(default_factory=Refusals)  # which count only if the job is refused
 
 
 class JobPlacer:
@@ -82,18 +84,13 @@ class JobPlacer:
             return False
         ground = self._everywhere if nodes is None else Ground(np.flatnonzero(nodes), nodes)
         attempt = Attempt(transaction, job, pipeline_only, real, len(transaction), self._by_set(job, rows))
-        # Causes are noted apart while it is open whether the job is refused.
-        kept, session.refusals = session.refusals, Refusals()
-        try:
-            placed = self._group(attempt, session.groups.root(job), rows, ground)
-        finally:
-            noted, session.refusals = session.refusals, kept
+        placed = self._group(attempt, session.groups.root(job), rows, ground)
         if not placed:
             self._causes.undone()
             if real:
-                kept.take_over(noted)
-                for cause in noted.jobs.get(job, ()):
-                    kept.of_job(job, cause)
+                session.refusals.take_over(attempt.refusals)
+                for cause in attempt.refusals.jobs.get(job, ()):
+                    session.refusals.of_job(job, cause)
         return placed
 
     def finish(self, transaction: Transaction, job: int) -> None:
@@ -131,7 +128,7 @@ class JobPlacer:
     def _node_sets(
         self, attempt: Attempt, group: Group | PodSet, rows: TaskRows, ground: Ground
     ) -> Iterator[Ground]:
-        for nodes in self._session.hooks.subset_nodes(attempt.job, group, rows, ground.nodes):
+        for nodes in self._session.hooks.subset_nodes(group, rows, attempt.refusals, ground.nodes):
             if nodes is ground.nodes:
                 yield ground
                 continue
@@ -183,7 +180,7 @@ class JobPlacer:
             placed += found.count
             if found.cause is not None:
                 if attempt.real:
-                    self._causes.note(pod_set, int(run[found.count]), found, placed)
+                    self._causes.note(attempt.refusals, pod_set, int(run[found.count]), found, placed)
                 return False
         return True
 
@@ -246,7 +243,7 @@ class JobPlacer:
         elif attempt.pipeline_only:
             attempt.transaction.pipeline(rows, proposal.nodes)
         else:
-            self._placement.place(attempt.transaction, rows, proposal)
+            self._placement.place(attempt.transaction, rows, proposal, attempt.refusals)
         return len(rows)
 
     def _of_first_node(self, rows: TaskRows, nodes: NodeRows) -> TaskRows:

@@ -10,6 +10,7 @@ import numpy as np
 from maniple.cluster.classes import TaskClass
 from maniple.cluster.statuses import ACTIVE_USED
 from maniple.framework.groups.tree import PodSet
+from maniple.framework.refusals import Refusals
 from maniple.framework.session import Session
 from maniple.placement.engine import Mask, Placement
 
@@ -92,7 +93,7 @@ class Causes:
         if self._latest is not None:
             self._latest.stamp, self._latest = len(self._session.changes), None
 
-    def note(self, pod_set: PodSet, row: int, found: Found, placed: int) -> None:
+    def note(self, refusals: Refusals, pod_set: PodSet, row: int, found: Found, placed: int) -> None:
         """A task of a pod set found no place, after so many of its mates did."""
         session, job = self._session, pod_set.job
         assert found.cause is not None
@@ -105,5 +106,5 @@ class Causes:
             text = (GANG if alone else SUB_GROUP).format(
                 found=placed, name=pod_set.name, minimum=pod_set.minimum, cause=found.cause
             )
-        session.refusals.of_job(job, text)
-        session.refusals.of_tasks(job, int(session.tasks.role[row]), np.array([row]), found.cause)
+        refusals.of_job(job, text)
+        refusals.of_tasks(job, int(session.tasks.role[row]), np.array([row]), found.cause)

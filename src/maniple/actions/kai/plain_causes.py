@@ -12,6 +12,7 @@ from maniple.cluster.statuses import ACTIVE_ALLOCATED, Status
 from maniple.framework.criteria import NodeRows
 from maniple.framework.groups.tree import DEFAULT, PodSet
 from maniple.framework.reasons import FITS
+from maniple.framework.refusals import Refusals
 from maniple.placement.engine import Mask
 from maniple.placement.lacking import PLAIN
 
@@ -43,7 +44,7 @@ class PlainCauses(Causes):
         nodes = "1 node" if len(rows) == 1 else f"{len(rows)} nodes"
         return f"{said}: of {nodes} {', '.join(parts)}"
 
-    def note(self, pod_set: PodSet, row: int, found: Found, placed: int) -> None:
+    def note(self, refusals: Refusals, pod_set: PodSet, row: int, found: Found, placed: int) -> None:
         session, job = self._session, pod_set.job
         assert found.cause is not None
         have = session.groups.count(pod_set, ACTIVE_ALLOCATED) + found.counted
@@ -57,8 +58,8 @@ class PlainCauses(Causes):
             )
             if self._alike(pod_set, row):
                 text += WOULD_DO.format(short=short, s="" if short == 1 else "s")
-        session.refusals.of_job(job, text)
-        session.refusals.of_tasks(job, int(session.tasks.role[row]), np.array([row]), found.cause)
+        refusals.of_job(job, text)
+        refusals.of_tasks(job, int(session.tasks.role[row]), np.array([row]), found.cause)
 
     def _alike(self, pod_set: PodSet, row: int) -> bool:
         """Whether all that wait of it are like this one, so that it is enough to speak of one."""

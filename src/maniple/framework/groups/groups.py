@@ -48,7 +48,6 @@ class Groups:
         self.split: set[int] = set()  # jobs with policies
         self.nominated: set[int] = set()  # jobs for which eviction cleared domains
         self.unpinned: set[int] = set()  # tasks whose nominated node is of no use any more
-        self.progress: Progress | None = None
         self._whereabouts = Whereabouts(session)
         self._open()
 
@@ -313,16 +312,15 @@ class Groups:
 
     # -- where they are -------------------------------------------------------------------------------------------
 
-    def begin(self, one: PodSet, ground: int = ROOT) -> None:
-        """From here on tasks of this pod set are placed, inside a domain."""
-        self.progress = Progress(one, ground, one.domain) if one.limit is not None else None
+    def progress(self, one: PodSet, ground: int = ROOT) -> Progress | None:
+        """Where a pod set is, for placing more of it inside a domain; None where that does not matter."""
+        return Progress(one, ground, one.domain) if one.limit is not None else None
 
-    def advance(self, nodes: NDArray[np.integer]) -> None:
+    def advance(self, progress: Progress, nodes: NDArray[np.integer]) -> None:
         """The pod set that is being placed took these nodes. Nodes outside all domains say nothing."""
-        progress, places = self.progress, self.places
-        if progress is not None:
-            for home in np.unique(places.home[nodes]).tolist():
-                progress.domain = places.joined(progress.domain, home)
+        places = self.places
+        for home in np.unique(places.home[nodes]).tolist():
+            progress.domain = places.joined(progress.domain, home)
 
     def nominate(self, one: PodSet, domain: int) -> None:
         """Eviction cleared a domain for a pod set."""

@@ -20,6 +20,7 @@ from maniple.cluster.statuses import ACTIVE_ALLOCATED
 from maniple.framework.criteria import Cells, Dependence, NodeRows, Scorer, Scores, Stepper
 from maniple.framework.groups.tree import DEFAULT, Group, PodSet
 from maniple.framework.points import TaskRows
+from maniple.framework.refusals import Refusals
 from maniple.framework.session import Session
 from maniple.plugins.kai.bands import TOPOLOGY
 from maniple.plugins.kai.level_demand import Measure, Measures
@@ -41,13 +42,19 @@ class _Group:
     """Who is to be kept together, and where."""
 
     def __init__(
-        self, session: Session, job: int, group: Group | PodSet, tree: LevelTree, wish: LevelWish
+        self,
+        session: Session,
+        group: Group | PodSet,
+        tree: LevelTree,
+        wish: LevelWish,
+        refusals: Refusals,
     ) -> None:
-        self.job = job
+        self.job = group.job
+        self.refusals = refusals
         self.tree = tree
         self.wish = wish
         self.pod_sets = [group] if isinstance(group, PodSet) else group.all_pod_sets()
-        self.whose = f"job <{session.job_key(job)}>"
+        self.whose = f"job <{session.job_key(group.job)}>"
         if group.name not in ("", DEFAULT):
             self.whose += f", subgroup {group.name}"
 
@@ -90,11 +97,11 @@ class Topology:
         self._now = None
 
     def subset_nodes(
-        self, job: int, group: Group | PodSet, rows: TaskRows, nodes: NodeRows
+        self, group: Group | PodSet, rows: TaskRows, refusals: Refusals, nodes: NodeRows
     ) -> list[NodeRows]:
         sets = [nodes]
         if group.wish is not None and group.wish.topology:
-            sets = self._sets(job, group, group.wish, rows, nodes)
+            sets = self._sets(group, group.wish, rows, refusals, nodes)
         if isinstance(group, PodSet) and self._scores:
             self._now = self._outspoken(group, nodes)
         return sets
@@ -141,16 +148,16 @@ class Topology:
     # -- node sets ------------------------------------------------------------------------------------------------
 
     def _sets(
-        self, job: int, group: Group | PodSet, wish: LevelWish, rows: TaskRows, nodes: NodeRows
+        self, group: Group | PodSet, wish: LevelWish, rows: TaskRows, refusals: Refusals, nodes: NodeRows
     ) -> list[NodeRows]:
         session = self._session
         tree = self._tree(wish.topology)
         if tree is None:
-            session.refusals.of_job(job, UNKNOWN.format(topology=wish.topology))
+            refusals.of_job(group.job, UNKNOWN.format(topology=wish.topology))
             return []
         if not len(rows):
             return [nodes]
-        asking, measure = _Group(session, job, group, tree, wish), self._measures.of(tree, rows)
+        asking, measure = _Group(session, group, tree, wish, refusals), self._measures.of(tree, rows)
         if (
             measure.demand.alike
             and not measure.demand.countable
@@ -204,14 +211,14 @@ class Topology:
         wish, tree = asking.wish, asking.tree
         for kind, label in (("required", wish.required), ("preferred", wish.preferred)):
             if label and asking.level(label) is None:
-                self._session.refusals.of_job(
+                asking.refusals.of_job(
                     asking.job,
                     UNKNOWN_LEVEL.format(topology=tree.name, level=label, whose=asking.whose, kind=kind),
                 )
                 return []
         required, preferred = asking.level(wish.required), asking.level(wish.preferred)
         if required is None and preferred is None:
-            self._session.refusals.of_job(asking.job, NO_LEVEL.format(topology=tree.name, whose=asking.whose))
+            asking.refusals.of_job(asking.job, NO_LEVEL.format(topology=tree.name, whose=asking.whose))
             return []
         widest = ROOT_LEVEL if required is None else required
         narrowest = widest if preferred is None else max(preferred, widest)
@@ -235,11 +242,11 @@ class Topology:
 
     def _refuse(self, asking: _Group, cause: str = "") -> None:
         text = UNSATISFIED.format(topology=asking.tree.name, level=asking.wish.required, whose=asking.whose)
-        self._session.refusals.of_job(asking.job, f"{text}: {cause}" if cause else text)
+        asking.refusals.of_job(asking.job, f"{text}: {cause}" if cause else text)
 
     def _explain(self, asking: _Group, measure: Measure, tried: list[int]) -> None:
         """Why no domain of the widest level that was tried will do."""
-        tree, refusals, demand = asking.tree, self._session.refusals, measure.demand
+        tree, refusals, demand = asking.tree, asking.refusals, measure.demand
         places = measure.places
         if demand.countable:
             for one in sorted(tried, key=lambda domain: (-places[domain], tree.ids[domain]))[:_TOLD]:

@@ -15,6 +15,7 @@ from maniple.cluster.statuses import ACTIVE_ALLOCATED
 from maniple.framework.criteria import NodeRows
 from maniple.framework.groups.tree import Group, PodSet
 from maniple.framework.points import TaskRows
+from maniple.framework.refusals import Refusals
 from maniple.framework.session import Session
 from maniple.plugins.settings import takes_none
 
@@ -33,7 +34,7 @@ class HyperNodes:
         self._tree = session.domains
 
     def subset_nodes(
-        self, job: int, group: Group | PodSet, rows: TaskRows, nodes: NodeRows
+        self, group: Group | PodSet, rows: TaskRows, refusals: Refusals, nodes: NodeRows
     ) -> list[NodeRows]:
         limit = group.limit
         if limit is None or not len(rows):
@@ -41,7 +42,7 @@ class HyperNodes:
         if isinstance(group, PodSet) and group.whole:
             return [nodes]  # the limit of the job, which has been kept for its root
         if limit.unknown:
-            self._session.refusals.of_job(job, UNKNOWN_TIER.format(name=limit.unknown))
+            refusals.of_job(group.job, UNKNOWN_TIER.format(name=limit.unknown))
             return []
         if limit.highest is None:
             return [nodes]
@@ -50,7 +51,7 @@ class HyperNodes:
             found.append(nodes)
         elif not found:
             cause = NO_DOMAIN.format(tier=limit.highest, count=len(rows))
-            self._session.refusals.of_job(job, cause)
+            refusals.of_job(group.job, cause)
         return found
 
     def _domains(

@@ -7,11 +7,10 @@ tier - lowest tier); equals at the top get + (tasks of the sub-job in the node's
 import numpy as np
 from numpy.typing import NDArray
 
-from maniple.cluster.classes import TaskClass
 from maniple.cluster.domain_sums import Domains
 from maniple.cluster.domains import NONE
 from maniple.framework.criteria import Cells, NodeRows, Scores
-from maniple.framework.groups.tree import PodSet
+from maniple.framework.groups.tree import PodSet, Progress
 from maniple.framework.session import Session
 
 
@@ -20,20 +19,16 @@ class Nearness:
         self._session = session
         self._near: dict[int, Scores] = {}
 
-    def silent(self, _: TaskClass) -> bool:
-        """Nothing is being placed that is tied together, or only where all nodes are equally near."""
-        progress = self._session.groups.progress
-        return progress is None or bool(self._session.groups.places.uniform[progress.ground])
+    def silent(self, progress: Progress) -> bool:
+        """It is placed where all nodes are equally near."""
+        return bool(self._session.groups.places.uniform[progress.ground])
 
-    def score(self, class_: TaskClass, cells: Cells) -> Scores:
+    def score(self, progress: Progress, cells: Cells) -> Scores:
         rows = cells.node_rows()
-        return self.steps(class_, rows).shift(np.ones(len(rows), dtype=np.bool_))
+        return self.steps(progress, rows).shift(np.ones(len(rows), dtype=np.bool_))
 
-    def steps(self, _: TaskClass, rows: NodeRows) -> "NearnessSteps":
-        progress, home = self._session.groups.progress, self._session.groups.places.home[rows]
-        if progress is None:
-            return NearnessSteps(self, home, NONE, np.zeros(0), 1)
-        counts = self._counts(progress.pod_set)
+    def steps(self, progress: Progress, rows: NodeRows) -> "NearnessSteps":
+        home, counts = self._session.groups.places.home[rows], self._counts(progress.pod_set)
         return NearnessSteps(self, home, progress.domain, counts, len(progress.pod_set.rows))
 
     def _counts(self, one: PodSet) -> Scores:

@@ -10,7 +10,7 @@ Tiers count the root's, one above the highest HyperNode. A node's own domain is 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -156,11 +156,16 @@ class NetworkTopologyAware:
             self.name,
             weight,
             Dependence.CLUSTER,
-            nearness.score,
+            lambda _, cells: np.zeros(cells.node_rows().shape),
             applies=self._is_tied,
-            silent=nearness.silent,
-            steps=nearness.steps,
             by_domain=True,
+            beside=lambda progress: replace(
+                tied,
+                raw=lambda _, cells: nearness.score(progress, cells),
+                silent=lambda _: nearness.silent(progress),
+                steps=lambda _, rows: nearness.steps(progress, rows),
+                beside=None,
+            ),
         )
         if not self._arguments.pack_others:
             return [tied]
