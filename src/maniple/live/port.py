@@ -26,12 +26,12 @@ class Change(Protocol):
 
     | type | meaning |
     |---|---|
-    | put | `object` is there, new or changed |
-    | gone | `object` is there no more |
-    | bad | an object cannot be read, see `problem`; until that changes it counts as not there |
-    | sync | all objects of a kind have been told |
-    | absent | the cluster does not have `kind`; its objects come when it does |
-    | synced | all kinds have come to their first sync or absent |
+    | put | `object` exists, new or changed |
+    | gone | `object` has been deleted |
+    | bad | an object cannot be read, see `problem`; until that changes it counts as absent |
+    | sync | all objects of a kind have been reported |
+    | absent | the cluster does not have `kind`; its objects follow once it does |
+    | synced | all kinds have reached their first sync or absent |
     """
 
     @property

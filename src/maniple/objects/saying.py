@@ -1,11 +1,17 @@
-"""Whether one plain object says all that another says. Called by both clusters when an object that is to be made is there already."""
+"""Whether one plain object contains everything that another states.
+
+Both clusters use it when an object that is to be created exists already.
+"""
 
 from collections.abc import Mapping
 from typing import Any
 
 
 def says(there: Any, wanted: Any) -> bool:
-    """Everything that is wanted is there; what else is there, a uid or a status, makes no difference. Lists are compared place by place."""
+    """Whether everything in `wanted` is present; extra fields, such as a uid or a status, do not matter.
+
+    Lists are compared item by item.
+    """
     if isinstance(wanted, Mapping):
         return isinstance(there, Mapping) and all(
             name in there and says(there[name], part) for name, part in wanted.items()
