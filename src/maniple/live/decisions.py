@@ -1,8 +1,8 @@
-"""Binds, evictions and admissions: counted from the moment of the decision, carried out beside the cycles, taken back when refused.
+"""Binds, evictions and admissions: counted at once, written beside the cycles, reverted if refused.
 
-The scheduler hands every plan to `carry_out`. A pod whose bind was refused is left
-alone for a while, longer each time, and its gang is looked at again meanwhile. Pods are bound from here, once what they need besides a node is there (`preparing.py`), or by somebody else who is asked to (`bind_requests.py`); the
-dialect says which.
+The scheduler passes every plan to `carry_out`. A pod whose bind was refused is backed off, longer each time,
+and its gang is reconsidered meanwhile. Pods are bound directly, once their volumes and devices are ready
+(`preparing.py`), or by a BindRequest (`bind_requests.py`); the dialect says which.
 """
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -29,7 +29,8 @@ from maniple.plugins.devices.deviceshare import LOCK
 
 @dataclass(frozen=True, slots=True)
 class _Bind:
-    """`request` is what has to be made so that somebody else binds the pod, `needs` what has to be done before it is bound from here."""
+    """`request` is the object to create for an indirect bind, `needs` what has to be done before a direct
+    one."""
 
     pod: Pod
     node: str
@@ -40,7 +41,7 @@ class _Bind:
 
 @dataclass(frozen=True, slots=True)
 class _Write:
-    """What is decided about a pod: what is believed from then on, how it becomes true, and who is told how that ended."""
+    """A decision about a pod: what to assume, how to write it, and the callback with the result."""
 
     aspect: str
     assumption: Assumption
@@ -63,7 +64,7 @@ class Decisions:
         self._requests = BindRequests(cache, effects, port, dialect, self._retries, notes, later)
 
     def carry_out(self, plan: Plan, when: datetime) -> bool:
-        """Have everything done. True when there was something."""
+        """Have everything done; returns whether there was anything."""
         binds, evictions = [*self._binds(plan)], [*self._farewells(plan)]
         for pod, farewell in evictions:
             self._evict(pod, farewell, when.replace(microsecond=0))
@@ -84,21 +85,21 @@ class Decisions:
                     yield _Bind(pod, node, plan.annotations.get(key, {}), request, needs.get(key))
 
     def seen(self, item: Object) -> bool:
-        """The watch showed an object. True when a decision may depend on what follows from it."""
+        """The watch showed an object; returns whether a decision may depend on the consequences."""
         return self._requests.seen(item) | self._preparations.seen(item)
 
     def forget(self, item: Object) -> bool:
-        """The object is gone. True when a decision may depend on what follows from it."""
+        """The object is gone; returns whether a decision may depend on the consequences."""
         self._retries.forget(item.metadata.uid)
         return self._requests.gone(item) | self._preparations.gone(item)
 
     def all_told(self) -> None:
-        """Every object that there is has been told."""
+        """Every existing object has been listed."""
         self._requests.all_told()
         self._preparations.all_told(self._dialect.direct)
 
     def expire(self, moment: float) -> bool:
-        """Let go of pods that have been prepared for too long. True when a decision may depend on that."""
+        """Give up pods whose preparation takes too long; returns whether a decision may depend on that."""
         self._requests.listen(moment)
         return self._preparations.expire(moment)
 
@@ -110,7 +111,7 @@ class Decisions:
     # -- binds --------------------------------------------------------------------------------------------------------
 
     def _bind(self, bind: _Bind, when: datetime) -> Preparation | None:
-        """Count a pod as bound, and have that done; what has to be done before is returned."""
+        """Count a pod as bound, and have that done; returns what has to be done before."""
         pod, node = bind.pod, bind.node
         annotations = {name: text for name, text in bind.annotations.items() if name != LOCK}
         if bind.request is not None:
@@ -129,14 +130,14 @@ class Decisions:
         return Preparation(pod, node, bind.needs, when, lambda error: self._prepared(pod, write, error))
 
     def _prepared(self, pod: Pod, write: _Write, error: BaseException | None) -> bool:
-        """What a pod needs besides a node is there, or will not be."""
+        """The pod's volumes and devices are ready, or will not be."""
         if error is not None:
             return self._settle(pod, write, error)
         self._submit(pod, write)
         return False
 
     def _bound(self, pod: Pod, node: str, error: BaseException | None, *, bound: bool = False) -> bool:
-        """A bind is over, or the request for one is made."""
+        """A bind is over, or its BindRequest has been created."""
         if error is not None:
             matters = self._preparations.end(pod.metadata.uid, failed=True)
             return self._retries.failed(pod, f"failed to bind to node {node}: {error}") | matters
@@ -148,7 +149,7 @@ class Decisions:
         return False
 
     def _label(self, pod: Pod) -> None:
-        """Labels say where a pod was scheduled; that it runs does not depend on them."""
+        """Labels record where a pod was scheduled; running does not depend on them."""
         labels = self._dialect.labels(pod)
         if labels:
             patch = {"metadata": {"uid": pod.metadata.uid, "labels": dict(labels)}}
@@ -165,7 +166,7 @@ class Decisions:
     # -- admissions ---------------------------------------------------------------------------------------------------
 
     def _admit(self, key: str) -> None:
-        """A pod that waits behind the gate of queue admission, and behind no other, waits no more."""
+        """Remove the gate of queue admission from a pod that has no other."""
         pod = self._cache.pod(key)
         if pod is None:
             return
@@ -191,7 +192,7 @@ class Decisions:
                 yield pod, self._farewell(plan, eviction, pod)
 
     def _farewell(self, plan: Plan, eviction: Eviction, pod: Pod) -> Farewell:
-        """A pod that is to move says where to until it is gone, so that its place is kept."""
+        """A pod that is to move is annotated with its target until it is gone, so that the place is kept."""
         find = self._cache.get
         farewell = self._dialect.farewell(plan, eviction, pod, find)
         if not self._dialect.pod_words(group_of(plan, eviction.job, find)).nominates:
@@ -210,7 +211,7 @@ class Decisions:
         self._submit(pod, write)
 
     async def _have_evicted(self, pod: Pod, farewell: Farewell, when: datetime) -> None:
-        """First what the pod has to say, if anything, then the end of it."""
+        """Write the pod's condition first, if any, then delete it."""
         try:
             await self._last_words(pod, farewell, when)
         except Exception as error:
@@ -219,7 +220,8 @@ class Decisions:
         await self._port.evict(pod)
 
     async def _last_words(self, pod: Pod, farewell: Farewell, when: datetime) -> None:
-        """The condition by which controllers know that the pod is not to blame, and the node that is kept for its successor."""
+        """The condition that marks the pod as disrupted for controllers, and the node kept for its
+        replacement."""
         if farewell.condition:
             target = Condition(
                 type="DisruptionTarget",
@@ -238,7 +240,7 @@ class Decisions:
         def done(error: BaseException | None) -> None:
             self._later(lambda: self._settle(pod, write, error))
 
-        # Why it waited is past: what has not been written of it need not be.
+        # Its reason for waiting is obsolete: what is not written yet need not be.
         effect = Effect(lane((Pod, pod.key)), write.aspect, Urgency.DECISION, write.call, done)
         self._effects.submit(effect, replaces=("condition",))
 

@@ -1,7 +1,7 @@
-"""Resource claims of a placed pod: its devices and its name written into their status, and taken out again when the pod is given up.
+"""Resource claims of a placed pod: write its devices and its name into their status, and undo that.
 
-Called by `preparing.py`; pure. A claim that was allocated otherwise since the decision is refused, never overwritten. It is allocated under Kubernetes' own finalizer, so that
-it outlives its devices' use.
+Called by `preparing.py`; pure. A claim that was allocated differently since the decision is refused, never
+overwritten. It is allocated under Kubernetes' own finalizer, so that it outlives its devices' use.
 """
 
 from collections.abc import Collection
@@ -22,14 +22,14 @@ FINALIZER = "resource.kubernetes.io/delete-protection"
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """The devices of a claim that a pod needs; `new`: the claim gets them with it."""
+    """The devices of a claim that a pod needs; `new`: the claim is allocated with it."""
 
     allocation: AllocationResult
     new: bool
 
 
 def grants(plan: Plan, find: Find) -> dict[str, dict[str, Grant]]:
-    """By the uid of the pod and by claim: all that has to be written for pods of a plan."""
+    """By the uid of the pod and by claim: everything to be written for pods of a plan."""
     found: dict[str, dict[str, Grant]] = {}
     for key, change in plan.claims.items():
         new, known = "allocation" in change, find(ResourceClaim, key)
@@ -46,7 +46,7 @@ def resource_claim_ref(key: str) -> Ref:
 
 
 def reserving(grant: Grant, consumers: Collection[Consumer]) -> Lacks:
-    """A claim shall have these devices, for these pods."""
+    """Allocate these devices to a claim, for these pods."""
 
     def lacks(claim: ResourceClaim) -> Part | None:
         standing, ref = claim.status.allocation, resource_claim_ref(claim.key)
@@ -81,7 +81,7 @@ def reserved(grant: Grant, consumer: Consumer) -> Assumption:
 
 
 def releasing(uid: str, *, free: bool) -> Lacks:
-    """A pod shall not use a claim any more; `free`: nor shall the claim keep its devices when it was the last."""
+    """Remove a pod from a claim; `free`: also deallocate the claim if it was the last."""
 
     def lacks(claim: ResourceClaim) -> Part | None:
         after = _without(claim.status, uid, free=free)
@@ -112,7 +112,7 @@ def _without(status: ResourceClaimStatus, uid: str, *, free: bool) -> ResourceCl
 
 
 def same_devices(one: AllocationResult, other: AllocationResult) -> bool:
-    """Amounts may be written in other words."""
+    """Whether two allocations are equal; amounts may be written differently."""
     return _devices(one) == _devices(other)
 
 

@@ -23,11 +23,11 @@ def dialect_of(
     *,
     nominates: bool = True,
 ) -> LiveDialect:
-    """With the options that the planner was given.
+    """The dialect of a profile, with the options of the planner.
 
-    `kinds`: what the configured plugins read besides the kinds of the profile; `bind`: request or direct, where
-    the profile leaves the choice; `shard`: whose settings they are; `nominates`: room that was cleared for a pod
-    is written to it.
+    `kinds`: what the configured plugins read besides the kinds of the profile; `bind`: request or direct,
+    where the profile leaves the choice; `shard`: the scheduling shard of the settings; `nominates`: nominate
+    the node that was cleared for a pod.
     """
     if bind and bind not in BINDINGS:
         raise ValueError(f"bind: {bind!r} is not known; there is: {', '.join(BINDINGS)}")

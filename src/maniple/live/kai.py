@@ -1,7 +1,9 @@
-"""What the running scheduler has to know of KAI's objects: which kinds to watch, how it is said why a gang waits, and how pods are bound and evicted.
+"""KAI's side of the running scheduler: kinds to watch, statuses, binding and eviction.
 
-Made by `dialects.py`. Pods are bound by request, which KAI's binder carries out, or directly (`bind="direct"`) on clusters that have no binder: then pods that share devices
-are not placed at all, since nobody would hand them over, and say so. Queues and the amounts in PodGroups are the business of KAI's controllers. Pure: time comes in with the plan.
+Made by `dialects.py`. Pods are bound by request, which KAI's binder carries out, or directly
+(`bind="direct"`) on clusters without a binder: then pods that share devices are not placed, since no binder
+would assign the devices, and their condition says so. Queue statuses and the amounts in PodGroups belong to
+KAI's controllers. Pure: time comes in with the plan.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -52,9 +54,9 @@ KINDS: tuple[type[Object], ...] = (
     dra.DeviceClass,
 )
 
-# By request, directly, or directly what shares no devices and the rest by request as far as that is installed.
+# By request; directly; or directly unless a pod shares devices, and those by request where that is installed.
 REQUEST, DIRECT, EITHER = "request", "direct", "either"
-# A pod that could not be carried out is kept out of decisions by a gate that exists only in the cache.
+# A pod that could not be bound here is excluded from decisions by a gate that exists only in the cache.
 BEYOND_GATE = SchedulingGate(name="maniple.dev/not-carried-out")
 _WRITTEN = (LAST_START, STALE_SINCE)
 _PENDING, _PIPELINED = Status.PENDING.word, Status.PIPELINED.word
@@ -85,10 +87,10 @@ class Kai:
         nominates: bool = True,
         shard: str = "",
     ) -> None:
-        """`marks_evicted`: pods get a condition before they are evicted. `shard`: whose scheduler this is.
+        """`marks_evicted`: pods get a condition before they are evicted.
 
-        `nominates`: the node that was cleared for a pod is written into its status, which KAI itself never does.
-        `more_kinds`: what the plugins read besides `KINDS`.
+        `shard`: the scheduling shard of this scheduler. `nominates`: write the node that was cleared for a
+        pod into its status, which KAI itself never does. `more_kinds`: what the plugins read besides `KINDS`.
         """
         self.kinds = (*KINDS, *more_kinds, *((SchedulingShard,) if shard else ()))
         self._shard = shard
@@ -104,15 +106,15 @@ class Kai:
     # -- reading ------------------------------------------------------------------------------------------------------
 
     def lacking(self, present: Iterable[Object]) -> list[dict[str, Any]]:
-        """Queues are the users' to make."""
+        """None: users create the queues."""
         return []
 
     def bare(self, item: Object) -> Object:
-        """Of config maps it is enough that they are there."""
+        """Of config maps only their existence is read."""
         return replace(item, data={}) if isinstance(item, core.ConfigMap) else item
 
     def remark(self, item: Object, *, gone: bool) -> str:
-        """The shard was read before anything began; what becomes of it later is for the next start."""
+        """The shard is read at the start; later changes take effect at the next start."""
         if not isinstance(item, SchedulingShard) or item.metadata.name != self._shard:
             return ""
         begun, self._shard_spec = self._shard_spec, self._shard_spec or item.spec
@@ -130,7 +132,10 @@ class Kai:
         return True
 
     def group(self, pod: Pod) -> tuple[Pod, Object | None]:
-        """A pod that names no group waits for KAI's podgrouper. One that could not be carried out waits behind a gate."""
+        """A pod without a group waits for KAI's podgrouper.
+
+        A pod that could not be bound here waits behind a gate.
+        """
         if pod.spec.node_name or not self.beyond(pod):
             return pod, None
         gates = (*pod.spec.scheduling_gates, BEYOND_GATE)
@@ -149,7 +154,7 @@ class Kai:
 
     @property
     def _asks(self) -> bool:
-        """Whether somebody else can be asked to bind."""
+        """Whether pods can be bound by request."""
         return self._bind != DIRECT and self._has_requests
 
     # -- statuses -----------------------------------------------------------------------------------------------------
@@ -189,7 +194,7 @@ class Kai:
         return Report(group, after, why, words)
 
     def _lacks(self, one: GroupOutcome, find: Find) -> str:
-        """Why a gang cannot even be tried; empty when it can."""
+        """Why a gang cannot even be tried; empty if it can."""
         if not one.not_ready:
             return ""
         pods = (find(Pod, key) for key in one.gated)
@@ -220,7 +225,7 @@ class Kai:
         )
 
     def adopted(self, seen: Object, after: Object) -> Object:
-        """What others write, such as the amounts in its status, stays as it was seen."""
+        """What other controllers write, such as the amounts in its status, stays as it was seen."""
         assert isinstance(seen, KaiPodGroup)
         assert isinstance(after, KaiPodGroup)
         new = seen
@@ -295,7 +300,7 @@ class Kai:
 
 
 def shares_devices(pod: Pod) -> bool:
-    """Whether a pod asks for parts of devices."""
+    """Whether a pod requests parts of devices."""
     return any(name in pod.metadata.annotations for name in (FRACTION, MEMORY, DEVICES))
 
 
@@ -305,7 +310,7 @@ def _moments(group: KaiPodGroup) -> dict[str, str]:
 
 
 def _kinds(group: KaiPodGroup) -> list[tuple[str, str, str, tuple[str, ...]]]:
-    """Its conditions without words and times."""
+    """Its conditions without messages and times."""
     return [
         (one.type, one.node_pool, one.status, tuple(why.reason for why in one.reasons))
         for one in group.status.scheduling_conditions

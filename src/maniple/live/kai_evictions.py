@@ -1,4 +1,7 @@
-"""What an eviction tells programs, as annotations of its event: how many pods of the group go, by which action, and for which group. Called by `kai.py`."""
+"""The annotations of an eviction event: how many pods of the group, which action, for which group.
+
+For programs; called by `kai.py`.
+"""
 
 from maniple.framework.outcome import Eviction
 

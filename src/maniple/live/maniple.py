@@ -1,7 +1,8 @@
-"""Both systems in one cluster, for Maniple's own profile: each group is written in the form of its own system.
+"""Both systems in one cluster, for Maniple's own profile: each group is written in its own system's form.
 
-Made by `dialects.py` of the two others. Pods are bound directly; those of KAI's groups that share devices are bound by request where BindRequests are installed, since only KAI's binder hands
-devices over. A pod without a group is a job of one, as in Volcano.
+Made by `dialects.py` from the two others. Pods are bound directly; those of KAI's groups that share devices
+are bound by request where BindRequests are installed, since only KAI's binder assigns shared devices. A pod
+without a group is a job of one, as in Volcano.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -42,7 +43,7 @@ class Maniple:
     # -- reading ------------------------------------------------------------------------------------------------------
 
     def lacking(self, present: Iterable[Object]) -> list[dict[str, Any]]:
-        """The default queue, if neither system has one of that name. There is no root here."""
+        """The default queue, if neither system has one of that name; there is no root queue here."""
         names = {item.metadata.name for item in present}
         wanted = self._volcano.lacking(())
         return [
@@ -124,12 +125,12 @@ class Maniple:
 
 
 def _conditions(one: GroupOutcome) -> list[dict[str, str]]:
-    """The conditions of a Volcano group, as the plugin gang tells them where it is in use."""
+    """The conditions of a Volcano group, as the plugin gang states them if it is enabled."""
     if one.conditions:
         return one.conditions
     if one.satisfied:
         return [SCHEDULED_CONDITION] if one.counts else []
     if not one.count(Status.PENDING.word, Status.GATED.word):
-        return []  # what there is of it leaves, or is over
+        return []  # all of its pods are terminating or finished
     waits = one.not_ready or why_waiting(one)[1]
     return [{"type": UNSCHEDULABLE, "status": "True", "reason": NOT_ENOUGH_RESOURCES, "message": waits}]

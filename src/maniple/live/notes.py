@@ -1,7 +1,7 @@
-"""Notes on objects for people (Kubernetes events), each told once.
+"""Events on objects, each recorded once.
 
-While nothing new happens the same note is only counted. A note whose words change is written again after a while, so that a gang that
-waits all day long has a few events and not thousands.
+While nothing new happens the same event is only counted. An event with a changed message is written again
+after a while, so that a gang that is pending all day has a few events and not thousands.
 """
 
 from collections.abc import Mapping
@@ -38,7 +38,10 @@ class Notes:
         *,
         numbers: bool = True,
     ) -> None:
-        """Tell it unless it was told already. New words wait for their time. Without `numbers`, other numbers are no news at all."""
+        """Record it unless it was recorded already; a changed message waits for its time.
+
+        Without `numbers`, a message that differs in numbers only is not new.
+        """
         told = self._told.setdefault((type(regarding), regarding.key), {})
         last = told.get(reason)
         if last is not None and (
@@ -59,7 +62,7 @@ class Notes:
         note: str,
         annotations: Mapping[str, str] | None = None,
     ) -> None:
-        """Tell it whatever was told before."""
+        """Record it regardless of earlier records."""
         self._effects.submit(
             Effect(
                 lane=f"note {regarding.api_group}/{regarding.kind} {regarding.key}",
@@ -74,11 +77,11 @@ class Notes:
         )
 
     def over(self, regarding: Object, reason: str) -> None:
-        """It is no longer so; when it is again, that is news."""
+        """It no longer applies; if it does again, that is new."""
         self._told.get((type(regarding), regarding.key), {}).pop(reason, None)
 
     def count(self, regarding: Object, reason: str) -> int:
-        """How often it was told or would have been."""
+        """How often it was recorded or would have been."""
         told = self._told.get((type(regarding), regarding.key), {}).get(reason)
         return told.count if told is not None else 0
 

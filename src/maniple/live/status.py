@@ -1,7 +1,7 @@
-"""What a cycle decided, written where people and other controllers look: groups, pods, queues, events.
+"""The results of a cycle, written to groups, pods, queues and events.
 
-Called by the scheduler after every cycle. Everything is compared with what is believed to be there and written only if it differs;
-what was written counts as there at once (see `cache.py`).
+Called by the scheduler after every cycle. Everything is compared with the believed state and written only if
+it differs; what is written counts at once (see `cache.py`).
 """
 
 from collections.abc import Sequence
@@ -28,11 +28,11 @@ class StatusWriter:
         self._pods = WaitingPods(writing, dialect, notes)
         self._queues = QueueStatuses(writing, dialect)
         self._paces = (self._groups, self._pods.pace, self._queues.pace)
-        self.why: dict[Ref, str] = {}  # by the group of each job that waited in the last cycle
+        self.why: dict[Ref, str] = {}  # by the group of each job that was pending after the last cycle
 
     def write(self, plan: Plan, when: datetime, cause: str) -> bool:
-        """Bring every status up to a plan. True when a decision may depend on what is written now."""
-        when = when.replace(microsecond=0)  # the API keeps no more
+        """Bring every status up to a plan; returns whether a decision may depend on what is written now."""
+        when = when.replace(microsecond=0)  # the API's precision
         self._compare_groups(plan, when, cause)
         self._pods.compare(plan, when)
         if self._dialect.tells_queues:
@@ -40,7 +40,7 @@ class StatusWriter:
         return self.carry_out()
 
     def carry_out(self) -> bool:
-        """Write what has been asked for or has waited for its time. True when a decision may depend on it."""
+        """Write what has been asked for and is due; returns whether a decision may depend on it."""
         said = [pace.carry_out(now()) for pace in self._paces]
         return any(said)
 
@@ -71,7 +71,7 @@ class StatusWriter:
         cache, port, dialect = self._writing.cache, self._writing.port, self._dialect
         current = cache.get(*ref)
         if current is None or current.metadata.uid != after.metadata.uid:
-            return False  # it went while the words waited for their time
+            return False  # it was deleted while the message waited for its time
         if cache.pod_of_group(ref) is not None:
             return cache.keep_made(after)
         patches = dialect.group_patches(current, after)
@@ -85,7 +85,8 @@ class StatusWriter:
         )
 
     def _tell(self, report: Report) -> None:
-        """Notes about a gang are on its group; a pod that is a job of its own gets the one about waiting itself."""
+        """Events about a gang go to its group; a pod that is a job of its own gets the one about waiting
+        itself."""
         group = report.before
         if report.why:
             self.why[ref_of(group)] = report.why

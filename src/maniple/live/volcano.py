@@ -1,4 +1,4 @@
-"""What the running scheduler has to know of Volcano's objects: which kinds to watch, and how statuses are written.
+"""Volcano's side of the running scheduler: kinds to watch, and how statuses are written.
 
 Made by `dialects.py`. Pure: time comes in as an argument.
 """
@@ -33,11 +33,11 @@ from maniple.profiles.volcano import GROUP_NAME
 
 QUEUE_OF_POD = "scheduling.volcano.sh/queue-name"
 ROOT_QUEUE = "root"
-# A name that no object can have, so that it is nobody's.
+# A name that no object can have, so that nothing refers to it.
 _GROUP_OF_ONE = "pod:{name}"
 UNSCHEDULABLE = "Unschedulable"
 _COUNTED = [status.word for status in (Status.RUNNING, Status.SUCCEEDED, Status.FAILED)]
-# Each says the opposite of the other, so that only one of them can be true.
+# Each contradicts the other, so that only one of them can be true.
 _OPPOSITE = {"Unschedulable": "Scheduled", "Scheduled": "Unschedulable"}
 
 KINDS: tuple[type[Object], ...] = (
@@ -84,7 +84,7 @@ class Volcano:
     # -- at the start -------------------------------------------------------------------------------------------------
 
     def lacking(self, present: Iterable[Object]) -> list[dict[str, Any]]:
-        """The queues that must be there and are not."""
+        """The required queues that do not exist."""
         names = {item.metadata.name for item in present if isinstance(item, VolcanoQueue)}
         wanted = {ROOT_QUEUE: False, self._default_queue: True}
         return [
@@ -101,7 +101,7 @@ class Volcano:
     # -- pods without a group -----------------------------------------------------------------------------------------
 
     def group(self, pod: Pod) -> tuple[Pod, Object | None]:
-        """A pod of ours that names no group becomes a job of one, in memory only."""
+        """A pod for this scheduler without a group becomes a job of one, in memory only."""
         meta, spec = pod.metadata, pod.spec
         if spec.scheduler_name not in self._scheduler_names or meta.annotations.get(GROUP_NAME):
             return pod, None
@@ -124,7 +124,7 @@ class Volcano:
         return replace(pod, metadata=named), made
 
     def bare(self, item: Object) -> Object:
-        """Nodes go by their taints, not by their conditions."""
+        """Volcano reads a node's taints, not its conditions."""
         if isinstance(item, core.Node):
             return replace(item, status=replace(item.status, conditions=()))
         return item
@@ -145,7 +145,7 @@ class Volcano:
         cause: str,
         told_of: Callable[[GroupOutcome], list[dict[str, str]]] | None = None,
     ) -> Iterator[Report]:
-        """`told_of`: the conditions of a job, if it is not a plugin that states them."""
+        """`told_of`: the conditions of a job, if no plugin states them."""
         for one in plan.groups.values():
             if not one.served or one.api_group != VolcanoPodGroup.api_group:
                 continue
@@ -186,7 +186,7 @@ class Volcano:
         now: datetime,
         cause: str,
     ) -> Object:
-        """The group as it should read. `counts` are running, succeeded, failed; `cause` names the cycle."""
+        """The group as it should read; `counts` are running, succeeded, failed; `cause` names the cycle."""
         if not isinstance(group, VolcanoPodGroup):
             raise TypeError(f"not a pod group of Volcano's: {type(group).__name__}")
         running, succeeded, failed = counts
@@ -200,18 +200,18 @@ class Volcano:
         return group if status == group.status else replace(group, status=status)
 
     def words(self, group: Object) -> str:
-        """What the conditions of a group say."""
+        """The messages of a group's conditions."""
         assert isinstance(group, VolcanoPodGroup)
         return "\n".join(condition.message for condition in group.status.conditions)
 
     def differ_in_words_only(self, before: Object, after: Object) -> bool:
-        """Whether two states of a group differ in nothing but the messages of conditions."""
+        """Whether two states of a group differ only in the messages of conditions."""
         assert isinstance(before, VolcanoPodGroup)
         assert isinstance(after, VolcanoPodGroup)
         return _without_words(before.status) == _without_words(after.status)
 
     def group_patch(self, group: Object) -> dict[str, Any]:
-        """Every field is said, also those that are zero: a merge patch leaves alone what it does not name."""
+        """Every field is included, even zeros: a merge patch leaves fields alone that it does not name."""
         assert isinstance(group, VolcanoPodGroup)
         status = group.status
         return {
@@ -226,7 +226,7 @@ class Volcano:
         }
 
     def queue_allocated(self, queue: Object, allocated: Mapping[str, str]) -> Object:
-        """The queue as it should read; equal amounts in other words are no difference."""
+        """The queue as it should read; equal amounts written differently are no difference."""
         assert isinstance(queue, VolcanoQueue)
         known = queue.status.allocated
         if known.keys() == allocated.keys() and all(
@@ -274,7 +274,7 @@ class Volcano:
 
 
 def _unschedulable(told: Iterable[Mapping[str, str]]) -> str:
-    """What the condition says by which a group is unschedulable."""
+    """The message of the condition by which a group is unschedulable."""
     return next((one["message"] for one in told if one["type"] == UNSCHEDULABLE), "")
 
 
@@ -294,7 +294,7 @@ def _conditions(
     now: datetime,
     cause: str,
 ) -> tuple[VolcanoPodGroupCondition, ...]:
-    """One condition of each type. What is told anew takes the place of the old, and makes its opposite untrue."""
+    """One condition of each type; a new one replaces the old, and makes its opposite false."""
     by_type = {condition.type: condition for condition in known}
     for each in told:
         _set(by_type, each["type"], each["status"], each["reason"], each["message"], now, cause)

@@ -1,7 +1,8 @@
-"""Volumes and claims on their way to each other: what is written for a placed pod, and how it is seen that all is done.
+"""Binding of volumes and claims: what is written for a placed pod, and when it is complete.
 
-As kube-scheduler does it: a volume that is there gets the claim's name, one that is still to be made is asked for by noting the chosen node on the claim; the rest is the
-business of Kubernetes' volume controller and of the provisioner, who takes the node off again when he cannot serve it there. Called by `preparing.py`; pure.
+As kube-scheduler does it: an existing volume gets the claim's name; a new one is requested by annotating the
+claim with the chosen node. The rest is done by Kubernetes' volume controller and the provisioner, which
+removes the annotation if it cannot provision there. Called by `preparing.py`; pure.
 """
 
 from msgspec.structs import replace
@@ -27,7 +28,7 @@ def claim_ref(key: str) -> Ref:
 
 
 def naming(claim: PersistentVolumeClaim) -> Lacks:
-    """A volume shall be this claim's."""
+    """Reserve a volume for this claim."""
     namespace, name = claim.metadata.namespace or "default", claim.metadata.name
     uid = claim.metadata.uid
 
@@ -41,7 +42,7 @@ def naming(claim: PersistentVolumeClaim) -> Lacks:
             raise conflict(ref, "is being deleted")
         reference = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": namespace}
         body = {"spec": {"claimRef": {**reference, "name": name, "uid": uid}}}
-        # A volume that its owner meant for the claim stays his when it is given back.
+        # A volume that was pre-bound to the claim stays so when it is released.
         noted = {"metadata": {"annotations": {BOUND_BY_CONTROLLER: "yes"}}} if known is None else {}
         return Part({**body, **noted})
 
@@ -60,7 +61,7 @@ def named(claim: PersistentVolumeClaim) -> Assumption:
 
 
 def choosing(node: str) -> Lacks:
-    """A volume shall be made for the claim on this node."""
+    """Request a new volume for the claim on this node."""
 
     def lacks(claim: PersistentVolumeClaim) -> Part | None:
         chosen = claim.metadata.annotations.get(SELECTED_NODE)
@@ -89,13 +90,16 @@ def is_bound(claim: PersistentVolumeClaim) -> bool:
 
 
 def gave_up(claim: PersistentVolumeClaim, node: str, volume: PersistentVolume | None) -> str:
-    """Why an unbound claim will not get its volume; empty as long as it may. `volume`: the one that it was to get, if there is one."""
+    """Why an unbound claim will not get its volume; empty while it still may.
+
+    `volume`: the one that it was to get, if there is one.
+    """
     if claim.status.phase == "Lost":
         return f"{claim.key} has lost its volume"
     if claim.metadata.deletion_timestamp is not None:
         return f"{claim.key} is being deleted"
     if claim.spec.volume_name:
-        return ""  # almost there
+        return ""  # about to be bound
     if volume is not None:
         known = volume.spec.claim_ref
         lost = known is None or known.uid != claim.metadata.uid
@@ -106,7 +110,7 @@ def gave_up(claim: PersistentVolumeClaim, node: str, volume: PersistentVolume | 
 
 
 def reaches(node: Node, volume: PersistentVolume) -> bool:
-    """Whether pods on a node can have a volume."""
+    """Whether pods on a node can use a volume."""
     affinity = volume.spec.node_affinity
     required = affinity.required if affinity is not None else None
     return required is None or node_selector_matches(required, node.metadata.labels, node.metadata.name)

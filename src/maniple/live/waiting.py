@@ -1,7 +1,7 @@
-"""Why pods wait, written on the pods: the condition PodScheduled=False with a reason and a message, and the nominated node.
+"""Why pods are pending, written on the pods: the condition PodScheduled=False and the nominated node.
 
-A pod that found no node has a cause of its own. One that would have fitted waits for the rest of its gang and says what that lacks. Whether there is
-a condition, an event, or both, the dialect says.
+A pod that fits no node has a cause of its own. One that would fit waits for the rest of its gang and reports
+what the gang lacks. The dialect decides whether there is a condition, an event, or both.
 """
 
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ PIPELINED = "Pipelined"
 
 @dataclass(frozen=True, slots=True)
 class _Said:
-    """What a waiting pod should say. An empty nomination leaves the pod's own as it is."""
+    """What a pending pod should report; an empty nomination leaves the pod's own unchanged."""
 
     reason: str
     message: str
@@ -46,7 +46,7 @@ class WaitingPods:
         self.pace: Pace[Ref, _Said] = Pace(self._write)
 
     def compare(self, plan: Plan, when: datetime) -> None:
-        """Find the pods that say something else than they should, and ask for them to be written."""
+        """Find the pods with an outdated report, and have them written."""
         self._when = when
         cache, moment = self._writing.cache, now()
         words, rules = _Words(plan, self._dialect, cache.get), dict[str, PodWords]()
@@ -71,7 +71,8 @@ class WaitingPods:
                 self._compare(pod, said, moment)
 
     def _gated(self, pod: Pod) -> _Said | None:
-        """What a pod says that is kept out of decisions from here; somebody else's gate is not ours to explain."""
+        """The report of a pod that is excluded from decisions here; another controller's gate is not ours to
+        explain."""
         held = self._writing.cache.held(pod.key)
         if held is not None:
             return _Said(SCHEDULER_ERROR, held.why)
@@ -79,7 +80,7 @@ class WaitingPods:
         return _Said(UNSCHEDULABLE, beyond) if beyond else None
 
     def _tell(self, pod: Pod, said: _Said, moment: float, *, claims: bool) -> None:
-        """The same as an event, of which there are not many: other numbers alone are not told."""
+        """The same as an event, but rarer: changed numbers alone are not recorded."""
         notes = self._notes
         if claims:
             notes.tell(pod, "Normal", PIPELINED, f"Pod {pod.key} {said.message}", moment, numbers=False)
@@ -103,7 +104,7 @@ class WaitingPods:
     def _write(self, ref: Ref, said: _Said) -> bool:
         pod = self._writing.cache.pod(ref[1])
         if pod is None or not self._writing.cache.waits(ref[1]) or self._when is None:
-            return False  # it went, or got its node, while the words waited for their time
+            return False  # it was deleted, or got its node, while the message waited for its time
         known, when = scheduled_condition(pod), self._when
         since = known.last_transition_time if known is not None and known.status == "False" else None
         condition = Condition(
@@ -125,7 +126,7 @@ class WaitingPods:
 
 
 class _Words:
-    """The cause of each waiting task, in words; equal causes are worded once."""
+    """The cause of each pending task, as text; equal causes are formatted once."""
 
     def __init__(self, plan: Plan, dialect: LiveDialect, find: Find) -> None:
         self._plan = plan
@@ -135,7 +136,7 @@ class _Words:
         self._of_job: dict[str, _Said] = {}
 
     def claiming(self, pod: str, one: WaitingPod, rule: PodWords) -> _Said:
-        """Of a pod that gets what is being released."""
+        """The report of a pod that waits for resources being released."""
         nominated = self._plan.nominations.get(pod, "") if rule.nominates else ""
         return _Said(UNSCHEDULABLE, BEING_RELEASED.format(node=one.node), nominated)
 
@@ -162,7 +163,7 @@ def _assumption(pod: Pod, condition: Condition, nomination: str | None) -> Assum
         return replace(seen, status=status)
 
     def shown(seen: Pod) -> bool:
-        # A pod that was bound meanwhile has a condition that says so; why it waited is past.
+        # A pod that was bound meanwhile has a condition that says so; its reason for waiting is obsolete.
         return bool(seen.spec.node_name) or change(seen) == seen
 
     return Assumption(uid=pod.metadata.uid, change=change, shown=shown)
