@@ -19,9 +19,9 @@ from maniple.kube.informer import LOOK_AGAIN_SECONDS, Change, Informer
 from maniple.kube.kinds import KINDS, PODS, Kind, resource_of
 from maniple.kube.watch import WATCH_SECONDS
 from maniple.objects.core import Pod
+from maniple.objects.covers import covers
 from maniple.objects.load import load
 from maniple.objects.meta import Condition, Object
-from maniple.objects.saying import says
 
 # Bound on unread changes. At the bound the watches are not read, the server drops them, and they resume
 # later.
@@ -208,7 +208,7 @@ class KubeCluster:
                 raise
             if same:
                 key = f"{namespace}/{metadata['name']}" if resource.namespaced else str(metadata["name"])
-                if not says(await self._client.get(resource, key), raw):
+                if not covers(await self._client.get(resource, key), raw):
                     raise
 
     async def read(self, kind: type[Object], key: str) -> Object | None:

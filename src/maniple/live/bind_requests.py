@@ -52,13 +52,13 @@ class BindRequests:
         self._notes = notes
         self._later = later
         self._first: tuple[str, float] | None = None  # the first pod that was requested, and when
-        self._heard = False  # a binder has reacted, or its absence was reported
+        self._binder_seen = False  # a binder has reacted, or its absence was reported
         self._cleared: set[str] = set()  # uids of requests that are being deleted
         self._complete = False  # every object has been listed once
 
     # -- asking -------------------------------------------------------------------------------------------------------
 
-    def ask(self, pod: Pod, raw: Mapping[str, Any], after: Callable[[BaseException | None], bool]) -> None:
+    def submit(self, pod: Pod, raw: Mapping[str, Any], after: Callable[[BaseException | None], bool]) -> None:
         """Have a pod bound; `after` is called when the request is created, or cannot be."""
         request = load(raw)
         assert isinstance(request, BindRequest)
@@ -94,23 +94,23 @@ class BindRequests:
             return self._cache.give_up((BindRequest, item.key))
         if not isinstance(item, BindRequest):
             return False
-        self._heard |= bool(item.status.phase)
+        self._binder_seen |= bool(item.status.phase)
         return self._judge(item)
 
-    def listen(self, moment: float) -> None:
+    def check_binder(self, moment: float) -> None:
         """Report once, in the log and on the pod, that no binder seems to carry out requests."""
         due = self.next_due()
         if due is None or moment < due or self._first is None:
             return
-        self._heard = True
+        self._binder_seen = True
         pod = self._cache.pod(self._first[0])
         log.warning("%s", _SILENCE)
         if pod is not None:
             self._notes.write(pod, "Warning", NO_BINDER, _SILENCE)
 
     def next_due(self) -> float | None:
-        """When to call `listen` again."""
-        return None if self._heard or self._first is None else self._first[1] + SILENCE_SECONDS
+        """When to call `check_binder` again."""
+        return None if self._binder_seen or self._first is None else self._first[1] + SILENCE_SECONDS
 
     def gone(self, item: Object) -> bool:
         if isinstance(item, BindRequest):
@@ -121,7 +121,7 @@ class BindRequests:
             self._judge_all(item.metadata.name)
         return False
 
-    def all_told(self) -> None:
+    def all_listed(self) -> None:
         """Every existing object has been listed: a reference to any other is dangling."""
         self._complete = True
         self._judge_all()

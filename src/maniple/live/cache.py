@@ -35,7 +35,7 @@ BACK_OFF_GATE = SchedulingGate(name="maniple.dev/back-off")
 class Grouping(Protocol):
     """How objects are read, and how a pod without a group becomes a job."""
 
-    def bare(self, item: Object) -> Object:
+    def trimmed(self, item: Object) -> Object:
         """An object without the fields that are not read."""
 
     def group(self, pod: Pod) -> tuple[Pod, Object | None]:
@@ -86,7 +86,7 @@ class Cache:
     def put(self, item: Object) -> bool:
         """Take in an object; returns whether a decision may depend on the change."""
         whole, version = item, version_of(item)
-        item = slim(item) if self._grouping is None else self._grouping.bare(slim(item))
+        item = slim(item) if self._grouping is None else self._grouping.trimmed(slim(item))
         ref = (type(item), item.key)
         seen = self._seen.get(ref)
         if seen is not None and seen.metadata.uid != item.metadata.uid:
@@ -324,8 +324,8 @@ def bound(pod: Pod, node: str, annotations: Mapping[str, str] | None = None) -> 
         placed = replace(seen, spec=replace(seen.spec, node_name=node))
         if not annotations:
             return placed
-        told = {**seen.metadata.annotations, **annotations}
-        return replace(placed, metadata=replace(seen.metadata, annotations=told))
+        merged = {**seen.metadata.annotations, **annotations}
+        return replace(placed, metadata=replace(seen.metadata, annotations=merged))
 
     return Assumption(
         uid=pod.metadata.uid,

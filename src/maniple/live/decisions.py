@@ -14,7 +14,7 @@ from maniple.framework.outcome import Eviction
 from maniple.framework.plan import Plan
 from maniple.live.bind_requests import BindRequests
 from maniple.live.cache import Assumption, Cache, Ref, bound, leaving, ungated
-from maniple.live.dialect import Farewell, LiveDialect, group_of
+from maniple.live.dialect import EvictionNotice, LiveDialect, group_of
 from maniple.live.effects import Effect, Effects, Urgency
 from maniple.live.notes import Notes
 from maniple.live.port import NOT_FOUND, Port, status_of
@@ -65,9 +65,9 @@ class Decisions:
 
     def carry_out(self, plan: Plan, when: datetime) -> bool:
         """Have everything done; returns whether there was anything."""
-        binds, evictions = [*self._binds(plan)], [*self._farewells(plan)]
-        for pod, farewell in evictions:
-            self._evict(pod, farewell, when.replace(microsecond=0))
+        binds, evictions = [*self._binds(plan)], [*self._notices(plan)]
+        for pod, notice in evictions:
+            self._evict(pod, notice, when.replace(microsecond=0))
         for key in plan.admitted:
             self._admit(key)
         preparations = [one for each in binds if (one := self._bind(each, when)) is not None]
@@ -93,14 +93,14 @@ class Decisions:
         self._retries.forget(item.metadata.uid)
         return self._requests.gone(item) | self._preparations.gone(item)
 
-    def all_told(self) -> None:
+    def all_listed(self) -> None:
         """Every existing object has been listed."""
-        self._requests.all_told()
-        self._preparations.all_told(self._dialect.direct)
+        self._requests.all_listed()
+        self._preparations.all_listed(self._dialect.direct)
 
     def expire(self, moment: float) -> bool:
         """Give up pods whose preparation takes too long; returns whether a decision may depend on that."""
-        self._requests.listen(moment)
+        self._requests.check_binder(moment)
         return self._preparations.expire(moment)
 
     def next_due(self) -> float | None:
@@ -115,7 +115,7 @@ class Decisions:
         pod, node = bind.pod, bind.node
         annotations = {name: text for name, text in bind.annotations.items() if name != LOCK}
         if bind.request is not None:
-            self._requests.ask(pod, bind.request, lambda error: self._bound(pod, node, error))
+            self._requests.submit(pod, bind.request, lambda error: self._bound(pod, node, error))
             return None
         write = _Write(
             "bind",
@@ -184,54 +184,53 @@ class Decisions:
 
     # -- evictions ----------------------------------------------------------------------------------------------------
 
-    def _farewells(self, plan: Plan) -> Iterator[tuple[Pod, Farewell]]:
+    def _notices(self, plan: Plan) -> Iterator[tuple[Pod, EvictionNotice]]:
         """The evictions of a plan; not of a pod that is gone by now."""
         for eviction in plan.evicted:
             pod = self._cache.pod(eviction.pod)
             if pod is not None:
-                yield pod, self._farewell(plan, eviction, pod)
+                yield pod, self._notice(plan, eviction, pod)
 
-    def _farewell(self, plan: Plan, eviction: Eviction, pod: Pod) -> Farewell:
+    def _notice(self, plan: Plan, eviction: Eviction, pod: Pod) -> EvictionNotice:
         """A pod that is to move is annotated with its target until it is gone, so that the place is kept."""
         find = self._cache.get
-        farewell = self._dialect.farewell(plan, eviction, pod, find)
-        if not self._dialect.pod_words(group_of(plan, eviction.job, find)).nominates:
-            return farewell
-        return replace(farewell, promised=plan.nominations.get(eviction.pod, ""))
+        notice = self._dialect.eviction_notice(plan, eviction, pod, find)
+        if not self._dialect.pod_reporting(group_of(plan, eviction.job, find)).nominates:
+            return notice
+        return replace(notice, promised=plan.nominations.get(eviction.pod, ""))
 
-    def _evict(self, pod: Pod, farewell: Farewell, when: datetime) -> None:
-        self._notes.write(farewell.regarding, farewell.type, "Evict", farewell.text, farewell.annotations)
+    def _evict(self, pod: Pod, notice: EvictionNotice, when: datetime) -> None:
+        self._notes.write(notice.regarding, notice.type, "Evict", notice.text, notice.annotations)
         write = _Write(
             "evict",
-            leaving(pod, when, farewell.promised),
-            lambda: self._have_evicted(pod, farewell, when),
+            leaving(pod, when, notice.promised),
+            lambda: self._delete(pod, notice, when),
             lambda error: False,
         )
         self._cache.assume((Pod, pod.key), write.aspect, write.assumption)
         self._submit(pod, write)
 
-    async def _have_evicted(self, pod: Pod, farewell: Farewell, when: datetime) -> None:
+    async def _delete(self, pod: Pod, notice: EvictionNotice, when: datetime) -> None:
         """Write the pod's condition first, if any, then delete it."""
         try:
-            await self._last_words(pod, farewell, when)
+            await self._mark_evicted(pod, notice, when)
         except Exception as error:
             if status_of(error) != NOT_FOUND:
                 raise
         await self._port.evict(pod)
 
-    async def _last_words(self, pod: Pod, farewell: Farewell, when: datetime) -> None:
-        """The condition that marks the pod as disrupted for controllers, and the node kept for its
-        replacement."""
-        if farewell.condition:
+    async def _mark_evicted(self, pod: Pod, notice: EvictionNotice, when: datetime) -> None:
+        """Write the condition DisruptionTarget, and the node kept for the pod's replacement."""
+        if notice.condition:
             target = Condition(
                 type="DisruptionTarget",
                 status="True",
                 reason="PreemptionByScheduler",
-                message=farewell.condition,
+                message=notice.condition,
             )
             await self._port.patch_pod_condition(pod, target, when)
-        if farewell.promised:
-            metadata = {"uid": pod.metadata.uid, "annotations": {MOVES_TO: farewell.promised}}
+        if notice.promised:
+            metadata = {"uid": pod.metadata.uid, "annotations": {MOVES_TO: notice.promised}}
             await self._port.patch_status(Pod, pod.key, {"metadata": metadata}, False)
 
     # -- both ---------------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from maniple.framework.plan import Plan
 from maniple.live.cache import Assumption, Ref
 from maniple.live.dialect import Find
-from maniple.live.rewriting import Lacks, Part, conflict
+from maniple.live.rewriting import Missing, Part, conflict
 from maniple.objects.dra import AllocationResult, Consumer, ResourceClaim, ResourceClaimStatus
 
 FINALIZER = "resource.kubernetes.io/delete-protection"
@@ -45,10 +45,10 @@ def resource_claim_ref(key: str) -> Ref:
     return ResourceClaim, key
 
 
-def reserving(grant: Grant, consumers: Collection[Consumer]) -> Lacks:
+def reserving(grant: Grant, consumers: Collection[Consumer]) -> Missing:
     """Allocate these devices to a claim, for these pods."""
 
-    def lacks(claim: ResourceClaim) -> Part | None:
+    def missing(claim: ResourceClaim) -> Part | None:
         standing, ref = claim.status.allocation, resource_claim_ref(claim.key)
         known = {one.uid for one in claim.status.reserved_for}
         if standing is not None and not same_devices(standing, grant.allocation):
@@ -68,7 +68,7 @@ def reserving(grant: Grant, consumers: Collection[Consumer]) -> Lacks:
             written["allocation"] = _plain(grant.allocation)
         return Part({"status": written}, status=True)
 
-    return lacks
+    return missing
 
 
 def reserved(grant: Grant, consumer: Consumer) -> Assumption:
@@ -80,10 +80,10 @@ def reserved(grant: Grant, consumer: Consumer) -> Assumption:
     return Assumption(uid="", change=change, shown=lambda seen: False, lasting=True)
 
 
-def releasing(uid: str, *, free: bool) -> Lacks:
+def releasing(uid: str, *, free: bool) -> Missing:
     """Remove a pod from a claim; `free`: also deallocate the claim if it was the last."""
 
-    def lacks(claim: ResourceClaim) -> Part | None:
+    def missing(claim: ResourceClaim) -> Part | None:
         after = _without(claim.status, uid, free=free)
         if after == claim.status:
             return None
@@ -92,7 +92,7 @@ def releasing(uid: str, *, free: bool) -> Lacks:
             written["allocation"] = None
         return Part({"status": written}, status=True)
 
-    return lacks
+    return missing
 
 
 def released(uid: str, *, free: bool) -> Assumption:

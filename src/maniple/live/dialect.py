@@ -24,7 +24,7 @@ _GROUPS: Mapping[str, type[Object]] = {kind.api_group: kind for kind in (Volcano
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class GroupEvent:
     """A note about a group; without a text it no longer applies."""
 
     type: EventType
@@ -39,7 +39,7 @@ class Report:
     before: Object
     after: Object
     why: str = ""
-    words: tuple[Word, ...] = ()
+    events: tuple[GroupEvent, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Patch:
 
 
 @dataclass(frozen=True, slots=True)
-class PodWords:
+class PodReporting:
     """How a group's pending pods report it: by condition, by event, with a nominated node; with a prefix."""
 
     condition: bool = True
@@ -61,7 +61,7 @@ class PodWords:
 
 
 @dataclass(frozen=True, slots=True)
-class Farewell:
+class EvictionNotice:
     """How an eviction is reported: on which object, and whether the pod gets a condition first."""
 
     regarding: Object
@@ -75,18 +75,18 @@ class Farewell:
 class LiveDialect(Protocol):
     kinds: tuple[type[Object], ...]
     queue_kinds: tuple[type[Object], ...]
-    tells_queues: bool  # the allocated amounts are written into queues
+    writes_queue_status: bool  # the allocated amounts are written into queues
 
-    def lacking(self, present: Iterable[Object]) -> list[dict[str, Any]]:
+    def missing_objects(self, present: Iterable[Object]) -> list[dict[str, Any]]:
         """Objects that must exist before anything can be scheduled and do not, given the existing queues."""
 
-    def bare(self, item: Object) -> Object:
+    def trimmed(self, item: Object) -> Object:
         """An object without the fields that this system never reads."""
 
     def group(self, pod: Pod) -> tuple[Pod, Object | None]:
         """A pod as it is to be read, and the group that is created for it if it has none."""
 
-    def remark(self, item: Object, *, gone: bool) -> str:
+    def warning(self, item: Object, *, gone: bool) -> str:
         """What to report when an object is added, changed or deleted; nothing for most."""
 
     def kind_is(self, kind: type[Object], *, there: bool) -> bool:
@@ -100,16 +100,16 @@ class LiveDialect(Protocol):
     def why(self, plan: Plan, pod: WaitingPod, find: Find) -> str:
         """Why a pod is pending that has no cause of its own."""
 
-    def pod_words(self, group: Object | None) -> PodWords:
+    def pod_reporting(self, group: Object | None) -> PodReporting:
         """How the pods of a group report that they are pending."""
 
     def adopted(self, seen: Object, after: Object) -> Object:
         """The group as seen, with all fields that this scheduler writes taken from the other."""
 
-    def words(self, group: Object) -> str:
+    def messages(self, group: Object) -> str:
         """The messages of a group."""
 
-    def differ_in_words_only(self, before: Object, after: Object) -> bool:
+    def differ_in_messages_only(self, before: Object, after: Object) -> bool:
         """Whether two states of a group differ in messages only."""
 
     def group_patches(self, before: Object, after: Object) -> Sequence[Patch]:
@@ -123,12 +123,12 @@ class LiveDialect(Protocol):
     def parent(self, name: str, parent: str) -> str:
         """The queue above one that names this parent; empty when there is none."""
 
-    def minds_time(self, plan: Plan) -> bool:
+    def depends_on_time(self, plan: Plan) -> bool:
         """Whether the next cycle may decide differently just because time has passed."""
 
     # -- decisions ----------------------------------------------------------------------------------------------------
 
-    def beyond(self, pod: Pod) -> str:
+    def unsupported_reason(self, pod: Pod) -> str:
         """Why this pod could not be bound here, so that it is not placed; empty for most."""
 
     def direct(self, pod: Pod) -> bool:
@@ -143,7 +143,7 @@ class LiveDialect(Protocol):
     def assigned(self, pod: Pod, node: str) -> str:
         """What is reported about a pod that has been placed."""
 
-    def farewell(self, plan: Plan, eviction: Eviction, pod: Pod, find: Find) -> Farewell: ...
+    def eviction_notice(self, plan: Plan, eviction: Eviction, pod: Pod, find: Find) -> EvictionNotice: ...
 
     def ours(self, request: BindRequest) -> bool:
         """Whether a request is ours to delete."""

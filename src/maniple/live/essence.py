@@ -2,7 +2,7 @@
 column.
 
 `slim` drops what is never read: versions, conditions except two of a pod's, times and messages of a node's;
-so heartbeats of nodes are no change at all. Dialects drop what their system does not read (`bare`). `essence`
+so heartbeats of nodes are no change at all. Dialects drop what their system does not read (`trimmed`). `essence`
 further drops the messages that this scheduler itself writes: its own writes must not wake it.
 """
 
@@ -32,8 +32,8 @@ def slim(item: Any) -> Any:
     """Drop fields that no decision depends on."""
     metadata = replace(item.metadata, resource_version="", finalizers=())
     if isinstance(item, Node):
-        bare = tuple(Condition(type=c.type, status=c.status) for c in item.status.conditions)
-        return replace(item, metadata=metadata, status=replace(item.status, conditions=bare))
+        trimmed = tuple(Condition(type=c.type, status=c.status) for c in item.status.conditions)
+        return replace(item, metadata=metadata, status=replace(item.status, conditions=trimmed))
     if isinstance(item, Pod):
         conditions = tuple(c for c in item.status.conditions if c.type in _READ)
         return replace(item, metadata=metadata, status=replace(item.status, conditions=conditions))
@@ -55,16 +55,16 @@ def essence(item: Any) -> Any:
 def _essence_of_kai(item: Any) -> Any:
     if isinstance(item, KaiPodGroup):
         # Only groups with a limit on attempts depend on their conditions.
-        minds = item.spec.scheduling_backoff not in (None, -1)
-        told = item.status.scheduling_conditions if minds else ()
-        return replace(item, status=KaiPodGroupStatus(scheduling_conditions=told))
+        limited = item.spec.scheduling_backoff not in (None, -1)
+        conditions = item.status.scheduling_conditions if limited else ()
+        return replace(item, status=KaiPodGroupStatus(scheduling_conditions=conditions))
     if isinstance(item, KaiQueue):
         return replace(item, status=KaiQueueStatus())
     if isinstance(item, BindRequest):
         # Pending or succeeded, the pod has its node; the origin of the request makes no difference.
         failed = item.status.phase == "Failed"
-        bare = ObjectMeta(name=item.metadata.name, namespace=item.metadata.namespace)
-        return replace(item, metadata=bare, status=item.status if failed else BindRequestStatus())
+        trimmed = ObjectMeta(name=item.metadata.name, namespace=item.metadata.namespace)
+        return replace(item, metadata=trimmed, status=item.status if failed else BindRequestStatus())
     return item
 
 

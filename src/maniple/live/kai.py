@@ -17,7 +17,7 @@ from maniple.cluster.statuses import Status
 from maniple.framework.outcome import Eviction, GroupOutcome, WaitingPod
 from maniple.framework.plan import Plan
 from maniple.live import kai_groups
-from maniple.live.dialect import Farewell, Find, Patch, PodWords, Report, Word, group_of
+from maniple.live.dialect import EvictionNotice, Find, GroupEvent, Patch, PodReporting, Report, group_of
 from maniple.live.kai_bindings import bind_request
 from maniple.live.kai_evictions import eviction_annotations
 from maniple.live.kai_queues import queue_lines
@@ -74,7 +74,7 @@ class Kai:
     """KAI's side of the running scheduler."""
 
     queue_kinds: tuple[type[Object], ...] = (KaiQueue,)
-    tells_queues = False
+    writes_queue_status = False
 
     def __init__(
         self,
@@ -105,15 +105,15 @@ class Kai:
 
     # -- reading ------------------------------------------------------------------------------------------------------
 
-    def lacking(self, present: Iterable[Object]) -> list[dict[str, Any]]:
+    def missing_objects(self, present: Iterable[Object]) -> list[dict[str, Any]]:
         """None: users create the queues."""
         return []
 
-    def bare(self, item: Object) -> Object:
+    def trimmed(self, item: Object) -> Object:
         """Of config maps only their existence is read."""
         return replace(item, data={}) if isinstance(item, core.ConfigMap) else item
 
-    def remark(self, item: Object, *, gone: bool) -> str:
+    def warning(self, item: Object, *, gone: bool) -> str:
         """The shard is read at the start; later changes take effect at the next start."""
         if not isinstance(item, SchedulingShard) or item.metadata.name != self._shard:
             return ""
@@ -136,12 +136,12 @@ class Kai:
 
         A pod that could not be bound here waits behind a gate.
         """
-        if pod.spec.node_name or not self.beyond(pod):
+        if pod.spec.node_name or not self.unsupported_reason(pod):
             return pod, None
         gates = (*pod.spec.scheduling_gates, BEYOND_GATE)
         return replace(pod, spec=replace(pod.spec, scheduling_gates=gates)), None
 
-    def beyond(self, pod: Pod) -> str:
+    def unsupported_reason(self, pod: Pod) -> str:
         if pod.spec.scheduler_name not in self._scheduler_names or not pod.metadata.annotations.get(
             GROUP_NAME
         ):
@@ -170,10 +170,10 @@ class Kai:
         self, one: GroupOutcome, group: KaiPodGroup, after: KaiPodGroup, find: Find, when: datetime
     ) -> Report:
         """`after`: the group with the times that the cycle changed."""
-        lacks = self._lacks(one, find)
-        if lacks:
-            told = Word("Normal", kai_groups.NOT_READY, lacks)
-            return Report(group, after, lacks, (told, kai_groups.stale_word(one)))
+        not_ready = self._not_ready_reason(one, find)
+        if not_ready:
+            event = GroupEvent("Normal", kai_groups.NOT_READY, not_ready)
+            return Report(group, after, not_ready, (event, kai_groups.stale_event(one)))
         if not one.count(_PENDING):
             waits = kai_groups.BEING_RELEASED if one.count(_PIPELINED) else ""
             if group.status.scheduling_conditions and not waits and kai_groups.active(one):
@@ -186,38 +186,38 @@ class Kai:
             after = kai_groups.with_condition(after, self._pool_name, why, reasons, when)
         elif one.satisfied:
             after = kai_groups.without_condition(after, self._pool_name)
-        words = (
-            Word("Normal", kai_groups.UNSCHEDULABLE, why),
-            Word("Normal", kai_groups.NOT_READY, ""),
-            kai_groups.stale_word(one),
+        events = (
+            GroupEvent("Normal", kai_groups.UNSCHEDULABLE, why),
+            GroupEvent("Normal", kai_groups.NOT_READY, ""),
+            kai_groups.stale_event(one),
         )
-        return Report(group, after, why, words)
+        return Report(group, after, why, events)
 
-    def _lacks(self, one: GroupOutcome, find: Find) -> str:
+    def _not_ready_reason(self, one: GroupOutcome, find: Find) -> str:
         """Why a gang cannot even be tried; empty if it can."""
         if not one.not_ready:
             return ""
         pods = (find(Pod, key) for key in one.gated)
-        beyond = (self.beyond(pod) for pod in pods if isinstance(pod, Pod))
-        return ": ".join(filter(None, (one.not_ready, next(filter(None, beyond), ""))))
+        unsupported_reason = (self.unsupported_reason(pod) for pod in pods if isinstance(pod, Pod))
+        return ": ".join(filter(None, (one.not_ready, next(filter(None, unsupported_reason), ""))))
 
-    def _all_is_well(self, one: GroupOutcome) -> tuple[Word, ...]:
+    def _all_is_well(self, one: GroupOutcome) -> tuple[GroupEvent, ...]:
         return (
-            Word("Normal", kai_groups.UNSCHEDULABLE, ""),
-            Word("Normal", kai_groups.NOT_READY, ""),
-            kai_groups.stale_word(one),
+            GroupEvent("Normal", kai_groups.UNSCHEDULABLE, ""),
+            GroupEvent("Normal", kai_groups.NOT_READY, ""),
+            kai_groups.stale_event(one),
         )
 
     def why(self, plan: Plan, pod: WaitingPod, find: Find) -> str:
         group = plan.groups.get(pod.job)
         if group is None or not group.served:
             return pod.reason
-        return self._lacks(group, find) or kai_groups.why_waiting(group)[1]
+        return self._not_ready_reason(group, find) or kai_groups.why_waiting(group)[1]
 
-    def pod_words(self, group: Object | None) -> PodWords:
+    def pod_reporting(self, group: Object | None) -> PodReporting:
         if not isinstance(group, KaiPodGroup):
-            return PodWords(event=True, nominates=self._nominates)
-        return PodWords(
+            return PodReporting(event=True, nominates=self._nominates)
+        return PodReporting(
             condition=group.spec.mark_unschedulable is not False,
             event=True,
             nominates=self._nominates,
@@ -229,20 +229,20 @@ class Kai:
         assert isinstance(seen, KaiPodGroup)
         assert isinstance(after, KaiPodGroup)
         new = seen
-        told = after.status.scheduling_conditions
-        if seen.status.scheduling_conditions != told:
-            new = replace(new, status=replace(new.status, scheduling_conditions=told))
+        conditions = after.status.scheduling_conditions
+        if seen.status.scheduling_conditions != conditions:
+            new = replace(new, status=replace(new.status, scheduling_conditions=conditions))
         kept = {name: text for name, text in seen.metadata.annotations.items() if name not in _WRITTEN}
         kept |= _moments(after)
         if kept != seen.metadata.annotations:
             new = replace(new, metadata=replace(new.metadata, annotations=kept))
         return new
 
-    def words(self, group: Object) -> str:
+    def messages(self, group: Object) -> str:
         assert isinstance(group, KaiPodGroup)
         return "\n".join(one.message for one in group.status.scheduling_conditions)
 
-    def differ_in_words_only(self, before: Object, after: Object) -> bool:
+    def differ_in_messages_only(self, before: Object, after: Object) -> bool:
         assert isinstance(before, KaiPodGroup)
         assert isinstance(after, KaiPodGroup)
         return _moments(before) == _moments(after) and _kinds(before) == _kinds(after)
@@ -251,9 +251,9 @@ class Kai:
         assert isinstance(before, KaiPodGroup)
         assert isinstance(after, KaiPodGroup)
         patches, uid = [], after.metadata.uid
-        told = after.status.scheduling_conditions
-        if before.status.scheduling_conditions != told:
-            status = {"schedulingConditions": [msgspec.to_builtins(one) for one in told]}
+        conditions = after.status.scheduling_conditions
+        if before.status.scheduling_conditions != conditions:
+            status = {"schedulingConditions": [msgspec.to_builtins(one) for one in conditions]}
             patches.append(Patch({"metadata": {"uid": uid}, "status": status}, subresource=True))
         if _moments(before) != _moments(after):
             moments = {name: after.metadata.annotations.get(name) for name in _WRITTEN}
@@ -269,7 +269,7 @@ class Kai:
     def parent(self, name: str, parent: str) -> str:
         return parent
 
-    def minds_time(self, plan: Plan) -> bool:
+    def depends_on_time(self, plan: Plan) -> bool:
         return plan.time_matters
 
     # -- decisions ----------------------------------------------------------------------------------------------------
@@ -289,11 +289,11 @@ class Kai:
     def assigned(self, pod: Pod, node: str) -> str:
         return f"Successfully assigned pod {pod.key} to node {node} at node-pool {self._pool_name}"
 
-    def farewell(self, plan: Plan, eviction: Eviction, pod: Pod, find: Find) -> Farewell:
+    def eviction_notice(self, plan: Plan, eviction: Eviction, pod: Pod, find: Find) -> EvictionNotice:
         text = eviction.text + queue_lines(plan, eviction, find)
         regarding = group_of(plan, eviction.job, find) or pod
         condition = text if self._marks_evicted else ""
-        return Farewell(regarding, "Normal", text, condition, eviction_annotations(eviction))
+        return EvictionNotice(regarding, "Normal", text, condition, eviction_annotations(eviction))
 
     def ours(self, request: BindRequest) -> bool:
         return self._pool.holds(request)

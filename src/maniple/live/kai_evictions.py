@@ -12,8 +12,8 @@ EVICTOR_NAMESPACE = "evictor-pod-group-namespace"
 
 
 def eviction_annotations(eviction: Eviction) -> dict[str, str]:
-    told = {EVICTED_PODS: str(eviction.together)}
+    annotations = {EVICTED_PODS: str(eviction.together)}
     if eviction.actor:
         namespace, _, name = eviction.actor.rpartition("/")
-        told |= {ACTION: eviction.action, EVICTOR_NAME: name, EVICTOR_NAMESPACE: namespace}
-    return told
+        annotations |= {ACTION: eviction.action, EVICTOR_NAME: name, EVICTOR_NAMESPACE: namespace}
+    return annotations

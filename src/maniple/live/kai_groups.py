@@ -16,7 +16,7 @@ from maniple.framework.outcome import GroupOutcome
 from maniple.framework.plan import Plan
 from maniple.framework.pod_sets import DEFAULT
 from maniple.framework.reasons import joined
-from maniple.live.dialect import Word
+from maniple.live.dialect import GroupEvent
 from maniple.objects.kai import Explanation, KaiPodGroup, SchedulingCondition
 from maniple.profiles.kai import LAST_START, STALE_SINCE
 
@@ -35,8 +35,8 @@ def why_waiting(one: GroupOutcome) -> tuple[str, str]:
 
 def explanations(one: GroupOutcome, reason: str, message: str) -> tuple[Explanation, ...]:
     """The same for programs, cause by cause."""
-    told = one.refusals if reason == standing.POD_ERRORS else ()
-    found = standing.explained(one.over, told or (message,), reason)
+    refusals = one.refusals if reason == standing.POD_ERRORS else ()
+    found = standing.explained(one.over, refusals or (message,), reason)
     return tuple(Explanation(**each) for each in found)
 
 
@@ -85,20 +85,20 @@ def with_moments(group: KaiPodGroup, plan: Plan, job: str) -> KaiPodGroup:
     return replace(group, metadata=replace(group.metadata, annotations=annotations))
 
 
-def stale_word(one: GroupOutcome) -> Word:
+def stale_event(one: GroupOutcome) -> GroupEvent:
     """That a gang is stale; or, if it is not, that this is over."""
     if one.stale_since is None:
-        return Word("Normal", STALE, "")
-    told = [
+        return GroupEvent("Normal", STALE, "")
+    missing = [
         f"{part.used} of the {part.minimum} pods that are needed"
         + ("" if part.name == DEFAULT else f" in sub-group {part.name}")
         for part in one.pod_sets
         if not part.satisfied
     ]
-    if not told:
-        return Word("Normal", STALE, "")
-    return Word(
-        "Normal", STALE, f"the gang is broken: it has {', '.join(told)}; what is left of it is evicted"
+    if not missing:
+        return GroupEvent("Normal", STALE, "")
+    return GroupEvent(
+        "Normal", STALE, f"the gang is broken: it has {', '.join(missing)}; what is left of it is evicted"
     )
 
 

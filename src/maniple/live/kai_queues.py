@@ -31,13 +31,13 @@ def queue_lines(plan: Plan, eviction: Eviction, find: Find) -> str:
 def _line(queue: str, account: QueueAccount, find: Find) -> str:
     item = find(KaiQueue, queue)
     name = item.spec.display_name if isinstance(item, KaiQueue) else ""
-    quota, fair = _words(account.quota), _words(account.fair_share)
+    quota, fair = _amounts(account.quota), _amounts(account.fair_share)
     return (
-        f"{name or queue} uses {_words(account.used)} with a quota of {quota}, "
+        f"{name or queue} uses {_amounts(account.used)} with a quota of {quota}, "
         f"fair-share of {fair} and queue priority of {account.priority}."
     )
 
 
-def _words(amount: Sequence[float | None]) -> str:
+def _amounts(amount: Sequence[float | None]) -> str:
     cpu, memory, gpu = (inf if one is None else one for one in amount)
     return f"GPU: {readable(gpu)}, CPU: {readable(cpu, 1000)} (cores), memory: {readable(memory, 10**9)} (GB)"

@@ -16,7 +16,7 @@ NEW_WORDS_SECONDS = 60.0
 
 
 @dataclass(slots=True)
-class _Told:
+class _Recorded:
     note: str
     at: float
     count: int = 1
@@ -26,9 +26,9 @@ class Notes:
     def __init__(self, port: Port, effects: Effects) -> None:
         self._port = port
         self._effects = effects
-        self._told: dict[tuple[type[Object], str], dict[str, _Told]] = {}
+        self._recorded: dict[tuple[type[Object], str], dict[str, _Recorded]] = {}
 
-    def tell(
+    def record(
         self,
         regarding: Object,
         event_type: EventType,
@@ -42,8 +42,8 @@ class Notes:
 
         Without `numbers`, a message that differs in numbers only is not new.
         """
-        told = self._told.setdefault((type(regarding), regarding.key), {})
-        last = told.get(reason)
+        recorded = self._recorded.setdefault((type(regarding), regarding.key), {})
+        last = recorded.get(reason)
         if last is not None and (
             last.note == note
             or now - last.at < NEW_WORDS_SECONDS
@@ -51,7 +51,7 @@ class Notes:
         ):
             last.count += 1
             return
-        told[reason] = _Told(note, now)
+        recorded[reason] = _Recorded(note, now)
         self.write(regarding, event_type, reason, note)
 
     def write(
@@ -76,14 +76,14 @@ class Notes:
             )
         )
 
-    def over(self, regarding: Object, reason: str) -> None:
+    def clear(self, regarding: Object, reason: str) -> None:
         """It no longer applies; if it does again, that is new."""
-        self._told.get((type(regarding), regarding.key), {}).pop(reason, None)
+        self._recorded.get((type(regarding), regarding.key), {}).pop(reason, None)
 
     def count(self, regarding: Object, reason: str) -> int:
         """How often it was recorded or would have been."""
-        told = self._told.get((type(regarding), regarding.key), {}).get(reason)
-        return told.count if told is not None else 0
+        recorded = self._recorded.get((type(regarding), regarding.key), {}).get(reason)
+        return recorded.count if recorded is not None else 0
 
     def forget(self, regarding: Object) -> None:
-        self._told.pop((type(regarding), regarding.key), None)
+        self._recorded.pop((type(regarding), regarding.key), None)

@@ -62,7 +62,7 @@ class Pace(Generic[Key, Value]):
         self._waiting: dict[Key, tuple[float, Value]] = {}
         self._earliest = math.inf  # no pending value is due before
 
-    def ask(self, key: Key, value: Value, apart: float = 0.0) -> None:
+    def submit(self, key: Key, value: Value, apart: float = 0.0) -> None:
         """Have it written, so many seconds after the last time; 0 means at once."""
         self._asked.append((key, value, apart))
 

@@ -21,7 +21,7 @@ from maniple.live.dialect import Find
 from maniple.live.effects import Effect, Effects, Urgency
 from maniple.live.node_lock import NodeLock
 from maniple.live.port import NOT_FOUND, Port, status_of
-from maniple.live.rewriting import Lacks, RefusedError, Rewriting
+from maniple.live.rewriting import Missing, RefusedError, Rewriting
 from maniple.live.writing import Call, Later, lane, now
 from maniple.objects.core import Node, PersistentVolume, PersistentVolumeClaim, Pod
 from maniple.objects.dra import Consumer, ResourceClaim
@@ -151,7 +151,7 @@ class Preparations:
     def next_due(self) -> float | None:
         return min((one.until for one in self._all.values() if self._waits(one)), default=None)
 
-    def all_told(self, direct: Callable[[Pod], bool]) -> None:
+    def all_listed(self, direct: Callable[[Pod], bool]) -> None:
         """Release resource claims that an earlier scheduler reserved for pods that it did not bind.
 
         `direct`: whether a pod is bound by this scheduler.
@@ -186,15 +186,15 @@ class Preparations:
 
     def _reserve(self, key: str, together: Sequence[Preparation]) -> None:
         grant = together[0].needs.claims[key]
-        lacks = devices.reserving(grant, [one.consumer for one in together])
+        missing = devices.reserving(grant, [one.consumer for one in together])
         assumed = {one: devices.reserved(grant, one.consumer) for one in together}
-        self._write(devices.resource_claim_ref(key), assumed, lacks)
+        self._write(devices.resource_claim_ref(key), assumed, missing)
 
-    def _write(self, ref: Ref, assumed: Mapping[Preparation, Assumption | None], lacks: Lacks) -> None:
+    def _write(self, ref: Ref, assumed: Mapping[Preparation, Assumption | None], missing: Missing) -> None:
         """For some pods; what no other decision depends on need not be assumed."""
         item = self._cache.get(*ref)
         assert item is not None  # it is in the plan
-        write = Rewriting(self._cache, self._port, ref, item.metadata.uid, lacks)
+        write = Rewriting(self._cache, self._port, ref, item.metadata.uid, missing)
         for one, assumption in assumed.items():
             one.writes += 1
             if assumption is not None:
@@ -232,8 +232,8 @@ class Preparations:
         The known state may be older than what was written, so the claim is read first.
         """
         ref, uid = devices.resource_claim_ref(key), pod.metadata.uid
-        lacks, aspect = devices.releasing(uid, free=free), f"for {uid}"
-        write = Rewriting(self._cache, self._port, ref, claim, lacks, fresh=True)
+        missing, aspect = devices.releasing(uid, free=free), f"for {uid}"
+        write = Rewriting(self._cache, self._port, ref, claim, missing, fresh=True)
         assumption = devices.released(uid, free=free)
         matters = self._cache.assume(ref, aspect, assumption)
 
@@ -322,7 +322,7 @@ class Preparations:
     @staticmethod
     def _problem(claim: PersistentVolumeClaim, node: Node, volume: PersistentVolume | None) -> str:
         if not volumes.is_bound(claim):
-            return volumes.gave_up(claim, node.metadata.name, volume)
+            return volumes.binding_failure(claim, node.metadata.name, volume)
         if volume is not None and not volumes.reaches(node, volume):
             return f"{claim.key} has got a volume that node {node.metadata.name} cannot reach"
         return ""

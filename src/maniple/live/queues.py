@@ -29,7 +29,7 @@ class QueueStatuses:
                 if self._dialect.queue_allocated(queue, allocated) is queue:
                     self.pace.drop(ref_of(queue))
                 else:
-                    self.pace.ask(ref_of(queue), allocated, AMOUNTS_SECONDS)
+                    self.pace.submit(ref_of(queue), allocated, AMOUNTS_SECONDS)
 
     def _write(self, ref: Ref, allocated: dict[str, str]) -> bool:
         before, dialect, port = self._writing.cache.get(*ref), self._dialect, self._writing.port

@@ -31,7 +31,7 @@ class Part:
 
 
 # What is missing from an object; empty if nothing is. Raises `RefusedError` if it can no longer be added.
-Lacks = Callable[[Any], Part | None]
+Missing = Callable[[Any], Part | None]
 
 
 class Rewriting:
@@ -41,13 +41,13 @@ class Rewriting:
     """
 
     def __init__(
-        self, cache: Cache, port: Port, ref: Ref, uid: str, lacks: Lacks, *, fresh: bool = False
+        self, cache: Cache, port: Port, ref: Ref, uid: str, missing: Missing, *, fresh: bool = False
     ) -> None:
         self._cache = cache
         self._port = port
         self._ref = ref
         self._uid = uid
-        self._lacks = lacks
+        self._lacks = missing
         self._fresh = fresh
         self.item: Object | None = None
 

@@ -154,7 +154,7 @@ class Scheduler:
         if self._queues_listed and self._synced.is_set():
             self._queues_listed = False
             queues = [item for kind in self.dialect.queue_kinds for item in self.cache.of_kind(kind)]
-            for raw in self.dialect.lacking(queues):
+            for raw in self.dialect.missing_objects(queues):
                 self.effects.submit(self._creation(raw))
 
     def _take_options(self) -> bool:
@@ -173,9 +173,9 @@ class Scheduler:
 
     def _take(self, change: Change) -> bool:
         item = change.object
-        remark = self.dialect.remark(item, gone=change.type == "gone") if item is not None else ""
-        if remark:
-            self._report(remark)
+        warning = self.dialect.warning(item, gone=change.type == "gone") if item is not None else ""
+        if warning:
+            self._report(warning)
         if change.type == "put" and item is not None:
             matters = self.cache.put(item)
             return self._decisions.seen(item) | matters
@@ -189,7 +189,7 @@ class Scheduler:
             return self._listed(change)
         elif change.type == "synced":
             self._synced.set()
-            self._decisions.all_told()
+            self._decisions.all_listed()
         return False
 
     def _listed(self, change: Change) -> bool:
@@ -276,7 +276,7 @@ class Scheduler:
         for problem in (*plan.problems, *plan.warnings):
             self._report(str(problem))
         self._dirty |= self._status.write(plan, when, f"cycle-{self.cycles}")
-        self._clocked = self._always_clocked or self.dialect.minds_time(plan)
+        self._clocked = self._always_clocked or self.dialect.depends_on_time(plan)
         self._dirty |= self._decisions.carry_out(plan, when)
         if self._observer is not None:
             self._observer(self)

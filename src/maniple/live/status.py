@@ -35,7 +35,7 @@ class StatusWriter:
         when = when.replace(microsecond=0)  # the API's precision
         self._compare_groups(plan, when, cause)
         self._pods.compare(plan, when)
-        if self._dialect.tells_queues:
+        if self._dialect.writes_queue_status:
             self._queues.compare(plan)
         return self.carry_out()
 
@@ -59,13 +59,15 @@ class StatusWriter:
         self.why = {}
         for report in self._dialect.reports(plan, self._writing.cache.get, when, cause):
             before, after = report.before, report.after
-            self._tell(report)
+            self._record(report)
             if after is before:
                 self._groups.drop(ref_of(before))
                 continue
-            words_only = self._dialect.differ_in_words_only(before, after)
-            between = apart(self._dialect.words(before), self._dialect.words(after)) if words_only else 0.0
-            self._groups.ask(ref_of(before), after, between)
+            messages_only = self._dialect.differ_in_messages_only(before, after)
+            between = (
+                apart(self._dialect.messages(before), self._dialect.messages(after)) if messages_only else 0.0
+            )
+            self._groups.submit(ref_of(before), after, between)
 
     def _write_group(self, ref: Ref, after: Object) -> bool:
         cache, port, dialect = self._writing.cache, self._writing.port, self._dialect
@@ -84,23 +86,23 @@ class StatusWriter:
             ref, "status", assumption, lambda: _send(port, ref, patches), self._groups
         )
 
-    def _tell(self, report: Report) -> None:
+    def _record(self, report: Report) -> None:
         """Events about a gang go to its group; a pod that is a job of its own gets the one about waiting
         itself."""
         group = report.before
         if report.why:
             self.why[ref_of(group)] = report.why
-        pod = self._writing.cache.pod_of_group(ref_of(group)) if report.words else None
-        for word in report.words:
-            regarding, reason = group, word.reason
+        pod = self._writing.cache.pod_of_group(ref_of(group)) if report.events else None
+        for event in report.events:
+            regarding, reason = group, event.reason
             if pod is not None:
-                if word.reason != UNSCHEDULABLE:
+                if event.reason != UNSCHEDULABLE:
                     continue
                 regarding, reason = pod, "FailedScheduling"
-            if word.text:
-                self._notes.tell(regarding, word.type, reason, word.text, now())
+            if event.text:
+                self._notes.record(regarding, event.type, reason, event.text, now())
             else:
-                self._notes.over(regarding, reason)
+                self._notes.clear(regarding, reason)
 
 
 async def _send(port: Port, ref: Ref, patches: Sequence[Patch]) -> None:

@@ -8,7 +8,7 @@ removes the annotation if it cannot provision there. Called by `preparing.py`; p
 from msgspec.structs import replace
 
 from maniple.live.cache import Assumption, Ref
-from maniple.live.rewriting import Lacks, Part, conflict
+from maniple.live.rewriting import Missing, Part, conflict
 from maniple.objects.core import ClaimReference, Node, PersistentVolume, PersistentVolumeClaim
 from maniple.objects.selectors import node_selector_matches
 from maniple.plugins.feasibility.volume_claims import BIND_COMPLETED, SELECTED_NODE
@@ -27,12 +27,12 @@ def claim_ref(key: str) -> Ref:
 # -- what is written ---------------------------------------------------------------------------------------------------
 
 
-def naming(claim: PersistentVolumeClaim) -> Lacks:
+def naming(claim: PersistentVolumeClaim) -> Missing:
     """Reserve a volume for this claim."""
     namespace, name = claim.metadata.namespace or "default", claim.metadata.name
     uid = claim.metadata.uid
 
-    def lacks(volume: PersistentVolume) -> Part | None:
+    def missing(volume: PersistentVolume) -> Part | None:
         known, ref = volume.spec.claim_ref, volume_ref(volume.key)
         if known is not None and (known.namespace, known.name, known.uid) == (namespace, name, uid):
             return None
@@ -46,7 +46,7 @@ def naming(claim: PersistentVolumeClaim) -> Lacks:
         noted = {"metadata": {"annotations": {BOUND_BY_CONTROLLER: "yes"}}} if known is None else {}
         return Part({**body, **noted})
 
-    return lacks
+    return missing
 
 
 def named(claim: PersistentVolumeClaim) -> Assumption:
@@ -60,10 +60,10 @@ def named(claim: PersistentVolumeClaim) -> Assumption:
     return Assumption(uid="", change=change, shown=lambda seen: False, lasting=True)
 
 
-def choosing(node: str) -> Lacks:
+def choosing(node: str) -> Missing:
     """Request a new volume for the claim on this node."""
 
-    def lacks(claim: PersistentVolumeClaim) -> Part | None:
+    def missing(claim: PersistentVolumeClaim) -> Part | None:
         chosen = claim.metadata.annotations.get(SELECTED_NODE)
         if chosen == node or claim.spec.volume_name:
             return None  # if it has got a volume meanwhile, that one has to do
@@ -71,7 +71,7 @@ def choosing(node: str) -> Lacks:
             raise conflict(claim_ref(claim.key), f"is to have its volume on node {chosen} by now")
         return Part({"metadata": {"annotations": {SELECTED_NODE: node}}})
 
-    return lacks
+    return missing
 
 
 def chosen(node: str) -> Assumption:
@@ -89,7 +89,7 @@ def is_bound(claim: PersistentVolumeClaim) -> bool:
     return bool(claim.spec.volume_name) and BIND_COMPLETED in claim.metadata.annotations
 
 
-def gave_up(claim: PersistentVolumeClaim, node: str, volume: PersistentVolume | None) -> str:
+def binding_failure(claim: PersistentVolumeClaim, node: str, volume: PersistentVolume | None) -> str:
     """Why an unbound claim will not get its volume; empty while it still may.
 
     `volume`: the one that it was to get, if there is one.

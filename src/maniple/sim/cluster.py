@@ -11,9 +11,9 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from maniple.objects.core import Pod
+from maniple.objects.covers import covers
 from maniple.objects.load import load
 from maniple.objects.meta import Condition, Object
-from maniple.objects.saying import says
 from maniple.sim import errors
 from maniple.sim.binder import bind_pod
 from maniple.sim.faults import Faults
@@ -166,7 +166,7 @@ class SimCluster:
             try:
                 self.store.create(raw)
             except errors.ApiError:
-                if same and not says(self.store.find(*identify(raw)), raw):
+                if same and not covers(self.store.find(*identify(raw)), raw):
                     raise
 
         await self._write("create", str(raw.get("kind")), make)

@@ -7,19 +7,19 @@ from collections.abc import Mapping
 from typing import Any
 
 
-def says(there: Any, wanted: Any) -> bool:
+def covers(there: Any, wanted: Any) -> bool:
     """Whether everything in `wanted` is present; extra fields, such as a uid or a status, do not matter.
 
     Lists are compared item by item.
     """
     if isinstance(wanted, Mapping):
         return isinstance(there, Mapping) and all(
-            name in there and says(there[name], part) for name, part in wanted.items()
+            name in there and covers(there[name], part) for name, part in wanted.items()
         )
     if isinstance(wanted, list | tuple):
         return (
             isinstance(there, list | tuple)
             and len(there) == len(wanted)
-            and all(says(one, other) for one, other in zip(there, wanted, strict=True))
+            and all(covers(one, other) for one, other in zip(there, wanted, strict=True))
         )
     return bool(there == wanted)
