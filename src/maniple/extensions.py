@@ -1,8 +1,8 @@
-"""Plugins and actions that somebody else wrote: found in installed packages and in a folder, and loaded.
+"""Third-party plugins and actions: found in installed packages and in a folder, and loaded.
 
-Called by the commands, and by whoever calls `maniple.plan` and wants them: `plan(..., options={"extensions": load(folder)})`. This is the
-one place that imports code by what it finds outside. Whatever is wrong with a file or an entry point costs that one alone: it is named in
-`problems`, which every plan made with these extensions repeats among its warnings.
+Called by the commands, and for `maniple.plan` like this: `plan(..., options={"extensions": load(folder)})`.
+This is the one place that imports code found at run time. An error in a file or an entry point costs that one
+alone: it is named in `problems`, which every plan made with these extensions repeats among its warnings.
 """
 
 import importlib.util
@@ -24,7 +24,7 @@ _MODULE_PREFIX = "maniple_extension_"
 
 
 def load(folder: Path | str | None = None, *, installed: bool = True) -> Extensions:
-    """Everything that installed packages announce as entry points, and then what is in the folder."""
+    """Everything that installed packages declare as entry points, and then what is in the folder."""
     shelf = _Shelf()
     if installed:
         shelf.add_entry_points(PLUGIN_GROUP, shelf.plugins)
@@ -35,7 +35,7 @@ def load(folder: Path | str | None = None, *, installed: bool = True) -> Extensi
 
 
 class _Shelf:
-    """What has been found so far. The first of a name stays."""
+    """What has been found so far; the first of a name stays."""
 
     def __init__(self) -> None:
         self.plugins: dict[str, Any] = {}
@@ -67,7 +67,7 @@ class _Shelf:
                 self._add_classes(str(file), module)
 
     def _add_classes(self, where: str, module: ModuleType) -> None:
-        """Classes with a `name` that were written in this file: with `run` an action, else a plugin."""
+        """Classes with a `name` defined in this file: with `run` an action, else a plugin."""
         named = [
             (name, class_)
             for class_ in vars(module).values()
@@ -94,7 +94,10 @@ class _Shelf:
             kept[name] = class_
 
     def _attempt(self, where: str, action: Callable[[], Any]) -> Any:
-        """What the action gives, or None and a remark. Foreign code may raise anything, and may even try to leave."""
+        """The action's result, or None and a problem.
+
+        Third-party code may raise anything, and may even try to exit.
+        """
         try:
             return action()
         except (Exception, SystemExit) as error:
@@ -108,12 +111,12 @@ def _runs(class_: type) -> bool:
 
 
 def _in_order(entries: Iterable[EntryPoint]) -> list[EntryPoint]:
-    """By name, then by what they stand for: not by where packages happen to lie."""
+    """By name, then by target, independent of where packages are installed."""
     return sorted(entries, key=lambda entry: (entry.name, entry.value))
 
 
 def _import(file: Path) -> ModuleType:
-    """The file as a module of its own, which cannot hide or be hidden by an installed one."""
+    """The file as a module of its own, which neither shadows an installed one nor is shadowed by it."""
     name = _MODULE_PREFIX + file.stem
     spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None:

@@ -1,6 +1,6 @@
-"""The command `maniple crds`: prints the custom resources that the scheduler reads, or puts them on a cluster.
+"""The command `maniple crds`: prints or installs the custom resources that the scheduler reads.
 
-Without `--install` it talks to nobody: the YAML goes to standard output, for kubectl or for a look.
+Without `--install` it contacts no cluster: the YAML goes to standard output, for kubectl or for reading.
 """
 
 import asyncio

@@ -1,8 +1,8 @@
-"""The flags of KAI's scheduler, as data: how each is spelled, what it holds, and what becomes of it here.
+"""The flags of KAI's scheduler, as data: spelling, type, and effect here.
 
-Read by `options` (what `plan(options=...)` takes), by `shards` (a SchedulingShard's `args`) and by the commands, which offer
-them as flags of their own. A flag with an `option` decides something; the others steer the process that KAI is, and are
-accepted for the sake of scripts, with `instead` to be said about them.
+Read by `options` (what `plan(options=...)` takes), by `shards` (a SchedulingShard's `args`) and by the
+commands, which offer them as flags of their own. A flag with an `option` changes decisions; the others
+control KAI's own process and are accepted so that scripts work, with `instead` as the message about them.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,10 @@ Form = Literal["text", "switch", "number", "duration"]
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """`default` is KAI's. `spellings` are further names of the option: the flag's own, and that of KAI's snapshots."""
+    """`default` is KAI's.
+
+    `spellings` are further names of the option: the flag's own, and that of KAI's snapshots.
+    """
 
     name: str
     form: Form
@@ -29,7 +32,7 @@ class Flag:
     instead: str = ""
 
     def complaint(self, value: Any) -> str:
-        """What is wrong with a value; nothing if it is right."""
+        """What is wrong with a value; empty if nothing."""
         match self.form:
             case "text":
                 return "" if isinstance(value, str) else "must be a text"
@@ -45,7 +48,7 @@ class Flag:
         return ""
 
     def read(self, text: str) -> str | int | bool:
-        """The value that a command line gives as text. Raises ValueError."""
+        """The value of a command-line text; raises ValueError."""
         value: str | int | bool | None = text
         if self.form == "switch":
             value = parse_bool(text)
