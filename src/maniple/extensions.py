@@ -78,16 +78,18 @@ class _Shelf:
         for name, class_ in named:
             self._keep(where, name, class_, self.actions if _runs(class_) else self.plugins)
         if not named:
-            self.problems.append(f"{where}: has no class with a name, so no plugin and no action; left out")
+            self.problems.append(
+                f"{where}: has no class with a name, so neither a plugin nor an action; left out"
+            )
 
     def _keep(self, where: str, name: str, class_: type, kept: dict[str, Any]) -> None:
         problem = ""
         if name in kept:
-            problem = f"there is another {name!r} already"
+            problem = f"{name!r} exists already"
         elif kept is self.actions and not _runs(class_):
-            problem = f"class {class_.__name__} is no action: it has no method run"
+            problem = f"class {class_.__name__} is not an action: it has no method run"
         elif kept is self.plugins and not any(callable(getattr(class_, point, None)) for point in POINTS):
-            problem = f"class {class_.__name__} is no plugin: no method has the name of an extension point"
+            problem = f"class {class_.__name__} is not a plugin: no method has the name of an extension point"
         if problem:
             self.problems.append(f"{where}: {problem}; left out")
         else:

@@ -68,7 +68,9 @@ class Planner:
     ) -> None:
         if profile not in PROFILES:
             known = ", ".join(PROFILES)
-            raise ConfigurationError("profile", None, "", f"{profile!r} is not known; there is: {known}")
+            raise ConfigurationError(
+                "profile", None, "", f"unknown profile {profile!r}; expected one of {known}"
+            )
         self.profile = PROFILES[profile]
         self.options = self.profile.checked_options(options)
         more: Extensions = self.options.get("extensions", Extensions())
@@ -152,7 +154,9 @@ class Planner:
         for name in chosen:
             if name not in self.registry.actions:
                 known = ", ".join(self.registry.actions)
-                raise ConfigurationError("actions", None, "", f"{name!r} is not known; there is: {known}")
+                raise ConfigurationError(
+                    "actions", None, "", f"unknown action {name!r}; expected one of {known}"
+                )
         return chosen
 
 
@@ -179,7 +183,7 @@ def _check(session: Session) -> None:
         *gpu_check.problems(session),
     ]
     if wrong:
-        raise AssertionError("the session is not true to its tasks: " + "; ".join(wrong))
+        raise AssertionError("the session disagrees with its tasks: " + "; ".join(wrong))
 
 
 def _with_actions(conf: Conf, actions: Sequence[str] | None) -> Conf:

@@ -110,10 +110,10 @@ def test_a_shard_that_changes_or_goes_is_told() -> None:
 @pytest.mark.parametrize(
     ("profile", "bind", "message"),
     [
-        ("kai", "later", "'later' is not known"),
-        ("volcano", "request", "'volcano' leaves no choice"),
-        ("maniple", "direct", "'maniple' leaves no choice"),
-        ("nomad", "", "can be planned with, but not run"),
+        ("kai", "later", "unknown value 'later'"),
+        ("volcano", "request", "cannot be set with the profile 'volcano'"),
+        ("maniple", "direct", "cannot be set with the profile 'maniple'"),
+        ("nomad", "", "can be planned, but not run"),
     ],
 )
 def test_a_wrong_way_of_binding_is_named(profile: str, bind: str, message: str) -> None:

@@ -45,5 +45,5 @@ def seconds(ctx: click.Context, param: click.Parameter, value: str) -> float:
     except ValueError as error:
         raise click.BadParameter(str(error)) from None
     if given <= 0:
-        raise click.BadParameter("must be more than nothing")
+        raise click.BadParameter("must be positive")
     return given

@@ -20,14 +20,16 @@ DIALECTS = ("volcano", "kai")
 _SAID = {
     "created": "created",
     "updated": "updated",
-    "kept": "left as it is: somebody else installed it (--replace overwrites it)",
+    "kept": "kept: not installed by maniple (--replace overwrites it)",
 }
 
 
 @click.command("crds")
 @click.option("--only", type=click.Choice(DIALECTS), help="Only those of one scheduler.  [default: both]")
 @click.option("--install", is_flag=True, help="Create or update them on the current cluster.")
-@click.option("--replace", is_flag=True, help="With --install: overwrite what somebody else installed, too.")
+@click.option(
+    "--replace", is_flag=True, help="With --install: overwrite definitions not installed by maniple, too."
+)
 @click.option(
     "--kubeconfig",
     type=click.Path(path_type=Path, dir_okay=False),

@@ -28,7 +28,7 @@ def hints(
     given = list(objects)
     found = list(_given_twice(given))
     if not plan.nodes:
-        found.append("there is no node in the input: nothing can be placed")
+        found.append("no nodes in the input: nothing can be placed")
     found += missing_classes(given)
     return found + list(pods_of_others(given, options, profile))
 
@@ -68,7 +68,7 @@ def missing_classes(objects: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     for (kind, name), number in named.items():
         if (kind, name) not in known:
             pods = "1 pod names" if number == 1 else f"{number:,} pods name"
-            yield f"{kind} {name}: {pods} it and it is not in the input; it is ignored, an API server would refuse them"
+            yield f"{kind} {name}: {pods} it, but it is not in the input; ignored (an API server would reject them)"
 
 
 def pods_of_others(
@@ -86,7 +86,7 @@ def pods_of_others(
     other = PROFILE_OF_NAME.get(first)
     remedy = f"--profile {other}" if other not in (None, profile) else f"--scheduler-name {first}"
     yield (
-        f"no pod here waits for this scheduler: they name {theirs}, and the profile {profile} takes"
+        f"no pending pod names this scheduler: they name {theirs}, but the profile {profile} schedules"
         f" {' and '.join(ours)}; try {remedy}"
     )
 

@@ -18,11 +18,11 @@ from maniple.cli import InputError
 
 # name -> (module with the attribute `command`, its line in the list of commands)
 COMMANDS = {
-    "run": ("maniple.cli.run", "Schedule on a cluster, or on an embedded one to play with."),
-    "plan": ("maniple.cli.plan", "Say what would be bound where, what waits, and why."),
+    "run": ("maniple.cli.run", "Schedule on a cluster, or on an embedded one to try it out."),
+    "plan": ("maniple.cli.plan", "Show what would be bound where, what is pending, and why."),
     "replay": (
         "maniple.cli.replay",
-        "Plan a recorded cluster, such as KAI's snapshot, and go on from there.",
+        "Plan a recorded cluster, such as KAI's snapshot, round by round.",
     ),
     "bench": ("maniple.cli.bench", "Time one scheduling cycle on a generated cluster."),
     "crds": ("maniple.cli.crds", "Print or install the custom resources that the scheduler reads."),

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     help="Format.",
 )
 @click.option("--all", "everything", is_flag=True, help="Show every task and every node in the tables.")
-@click.option("--fail-on-waiting", is_flag=True, help="Exit with 1 when anything waits.")
+@click.option("--fail-on-waiting", is_flag=True, help="Exit with 1 if anything is pending.")
 @click.option(
     "--snapshot-out",
     metavar="FILE.zip",

@@ -127,7 +127,7 @@ _OPTIONS = (
     click.option(
         "--profile",
         type=click.Choice(PROFILES),
-        help=f"Whose objects and rules.  [default: {DEFAULT_PROFILE}; kai with --shard and for KAI's snapshots]",
+        help=f"Which system's objects and rules.  [default: {DEFAULT_PROFILE}; kai with --shard and for KAI's snapshots]",
     ),
     click.option(
         "--shard", metavar="NAME", help="Plan as the scheduler of this SchedulingShard of the input."
@@ -273,7 +273,7 @@ def shard_among(objects: Iterable[Mapping[str, Any]], name: str) -> "ShardSettin
         elif isinstance(item, KaiConfig):
             config = item
     if name not in shards:
-        known = f"there is: {', '.join(sorted(shards))}" if shards else "there is none"
+        known = f"expected one of {', '.join(sorted(shards))}" if shards else "the input has none"
         raise InputError(f"no SchedulingShard {name!r}; {known}")
     return settings_of(shards[name], config)
 

@@ -132,7 +132,7 @@ def _read_bytes(source: str, suffix: str, content: bytes, reading: Reading) -> N
             if isinstance(item, dict):
                 reading.objects.append(item)
             else:
-                message = f"document {number} holds {_kind_of_value(item)} where an object was expected"
+                message = f"document {number}: expected an object, found {_kind_of_value(item)}"
                 reading.problems.append(ReadProblem(source, None, message))
 
 
@@ -156,7 +156,7 @@ def _unpacked(content: bytes) -> bytes:
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             if FILE_NAME not in archive.namelist():
-                raise UnreadableError(None, f"a zip without {FILE_NAME}, so not a snapshot of KAI's")
+                raise UnreadableError(None, f"a zip without {FILE_NAME}, so not a KAI snapshot")
             if archive.getinfo(FILE_NAME).file_size > LARGEST_SNAPSHOT:
                 raise UnreadableError(None, f"{FILE_NAME} is larger than {LARGEST_SNAPSHOT // 2**30} GiB")
             return archive.read(FILE_NAME)
@@ -236,7 +236,7 @@ def _check_expansion(documents: list[Any]) -> None:
         return total
 
     if sum(size(document) for document in documents) > LARGEST_DOCUMENT:
-        raise UnreadableError(None, f"its anchors stand for more than {LARGEST_DOCUMENT:,} values")
+        raise UnreadableError(None, f"its anchors expand to more than {LARGEST_DOCUMENT:,} values")
 
 
 def _items(document: Any) -> Iterator[Any]:

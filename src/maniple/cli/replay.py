@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     type=click.IntRange(min=1),
     default=1,
     show_default=True,
-    help="Cycles at most; it ends earlier when nothing is left to do.",
+    help="Cycles at most; it ends earlier if nothing is left to do.",
 )
 @click.option(
     "--period",
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     "-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True, help="Format."
 )
 @click.option("--all", "everything", is_flag=True, help="Show every task and every node in the tables.")
-@click.option("--fail-on-waiting", is_flag=True, help="Exit with 1 when anything waits in the end.")
+@click.option("--fail-on-waiting", is_flag=True, help="Exit with 1 if anything is still pending.")
 def command(
     asked: Asked, rounds: int, period: float, output: str, everything: bool, fail_on_waiting: bool
 ) -> None:

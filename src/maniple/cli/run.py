@@ -60,7 +60,9 @@ COLLECT = (100_000, 50, 100)
     type=click.Path(exists=True, dir_okay=False),
     help="Scheduler configuration.",
 )
-@click.option("--profile", help=f"Whose objects and rules.  [default: {DEFAULT_PROFILE}; kai with --shard]")
+@click.option(
+    "--profile", help=f"Which system's objects and rules.  [default: {DEFAULT_PROFILE}; kai with --shard]"
+)
 @click.option("--shard", metavar="NAME", help="Run as the scheduler of this SchedulingShard of the cluster.")
 @click.option(
     "--schedule-period",
@@ -75,7 +77,7 @@ COLLECT = (100_000, 50, 100)
     "names",
     multiple=True,
     metavar="NAME",
-    help="Pods with this schedulerName are ours; repeatable.  [default: that of the profile]",
+    help="Schedule pods with this schedulerName; repeatable.  [default: that of the profile]",
 )
 @click.option(
     "--bind",
@@ -185,7 +187,7 @@ def _usage_feed(planner: "Planner", settings: Settings) -> "UsageFeed | None":
         raise InputError(str(error)) from None
     if settings.virtual_time:  # virtual time does not wait for a response
         complain(
-            "warning", ["usageDBConfig: nothing is fetched in virtual time; going on without past usage"]
+            "warning", ["usageDBConfig: nothing is fetched in virtual time; continuing without past usage"]
         )
         return None
     return UsageFeed(usage, report=logging.getLogger(__name__).warning)

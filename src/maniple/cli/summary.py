@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 # Annotations that name a pod's gang: Volcano's, then KAI's.
 WAITING_STATUSES = frozenset({"Pending", "Gated"})
-NO_PODS = "no pod of it is for this scheduler"
+NO_PODS = "none of its pods names this scheduler"
 FIRST_RESOURCES = ("cpu", "memory")
 BYTES = ("memory", "ephemeral-storage")
 

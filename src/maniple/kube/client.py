@@ -162,7 +162,7 @@ class Client:
                 if error.retry_after is not None and error.retry_after > LONGEST_PAUSE:
                     raise
                 pause = self.backoff.pause(attempt - 1, error.retry_after)
-                log.debug("%s %s: %s; again in %.1f s", method, path, error, pause)
+                log.debug("%s %s: %s; retrying in %.1f s", method, path, error, pause)
             await self.sleep(pause)
 
     @asynccontextmanager

@@ -91,7 +91,7 @@ def _from_chosen(chosen: Chosen, variables: Mapping[str, str]) -> Configuration:
     tls = _tls(cluster, user) if server.scheme == "https" else None
     credentials = _credentials(cluster, user, variables)
     if tls is None and not _is_loopback(server.hostname or "") and _has_credentials(user.part):
-        log.warning("%s", cluster.error("server", "plain HTTP: credentials can be read on the way"))
+        log.warning("%s", cluster.error("server", "plain HTTP: credentials are sent unencrypted"))
     return Configuration(
         server=urlunsplit(server).rstrip("/"),
         source=f"context {chosen.context} of {cluster.file}",
@@ -116,7 +116,7 @@ def _server(cluster: Origin[ClusterPart]) -> SplitResult:
     if url.scheme not in ("http", "https") or not url.hostname or not port_is_right:
         raise cluster.error("server", "must begin with https:// or http:// and name a host")
     if url.username is not None or url.password is not None:
-        raise cluster.error("server", "must not hold a user name or password; give them as a user")
+        raise cluster.error("server", "must not contain a user name or password; give them as a user")
     return url._replace(query="", fragment="")
 
 
@@ -156,9 +156,9 @@ def _tls(cluster: Origin[ClusterPart], user: Origin[UserPart]) -> Tls:
     certificate = _material(user, "client-certificate", part.client_certificate, part.client_certificate_data)
     key = _material(user, "client-key", part.client_key, part.client_key_data)
     if certificate is not None and key is None:
-        raise user.error("client-key", "missing, and there is a client-certificate")
+        raise user.error("client-key", "missing, but client-certificate is set")
     if key is not None and certificate is None:
-        raise user.error("client-certificate", "missing, and there is a client-key")
+        raise user.error("client-certificate", "missing, but client-key is set")
     # Each is tried alone first, so that the message names the part that is wrong.
     Tls(
         authority, None, insecure=insecure, file=cluster.file, field=f"{cluster.place}.certificate-authority"
@@ -227,7 +227,7 @@ def _impersonation(user: Origin[UserPart]) -> tuple[tuple[str, str], ...]:
     part = user.part
     if not part.impersonate:
         if part.impersonate_uid or part.impersonate_groups or part.impersonate_extra:
-            raise user.error("as", "missing, and there is an as-uid, as-groups or as-user-extra")
+            raise user.error("as", "missing, but as-uid, as-groups or as-user-extra is set")
         return ()
     headers = [("Impersonate-User", part.impersonate)]
     if part.impersonate_uid:
@@ -240,7 +240,7 @@ def _impersonation(user: Origin[UserPart]) -> tuple[tuple[str, str], ...]:
     ]
     for name, value in headers:
         if not (name + value).isprintable():
-            raise user.error("as", "holds characters that cannot stand in a header")
+            raise user.error("as", "contains characters that a header cannot have")
     return tuple(headers)
 
 

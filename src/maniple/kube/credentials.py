@@ -76,7 +76,7 @@ def bearer(token: bytes, file: object, field: str) -> str:
     if not text:
         raise KubeconfigError(file, field, "the token is empty")
     if not all("!" <= letter <= "~" for letter in text):
-        raise KubeconfigError(file, field, "the token holds characters that no token can have")
+        raise KubeconfigError(file, field, "the token contains invalid characters")
     return f"Bearer {text}"
 
 
@@ -131,7 +131,7 @@ class ExecPlugin:
         if plugin.api_version not in EXEC_VERSIONS:
             raise self._error("apiVersion", f"must be one of {', '.join(EXEC_VERSIONS)}")
         if plugin.interactive_mode == "Always":
-            raise self._error("interactiveMode", "the plugin must be able to ask a person, and there is none")
+            raise self._error("interactiveMode", "the plugin needs interactive input, which is not available")
         if not plugin.command:
             raise self._error("command", "missing")
 
@@ -205,14 +205,14 @@ class ExecPlugin:
             # The message may say where it is wrong, but not quote it.
             path = str(error).partition(" - at ")[2].strip("`")
             raise self._error(
-                "command", f"{name}: its answer is not an ExecCredential{path and f' ({path})'}"
+                "command", f"{name}: its output is not an ExecCredential{path and f' ({path})'}"
             ) from None
         if answer.kind != "ExecCredential" or answer.api_version != self._plugin.api_version:
             raise self._error(
-                "command", f"{name}: its answer is not an ExecCredential of {self._plugin.api_version}"
+                "command", f"{name}: its output is not an ExecCredential of {self._plugin.api_version}"
             )
         if answer.status is None:
-            raise self._error("command", f"{name}: its answer holds no status")
+            raise self._error("command", f"{name}: its output has no status")
         return answer.status
 
     def _read(self, status: _ExecStatus) -> Credential:
@@ -222,7 +222,7 @@ class ExecPlugin:
                 "command", f"{name}: a certificate without a key, or a key without a certificate"
             )
         if not status.token and not status.client_certificate_data:
-            raise self._error("command", f"{name}: neither a token nor a certificate in its answer")
+            raise self._error("command", f"{name}: neither a token nor a certificate in its output")
         place = f"{self._origin.place}.exec.command"
         token = bearer(status.token.encode(), self._origin.file, place) if status.token else None
         pair = (status.client_certificate_data.encode(), status.client_key_data.encode())

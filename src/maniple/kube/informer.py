@@ -97,7 +97,7 @@ class Informer:
                 await self._client.sleep(self._look_again)
                 continue
             if absent:
-                log.info("%s: is there now", self.kind)
+                log.info("%s: now installed", self.kind)
                 absent = False
             resource, listed = found
             for change in self._replace(listed):

@@ -147,7 +147,7 @@ class Kubeconfig:
             raise KubeconfigError(files, "current-context", "not set, and no context was asked for")
         if name not in self.contexts:
             known = ", ".join(sorted(self.contexts)) or "none"
-            raise KubeconfigError(files, "contexts", f"no context {name!r}; there are: {known}")
+            raise KubeconfigError(files, "contexts", f"no context {name!r}; expected one of {known}")
         found = self.contexts[name]
         if found.part.cluster not in self.clusters:
             raise found.error("cluster", f"no cluster {found.part.cluster!r}")

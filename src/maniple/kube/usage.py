@@ -79,7 +79,9 @@ class UsageFeed:
             async with asyncio.timeout(self._settings.wait.total_seconds()):
                 await self._arrived.wait()
         except TimeoutError:
-            self._report(f"no queue usage after {self._settings.wait.total_seconds():.0f}s; going on without")
+            self._report(
+                f"no queue usage after {self._settings.wait.total_seconds():.0f}s; continuing without"
+            )
             return False
         return True
 
@@ -154,7 +156,7 @@ async def _read(response: aiohttp.ClientResponse) -> bytes:
     async for chunk in response.content.iter_any():
         body += chunk
         if len(body) > _LONGEST:
-            raise UsageError("the answer is too long")
+            raise UsageError("the response is too long")
     return bytes(body)
 
 

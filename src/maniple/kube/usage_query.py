@@ -140,7 +140,7 @@ def _moment(text: str) -> datetime:
         moment = datetime.fromisoformat(text)
     except ValueError:
         raise _wrong(
-            "tumblingWindowStartTime", f"no time such as 2026-01-01T00:00:00Z: {text[:60]!r}"
+            "tumblingWindowStartTime", f"not a time such as 2026-01-01T00:00:00Z: {text[:60]!r}"
         ) from None
     return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
@@ -157,7 +157,7 @@ def _duration(given: Mapping[str, Any], name: str, default: timedelta) -> timede
 def _positive(given: Mapping[str, Any], name: str, default: timedelta) -> timedelta:
     duration = _duration(given, name, default)
     if duration <= timedelta():
-        raise _wrong(name, "must be longer than nothing")
+        raise _wrong(name, "must be positive")
     return duration
 
 
@@ -187,19 +187,19 @@ def read_vector(answer: Any) -> list[tuple[Mapping[str, str], float]]:
     Raises ValueError for anything else.
     """
     if not isinstance(answer, Mapping) or answer.get("status") != "success":
-        told = answer.get("error", "no reason given") if isinstance(answer, Mapping) else "no JSON object"
+        told = answer.get("error", "no reason given") if isinstance(answer, Mapping) else "not a JSON object"
         raise ValueError(f"the query failed: {str(told)[:200]}")
     data = answer.get("data")
     if not isinstance(data, Mapping) or data.get("resultType") != "vector":
-        raise ValueError("the answer is no vector")
+        raise ValueError("the response is not a vector")
     series = []
     for one in data.get("result") or ():
         try:
             labels, value = one.get("metric", {}), float(one["value"][1])
         except (AttributeError, KeyError, IndexError, TypeError, ValueError):
-            raise ValueError("the answer is no vector") from None
+            raise ValueError("the response is not a vector") from None
         if not isinstance(labels, Mapping):
-            raise ValueError("the answer is no vector")
+            raise ValueError("the response is not a vector")
         if math.isfinite(value):
             series.append((labels, value))
     return series

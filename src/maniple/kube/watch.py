@@ -157,7 +157,7 @@ async def watch(
         if position.lines > before or time.monotonic() - opened > GOOD_SECONDS:
             complaint.over()
             attempt = 0
-            log.debug("watching %s: going on from %s", kind, position.version)
+            log.debug("watching %s: resuming from %s", kind, position.version)
         else:
             complaint.say(failure)
             attempt += 1

@@ -52,9 +52,9 @@ def reserving(grant: Grant, consumers: Collection[Consumer]) -> Missing:
         standing, ref = claim.status.allocation, resource_claim_ref(claim.key)
         known = {one.uid for one in claim.status.reserved_for}
         if standing is not None and not same_devices(standing, grant.allocation):
-            raise conflict(ref, "has got other devices by now")
+            raise conflict(ref, "has been allocated other devices")
         if standing is None and not grant.new:
-            raise conflict(ref, "has lost its devices by now")
+            raise conflict(ref, "is no longer allocated")
         missing = [one for one in consumers if one.uid not in known]
         if standing is not None and not missing:
             return None

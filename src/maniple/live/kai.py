@@ -61,11 +61,11 @@ BEYOND_GATE = SchedulingGate(name="maniple.dev/not-carried-out")
 _WRITTEN = (LAST_START, STALE_SINCE)
 _PENDING, _PIPELINED = Status.PENDING.word, Status.PIPELINED.word
 _NO_BINDER = (
-    "the custom resource BindRequest is not installed on this cluster, so that nobody would bind the pod;"
+    "the custom resource BindRequest is not installed on this cluster, so the pod would not be bound;"
     " install KAI's, or bind directly (--bind direct)"
 )
 _SHARES = (
-    "it shares devices, which are handed over by KAI's binder only:"
+    "it shares devices, which only KAI's binder assigns:"
     " run with --bind request where KAI's binder is installed"
 )
 
@@ -121,9 +121,7 @@ class Kai:
         if begun is None or (begun == item.spec and not gone):
             return ""
         word = "is gone" if gone else "has changed"
-        return (
-            f"SchedulingShard {self._shard}: {word} since the start; start again to schedule by what is there"
-        )
+        return f"SchedulingShard {self._shard}: {word} since the start; restart to apply it"
 
     def kind_is(self, kind: type[Object], *, there: bool) -> bool:
         if kind is not BindRequest or there == self._has_requests:

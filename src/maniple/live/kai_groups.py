@@ -90,7 +90,7 @@ def stale_event(one: GroupOutcome) -> GroupEvent:
     if one.stale_since is None:
         return GroupEvent("Normal", STALE, "")
     missing = [
-        f"{part.used} of the {part.minimum} pods that are needed"
+        f"{part.used} of the {part.minimum} required pods"
         + ("" if part.name == DEFAULT else f" in sub-group {part.name}")
         for part in one.pod_sets
         if not part.satisfied
@@ -98,7 +98,7 @@ def stale_event(one: GroupOutcome) -> GroupEvent:
     if not missing:
         return GroupEvent("Normal", STALE, "")
     return GroupEvent(
-        "Normal", STALE, f"the gang is broken: it has {', '.join(missing)}; what is left of it is evicted"
+        "Normal", STALE, f"the gang is stale: it has {', '.join(missing)}; the remaining pods are evicted"
     )
 
 

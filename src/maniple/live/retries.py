@@ -27,7 +27,7 @@ class Retries:
         failures = self._failures[uid] = self._failures.get(uid, 0) + 1
         seconds = min(LONGEST_HOLD, FIRST_HOLD * 2.0 ** min(failures - 1, 10))
         if failures == 1:
-            log.warning("Pod %s: %s; looked at again in %g s", pod.key, why, seconds)
+            log.warning("Pod %s: %s; retried in %g s", pod.key, why, seconds)
         return self._cache.hold(pod.key, uid, now() + seconds, why)
 
     def forget(self, uid: str) -> None:

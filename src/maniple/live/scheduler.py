@@ -167,7 +167,7 @@ class Scheduler:
         try:
             self._options = self.planner.with_options(given)
         except ConfigurationError as error:
-            self._report(f"not planned with: {error}")
+            self._report(f"ignored: {error}")
             return False
         return True
 
@@ -234,7 +234,7 @@ class Scheduler:
     def _creation(self, raw: dict[str, object]) -> Effect:
         def done(error: BaseException | None) -> None:
             if error is not None:
-                self._report(f"{title}: cannot be made: {error}")
+                self._report(f"{title}: cannot be created: {error}")
 
         metadata = raw["metadata"]
         title = f"{raw['kind']} {metadata['name'] if isinstance(metadata, dict) else ''}"

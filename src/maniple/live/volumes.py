@@ -68,7 +68,7 @@ def choosing(node: str) -> Missing:
         if chosen == node or claim.spec.volume_name:
             return None  # if it has got a volume meanwhile, that one has to do
         if chosen is not None:
-            raise conflict(claim_ref(claim.key), f"is to have its volume on node {chosen} by now")
+            raise conflict(claim_ref(claim.key), f"has been assigned to node {chosen}")
         return Part({"metadata": {"annotations": {SELECTED_NODE: node}}})
 
     return missing
@@ -103,9 +103,9 @@ def binding_failure(claim: PersistentVolumeClaim, node: str, volume: PersistentV
     if volume is not None:
         known = volume.spec.claim_ref
         lost = known is None or known.uid != claim.metadata.uid
-        return f"volume {volume.key} was taken from {claim.key} again" if lost else ""
+        return f"volume {volume.key} is no longer reserved for {claim.key}" if lost else ""
     if claim.metadata.annotations.get(SELECTED_NODE) != node:
-        return f"no volume could be made for {claim.key} on node {node}"
+        return f"no volume could be provisioned for {claim.key} on node {node}"
     return ""
 
 

@@ -35,7 +35,7 @@ class Flag:
         """What is wrong with a value; empty if nothing."""
         match self.form:
             case "text":
-                return "" if isinstance(value, str) else "must be a text"
+                return "" if isinstance(value, str) else "must be a string"
             case "switch":
                 return "" if isinstance(value, bool) else "must be true or false"
             case "number":
@@ -67,7 +67,7 @@ def duration_text(value: Any) -> str:
         return f"{value}ns"
     if isinstance(value, str):
         return value
-    raise TypeError(f"no duration: {value!r}")
+    raise TypeError(f"not a duration: {value!r}")
 
 
 _PROCESS = "it concerns KAI's own process"
@@ -78,7 +78,7 @@ KAI_FLAGS: tuple[Flag, ...] = (
         "scheduler-name",
         "text",
         "kai-scheduler",
-        "Pods with this schedulerName are ours; what others hold is not divided.",
+        "Schedule pods with this schedulerName; resources of other pods are not divided.",
         option="schedulerName",
     ),
     Flag(
@@ -174,7 +174,7 @@ KAI_FLAGS: tuple[Flag, ...] = (
         "default-staleness-grace-period",
         "duration",
         "60s",
-        "How long a broken gang may run on; below zero for ever.",
+        "How long a stale gang may run; negative: forever.",
         option="stalenessGracePeriod",
         spellings=("defaultStalenessGracePeriod", "globalDefaultStalenessGracePeriod"),
     ),

@@ -107,17 +107,17 @@ COUNTERPARTS: Mapping[str, Counterpart] = {
     "podaffinity": Counterpart('here it is part of "nodeorder", which is used', "nodeorder"),
     "resourcetype": Counterpart('here it is part of "nodeplacement", which is used', "nodeplacement"),
     "overcommit": Counterpart(
-        "jobs do not wait to be let in here until there is room, so there is nothing to overcommit"
+        "jobs are not held back until there is room, so there is nothing to overcommit"
     ),
     "cdp": Counterpart(
-        'a job that has just begun is left alone by "minruntime", which is used; its arguments and the queues say for how long',
+        'here "minruntime", which is used, protects jobs that have just started; its arguments and the queues say how long',
         "minruntime",
     ),
     "rescheduling": Counterpart(
         'nodes are not evened out here; the action "consolidation" moves jobs where that makes room'
     ),
     "enqueue": Counterpart(
-        'here it is part of "allocate": jobs are let in as soon as their queue takes them'
+        'here it is part of "allocate": jobs are admitted as soon as their queue accepts them'
     ),
     "gangpreempt": Counterpart(
         'here it is "preempt", which is used: it always takes whole gangs or what they can spare', "preempt"

@@ -86,11 +86,11 @@ def _without_partition(options: Mapping[str, Any]) -> dict[str, Any]:
 
 def _is_strings(value: Any) -> str:
     listed = isinstance(value, list | tuple) and all(isinstance(item, str) for item in value)
-    return "" if listed or isinstance(value, str) else "must be a text or a list of texts"
+    return "" if listed or isinstance(value, str) else "must be a string or a list of strings"
 
 
 def _is_string(value: Any) -> str:
-    return "" if isinstance(value, str) and value else "must be a text that is not empty"
+    return "" if isinstance(value, str) and value else "must be a non-empty string"
 
 
 def _is_shard(value: Any) -> str:
@@ -156,11 +156,13 @@ def _is_time(value: Any) -> str:
 
 
 def _is_callable(value: Any) -> str:
-    return "" if callable(value) else "must be a function of url, body and timeout that gives status and body"
+    return (
+        "" if callable(value) else "must be a function of url, body and timeout that returns status and body"
+    )
 
 
 def _is_extensions(value: Any) -> str:
-    return "" if isinstance(value, Extensions) else "must be what maniple.extensions.load gives"
+    return "" if isinstance(value, Extensions) else "must be what maniple.extensions.load returns"
 
 
 _MEASURED: dict[str, Callable[[Any], str]] = {"at": _is_time, "cpu": _is_percentage, "memory": _is_percentage}

@@ -76,7 +76,7 @@ def settings_of(shard: SchedulingShard, config: KaiConfig | None = None) -> Shar
     depths = shard.spec.queue_depth_per_action
     for name in depths:
         if name not in actions:
-            message = f"is none of the shard's actions: {', '.join(actions)}{suggestion(name, actions)}"
+            message = f"is not one of the shard's actions: {', '.join(actions)}{suggestion(name, actions)}"
             raise _wrong(shard, f"queueDepthPerAction.{name}", message)
     if depths:
         conf["queueDepthPerAction"] = dict(depths)

@@ -26,7 +26,7 @@ class _JumpingSelector(selectors.DefaultSelector):
         if ready:
             return ready
         if timeout is None:
-            raise RuntimeError("virtual time has come to its end: everything waits and nothing is planned")
+            raise RuntimeError("virtual time cannot advance: everything waits and no timer is set")
         self.clock += max(timeout, 0.0)
         return ready
 

@@ -176,9 +176,7 @@ def identify(raw: Mapping[str, Any]) -> tuple[Kind, str]:
     group = str(raw.get("apiVersion", "")).rpartition("/")[0]
     kind = _BY_NAME.get((group, str(raw.get("kind", ""))))
     if kind is None:
-        raise errors.invalid(
-            "object", f"kind {raw.get('kind')!r} of {raw.get('apiVersion')!r} is not kept here"
-        )
+        raise errors.invalid("object", f"kind {raw.get('kind')!r} ({raw.get('apiVersion')}) is not supported")
     metadata = raw.get("metadata")
     name = metadata.get("name") if isinstance(metadata, Mapping) else None
     if not isinstance(metadata, Mapping) or not isinstance(name, str) or not name:

@@ -85,6 +85,6 @@ def _positive(session: Session, text: str, where: str) -> float | None:
         session.report(f"{where}: {error}, ignored")
         return None
     if waiting <= 0:
-        session.report(f"{where}: must be longer than nothing, ignored")
+        session.report(f"{where}: must be positive, ignored")
         return None
     return waiting / _SECOND
