@@ -188,8 +188,7 @@ class Capacity:
         return set.intersection(*(one.exceeded(together) for one in entitling)) if entitling else set()
 
     def unified_evictable(self, task: int, candidates: TaskRows) -> TaskRows:
-        """Within the preemptor's queue this is preemption, which capacity leaves to others; across queues it
-        is reclaim."""
+        """Across queues this is reclaim; within a queue it is preemption, which capacity leaves to others."""
         job = int(self._session.tasks.job[task])
         if not self._served[job]:
             return candidates[:0]

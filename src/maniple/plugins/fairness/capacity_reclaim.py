@@ -119,8 +119,7 @@ class Reclaim:
         return not self._asker.deserves_of(self._request)
 
     def _ancestors_to_check(self, account: CapacityAccount) -> list[CapacityAccount]:
-        """The victim's ancestors within the levels, without the root and those shared with the reclaimer at
-        that level."""
+        """The victim's ancestors within the levels, without the root and those shared with the reclaimer."""
         ours = self._asker.above
         return [
             ancestor

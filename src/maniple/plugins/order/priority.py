@@ -1,4 +1,4 @@
-"""priority: the higher number first, for tasks, for jobs and for sub-jobs; whoever is lower may be preempted.
+"""priority: the higher number first, for tasks, jobs and sub-jobs; lower ones may be preempted.
 
 A victim of another job must belong to a job of strictly lower priority; a victim of the same job must be a
 task of strictly lower priority. A job starves while ready + pipelined < number of its tasks.
@@ -37,7 +37,7 @@ class Priority:
         return -self._session.jobs.priority[jobs].astype(np.int64)
 
     def sub_job_order(self, sub_job: int) -> int:
-        """A sub-job is as important as its most important task, and never less than 0."""
+        """A sub-job has the highest priority of its tasks, and at least 0."""
         return -self._session.sub_jobs[sub_job].priority
 
     def job_starving(self, job: int) -> bool:
@@ -57,7 +57,8 @@ class Priority:
         return candidates[allowed]
 
     def unified_evictable(self, task: int, candidates: TaskRows) -> TaskRows:
-        """Inside the asker's queue this is preemption and priority decides; across queues it is reclaim and does not."""
+        """Within a queue this is preemption by priority; across queues it is reclaim, where it does not
+        count."""
         tasks, jobs = self._session.tasks, self._session.jobs
         job = int(tasks.job[task])
         if not self._served[job]:

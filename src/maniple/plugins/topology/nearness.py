@@ -1,7 +1,8 @@
-"""How near nodes are to what a sub-job already has.
+"""How close nodes are to what a sub-job already has.
 
-Called by network-topology-aware, for tasks with a topology. 1 in the node's own domain, else (highest tier - tier of the domain around both) / (highest
-tier - lowest tier); equals at the top get + (tasks of the sub-job in the node's own domain) / (its tasks). Before anything is placed all nodes are equal.
+Called by network-topology-aware, for tasks with a topology. 1 in the node's own domain, else (highest tier -
+tier of the domain around both) / (highest tier - lowest tier); equals at the top get + (tasks of the sub-job
+in the node's own domain) / (its tasks). Before anything is placed all nodes are equal.
 """
 
 import numpy as np
@@ -21,7 +22,7 @@ class Nearness:
         self._near: dict[int, Scores] = {}
 
     def silent(self, _: TaskClass) -> bool:
-        """Nothing is being placed that is tied together, or only where all nodes are equally near."""
+        """Whether no constrained task is being placed, or only where all nodes are equally close."""
         progress = self._session.sub_jobs.progress
         return progress is None or bool(self._session.sub_jobs.places.uniform[progress.ground])
 
@@ -37,13 +38,14 @@ class Nearness:
         return NearnessSteps(self, home, progress.domain, counts, len(progress.sub_job.tasks))
 
     def _counts(self, one: SubJob) -> Scores:
-        """By a node's own domain, how many of a sub-job's tasks are there. The last entry is for nodes that have none."""
+        """By a node's own domain, how many of a sub-job's tasks are there; the last entry is for nodes
+        without one."""
         on = self._session.tasks.node[one.tasks]
         home = self._session.sub_jobs.places.home[on[on >= 0]]
         return np.bincount(home[home >= 0], minlength=len(self._session.domains) + 1).astype(np.float64)
 
     def to(self, domain: int) -> Scores:
-        """By a node's own domain, how near it is to a domain. The last entry is for nodes that have none."""
+        """By a node's own domain, how close it is to a domain; the last entry is for nodes without one."""
         known = self._near.get(domain)
         if known is None:
             places, tree = self._session.sub_jobs.places, self._session.domains

@@ -1,12 +1,12 @@
-"""network-topology-aware: tasks that talk to each other go close together, and domains are filled one after the other.
+"""network-topology-aware: tasks of a job go close together, and domains are filled one after the other.
 
-gradient     domains up to the highest tier allowed, the nearest tier first (`gradients.py`)
-domain score 100 x weight x (how full a sub-job would make the domain; equals at the top get + its tasks already
-             inside / its tasks) (`packing.py`)
-node score   100 x weight x how near the node is to what the sub-job has (`nearness.py`); for a task without a
-             topology, 100 x weight x how full the domains around the node would be (`fullness.py`)
+- gradient: domains up to the highest tier allowed, the nearest tier first (`gradients.py`)
+- domain score: 100 x weight x (how full a sub-job would make the domain; equals at the top get + its tasks
+  already inside / its tasks) (`packing.py`)
+- node score: 100 x weight x how close the node is to what the sub-job has (`nearness.py`); for a task without
+  a topology, 100 x weight x how full the domains around the node would be (`fullness.py`)
 
-Tiers count the root's, one above the highest HyperNode. A node's own domain is the one of the lowest tier.
+Tiers include the root's, one above the highest HyperNode. A node's own domain is the one of the lowest tier.
 """
 
 from collections.abc import Mapping
@@ -91,7 +91,8 @@ class NetworkTopologyAware:
         return self._gradient(shape.limit, domain, shape.domain, least, purpose)
 
     def hyper_node_gradient_for_sub_job(self, sub_job: int, domain: int, purpose: Purpose) -> list[list[int]]:
-        """Domains with enough for all that waits; by default, then those with enough for what the sub-job lacks."""
+        """Domains with enough for all pending tasks; by default, then those with enough for what the sub-job
+        lacks."""
         session, one = self._session, self._session.sub_jobs[sub_job]
         waiting = one.tasks[session.tasks.status[one.tasks] == Status.PENDING]
         requests = session.requests(waiting)
@@ -105,7 +106,7 @@ class NetworkTopologyAware:
         return [*found, *(domains for domains in left if domains)]
 
     def _lacking(self, one: SubJob) -> int:
-        """How many tasks make a sub-job whole; one, for a sub-job that is."""
+        """How many tasks complete a sub-job; one, if it is complete."""
         session = self._session
         if one.job in session.sub_jobs.split:
             return max(session.sub_jobs.lacking(one), 1)
@@ -130,7 +131,7 @@ class NetworkTopologyAware:
         return scores * float(_BEST * self._arguments.weight)
 
     def _fullness_with(self, one: SubJob) -> Scores:
-        """By domain, how full the whole sub-job would make it; remembered until a node changes."""
+        """By domain, how full the whole sub-job would make it; cached until a node changes."""
         moment = one.row, len(self._session.changes)
         if self._packed is None or self._packed[0] != moment:
             if one.row not in self._requests:
@@ -151,7 +152,7 @@ class NetworkTopologyAware:
     def scorers(self) -> list[Scorer]:
         weight = float(_BEST * self._arguments.weight)
         if weight == 0 or len(self._session.domains) == 1:
-            return []  # without HyperNodes all nodes are equally near
+            return []  # without HyperNodes all nodes are equally close
         nearness = Nearness(self._session)
         tied = Scorer(
             self.name,
