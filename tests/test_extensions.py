@@ -204,7 +204,7 @@ def test_the_running_scheduler_takes_them_from_a_folder_too(tmp_path: Path) -> N
         ("import sys\nsys.exit(3)\n", "SystemExit: 3"),
         ("import a_module_that_nobody_has\n", "ModuleNotFoundError: "),
         ("x = 1\n", "has no class with a name"),
-        ("class Odd:\n    name = 'odd'\n    def overuse(self, queue): ...\n", "class Odd is no plugin"),
+        ("class Odd:\n    name = 'odd'\n    def overuse(self, queue): ...\n", "class Odd is not a plugin"),
     ],
 )
 def test_a_broken_file_is_named_and_the_others_are_loaded(tmp_path: Path, text: str, complaint: str) -> None:
@@ -226,7 +226,7 @@ def test_a_broken_file_is_named_and_the_others_are_loaded(tmp_path: Path, text: 
         ("a_module_that_nobody_has:Plugin", "ModuleNotFoundError"),
         ("maniple.planner:Missing", "AttributeError"),
         ("maniple.planner:plan", "is not a class"),
-        ("maniple.planner:Plan", "class Plan is no plugin"),
+        ("maniple.planner:Plan", "class Plan is not a plugin"),
     ],
 )
 def test_a_broken_entry_point_is_named_and_left_out(
@@ -250,7 +250,7 @@ def test_of_two_with_one_name_the_first_stays(tmp_path: Path) -> None:
     (tmp_path / "b.py").write_text(PLUGIN)
     found = extensions.load(tmp_path)
     assert found.plugins["mine"].__module__.endswith("_a")
-    assert found.problems == (f"{tmp_path / 'b.py'}: there is another 'mine' already; left out",)
+    assert found.problems == (f"{tmp_path / 'b.py'}: 'mine' exists already; left out",)
 
 
 def test_a_name_of_our_own_keeps_its_meaning(tmp_path: Path) -> None:

@@ -1,8 +1,9 @@
 """Maniple: a batch scheduler for Kubernetes, as a pure function.
 
-The front door is `maniple.plan(objects, conf=..., profile=..., actions=..., now=..., options=...)`: Kubernetes objects
-as plain dictionaries go in, a `Plan` with binds, evictions and the reasons of everything that waits comes out.
-Importing this package is cheap: the engine is loaded when `plan` is first asked for.
+The entry point is `maniple.plan(objects, conf=..., profile=..., actions=..., now=..., options=...)`: it takes
+Kubernetes objects as plain dictionaries and returns a `Plan` with binds, evictions and the reasons of
+everything that is pending. Importing this package is cheap: the engine is loaded when `plan` is first
+accessed.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -1,8 +1,8 @@
-"""Plugins and actions that somebody else wrote: found in installed packages and in a folder, and loaded.
+"""Third-party plugins and actions: found in installed packages and in a folder, and loaded.
 
-Called by the commands, and by whoever calls `maniple.plan` and wants them: `plan(..., options={"extensions": load(folder)})`. This is the
-one place that imports code by what it finds outside. Whatever is wrong with a file or an entry point costs that one alone: it is named in
-`problems`, which every plan made with these extensions repeats among its warnings.
+Called by the commands, and for `maniple.plan` like this: `plan(..., options={"extensions": load(folder)})`.
+This is the one place that imports code found at run time. An error in a file or an entry point costs that one
+alone: it is named in `problems`, which every plan made with these extensions repeats among its warnings.
 """
 
 import importlib.util
@@ -24,7 +24,7 @@ _MODULE_PREFIX = "maniple_extension_"
 
 
 def load(folder: Path | str | None = None, *, installed: bool = True) -> Extensions:
-    """Everything that installed packages announce as entry points, and then what is in the folder."""
+    """Everything that installed packages declare as entry points, and then what is in the folder."""
     shelf = _Shelf()
     if installed:
         shelf.add_entry_points(PLUGIN_GROUP, shelf.plugins)
@@ -35,7 +35,7 @@ def load(folder: Path | str | None = None, *, installed: bool = True) -> Extensi
 
 
 class _Shelf:
-    """What has been found so far. The first of a name stays."""
+    """What has been found so far; the first of a name stays."""
 
     def __init__(self) -> None:
         self.plugins: dict[str, Any] = {}
@@ -67,7 +67,7 @@ class _Shelf:
                 self._add_classes(str(file), module)
 
     def _add_classes(self, where: str, module: ModuleType) -> None:
-        """Classes with a `name` that were written in this file: with `run` an action, else a plugin."""
+        """Classes with a `name` defined in this file: with `run` an action, else a plugin."""
         named = [
             (name, class_)
             for class_ in vars(module).values()
@@ -78,23 +78,28 @@ class _Shelf:
         for name, class_ in named:
             self._keep(where, name, class_, self.actions if _runs(class_) else self.plugins)
         if not named:
-            self.problems.append(f"{where}: has no class with a name, so no plugin and no action; left out")
+            self.problems.append(
+                f"{where}: has no class with a name, so neither a plugin nor an action; left out"
+            )
 
     def _keep(self, where: str, name: str, class_: type, kept: dict[str, Any]) -> None:
         problem = ""
         if name in kept:
-            problem = f"there is another {name!r} already"
+            problem = f"{name!r} exists already"
         elif kept is self.actions and not _runs(class_):
-            problem = f"class {class_.__name__} is no action: it has no method run"
+            problem = f"class {class_.__name__} is not an action: it has no method run"
         elif kept is self.plugins and not any(callable(getattr(class_, point, None)) for point in POINTS):
-            problem = f"class {class_.__name__} is no plugin: no method has the name of an extension point"
+            problem = f"class {class_.__name__} is not a plugin: no method has the name of an extension point"
         if problem:
             self.problems.append(f"{where}: {problem}; left out")
         else:
             kept[name] = class_
 
     def _attempt(self, where: str, action: Callable[[], Any]) -> Any:
-        """What the action gives, or None and a remark. Foreign code may raise anything, and may even try to leave."""
+        """The action's result, or None and a problem.
+
+        Third-party code may raise anything, and may even try to exit.
+        """
         try:
             return action()
         except (Exception, SystemExit) as error:
@@ -108,12 +113,12 @@ def _runs(class_: type) -> bool:
 
 
 def _in_order(entries: Iterable[EntryPoint]) -> list[EntryPoint]:
-    """By name, then by what they stand for: not by where packages happen to lie."""
+    """By name, then by target, independent of where packages are installed."""
     return sorted(entries, key=lambda entry: (entry.name, entry.value))
 
 
 def _import(file: Path) -> ModuleType:
-    """The file as a module of its own, which cannot hide or be hidden by an installed one."""
+    """The file as a module of its own, which neither shadows an installed one nor is shadowed by it."""
     name = _MODULE_PREFIX + file.stem
     spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None:

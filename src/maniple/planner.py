@@ -1,8 +1,8 @@
-"""The planner: objects and a configuration in, a plan out. The pure core ends here.
+"""The planner: objects and a configuration in, a plan out; the pure core ends here.
 
-`plan` is the library's front door. `Planner` is the same in steps, for those who keep a cluster and plan it again and again (the
-live scheduler, the simulator) or who measure the steps. No clock is read here: time comes in as `now`, and a clock for measuring as an
-argument.
+`plan` is the library's entry point. `Planner` is the same in steps, for callers that keep a cluster and plan
+it repeatedly (the live scheduler, the simulator) or that measure the steps. No clock is read here: time comes
+in as `now`, and a clock for measuring as an argument.
 """
 
 import gc
@@ -28,7 +28,7 @@ from maniple.profiles.catalogue import PROFILES
 Conf = str | Mapping[str, Any] | None
 Clock = Callable[[], float]
 DEFAULT_PROFILE = "maniple"
-_UNREAD = Arguments({}, "")  # of an action that does not keep its arguments
+_UNREAD = Arguments({}, "")  # of an action that does not store its arguments
 
 __all__ = [
     "DEFAULT_PROFILE",
@@ -68,7 +68,9 @@ class Planner:
     ) -> None:
         if profile not in PROFILES:
             known = ", ".join(PROFILES)
-            raise ConfigurationError("profile", None, "", f"{profile!r} is not known; there is: {known}")
+            raise ConfigurationError(
+                "profile", None, "", f"unknown profile {profile!r}; expected one of {known}"
+            )
         self.profile = PROFILES[profile]
         self.options = self.profile.checked_options(options)
         more: Extensions = self.options.get("extensions", Extensions())
@@ -84,7 +86,7 @@ class Planner:
         self._watch = _Stopwatch(clock, self.timings)
 
     def build(self, objects: Iterable[Any]) -> Cluster:
-        """The cluster of these objects; what is wrong with any of them is kept in `problems`."""
+        """The cluster of these objects; problems with any of them are kept in `problems`."""
         watch = _Stopwatch(self._clock, self.timings)
         loaded, self.problems = load_all(objects)
         cluster = self.profile.cluster(self.configuration, self.options)
@@ -95,25 +97,27 @@ class Planner:
         return cluster
 
     def with_options(self, more: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The planner's options with others on top, for a cycle, checked like them. Raises ConfigurationError."""
+        """The planner's options with others on top, for a cycle, checked like them; raises
+        ConfigurationError."""
         return self.profile.checked_options({**self.options, **more})
 
     def cycle(
         self, cluster: Cluster, now: datetime | None = None, options: Mapping[str, Any] | None = None
     ) -> Plan:
-        """One cycle: open a session, run the actions, close it. `options`: what `with_options` gave, if anything."""
+        """One cycle: open a session, run the actions, close it; `options`: the result of `with_options`, if
+        any."""
         with _undisturbed():
             return self.frozen(self._decided(cluster, now, self.options if options is None else options))
 
     def session(
         self, cluster: Cluster, now: datetime | None = None, options: Mapping[str, Any] | None = None
     ) -> Session:
-        """The same as far as the close, for tests and for debugging: what is inside a cycle. `frozen` makes its plan."""
+        """The same up to the close, for tests and debugging; `frozen` makes its plan."""
         with _undisturbed():
             return self._decided(cluster, now, self.options if options is None else options)
 
     def frozen(self, session: Session) -> Plan:
-        """The plan of a session that is closed."""
+        """The plan of a closed session."""
         problems = [*self.problems, *session.domains.problems]
         warnings = [*self._remarks, *self.configuration.warnings, *session.warnings]
         closed = freeze(session)
@@ -150,13 +154,18 @@ class Planner:
         for name in chosen:
             if name not in self.registry.actions:
                 known = ", ".join(self.registry.actions)
-                raise ConfigurationError("actions", None, "", f"{name!r} is not known; there is: {known}")
+                raise ConfigurationError(
+                    "actions", None, "", f"unknown action {name!r}; expected one of {known}"
+                )
         return chosen
 
 
 @contextmanager
 def _undisturbed() -> Iterator[None]:
-    """The garbage collector waits. A cycle makes many small things that stay, and would be made to look through the whole cluster for it."""
+    """Disable GC during a cycle: full collections would rescan the whole cluster.
+
+    A cycle creates many small objects that stay.
+    """
     collects = gc.isenabled()
     gc.disable()
     try:
@@ -167,23 +176,23 @@ def _undisturbed() -> Iterator[None]:
 
 
 def _check(session: Session) -> None:
-    """Debug mode: every sum worked out again from the tasks, and no node given more than it has."""
+    """Debug mode: every sum recomputed from the tasks, and no node overcommitted."""
     wrong = [
         *check.validate(session),
         *check.overfull(session),
         *gpu_check.problems(session),
     ]
     if wrong:
-        raise AssertionError("the session is not true to its tasks: " + "; ".join(wrong))
+        raise AssertionError("the session disagrees with its tasks: " + "; ".join(wrong))
 
 
 def _with_actions(conf: Conf, actions: Sequence[str] | None) -> Conf:
-    """A parsed configuration that leaves the actions to the caller does not lack them."""
+    """A parsed configuration that leaves the actions to the caller is not missing them."""
     return {"actions": list(actions), **conf} if actions and isinstance(conf, Mapping) else conf
 
 
 class _Stopwatch:
-    """Measures the steps of a cycle if somebody lent a clock."""
+    """Measures the steps of a cycle if a clock was passed in."""
 
     def __init__(self, clock: Clock | None, laps: dict[str, float]) -> None:
         self._clock = clock

@@ -52,8 +52,8 @@ def test_a_class_that_pods_name_and_nobody_defines_is_told_once() -> None:
     low = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "low"}}
     lines = told("--profile", "volcano", objects=[node("n1"), *ours, low])
     assert [line.partition(";")[0] for line in lines] == [
-        "warning: PriorityClass high: 2 pods name it and it is not in the input",
-        "warning: RuntimeClass sandbox: 1 pod names it and it is not in the input",
+        "warning: PriorityClass high: 2 pods name it, but it is not in the input",
+        "warning: RuntimeClass sandbox: 1 pod names it, but it is not in the input",
     ]
 
 
@@ -79,13 +79,13 @@ def test_the_same_name_in_another_namespace_or_system_is_another_object() -> Non
 
 def test_a_cluster_without_nodes_is_told() -> None:
     assert told(objects=[queue(), *gang("fits", ["1"])]) == [
-        "warning: there is no node in the input: nothing can be placed"
+        "warning: no nodes in the input: nothing can be placed"
     ]
 
 
 def test_a_gang_without_pods_of_this_scheduler_says_so() -> None:
     result = run("-", objects=[node("n1"), queue(), gang("empty", ["1"])[0]])
-    assert "no pod of it is for this scheduler" in result.stdout
+    assert "none of its pods names this scheduler" in result.stdout
 
 
 def test_a_warning_names_the_file_and_the_line(tmp_path: Path) -> None:

@@ -159,7 +159,7 @@ def test_a_shard_sees_its_own_nodes(words: list[str], nodes: set[str]) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--shard", "c"], "no SchedulingShard 'c'; there is: default, pool-a"),
+        (["--shard", "c"], "no SchedulingShard 'c'; expected one of default, pool-a"),
         (["--shard", "default", "--profile", "volcano"], "--shard is for the profile kai"),
         (
             ["--profile", "volcano", "--max-consolidation-preemptees", "3"],

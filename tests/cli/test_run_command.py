@@ -133,8 +133,8 @@ def test_other_scheduler_names_and_default_queues(tmp_path: Path) -> None:
         (["--in-cluster", "--virtual-time"], "for the embedded cluster"),
         (["--in-cluster", "--context", "x"], "takes neither"),
         (["--schedule-period", "soon"], "not a duration"),
-        (["--schedule-period", "0s"], "more than nothing"),
-        (["--profile", "nomad"], "'nomad' is not known"),
+        (["--schedule-period", "0s"], "must be positive"),
+        (["--profile", "nomad"], "unknown profile 'nomad'"),
         (["--shard", "pool-a"], "no SchedulingShard 'pool-a'"),
         (["--shard", "pool-a", "--profile", "volcano"], "--shard is for the profile kai"),
         ([*VOLCANO, "--partition-label-value", "a"], "--partition-label-value is for the profile kai"),
@@ -225,14 +225,14 @@ def test_without_the_binder_what_needs_it_is_left_and_says_why(tmp_path: Path) -
     assert run("-f", path, "--profile", "kai", *FAST).exit_code == 0
     result = run("-f", path, "--profile", "kai", "--bind", "direct", *FAST)
     assert result.exit_code == 1
-    assert "handed over by KAI's binder only" in result.output
+    assert "only KAI's binder assigns" in result.output
     assert "1 pod is left: ml/shares-0" in result.output
 
 
 def test_how_to_bind_is_a_choice_of_the_profile_kai_only(tmp_path: Path) -> None:
     result = run("--bind", "direct", "--profile", "volcano", *FAST)
     assert result.exit_code == 2
-    assert "leaves no choice" in result.output
+    assert "cannot be set with the profile" in result.output
 
 
 def test_a_shard_s_scheduler_runs_on_its_own_node_pool(tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ def test_a_database_that_is_out_of_order_is_told_and_work_goes_on(tmp_path: Path
     output = told(tmp_path, out_of_order, waitTimeout="50ms", fetchInterval="100ms")
     assert bound(output) == {"a": 4, "b": 4}
     assert output.count("queue usage cannot be fetched: ") == 1
-    assert output.count("going on without") == 1
+    assert output.count("continuing without") == 1
 
 
 def test_in_virtual_time_nobody_is_asked_and_it_is_said(tmp_path: Path) -> None:

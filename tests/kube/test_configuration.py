@@ -58,7 +58,7 @@ def test_a_token_file_is_relative_to_the_kubeconfig_and_read_again_when_it_chang
     configuration = load_configuration(file)
     assert credential(configuration).authorization == "Bearer first"
     token.write_text("second, longer")
-    with pytest.raises(KubeconfigError, match=r"users\[u\]\.user\.tokenFile: the token holds characters"):
+    with pytest.raises(KubeconfigError, match=r"users\[u\]\.user\.tokenFile: the token contains invalid"):
         credential(configuration)
     token.write_text("third-token")
     assert credential(configuration).authorization == "Bearer third-token"
@@ -160,14 +160,14 @@ def test_inside_a_pod(tmp_path: Path) -> None:
     ("user", "cluster", "fields", "message"),
     [
         ({"token": 12345}, {}, {}, r"config: users\[0\]\.user\.token: Expected str, got int"),
-        ({"token": f"{SECRET}\nX: y"}, {}, {}, r"users\[u\]\.user\.token: the token holds characters"),
+        ({"token": f"{SECRET}\nX: y"}, {}, {}, r"users\[u\]\.user\.token: the token contains invalid"),
         ({"username": "me", "password": SECRET, "token": SECRET}, {}, {}, r"user\.username: contradicts"),
         ({"tokenFile": "nowhere"}, {}, {}, r"users\[u\]\.user\.tokenFile: .*nowhere: No such file"),
         ({"auth-provider": {"name": "gcp"}}, {}, {}, r"users\[u\]\.user\.auth-provider: no longer"),
         ({}, {"server": ""}, {}, r"clusters\[c\]\.cluster\.server: missing"),
         ({}, {"server": "api.example:6443"}, {}, r"cluster\.server: must begin with https://"),
         ({}, {"server": "https://[::1"}, {}, r"cluster\.server: not a URL"),
-        ({}, {"server": f"https://me:{SECRET}@h"}, {}, r"cluster\.server: must not hold a user name"),
+        ({}, {"server": f"https://me:{SECRET}@h"}, {}, r"cluster\.server: must not contain a user name"),
         ({}, {"proxy-url": f"socks5://me:{SECRET}@h"}, {}, r"cluster\.proxy-url: only http"),
         (
             {},
@@ -201,7 +201,7 @@ def test_inside_a_pod(tmp_path: Path) -> None:
             r"user\.client-certificate: certificate or key cannot be used",
         ),
         ({}, {}, {"current-context": ""}, r"config: current-context: not set"),
-        ({}, {}, {"current-context": "nope"}, r"config: contexts: no context 'nope'; there are: main"),
+        ({}, {}, {"current-context": "nope"}, r"config: contexts: no context 'nope'; expected one of main"),
         (
             {},
             {},

@@ -165,13 +165,13 @@ def test_an_older_credential_that_is_refused_late_does_not_cost_the_newer_one(tm
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        (f"{SECRET}", "its answer is not an ExecCredential"),
+        (f"{SECRET}", "its output is not an ExecCredential"),
         (
             json.dumps({"apiVersion": V1, "kind": "Secret", "status": {"token": SECRET}}),
             "not an ExecCredential of",
         ),
         (json.dumps({"apiVersion": V1BETA1, "kind": "ExecCredential"}), "not an ExecCredential of"),
-        (json.dumps({"apiVersion": V1, "kind": "ExecCredential"}), "holds no status"),
+        (json.dumps({"apiVersion": V1, "kind": "ExecCredential"}), "has no status"),
         (json.dumps({"apiVersion": V1, "kind": "ExecCredential", "status": {}}), "neither a token nor"),
         (
             json.dumps({"apiVersion": V1, "kind": "ExecCredential", "status": {"clientKeyData": SECRET}}),
@@ -179,7 +179,7 @@ def test_an_older_credential_that_is_refused_late_does_not_cost_the_newer_one(tm
         ),
         (
             json.dumps({"apiVersion": V1, "kind": "ExecCredential", "status": {"token": f"{SECRET}\n\nx y"}}),
-            "the token holds characters",
+            "the token contains invalid",
         ),
         (
             json.dumps({"apiVersion": V1, "kind": "ExecCredential", "status": {"token": [SECRET]}}),

@@ -324,7 +324,7 @@ def test_without_data_one_goes_on_after_a_while() -> None:
         feed = UsageFeed(UsageSettings(address, wait=timedelta(milliseconds=20)), report=told.append)
         running = asyncio.create_task(feed.run())
         assert not await feed.arrived()
-        assert "going on without" in told[-1]
+        assert "continuing without" in told[-1]
         running.cancel()
 
     serving(broken, check)

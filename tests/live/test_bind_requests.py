@@ -38,7 +38,7 @@ def test_it_is_given_up(what: Callable[[Cache, BindRequests], None]) -> None:
         requests = BindRequests(cache, effects, port, Kai(), retries, notes, later=lambda action: None)
         waiting = pod()
         assert isinstance(waiting, Pod)
-        requests.ask(waiting, request_for("a", "n1", "u1"), lambda error: False)
+        requests.submit(waiting, request_for("a", "n1", "u1"), lambda error: False)
         assert cache.unconfirmed == 1
         assert status(cache) is Status.BINDING
         what(cache, requests)

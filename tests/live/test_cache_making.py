@@ -111,4 +111,4 @@ def test_pods_are_read_again_when_how_they_are_read_has_changed() -> None:
     assert status(cache) is Status.GATED
     found = cache.get(Pod, "team/a")
     assert isinstance(found, Pod)
-    assert "BindRequest is not installed" in dialect.beyond(found)
+    assert "BindRequest is not installed" in dialect.unsupported_reason(found)

@@ -79,9 +79,9 @@ def test_what_others_wrote_meanwhile_stays() -> None:
 
 def test_new_words_are_told_apart_from_what_matters() -> None:
     dialect, first = Kai(), waiting(a_group(), "1 node")
-    assert dialect.differ_in_words_only(first, waiting(first, "2 nodes"))
-    assert not dialect.differ_in_words_only(a_group(), first)
-    assert not dialect.differ_in_words_only(
+    assert dialect.differ_in_messages_only(first, waiting(first, "2 nodes"))
+    assert not dialect.differ_in_messages_only(a_group(), first)
+    assert not dialect.differ_in_messages_only(
         first, replace(first, metadata=a_group(**{STALE_SINCE: "z"}).metadata)
     )
 
@@ -100,20 +100,20 @@ def shard(name: str, value: str) -> Object:
 
 def test_a_shard_that_changes_or_goes_is_told() -> None:
     dialect = Kai(shard="a")
-    assert dialect.remark(shard("a", "x"), gone=False) == ""
-    assert dialect.remark(shard("a", "x"), gone=False) == ""
-    assert dialect.remark(shard("b", "y"), gone=False) == ""
-    assert "has changed since the start" in dialect.remark(shard("a", "y"), gone=False)
-    assert "is gone" in dialect.remark(shard("a", "x"), gone=True)
+    assert dialect.warning(shard("a", "x"), gone=False) == ""
+    assert dialect.warning(shard("a", "x"), gone=False) == ""
+    assert dialect.warning(shard("b", "y"), gone=False) == ""
+    assert "has changed since the start" in dialect.warning(shard("a", "y"), gone=False)
+    assert "is gone" in dialect.warning(shard("a", "x"), gone=True)
 
 
 @pytest.mark.parametrize(
     ("profile", "bind", "message"),
     [
-        ("kai", "later", "'later' is not known"),
-        ("volcano", "request", "'volcano' leaves no choice"),
-        ("maniple", "direct", "'maniple' leaves no choice"),
-        ("nomad", "", "can be planned with, but not run"),
+        ("kai", "later", "unknown value 'later'"),
+        ("volcano", "request", "cannot be set with the profile 'volcano'"),
+        ("maniple", "direct", "cannot be set with the profile 'maniple'"),
+        ("nomad", "", "can be planned, but not run"),
     ],
 )
 def test_a_wrong_way_of_binding_is_named(profile: str, bind: str, message: str) -> None:

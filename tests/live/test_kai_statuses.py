@@ -174,7 +174,7 @@ def test_a_broken_gang_is_noted_and_evicted_after_its_time_even_though_a_pod_of_
         assert STALE_SINCE in stage.annotations("train")
         ((where, note),) = stage.events("StaleJob")
         assert where == TRAIN
-        assert "2 of the 3 pods" in note
+        assert "2 of the 3 required pods" in note
         since = stage.annotations("train")[STALE_SINCE]
         await asyncio.sleep(50)
         assert len(stage.phases()) == 2

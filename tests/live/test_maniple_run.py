@@ -89,13 +89,13 @@ def test_without_bind_requests_they_wait_and_say_so() -> None:
     plain = load(kai_objects.pod("b", "g"))
     assert isinstance(half, Pod)
     assert isinstance(plain, Pod)
-    assert dialect.beyond(half) == ""
+    assert dialect.unsupported_reason(half) == ""
     assert dialect.kind_is(BindRequest, there=False)
-    assert "shares devices" in dialect.beyond(half)
+    assert "shares devices" in dialect.unsupported_reason(half)
     assert dialect.group(half)[0].spec.scheduling_gates
-    assert dialect.beyond(plain) == ""
+    assert dialect.unsupported_reason(plain) == ""
     assert dialect.kind_is(BindRequest, there=True)
-    assert dialect.beyond(half) == ""
+    assert dialect.unsupported_reason(half) == ""
 
 
 def test_groups_of_one_name_are_two_jobs_and_each_is_told_its_own_state() -> None:
@@ -176,5 +176,5 @@ def test_a_pod_without_a_group_is_a_job_of_one_in_the_default_queue() -> None:
 
 def test_no_default_queue_is_made_where_the_other_system_has_one_of_that_name() -> None:
     dialect = dialect_of("maniple", NAMES, ())
-    assert [raw["metadata"]["name"] for raw in dialect.lacking([])] == ["default"]
-    assert dialect.lacking([load(kai_objects.queue("default"))]) == []
+    assert [raw["metadata"]["name"] for raw in dialect.missing_objects([])] == ["default"]
+    assert dialect.missing_objects([load(kai_objects.queue("default"))]) == []

@@ -28,8 +28,8 @@ def test_new_words_keep_the_time_of_the_transition() -> None:
     before = written(group("train", 8), [WAITS])
     after = written(before, [{**WAITS, "message": "0/4 nodes"}], LATER)
     assert after.status.conditions[0].last_transition_time == NOON
-    assert Volcano().differ_in_words_only(before, after)
-    assert Volcano().words(after) == "0/4 nodes"
+    assert Volcano().differ_in_messages_only(before, after)
+    assert Volcano().messages(after) == "0/4 nodes"
 
 
 def test_a_gang_that_is_scheduled_is_no_longer_unschedulable() -> None:
@@ -37,7 +37,7 @@ def test_a_gang_that_is_scheduled_is_no_longer_unschedulable() -> None:
     after = written(before, [READY], LATER)
     said = {c.type: (c.status, c.message, c.last_transition_time) for c in after.status.conditions}
     assert said == {"Unschedulable": ("False", "", LATER), "Scheduled": ("True", "", LATER)}
-    assert not Volcano().differ_in_words_only(before, after)
+    assert not Volcano().differ_in_messages_only(before, after)
 
 
 def test_the_patch_names_every_field_so_that_zero_is_written_too() -> None:
@@ -87,9 +87,9 @@ def test_queues_have_the_root_above_them_unless_they_name_another() -> None:
 
 def test_the_queues_that_must_be_there_are_named() -> None:
     dialect = Volcano(default_queue="main")
-    assert [raw["metadata"]["name"] for raw in dialect.lacking([])] == ["root", "main"]
-    assert dialect.lacking([queue("root"), queue("main")]) == []
-    assert all(isinstance(load(raw), VolcanoQueue) for raw in dialect.lacking([]))
+    assert [raw["metadata"]["name"] for raw in dialect.missing_objects([])] == ["root", "main"]
+    assert dialect.missing_objects([queue("root"), queue("main")]) == []
+    assert all(isinstance(load(raw), VolcanoQueue) for raw in dialect.missing_objects([]))
 
 
 def test_only_our_pods_without_a_group_are_grouped() -> None:

@@ -92,7 +92,7 @@ def test_settings_of_the_process_are_taken_and_change_nothing() -> None:
         ({"stalenessGracePeriod": "soon"}, ["stalenessGracePeriod", "duration"]),
         ({"stalenessGracePeriod": 1.5}, ["stalenessGracePeriod", "duration"]),
         ({"stalenessGracePeriod": True}, ["stalenessGracePeriod", "duration"]),
-        ({"nodePoolLabelValue": 3}, ["nodePoolLabelValue", "text"]),
+        ({"nodePoolLabelValue": 3}, ["nodePoolLabelValue", "string"]),
         ({"partitionParams": "a"}, ["partitionParams", "NodePoolLabelKey"]),
         ({"partitionParams": {"key": "a"}}, ["partitionParams", "NodePoolLabelKey"]),
         (

@@ -49,7 +49,7 @@ def test_when_nothing_can_happen_any_more_it_says_so() -> None:
     async def main() -> None:
         await asyncio.Event().wait()
 
-    with pytest.raises(RuntimeError, match="virtual time has come to its end"):
+    with pytest.raises(RuntimeError, match="virtual time cannot advance"):
         run(main(), virtual=True)
 
 

@@ -1,4 +1,4 @@
-"""The commands. The outermost room: it reads files and clocks, calls the planner, and prints."""
+"""The commands: the outermost package, which reads files and clocks, calls the planner, and prints."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -6,20 +6,20 @@ from typing import Any
 
 import click
 
-# What a command assumes when no --profile is given.
+# The profile if no --profile is given.
 DEFAULT_PROFILE = "maniple"
 EXIT_WAITING = 1
 EXIT_BAD_INPUT = 2
 
 
 class InputError(click.ClickException):
-    """Bad input that leaves nothing to do."""
+    """Invalid input that leaves nothing to do."""
 
     exit_code = EXIT_BAD_INPUT
 
 
 def with_transport(options: Mapping[str, Any] | None, conf: str | None) -> Mapping[str, Any] | None:
-    """The options, with a way out for the planner where the configuration's text names the extender plugin."""
+    """The options, with an HTTP transport if the configuration's text names the extender plugin."""
     if conf is None or "extender" not in conf:
         return options
     from maniple.kube.extender import HttpTransport
@@ -45,5 +45,5 @@ def seconds(ctx: click.Context, param: click.Parameter, value: str) -> float:
     except ValueError as error:
         raise click.BadParameter(str(error)) from None
     if given <= 0:
-        raise click.BadParameter("must be more than nothing")
+        raise click.BadParameter("must be positive")
     return given

@@ -51,7 +51,7 @@ def _scales(ctx: click.Context, param: click.Parameter, values: tuple[str, ...])
     type=click.Choice(list(DIALECTS)),
     default="volcano",
     show_default=True,
-    help="Whose objects and default configuration.",
+    help="Which system's objects and default configuration.",
 )
 @click.option(
     "--repeat",

@@ -20,7 +20,7 @@ from maniple.cli.shapes import DIALECTS, SHAPES
 if TYPE_CHECKING:
     from maniple.planner import Plan
 
-# An hour after the youngest job was created, whatever the clock on the wall says.
+# An hour after the youngest job was created, whatever the real time.
 NOW = datetime.fromtimestamp(FIRST_PENDING + 3600, UTC)
 
 
@@ -57,10 +57,11 @@ def measure(name: str, scale: Fraction, profile: str, repeat: int) -> dict[str, 
 
 
 def _run(objects: list[Object], shape: Shape, profile: str) -> tuple[dict[str, float], float, float, "Plan"]:
-    """One cycle from objects to plan: seconds of each phase, seconds from open to close, those of the processor, the plan."""
+    """One cycle from objects to plan: seconds of each phase, wall and CPU seconds from open to close, the
+    plan."""
     from maniple.planner import Planner
 
-    special = profile == "volcano"  # the others' default configurations do everything that a shape is about
+    special = profile == "volcano"  # the other profiles' default configurations cover every shape
     conf, actions = (shape.conf, shape.actions) if special else (None, None)
     clock = time.perf_counter
     planner = Planner(conf=conf, profile=profile, actions=actions, clock=clock)

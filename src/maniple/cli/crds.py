@@ -1,6 +1,6 @@
-"""The command `maniple crds`: prints the custom resources that the scheduler reads, or puts them on a cluster.
+"""The command `maniple crds`: prints or installs the custom resources that the scheduler reads.
 
-Without `--install` it talks to nobody: the YAML goes to standard output, for kubectl or for a look.
+Without `--install` it contacts no cluster: the YAML goes to standard output, for kubectl or for reading.
 """
 
 import asyncio
@@ -20,14 +20,16 @@ DIALECTS = ("volcano", "kai")
 _SAID = {
     "created": "created",
     "updated": "updated",
-    "kept": "left as it is: somebody else installed it (--replace overwrites it)",
+    "kept": "kept: not installed by maniple (--replace overwrites it)",
 }
 
 
 @click.command("crds")
 @click.option("--only", type=click.Choice(DIALECTS), help="Only those of one scheduler.  [default: both]")
 @click.option("--install", is_flag=True, help="Create or update them on the current cluster.")
-@click.option("--replace", is_flag=True, help="With --install: overwrite what somebody else installed, too.")
+@click.option(
+    "--replace", is_flag=True, help="With --install: overwrite definitions not installed by maniple, too."
+)
 @click.option(
     "--kubeconfig",
     type=click.Path(path_type=Path, dir_okay=False),

@@ -1,7 +1,8 @@
-"""What a person should know about the input before wondering about the plan. Called by `plan`, `replay` and `run`, which print it.
+"""Hints about the input that explain a surprising plan; printed by `plan`, `replay` and `run`.
 
-Each hint is about something that is no mistake of any one object, and yet hardly what was meant: a cluster without nodes, an object that is
-given twice, a class that pods name and that is not there, pods that all belong to another scheduler.
+Each hint is about something that is no error in any one object, and yet hardly intended: a cluster without
+nodes, an object that is given twice, a class that pods name and that does not exist, pods that all belong to
+another scheduler.
 """
 
 from collections import Counter
@@ -13,7 +14,7 @@ from maniple.cli import DEFAULT_PROFILE
 if TYPE_CHECKING:
     from maniple.planner import Plan
 
-# Whose pods a profile takes when nobody says otherwise.
+# The scheduler name of each profile by default.
 PROFILE_OF_NAME = {"volcano": "volcano", "kai-scheduler": "kai", "maniple": DEFAULT_PROFILE}
 NAME_OF_PROFILE = {profile: name for name, profile in PROFILE_OF_NAME.items()}
 NAMES_SHOWN = 3
@@ -23,11 +24,11 @@ _CLASS_FIELDS = {"PriorityClass": "priorityClassName", "RuntimeClass": "runtimeC
 def hints(
     objects: Iterable[Mapping[str, Any]], plan: "Plan", profile: str, options: Mapping[str, Any]
 ) -> list[str]:
-    """Everything worth a word, in words. `options`: those that were given."""
+    """All hints, as text; `options`: those that were given."""
     given = list(objects)
     found = list(_given_twice(given))
     if not plan.nodes:
-        found.append("there is no node in the input: nothing can be placed")
+        found.append("no nodes in the input: nothing can be placed")
     found += missing_classes(given)
     return found + list(pods_of_others(given, options, profile))
 
@@ -47,7 +48,10 @@ def _given_twice(objects: Iterable[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def missing_classes(objects: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """Classes that pods name and that are not there. Pods with a uid have been in a cluster, and got what their classes say."""
+    """Classes that pods name and that do not exist.
+
+    Pods with a uid have been in a cluster, and got the values of their classes there.
+    """
     from maniple.objects.admission import SYSTEM_PRIORITIES
 
     known: set[tuple[str, str]] = {("PriorityClass", name) for name in SYSTEM_PRIORITIES}
@@ -64,13 +68,13 @@ def missing_classes(objects: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     for (kind, name), number in named.items():
         if (kind, name) not in known:
             pods = "1 pod names" if number == 1 else f"{number:,} pods name"
-            yield f"{kind} {name}: {pods} it and it is not in the input; it is ignored, an API server would refuse them"
+            yield f"{kind} {name}: {pods} it, but it is not in the input; ignored (an API server would reject them)"
 
 
 def pods_of_others(
     objects: Iterable[Mapping[str, Any]], options: Mapping[str, Any], profile: str
 ) -> Iterator[str]:
-    """Pods that wait for some scheduler, when none of them waits for this one."""
+    """Pending pods, if none of them names this scheduler."""
     from maniple.profiles.options import strings
 
     ours = strings(options, "schedulerName") or (NAME_OF_PROFILE[profile],)
@@ -82,13 +86,13 @@ def pods_of_others(
     other = PROFILE_OF_NAME.get(first)
     remedy = f"--profile {other}" if other not in (None, profile) else f"--scheduler-name {first}"
     yield (
-        f"no pod here waits for this scheduler: they name {theirs}, and the profile {profile} takes"
+        f"no pending pod names this scheduler: they name {theirs}, but the profile {profile} schedules"
         f" {' and '.join(ours)}; try {remedy}"
     )
 
 
 def _awaited_scheduler(item: Mapping[str, Any]) -> str:
-    """The scheduler that a pod waits for; nothing for everything else."""
+    """The scheduler that a pending pod names; empty for everything else."""
     from maniple.objects.defaults import DEFAULT_SCHEDULER
 
     spec, status = item.get("spec"), item.get("status")

@@ -1,7 +1,8 @@
-"""The flags of KAI's scheduler as flags of our commands, spelled as KAI spells them.
+"""The flags of KAI's scheduler as flags of our commands, in KAI's spelling.
 
-`@with_kai_flags(...)` adds them to a command, which has to be a `KaiCommand`; what was given is asked for with `given_flags`. Flags that
-steer KAI's own process are taken so that a script need not change, and say that they do nothing.
+`@with_kai_flags(...)` adds them to a command, which has to be a `KaiCommand`; `given_flags` returns those
+that were given. Flags for KAI's own process are accepted so that a script need not change, with a note that
+they do nothing.
 """
 
 from collections.abc import Callable, Collection
@@ -22,7 +23,8 @@ class KaiOption(click.Option):
 
 
 class KaiCommand(click.Command):
-    """A command with KAI's flags: in a part of the help of their own, and with values for switches, as in --x=false."""
+    """A command with KAI's flags: in their own section of the help, and with values for switches, as in
+    --x=false."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         return super().parse_args(ctx, [_spelled(argument) for argument in args])
@@ -38,7 +40,7 @@ class KaiCommand(click.Command):
 
 
 def with_kai_flags(*, without: Collection[str] = ()) -> Callable[[Function], Function]:
-    """Adds the flags; `without` are those that the command has itself."""
+    """Adds the flags, except `without`, which the command has itself."""
 
     def decorate(function: Function) -> Function:
         for flag in reversed(KAI_FLAGS):
@@ -50,7 +52,7 @@ def with_kai_flags(*, without: Collection[str] = ()) -> Callable[[Function], Fun
 
 
 def given_flags(ctx: click.Context) -> dict[str, Any]:
-    """The options that flags on the command line stand for."""
+    """The options of the flags on the command line."""
     found: dict[str, Any] = ctx.meta.get(_GIVEN, {})
     return found
 
@@ -88,7 +90,7 @@ def _taker(flag: Flag) -> Callable[[click.Context, click.Parameter, str | bool |
 
 
 def _spelled(argument: str) -> str:
-    """--x=true and --x=false as --x and --no-x, for switches of KAI's."""
+    """--x=true and --x=false as --x and --no-x, for KAI's switches."""
     name, equals, value = argument.removeprefix("--").partition("=")
     flag = BY_NAME.get(name)
     if not equals or not argument.startswith("--") or flag is None or flag.form != "switch":

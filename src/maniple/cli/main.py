@@ -1,7 +1,7 @@
 """The command `maniple`: finds the named command and runs it.
 
-Commands are imported when they are called, so that `maniple --help` and `maniple --version` answer at once.
-Exit codes: 0 done; 1 something waits and the caller asked to be told (`--fail-on-waiting`); 2 bad usage or input.
+Commands are imported when they are called, so that `maniple --help` and `maniple --version` are fast. Exit
+codes: 0 done; 1 something is pending and the caller asked for it (`--fail-on-waiting`); 2 bad usage or input.
 """
 
 import errno
@@ -16,18 +16,18 @@ import click
 from maniple import __version__
 from maniple.cli import InputError
 
-# name -> (module that holds it as `command`, what the list of commands says about it)
+# name -> (module with the attribute `command`, its line in the list of commands)
 COMMANDS = {
-    "run": ("maniple.cli.run", "Schedule on a cluster, or on an embedded one to play with."),
-    "plan": ("maniple.cli.plan", "Say what would be bound where, what waits, and why."),
+    "run": ("maniple.cli.run", "Schedule on a cluster, or on an embedded one to try it out."),
+    "plan": ("maniple.cli.plan", "Show what would be bound where, what is pending, and why."),
     "replay": (
         "maniple.cli.replay",
-        "Plan a recorded cluster, such as KAI's snapshot, and go on from there.",
+        "Plan a recorded cluster, such as KAI's snapshot, round by round.",
     ),
     "bench": ("maniple.cli.bench", "Time one scheduling cycle on a generated cluster."),
     "crds": ("maniple.cli.crds", "Print or install the custom resources that the scheduler reads."),
 }
-# Called by other commands, not by people.
+# Called by other commands, not by users.
 HIDDEN_COMMANDS = {"bench-one": "maniple.cli.bench_one"}
 
 
@@ -35,12 +35,12 @@ class LazyGroup(click.Group):
     """A group that knows its commands by name and imports only the one that is called."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Whatever becomes of the output, nobody is shown a traceback for it."""
+        """A failure to write the output never shows a traceback."""
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, io.TextIOWrapper):
                 stream.reconfigure(
                     errors="replace"
-                )  # a terminal that knows no bars and arrows gets question marks
+                )  # a terminal without these characters gets question marks
         try:
             return super().invoke(ctx)
         except (OSError, ExceptionGroup) as error:
@@ -48,8 +48,8 @@ class LazyGroup(click.Group):
             if failure is None:
                 raise
             if failure.errno == errno.EPIPE:
-                raise failure from None  # the reader has seen enough: click ends in silence
-            # What is still to be written would fail again at the very end.
+                raise failure from None  # the reader closed the pipe: click ends silently
+            # A flush at exit would fail again.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise InputError(f"the output cannot be written: {failure.strerror}") from None
 
@@ -69,7 +69,10 @@ class LazyGroup(click.Group):
 
 
 def _of_the_output(error: BaseException) -> OSError | None:
-    """The failure of a write to standard output, by itself or among those of a scheduler's tasks. Other failures concern a file or an address."""
+    """The failure of a write to standard output, by itself or among those of a scheduler's tasks.
+
+    Other failures concern a file or an address.
+    """
     if isinstance(error, ExceptionGroup):
         return next(filter(None, map(_of_the_output, error.exceptions)), None)
     of_writing = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)

@@ -1,7 +1,8 @@
-"""The benchmark clusters of mixed work: nodes of four kinds, and gangs that differ or say where their pods may go.
+"""The benchmark clusters of mixed work: nodes of four kinds, gangs with different requests or constraints.
 
-Gangs of equal tasks without constraints are what an engine of columns is best at; these are the others. Named in
-`shapes.SHAPES`. Random numbers come from a fixed seed, so a shape at a given scale is always the same cluster.
+A columnar engine is best at gangs of equal tasks without constraints; these are the others. Named in
+`shapes.SHAPES`. Random numbers come from a fixed seed, so a shape at a given scale is always the same
+cluster.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,8 +12,8 @@ from typing import Any
 
 from maniple.cli.shape_model import FIRST_CREATED, FIRST_PENDING, GPU, UNLIMITED, Job, NodeKind, Shape, Share
 
-Asks = Mapping[str, str]  # what one task asks for, as Kubernetes writes it
-Wishes = tuple[tuple[Asks, ...], Mapping[str, Any]]  # what the tasks of a gang ask for, and where they may go
+Asks = Mapping[str, str]  # what one task requests, as Kubernetes writes it
+Wishes = tuple[tuple[Asks, ...], Mapping[str, Any]]  # what the tasks of a gang request, and their constraints
 Gang = Callable[[Random, int], Wishes]  # by its number
 
 GANG = 8
@@ -23,7 +24,7 @@ KINDS = (
     NodeKind(32, 131072, 4, "t4"),
     NodeKind(128, 262144, 0, "cpu"),
 )
-ZONES, RACK = 10, 20  # how many zones, and how many nodes in a rack
+ZONES, RACK = 10, 20  # the number of zones, and the nodes in a rack
 USUAL: Asks = {"cpu": "4", "memory": "16Gi", GPU: "1"}
 
 
@@ -71,7 +72,7 @@ def _shape(nodes: Mapping[str, NodeKind], jobs: tuple[Job, ...], queues: tuple[s
 
 
 def mixed(count: int, gang: Gang) -> Callable[[Fraction], Shape]:
-    """As many nodes of four kinds, and as many gangs."""
+    """That many nodes of four kinds, and that many gangs."""
 
     def shape(scale: Fraction) -> Shape:
         rng, size = Random(5), _sized(count, scale)
@@ -82,7 +83,7 @@ def mixed(count: int, gang: Gang) -> Callable[[Fraction], Shape]:
 
 
 def backlog(scale: Fraction) -> Shape:
-    """1,000 nodes full of the jobs of a queue, 5,000 gangs of the same queue that all differ and have to wait."""
+    """1,000 nodes full of the jobs of a queue, 5,000 different gangs of the same queue that have to wait."""
     rng, queues = Random(5), ("q0",)
     nodes = _nodes(_sized(1000, scale), rng)
     running = tuple(
@@ -110,7 +111,7 @@ def _some(rng: Random) -> Asks:
 
 
 def own_request(rng: Random, _: int) -> Wishes:
-    """Every gang asks for something else; one in three asks for no GPUs."""
+    """Every gang requests something else; one in three requests no GPUs."""
     if rng.random() < 0.7:
         asks = _some(rng)
     else:
@@ -119,7 +120,7 @@ def own_request(rng: Random, _: int) -> Wishes:
 
 
 def own_request_each(rng: Random, _: int) -> Wishes:
-    """Every pod asks for something else."""
+    """Every pod requests something else."""
     return tuple(_some(rng) for _ in range(GANG)), {}
 
 

@@ -1,8 +1,9 @@
-"""What the other two schedulers take for the shapes of `maniple bench`: recorded cycles, printed beside ours.
+"""Recorded cycles of the other two schedulers for the shapes of `maniple bench`, printed beside ours.
 
-One scheduling cycle in process, with binders and evictors that only count, in each system's default configuration, on two cores with 24 GiB:
-Volcano of August 2026, KAI of March 2026. They cannot be measured again from here, and other work was on the machine: compare ratios, not
-digits. `reclaim_large` and `hopeless` are KAI's own benchmarks; the latter is the published time of a whole system.
+One scheduling cycle in process, with binders and evictors that only count, in each system's default
+configuration, on two cores with 24 GiB: Volcano of August 2026, KAI of March 2026. They cannot be measured
+again from here, and the machine was shared: compare ratios, not digits. `reclaim_large` and `hopeless` are
+KAI's own benchmarks; the latter is the published time of a whole system.
 """
 
 from fractions import Fraction
@@ -26,7 +27,7 @@ _RECLAIM_LARGE = {Fraction(1, 10): 0.51, Fraction(1, 5): 2.78, Fraction(1, 2): 3
 
 
 def recorded(shape: str, scale: Fraction) -> dict[str, float]:
-    """Seconds by system, as far as they are known."""
+    """Seconds by system, as far as known."""
     if shape == "reclaim_large":
         return {"kai": _RECLAIM_LARGE[scale]} if scale in _RECLAIM_LARGE else {}
     if scale != 1:

@@ -1,7 +1,7 @@
-"""The command `maniple plan`: objects in, one scheduling cycle, and what would happen printed. It changes nothing.
+"""The command `maniple plan`: runs one scheduling cycle over objects and prints the result; read-only.
 
-The plan goes to standard output, everything that is wrong with the input to standard error. Input that cannot be read
-does not stop the rest from being planned, but it is not forgotten: the exit code is then 2.
+The plan goes to standard output, everything that is wrong with the input to standard error. Unreadable input
+does not stop the rest from being planned, but the exit code is then 2.
 """
 
 from pathlib import Path
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     help="Format.",
 )
 @click.option("--all", "everything", is_flag=True, help="Show every task and every node in the tables.")
-@click.option("--fail-on-waiting", is_flag=True, help="Exit with 1 when anything waits.")
+@click.option("--fail-on-waiting", is_flag=True, help="Exit with 1 if anything is pending.")
 @click.option(
     "--snapshot-out",
     metavar="FILE.zip",
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 def command(
     asked: Asked, output: str, everything: bool, fail_on_waiting: bool, snapshot_out: Path | None
 ) -> None:
-    """Say what would be bound where, what waits, and why.
+    """Show what would be bound where, what is pending, and why.
 
     Reads Kubernetes objects from files, from folders (every .yaml, .yml and .json below them) and from standard input
     (-), runs one scheduling cycle on them and prints the outcome. KAI's snapshots are read too, zipped or not.
@@ -51,7 +51,7 @@ def command(
       maniple plan snapshot.zip
       maniple plan cluster/ --profile kai --snapshot-out for-a-colleague.zip
 
-    Exit code: 0; 1 if something waits and --fail-on-waiting is given; 2 if usage or input is bad.
+    Exit code: 0; 1 if something is pending and --fail-on-waiting is given; 2 if usage or input is bad.
     """
     asking = question(asked)
     if snapshot_out is not None and asking.profile != "kai":
@@ -80,7 +80,7 @@ def _write_snapshot(asking: Question, file: Path) -> None:
 
 
 def show(plan: "Plan", output: str, everything: bool) -> bool:
-    """Print the plan; say whether anything waits."""
+    """Print the plan; returns whether anything is pending."""
     from maniple.cli import render, summary
 
     jobs_of = summary.jobs_of_tasks(plan)

@@ -1,7 +1,7 @@
-"""What `plan` and `replay` have in common: their options, and how files, snapshots, shards and flags become one question to the planner.
+"""What `plan` and `replay` share: options, and how files, snapshots, shards and flags become one question.
 
-Later words win: what a KAI snapshot was taken with, then what a SchedulingShard says, then `--option`, then a flag. A configuration
-file replaces the configuration of snapshot and shard.
+Later sources take precedence: the settings of a KAI snapshot, then those of a SchedulingShard, then
+`--option`, then a flag. A configuration file replaces the configuration of snapshot and shard.
 """
 
 import functools
@@ -32,7 +32,7 @@ MESSAGES_SHOWN = 20
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What the command line said."""
+    """The values of the command line."""
 
     paths: tuple[str, ...]
     conf: str | None
@@ -47,7 +47,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Everything that the planner is to be given. `source` is the file that `conf` comes from, if it is one."""
+    """Everything that the planner takes; `source` is the file that `conf` comes from, if it is one."""
 
     reading: Reading
     conf: str | Mapping[str, Any] | None
@@ -59,7 +59,7 @@ class Question:
     remarks: tuple[str, ...] = ()
 
     def planner(self) -> "Planner":
-        """The planner as it is asked."""
+        """The planner for this question."""
         from maniple.planner import Planner
 
         try:
@@ -86,7 +86,7 @@ class Question:
 
 
 def _moment(ctx: click.Context, param: click.Parameter, value: str | None) -> datetime | None:
-    """A time as RFC 3339 writes it, with its zone."""
+    """An RFC 3339 time, with its zone."""
     if value is None:
         return None
     try:
@@ -127,7 +127,7 @@ _OPTIONS = (
     click.option(
         "--profile",
         type=click.Choice(PROFILES),
-        help=f"Whose objects and rules.  [default: {DEFAULT_PROFILE}; kai with --shard and for KAI's snapshots]",
+        help=f"Which system's objects and rules.  [default: {DEFAULT_PROFILE}; kai with --shard and for KAI's snapshots]",
     ),
     click.option(
         "--shard", metavar="NAME", help="Plan as the scheduler of this SchedulingShard of the input."
@@ -157,7 +157,7 @@ _OPTIONS = (
 
 
 def planning_options(function: Callable[..., None]) -> Callable[..., None]:
-    """Gives a command the options above, as one `Asked`."""
+    """Adds the options above to a command, as one `Asked`."""
 
     @functools.wraps(function)
     @click.pass_context
@@ -176,7 +176,10 @@ def planning_options(function: Callable[..., None]) -> Callable[..., None]:
 
 
 def question(asked: Asked) -> Question:
-    """Read everything and put it together. Unreadable files are told about and left to the caller to mind."""
+    """Read everything and put it together.
+
+    Unreadable files are reported; the caller decides what to do about them.
+    """
     reading = _read(asked.paths)
     complain("unreadable", reading.problems)
     if not reading.objects:
@@ -225,7 +228,7 @@ def read_conf(path: str | None) -> str | None:
 
 
 def check_flags(flags: Mapping[str, Any], shard: str | None, profile: str) -> None:
-    """KAI's flags and shards mean nothing to Volcano, except that both have a name."""
+    """KAI's flags and shards do not apply to Volcano, except for the scheduler's name."""
     from maniple.profiles.kai_flags import DECIDING
 
     if profile != "volcano":
@@ -250,7 +253,7 @@ def _merged(
 
 
 def shard_among(objects: Iterable[Mapping[str, Any]], name: str) -> "ShardSettings":
-    """The settings of a SchedulingShard, with what the operator's Config among the objects adds."""
+    """The settings of a SchedulingShard, with those of the operator's Config among the objects."""
     from maniple.objects.kai import KaiConfig, SchedulingShard
     from maniple.objects.load import ObjectError, load
     from maniple.profiles.shards import settings_of
@@ -270,7 +273,7 @@ def shard_among(objects: Iterable[Mapping[str, Any]], name: str) -> "ShardSettin
         elif isinstance(item, KaiConfig):
             config = item
     if name not in shards:
-        known = f"there is: {', '.join(sorted(shards))}" if shards else "there is none"
+        known = f"expected one of {', '.join(sorted(shards))}" if shards else "the input has none"
         raise InputError(f"no SchedulingShard {name!r}; {known}")
     return settings_of(shards[name], config)
 
@@ -295,13 +298,13 @@ def report(asking: Question, plan: "Plan") -> None:
 
 
 def _at_home(source: str | None, warning: str) -> str:
-    """With the name of the file where the planner, which sees only its text, says "configuration"."""
+    """Replaces "configuration", which is all the planner can say, by the name of the file."""
     rest = warning.removeprefix("configuration:")
     return warning if source is None or rest == warning else f"{source}:{rest}"
 
 
 def complain(word: str, messages: Iterable[object]) -> None:
-    """Each message on its line of standard error; a long list is cut, and says so."""
+    """Each message on its line of standard error; a long list is cut, with a note."""
     lines = [f"{word}: {message}" for message in messages]
     for line in lines[:MESSAGES_SHOWN]:
         click.echo(line, err=True)

@@ -1,8 +1,9 @@
-"""Reads Kubernetes objects from files, folders and standard input. Called by the commands that take PATH arguments.
+"""Reads Kubernetes objects from files, folders and standard input, for commands with PATH arguments.
 
-YAML (one document or many) and JSON (one value or several in a row) are accepted, single objects as well as lists, so
-the output of `kubectl get -o json` and `-o yaml` is read as it is; so is KAI's snapshot, in its zip or out of it. What cannot be
-read costs only its own file: it comes back as a `ReadProblem` that names file and line. Nothing here knows what the objects mean.
+YAML (one document or many) and JSON (one value or several in a row) are accepted, single objects as well as
+lists, so the output of `kubectl get -o json` and `-o yaml` is read unchanged; so is KAI's snapshot, zipped or
+not. An error costs only its own file: it is returned as a `ReadProblem` that names file and line. Objects are
+not interpreted here.
 """
 
 import io
@@ -24,7 +25,7 @@ from maniple.objects.kai_snapshot import FILE_NAME, KaiSnapshot, is_snapshot, re
 SUFFIXES = (".yaml", ".yml", ".json")
 STANDARD_INPUT = "-"
 JSON_SPACE = re.compile(r"[ \t\r\n]*")
-# Anchors let a few lines of YAML stand for more values than memory holds.
+# A few lines of YAML with anchors can expand to more values than fit in memory.
 LARGEST_DOCUMENT = 50_000_000
 ZIP_BEGIN = b"PK\x03\x04"
 LARGEST_SNAPSHOT = 4 * 2**30
@@ -63,7 +64,7 @@ class UnreadableError(Exception):
 
 
 def _manifest_loader() -> Any:
-    """PyYAML's quickest safe loader, without dates: Kubernetes keeps those as strings."""
+    """PyYAML's fastest safe loader, without dates: Kubernetes keeps those as strings."""
     fastest = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     resolvers = {
         first: [(tag, pattern) for tag, pattern in choices if tag != "tag:yaml.org,2002:timestamp"]
@@ -131,7 +132,7 @@ def _read_bytes(source: str, suffix: str, content: bytes, reading: Reading) -> N
             if isinstance(item, dict):
                 reading.objects.append(item)
             else:
-                message = f"document {number} holds {_kind_of_value(item)} where an object was expected"
+                message = f"document {number}: expected an object, found {_kind_of_value(item)}"
                 reading.problems.append(ReadProblem(source, None, message))
 
 
@@ -155,7 +156,7 @@ def _unpacked(content: bytes) -> bytes:
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             if FILE_NAME not in archive.namelist():
-                raise UnreadableError(None, f"a zip without {FILE_NAME}, so not a snapshot of KAI's")
+                raise UnreadableError(None, f"a zip without {FILE_NAME}, so not a KAI snapshot")
             if archive.getinfo(FILE_NAME).file_size > LARGEST_SNAPSHOT:
                 raise UnreadableError(None, f"{FILE_NAME} is larger than {LARGEST_SNAPSHOT // 2**30} GiB")
             return archive.read(FILE_NAME)
@@ -171,7 +172,7 @@ def _json_documents(text: str) -> list[Any]:
     try:
         return [msgspec.json.decode(text)]
     except msgspec.DecodeError:
-        return _json_in_a_row(text)  # either several values, or a mistake that this can place
+        return _json_in_a_row(text)  # either several values, or an error that this can locate
 
 
 def _refuse_constant(name: str) -> Any:
@@ -198,7 +199,7 @@ def _after_space(text: str, position: int) -> int:
 
 
 def _yaml_documents(text: str) -> list[Any]:
-    if text.lstrip()[:1] == "{":  # JSON in a YAML file is common, and much quicker read as JSON
+    if text.lstrip()[:1] == "{":  # JSON in a YAML file is common, and much faster to read as JSON
         try:
             return [msgspec.json.decode(text)]
         except msgspec.DecodeError:
@@ -217,7 +218,7 @@ def _yaml_documents(text: str) -> list[Any]:
 
 
 def _check_expansion(documents: list[Any]) -> None:
-    """Refuse documents whose anchors refer to themselves or multiply beyond reason."""
+    """Reject documents with recursive anchors, or with anchors that expand too far."""
     sizes: dict[int, int | None] = {}
 
     def size(value: Any) -> int:
@@ -235,7 +236,7 @@ def _check_expansion(documents: list[Any]) -> None:
         return total
 
     if sum(size(document) for document in documents) > LARGEST_DOCUMENT:
-        raise UnreadableError(None, f"its anchors stand for more than {LARGEST_DOCUMENT:,} values")
+        raise UnreadableError(None, f"its anchors expand to more than {LARGEST_DOCUMENT:,} values")
 
 
 def _items(document: Any) -> Iterator[Any]:
@@ -250,7 +251,7 @@ def _items(document: Any) -> Iterator[Any]:
     if not isinstance(kind, str) or not kind.endswith("List"):
         yield document
         return
-    # The API server leaves kind and version out of the items of a typed list (PodList); kubectl's List has them.
+    # The API server omits kind and version from the items of a typed list (PodList); kubectl's List has them.
     named = (
         {}
         if kind == "List"

@@ -1,7 +1,7 @@
-"""Draws a plan: tables for people, plain values for programs. Called by the command `plan`.
+"""Formats a plan: tables for people, plain values for programs; called by the command `plan`.
 
-Programs get everything. People get a row a job, the fullest nodes and the queues; `everything=True` gives them a row a
-task and every node.
+Programs get everything. Tables have a row per job, the fullest nodes and the queues; `everything=True` adds a
+row per task and every node.
 """
 
 import os
@@ -156,7 +156,7 @@ def fill_table(title: str, name: str, share: str, rows: list[Fill]) -> Table:
 
 
 def _queue_table(plan: "Plan") -> Table:
-    """Queues against what they deserve; in a tree, with what they are promised and allowed where the plan knows it."""
+    """Queues against what they deserve; in a tree, with quota and limit where the plan has them."""
     lines = queue_lines(plan)
     if not lines:
         return fill_table("Queues, allocated of deserved", "queue", "share", queue_fill(plan))

@@ -1,4 +1,5 @@
-"""The command `maniple replay`: a recorded cluster planned again, and on from there as if the plans had been carried out.
+"""The command `maniple replay`: plans a recorded cluster again, and continues as if the plans were carried
+out.
 
 For KAI's snapshots and for everything that `maniple plan` reads. Nothing is changed anywhere.
 """
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     type=click.IntRange(min=1),
     default=1,
     show_default=True,
-    help="Cycles at most; it ends earlier when nothing is left to do.",
+    help="Cycles at most; it ends earlier if nothing is left to do.",
 )
 @click.option(
     "--period",
@@ -39,22 +40,22 @@ if TYPE_CHECKING:
     "-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True, help="Format."
 )
 @click.option("--all", "everything", is_flag=True, help="Show every task and every node in the tables.")
-@click.option("--fail-on-waiting", is_flag=True, help="Exit with 1 when anything waits in the end.")
+@click.option("--fail-on-waiting", is_flag=True, help="Exit with 1 if anything is still pending.")
 def command(
     asked: Asked, rounds: int, period: float, output: str, everything: bool, fail_on_waiting: bool
 ) -> None:
-    """Plan a recorded cluster again, and go on from there.
+    """Plan a recorded cluster again, and continue from there.
 
-    Reads what `maniple plan` reads, first of all KAI's snapshots (curl .../get-snapshot > snapshot.zip), with the configuration
-    and the parameters that they were taken with. With --rounds, each plan is carried out in memory before the next cycle:
-    placed pods run, evicted ones wait again.
+    Reads what `maniple plan` reads, in particular KAI's snapshots (curl .../get-snapshot > snapshot.zip) with
+    their configuration and parameters. With --rounds, each plan is carried out in memory before the next cycle:
+    placed pods run, evicted ones are pending again.
 
     \b
     Examples:
       maniple replay snapshot.zip
       maniple replay snapshot.zip --rounds 10 --max-consolidation-preemptees 0
 
-    Exit code: 0; 1 if something waits in the end and --fail-on-waiting is given; 2 if usage or input is bad.
+    Exit code: 0; 1 if something is still pending and --fail-on-waiting is given; 2 if usage or input is bad.
     """
     asking = question(asked)
     plans = list(_plans(asking, rounds, timedelta(seconds=period)))
@@ -73,7 +74,7 @@ def command(
 
 
 def _plans(asking: Question, rounds: int, period: timedelta) -> Iterator["Plan"]:
-    """A plan a round, the last one being the first that does nothing."""
+    """A plan per round, ending with the first that does nothing."""
     from maniple.sim.rounds import carried_out
 
     objects, now = asking.reading.objects, asking.now
@@ -87,12 +88,12 @@ def _plans(asking: Question, rounds: int, period: timedelta) -> Iterator["Plan"]
 
 
 def _acts(plan: "Plan") -> bool:
-    """Whether another round could differ. Who is pipelined waits for pods that leave."""
+    """Whether another round could differ; a pipelined pod waits for terminating pods."""
     return bool(plan.binds or plan.held or plan.evictions or plan.pipelined)
 
 
 def _story(plans: list["Plan"], rounds: int) -> list[str]:
-    """A line a round, and whether it came to rest."""
+    """A line per round, and whether it settled."""
     lines = [
         f"round {number}: {len(plan.binds):,} bound, {len(plan.pipelined):,} pipelined, {len(plan.evictions):,} evicted"
         for number, plan in enumerate(plans, start=1)

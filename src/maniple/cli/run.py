@@ -1,6 +1,7 @@
-"""The command `maniple run`: schedule, on a cluster or on the embedded one, and show what happens.
+"""The command `maniple run`: schedules, on a cluster or on the embedded one, and shows what happens.
 
-Without a word about a cluster it starts the embedded one with an example workload; it never touches a cluster that it was not told to.
+Without options for a cluster it starts the embedded one with an example workload; it never touches a cluster
+that was not named.
 """
 
 import asyncio
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from maniple.planner import Planner
     from maniple.profiles.shards import ShardSettings
 
-# Nearly everything that a scheduler keeps lives long and is in no cycle: looking for garbage all the time costs more than deciding.
+# Nearly all objects of a scheduler are long-lived and acyclic: frequent collections cost more than deciding.
 COLLECT = (100_000, 50, 100)
 
 
@@ -59,7 +60,9 @@ COLLECT = (100_000, 50, 100)
     type=click.Path(exists=True, dir_okay=False),
     help="Scheduler configuration.",
 )
-@click.option("--profile", help=f"Whose objects and rules.  [default: {DEFAULT_PROFILE}; kai with --shard]")
+@click.option(
+    "--profile", help=f"Which system's objects and rules.  [default: {DEFAULT_PROFILE}; kai with --shard]"
+)
 @click.option("--shard", metavar="NAME", help="Run as the scheduler of this SchedulingShard of the cluster.")
 @click.option(
     "--schedule-period",
@@ -74,7 +77,7 @@ COLLECT = (100_000, 50, 100)
     "names",
     multiple=True,
     metavar="NAME",
-    help="Pods with this schedulerName are ours; repeatable.  [default: that of the profile]",
+    help="Schedule pods with this schedulerName; repeatable.  [default: that of the profile]",
 )
 @click.option(
     "--bind",
@@ -107,10 +110,11 @@ def command(
     default_queue: str | None,
     plugins_dir: Path | None,
 ) -> None:
-    """Schedule on a cluster, or on an embedded one to play with.
+    """Schedule on a cluster, or on an embedded one to try it out.
 
-    Without --kubeconfig, --context or --in-cluster an embedded cluster is started: queues, nodes and gangs that come and go. -f brings
-    your own objects; the annotations maniple.dev/run-for, fail-after, arrive-after, leave-after and replicas say what becomes of them.
+    Without --kubeconfig, --context or --in-cluster an embedded cluster is started, with queues, nodes and gangs that
+    come and go. -f loads your own objects instead; the annotations maniple.dev/run-for, fail-after, arrive-after,
+    leave-after and replicas control their lifetime.
 
     \b
     Examples:
@@ -118,7 +122,7 @@ def command(
       maniple run -f my-cluster/ --virtual-time --until-done
       maniple run --kubeconfig ~/.kube/config --profile volcano --conf volcano-scheduler.conf
 
-    Exit code: 0; 1 if --until-done ended and something still waits; 2 if usage or input is bad.
+    Exit code: 0; 1 if --until-done ended and something is still pending; 2 if usage or input is bad.
     """
     settings = Settings(
         period, files, until_done, virtual_time, kubeconfig, context, in_cluster, bind or "", shard or ""
@@ -171,7 +175,7 @@ def _planner(
 
 
 def _usage_feed(planner: "Planner", settings: Settings) -> "UsageFeed | None":
-    """Where past usage of queues comes from, if the configuration says so."""
+    """The source of past usage of queues, if the configuration names one."""
     from maniple.kube.usage import UsageFeed
     from maniple.kube.usage_query import read_settings
 
@@ -181,9 +185,9 @@ def _usage_feed(planner: "Planner", settings: Settings) -> "UsageFeed | None":
         usage = read_settings(planner.configuration.usage, os.environ)
     except ValueError as error:
         raise InputError(str(error)) from None
-    if settings.virtual_time:  # it would not wait for an answer
+    if settings.virtual_time:  # virtual time does not wait for a response
         complain(
-            "warning", ["usageDBConfig: nothing is fetched in virtual time; going on without past usage"]
+            "warning", ["usageDBConfig: nothing is fetched in virtual time; continuing without past usage"]
         )
         return None
     return UsageFeed(usage, report=logging.getLogger(__name__).warning)

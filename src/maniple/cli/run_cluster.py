@@ -1,4 +1,4 @@
-"""`maniple run` on a real cluster: how it is reached, and the scheduler on it."""
+"""`maniple run` on a real cluster: the connection, and the scheduler on it."""
 
 import asyncio
 import os
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from maniple.kube.usage import UsageFeed
     from maniple.planner import Planner
 
-KAI_CONFIG = "kai-config"  # KAI knows only one
+KAI_CONFIG = "kai-config"  # KAI reads only this one
 
 
 def find_cluster(settings: Settings) -> "Configuration":
@@ -61,7 +61,10 @@ async def run_on_cluster(
 
 
 async def _reach(client: "Client") -> None:
-    """One question that everybody may ask. Without an answer there is one error, not one for each kind that is to be watched."""
+    """One request that every user may make.
+
+    If it fails there is one error, not one for each kind to watch.
+    """
     from maniple.kube.errors import ApiError
 
     try:

@@ -1,4 +1,4 @@
-"""`maniple run` without a cluster: the embedded one, with an example workload or with objects of your own."""
+"""`maniple run` without a cluster: the embedded one, with an example workload or the user's objects."""
 
 import asyncio
 import sys
@@ -81,13 +81,13 @@ async def _watch(
     view: "View",
     until_done: bool,
 ) -> None:
-    """Until somebody stops it, or nothing more is going to happen and that is to be the end."""
+    """Wait until it is stopped, or nothing more is going to happen and that is to be the end."""
     told = quiet = 0
     while not running.done():
         for problem in world.timetable.problems[told:]:
             view.say(world.clock.elapsed(), f"problem: {problem}")
         told = len(world.timetable.problems)
-        # Twice in a row: what has just happened may be on its way to the scheduler.
+        # Twice in a row: the latest change may not have reached the scheduler yet.
         quiet = quiet + 1 if _is_over(world, scheduler) else 0
         if until_done and quiet > 1:
             return
@@ -95,7 +95,7 @@ async def _watch(
 
 
 def _is_over(world: "World", scheduler: "Scheduler") -> bool:
-    """Nothing happens by itself any more, and what could still go makes no difference."""
+    """Whether nothing happens by itself any more, and pending deletions make no difference."""
     quiet = scheduler.settled and scheduler.cache.next_release() is None and not world.busy
     return quiet and not (world.timetable.leaving and world.unfinished())
 

@@ -1,4 +1,4 @@
-"""What a running scheduler needs around it, wherever it runs: its settings, a screen, a log and signals.
+"""What a running scheduler needs around it, on any cluster: settings, a view, a log and signals.
 
 Called by `run_embedded` and `run_cluster`.
 """
@@ -23,7 +23,7 @@ TICK_SECONDS = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the command line said."""
+    """The values of the command line."""
 
     period: float
     files: tuple[str, ...]
@@ -55,7 +55,7 @@ def observer(view: "View", elapsed: Callable[[], float]) -> Callable[["Scheduler
 
 
 async def tick(view: "View", elapsed: Callable[[], float], running: "asyncio.Task[None]") -> None:
-    """Let the clock on the screen go on while nothing happens."""
+    """Advance the clock on the screen while nothing happens."""
     while not running.done():
         view.tick(elapsed())
         await asyncio.wait([running], timeout=TICK_SECONDS)
@@ -63,7 +63,7 @@ async def tick(view: "View", elapsed: Callable[[], float], running: "asyncio.Tas
 
 @contextmanager
 def log_to(view: "View", elapsed: Callable[[], float]) -> Iterator[None]:
-    """What is logged becomes a line among the others."""
+    """Log records become lines among the others."""
 
     class ViewHandler(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:

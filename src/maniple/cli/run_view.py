@@ -1,7 +1,7 @@
-"""Shows a running scheduler: tables that follow it in a terminal, a line for each thing that happens elsewhere.
+"""Shows a running scheduler: live tables in a terminal, a line per event elsewhere.
 
-Called by the command `run` with an overview after every cycle. A line is written when a job changes what it does, when the reason for
-which it waits is another one, and when a node comes or goes.
+Called by the command `run` with an overview after every cycle. A line is written when a job changes state,
+when the reason for which it is pending changes, and when a node is added or deleted.
 """
 
 from collections import deque
@@ -29,14 +29,14 @@ class View(Protocol):
         """The state after a cycle, so many seconds after the start."""
 
     def say(self, seconds: float, text: str) -> None:
-        """Something that is worth a line."""
+        """A line of output."""
 
     def tick(self, seconds: float) -> None:
         """Time has passed and nothing happened."""
 
 
 class News:
-    """What is new in a state, in words."""
+    """What is new in a state, as text."""
 
     def __init__(self) -> None:
         self._jobs: dict[str, JobLine] = {}
@@ -44,7 +44,7 @@ class News:
         self._first = True
 
     def of(self, state: Overview) -> Iterator[tuple[str, str]]:
-        """Pairs of a subject and what there is to say about it."""
+        """Pairs of a subject and the news about it."""
         yield from self._of_nodes({node.name for node in state.nodes})
         jobs = {job.key: job for job in state.jobs}
         for key, job in jobs.items():
@@ -71,7 +71,7 @@ def _few(names: list[str]) -> str:
 
 
 def _news(before: JobLine | None, now: JobLine) -> str:
-    """What changed about a job; empty when nothing did that is worth a line."""
+    """What changed about a job; empty if it is not worth a line."""
     if before is not None and _tale(before) == _tale(now):
         return ""
     if now.state == "starts":
@@ -86,7 +86,7 @@ def _news(before: JobLine | None, now: JobLine) -> str:
 
 
 def _tale(job: JobLine) -> tuple[object, ...]:
-    """What a line tells; equal tales need no second line."""
+    """What makes lines equal, so that they are not repeated."""
     if job.state in ("starts", "runs"):
         return job.state, job.starting + job.running, job.starting == 0
     return job.state, job.why if job.state == "waits" else job.failed
@@ -97,7 +97,7 @@ def _progress(job: JobLine) -> str:
 
 
 def shortened(why: str) -> str:
-    """The cause at the end of a gang's message, which for a person says it all, on one line."""
+    """The cause at the end of a gang's message, on one line."""
     _, found, cause = why.partition("Origin reason is")
     return " ".join((cause.partition(": ")[2] if found else why).split())
 
@@ -179,7 +179,7 @@ class Tables:
 
 
 def job_table(jobs: Iterable[JobLine]) -> Table:
-    """Those that need attention first."""
+    """Jobs that need attention first."""
     table = make_table("Jobs", "job", "queue", "state", "tasks", "where, or why not", right=("tasks",))
     ranked = sorted(jobs, key=lambda job: (_ORDER.index(job.state), job.key))
     for job in ranked[:JOB_ROWS]:

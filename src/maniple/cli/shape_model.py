@@ -1,6 +1,7 @@
-"""What a benchmark cluster consists of, before it is put into anybody's objects: nodes, queues, jobs.
+"""The model of a benchmark cluster, independent of a system's objects: nodes, queues, jobs.
 
-Shared by `shapes`, which says what is in each cluster, and `shape_objects`, which writes it as the objects of a dialect.
+Shared by `shapes`, which defines each cluster, and `shape_objects`, which writes it as the objects of a
+dialect.
 """
 
 from collections.abc import Mapping
@@ -19,7 +20,7 @@ UNLIMITED = -1
 
 @dataclass(frozen=True, slots=True)
 class NodeKind:
-    """What a node has: cores, MiB and GPUs, and which."""
+    """The capacity of a node: cores, MiB and GPUs, and the kind of GPU."""
 
     cores: int = 64
     memory: int = 262144
@@ -28,14 +29,14 @@ class NodeKind:
 
     @property
     def allocatable(self) -> dict[str, str]:
-        """As Kubernetes writes it, without the places for pods."""
+        """As Kubernetes writes it, without the number of pods."""
         found = {"cpu": str(self.cores), "memory": f"{self.memory}Mi"}
         return found | {GPU: str(self.gpus)} if self.gpus else found
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One gang, mostly of equal tasks, waiting, or running on the nodes that are named."""
+    """One gang, mostly of equal tasks, pending, or running on the given nodes."""
 
     name: str
     queue: str
@@ -47,9 +48,9 @@ class Job:
     placed: tuple[str, ...] = ()
     # tasks that have to be in one rack (HyperNode of tier 1), the job below one spine; 0 for a plain gang
     sub_group: int = 0
-    # where tasks differ, or ask for something else than GPUs: what each asks for, as Kubernetes writes it
+    # where tasks differ, or request something else than GPUs: the requests of each, as Kubernetes writes them
     asks: tuple[Mapping[str, str], ...] = ()
-    # what the specs of its pods say besides; the pods have labels then: their job, and their number in it
+    # further fields of its pods' specs; the pods then have labels: their job, and their number in it
     constraints: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     admitted: bool = False  # Volcano's action enqueue has nothing left to decide
 
@@ -61,7 +62,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What a KAI queue may count on, in devices, cores and MiB, and its weight for the rest."""
+    """The quota of a KAI queue, in devices, cores and MiB, and its weight for the rest."""
 
     gpus: int = 0
     cores: int = 0
@@ -71,17 +72,20 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A cluster to plan: nodes of 64 cores, 256 GiB and 8 GPUs unless it says otherwise, queues of equal weight, jobs."""
+    """A cluster to plan: nodes, queues and jobs.
+
+    Nodes have 64 cores, 256 GiB and 8 GPUs and queues equal weights, unless stated otherwise.
+    """
 
     nodes: tuple[str, ...]
     queues: tuple[str, ...]
     jobs: tuple[Job, ...]
-    # Volcano's actions and configuration, where its default is not meant; those of the others do everything
+    # Volcano's actions and configuration, if not its default; those of the other profiles cover every shape
     actions: tuple[str, ...] | None = None
     conf: dict[str, Any] | None = None
     # nodes that are close together: HyperNodes of tier 1 below one of tier 2, or levels of a topology
     racks: tuple[tuple[str, ...], ...] = ()
-    # of queues that are no equals; not told in the objects of the profile volcano
+    # of queues that are not equal; not part of the objects of the profile volcano
     shares: Mapping[str, Share] = field(default_factory=lambda: MappingProxyType({}))
     # by node, where they are not all alike
     kinds: Mapping[str, NodeKind] = field(default_factory=lambda: MappingProxyType({}))

@@ -1,4 +1,4 @@
-"""The benchmark clusters as Kubernetes objects, in the words of each dialect. Called through `shapes.DIALECTS`."""
+"""The benchmark clusters as Kubernetes objects of each dialect; called through `shapes.DIALECTS`."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -151,7 +151,7 @@ def _volcano_pod_group(job: Job) -> Object:
 
 
 def volcano_objects(shape: Shape) -> list[Object]:
-    """The shape as Volcano's objects. Every pod is a dictionary of its own, as it would be when read from a file."""
+    """The shape as Volcano's objects; every pod is a dictionary of its own, as if read from a file."""
     objects = [_node(shape, name) for name in shape.nodes]
     objects += [_priority_class(value) for value in sorted({job.priority for job in shape.jobs})]
     objects += [_volcano_queue(name) for name in shape.queues]
@@ -171,7 +171,7 @@ def _volcano_pod(job: Job, index: int, scheduler: str = "volcano") -> Object:
 
 
 def _kai_queue(name: str, parent: str, share: Share) -> Object:
-    """Without limits. KAI counts processors in thousandths and memory in millions of bytes."""
+    """A queue without limits; KAI counts CPU in millicores and memory in millions of bytes."""
     quotas = {"gpu": share.gpus, "cpu": share.cores * 1000, "memory": share.memory * 2**20 / 10**6}
     return {
         "apiVersion": "scheduling.run.ai/v2",
@@ -230,7 +230,7 @@ def _kai_topology() -> Object:
 
 
 def kai_objects(shape: Shape) -> list[Object]:
-    """The shape as KAI's objects: every queue below one that has no limits, with no quota but what the shape says."""
+    """The shape as KAI's objects: every queue below one without limits, with the shape's quotas only."""
     objects = _labelled_nodes(shape)
     objects += [_priority_class(value) for value in sorted({job.priority for job in shape.jobs})]
     objects.append(_kai_queue(KAI_PARENT, "", Share(UNLIMITED, UNLIMITED, UNLIMITED)))
@@ -244,7 +244,7 @@ def kai_objects(shape: Shape) -> list[Object]:
 
 
 def _labelled_nodes(shape: Shape) -> list[Object]:
-    """Nodes that say by labels where they are, if that matters."""
+    """Nodes with labels for their topology, if it matters."""
     rack_of = {node: f"rack{index:04d}" for index, rack in enumerate(shape.racks) for node in rack}
     return [
         _node(shape, name, {SPINE_LEVEL: "spine", RACK_LEVEL: rack_of[name]} if name in rack_of else None)
@@ -260,9 +260,9 @@ def _kai_pod(job: Job, index: int, scheduler: str = "kai-scheduler") -> Object:
 
 
 def maniple_objects(shape: Shape) -> list[Object]:
-    """The shape as objects of both systems: every other queue and every other job is KAI's, the first of each Volcano's.
+    """The shape as objects of both systems: every other queue and job is KAI's, the first of each Volcano's.
 
-    Queues of which the shape says more than their names are all KAI's: Volcano cannot say that a quota has no end.
+    Queues with a quota in the shape are all KAI's: Volcano cannot express an unlimited quota.
     """
     objects = _labelled_nodes(shape)
     objects += [_priority_class(value) for value in sorted({job.priority for job in shape.jobs})]

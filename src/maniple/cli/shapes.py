@@ -1,8 +1,8 @@
 """The clusters that `maniple bench` generates, each under the name of its benchmark shape.
 
-A shape is written once, as nodes, queues and jobs, and then put into the objects of a dialect (`shape_objects`). Times and names are
-fixed, so a shape at a given scale is always the same cluster. To add a shape, write its function and name it in SHAPES.
-Those of mixed work are in `mixed_shapes`.
+A shape is written once, as nodes, queues and jobs, and then converted to the objects of a dialect
+(`shape_objects`). Times and names are fixed, so a shape at a given scale is always the same cluster. To add a
+shape, write its function and name it in SHAPES. Those of mixed work are in `mixed_shapes`.
 """
 
 from collections.abc import Callable
@@ -34,7 +34,7 @@ WITH_TOPOLOGY: dict[str, Any] = {
 
 
 def sized(count: int, scale: Fraction) -> int:
-    """`count` at that scale, rounded down, and never nothing."""
+    """`count` at that scale, rounded down, at least 1."""
     return max(1, int(count * scale))
 
 
@@ -75,7 +75,7 @@ def shape_c(scale: Fraction) -> Shape:
 
 
 def shape_full(scale: Fraction) -> Shape:
-    """1,000 full nodes, 1,000 gangs of 8 that cannot be placed: what a backlog costs."""
+    """1,000 full nodes, 1,000 gangs of 8 that cannot be placed: the cost of a backlog."""
     nodes = node_names(sized(1000, scale))
     running = tuple(running_job(index, "qa", (node,) * GANG, GANG) for index, node in enumerate(nodes))
     return Shape(nodes, ("qa",), running + tuple(pending_job(index, "qa") for index in range(len(nodes))))
@@ -102,7 +102,7 @@ def shape_d(scale: Fraction) -> Shape:
 
 
 def shape_d_gang(scale: Fraction) -> Shape:
-    """As d, but those that run are strict gangs."""
+    """As d, but the running jobs are strict gangs."""
     return reclaiming(scale, minimum=GANG)
 
 
@@ -120,12 +120,12 @@ def preempting(scale: Fraction, minimum: int) -> Shape:
 
 
 def shape_e(scale: Fraction) -> Shape:
-    """1,000 nodes full of elastic jobs, 100 gangs of 8 that matter more, in one queue: preempt."""
+    """1,000 nodes full of elastic jobs, 100 gangs of 8 with a higher priority, in one queue: preempt."""
     return preempting(scale, minimum=1)
 
 
 def shape_e_gang(scale: Fraction) -> Shape:
-    """As e, but those that run are strict gangs."""
+    """As e, but the running jobs are strict gangs."""
     return preempting(scale, minimum=GANG)
 
 
@@ -157,7 +157,7 @@ def shape_f(scale: Fraction) -> Shape:
 
 
 def shape_f_scatter(scale: Fraction) -> Shape:
-    """As f, but four jobs of one task on each node, which came in no particular order."""
+    """As f, but four jobs of one task on each node, created in no particular order."""
     nodes = node_names(sized(1000, scale))
     places = list(nodes) * 4
     Random(7).shuffle(places)
@@ -166,7 +166,7 @@ def shape_f_scatter(scale: Fraction) -> Shape:
 
 
 def single_jobs(nodes: tuple[str, ...]) -> tuple[Job, ...]:
-    """Every node full of jobs of one task; those that came one after the other are on different nodes."""
+    """Every node full of jobs of one task; jobs created one after the other are on different nodes."""
     count = GANG * len(nodes)
     return tuple(running_job(i, "queue-0", (nodes[i % len(nodes)],), 1) for i in range(count))
 
@@ -183,7 +183,7 @@ def shape_reclaim_large(scale: Fraction) -> Shape:
 
 
 def shape_hopeless(scale: Fraction) -> Shape:
-    """500 nodes full of jobs of one task, a gang of 10 whole nodes, and a quota that leaves it one GPU too few."""
+    """500 nodes full of jobs of one task, a gang of 10 whole nodes, and a quota that is one GPU too small."""
     nodes = node_names(sized(500, scale))
     gang = pending_job(0, "queue-1", 10, prefix="hopeless", gpus=8)
     shares = {

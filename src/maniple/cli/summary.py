@@ -1,7 +1,7 @@
-"""What a plan says to a person, as rows: what is placed, what waits and why, how full things are.
+"""A plan as rows: what is placed, what is pending and why, how full nodes and queues are.
 
-Called by `render`, which draws the rows, and by `plan`, which asks whether anything waits. Nothing here prints.
-Row order is the plan's own order, except that nodes come fullest first.
+Called by `render`, which formats the rows, and by `plan`, which checks whether anything is pending. Nothing
+here prints. Row order is the plan's own order, except that nodes come fullest first.
 """
 
 from collections import Counter
@@ -15,9 +15,9 @@ from maniple.objects.quantity import human_bytes, human_cpu
 if TYPE_CHECKING:
     from maniple.planner import Plan, QueueOutcome
 
-# Where a pod names its gang: Volcano's annotation, then KAI's.
+# Annotations that name a pod's gang: Volcano's, then KAI's.
 WAITING_STATUSES = frozenset({"Pending", "Gated"})
-NO_PODS = "no pod of it is for this scheduler"
+NO_PODS = "none of its pods names this scheduler"
 FIRST_RESOURCES = ("cpu", "memory")
 BYTES = ("memory", "ephemeral-storage")
 
@@ -38,7 +38,7 @@ class Placed:
 
 @dataclass(slots=True)
 class Waiting:
-    """A job that lacks tasks it needs, or has tasks left that found no node."""
+    """A job that lacks tasks it needs, or has tasks left that fit no node."""
 
     job: str
     queue: str
@@ -64,7 +64,7 @@ def jobs_of_tasks(plan: "Plan") -> dict[str, str]:
 
 
 def placed_jobs(plan: "Plan", jobs_of: Mapping[str, str]) -> list[Placed]:
-    """One row a job; a pod without a job is its own row."""
+    """One row per job; a pod without a job is its own row."""
     rows: dict[str, Placed] = {}
     for placements, pipelined in ((plan.binds, False), (plan.pipelined, True)):
         for task, node in placements.items():
@@ -83,7 +83,7 @@ def _queue_of(plan: "Plan", job: str) -> str:
 
 
 def waiting_jobs(plan: "Plan", jobs_of: Mapping[str, str]) -> list[Waiting]:
-    """Jobs below their minimum, and jobs (or single pods) with tasks that found no node."""
+    """Jobs below their minimum, and jobs (or single pods) with tasks that fit no node."""
     left: dict[str, list[str]] = {}
     for task, outcome in plan.tasks.items():
         if outcome.status in WAITING_STATUSES:
@@ -102,7 +102,7 @@ def waiting_jobs(plan: "Plan", jobs_of: Mapping[str, str]) -> list[Waiting]:
 
 
 def _counted(reasons: Iterable[str]) -> list[str]:
-    """Distinct reasons, the most frequent first, with how many tasks gave each."""
+    """Distinct reasons, the most frequent first, with the number of tasks."""
     counts = Counter(reason for reason in reasons if reason)
     if len(counts) == 1:
         return list(counts)
@@ -137,7 +137,7 @@ def queue_fill(plan: "Plan") -> list[Fill]:
 
 @dataclass(frozen=True, slots=True)
 class QueueLine:
-    """A queue in its tree: what it has of its fair share, and what it is promised and allowed, in words."""
+    """A queue in its tree: its fair share, and its quota and limit, as text."""
 
     fill: Fill
     depth: int
@@ -154,7 +154,7 @@ def queue_lines(plan: "Plan") -> list[QueueLine]:
     named = {one for queue in queues.values() for one in (*(queue.quota or ()), *queue.deserved)}
     below: dict[str, list[str]] = {}
     for name, queue in queues.items():
-        # One that leads nowhere, or in a circle, has no quota here, and stands by itself.
+        # One with a missing parent, or in a cycle, has no quota here, and stands by itself.
         inside = queue.quota is not None and queue.parent in queues
         below.setdefault(queue.parent if inside else "", []).append(name)
     lines: list[QueueLine] = []
@@ -170,7 +170,7 @@ def _queue_line(name: str, queue: "QueueOutcome", depth: int, named: list[str]) 
     fill = Fill(name, queue.share, queue.allocated, queue.deserved)
     if queue.quota is None:
         return QueueLine(fill, depth, "not in use", "-", "")
-    # That nothing is promised, and that there is no limit, goes for most resources, and is not worth a word.
+    # Without quota or limit, as for most resources, there is nothing to show.
     quota = {one: queue.quota.get(one, inf) for one in named if queue.quota.get(one, inf)}
     limit = {one: queue.capability[one] for one in named if one in queue.capability}
     usage = [f"{_short(one)} {part:.0%}" for one, part in sorted(queue.usage.items())]
@@ -200,7 +200,7 @@ def shown_resources(rows: Iterable[Fill], most: int = 4) -> list[str]:
 
 
 def human_amount(resource: str, amount: float) -> str:
-    """An amount in canonical units (milli-cpu, bytes, whole units), as people write it."""
+    """An amount in canonical units (millicores, bytes, whole units), formatted for output."""
     if amount == float("inf"):
         return "∞"
     if resource == "cpu":

@@ -1,5 +1,6 @@
-"""The Kubernetes API over HTTP: credentials, requests, lists, watches, and the CRDs that we bring along.
+"""The Kubernetes API over HTTP: credentials, requests, lists, watches, and the bundled CRDs.
 
-`live/` reads a cluster through `KubeCluster` and writes through it; the commands use `Client` directly. This room knows HTTP
-and JSON and nothing of scheduling. Whatever arrives as an object has been validated by `maniple.objects`.
+`live/` reads and writes a cluster through `KubeCluster`; the commands use `Client` directly. This package
+knows HTTP and JSON but nothing of scheduling. Objects that it passes on have been validated by
+`maniple.objects`.
 """

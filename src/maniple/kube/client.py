@@ -1,7 +1,7 @@
-"""Requests to an API server: verified, bounded in number and time, and tried again where that is safe.
+"""Requests to an API server: verified, bounded in number and time, and retried where that is safe.
 
-Everything in this room that talks to a cluster does it through one `Client`. It is made from a `Configuration` and used as
-`async with Client(configuration) as client`. An answer that is not a success is raised as `ApiError`.
+Everything in this package that contacts a cluster uses one `Client`, made from a `Configuration` and used as
+`async with Client(configuration) as client`. A response other than success is raised as `ApiError`.
 """
 
 import asyncio
@@ -32,15 +32,15 @@ STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 Query = Mapping[str, str]
 Body = dict[str, Any]
 
-# A server that asks for a longer pause than this gets its answer reported instead.
+# If the server asks for a longer pause than this, its response is raised instead.
 LONGEST_PAUSE = 60.0
 
 
 class Client:
     """One connection pool to one API server.
 
-    `concurrency` bounds the requests under way at once (watches do not count: there are few and they last). `seconds` is the
-    time that one attempt may take, `attempts` how often a request is sent at most.
+    `concurrency` bounds the requests in flight (watches do not count: they are few and long-lived). `seconds`
+    is the timeout of one attempt, `attempts` the maximum number of attempts.
     """
 
     def __init__(
@@ -65,10 +65,10 @@ class Client:
 
     async def __aenter__(self) -> Self:
         self._session = aiohttp.ClientSession(
-            # The slots are the bound; a second one here would let watches take the place of requests.
+            # The slots are the bound; a limit here would let watches starve requests.
             connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30.0),
             cookie_jar=aiohttp.DummyCookieJar(),
-            # Inside a data centre compressing costs both sides more than it saves.
+            # Within a data centre compression costs both sides more than it saves.
             headers={"User-Agent": f"maniple/{__version__}", "Accept": JSON, "Accept-Encoding": "identity"},
         )
         return self
@@ -84,7 +84,10 @@ class Client:
         return _body(await self.request("GET", resource.path(key, subresource)))
 
     async def list(self, resource: Resource, query: Query | None = None) -> bytes:
-        """One page, undecoded: `watch` knows the types. An empty namespace means all of them."""
+        """One page, undecoded: `watch` knows the types.
+
+        An empty namespace means all of them.
+        """
         return await self.request("GET", resource.path(), query=query)
 
     @asynccontextmanager
@@ -98,13 +101,13 @@ class Client:
     ) -> Body:
         """`key` says where: the namespace of a new object, or the whole key for a subresource.
 
-        Set `idempotent` when sending it twice is harmless because the caller knows how to read the second answer.
+        Set `idempotent` if sending it twice is harmless because the caller can interpret the second response.
         """
         path = resource.path(key, subresource) if subresource else resource.path_in(key)
         return _body(await self.request("POST", path, body=body, idempotent=idempotent))
 
     async def update(self, resource: Resource, key: str, body: Body, *, subresource: str = "") -> Body:
-        """Replace an object. With a resourceVersion in the body a change in between is a conflict."""
+        """Replace an object; with a resourceVersion in the body, a concurrent change is a conflict."""
         return _body(await self.request("PUT", resource.path(key, subresource), body=body, idempotent=True))
 
     async def patch(
@@ -137,7 +140,10 @@ class Client:
         content_type: str = JSON,
         idempotent: bool | None = None,
     ) -> bytes:
-        """One request, sent again while that is safe and may help. A slot is held while sending, not while waiting."""
+        """One request, retried while that is safe and may help.
+
+        A slot is held while sending, not while waiting.
+        """
         data = msgspec.json.encode(body) if body is not None else None
         repeatable = method == "GET" if idempotent is None else idempotent
         may_renew = True
@@ -156,7 +162,7 @@ class Client:
                 if error.retry_after is not None and error.retry_after > LONGEST_PAUSE:
                     raise
                 pause = self.backoff.pause(attempt - 1, error.retry_after)
-                log.debug("%s %s: %s; again in %.1f s", method, path, error, pause)
+                log.debug("%s %s: %s; retrying in %.1f s", method, path, error, pause)
             await self.sleep(pause)
 
     @asynccontextmanager
@@ -170,7 +176,7 @@ class Client:
         *,
         stream: bool = False,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """One attempt. The answer is a success, or `ApiError` is raised; so are cuts while the answer is read."""
+        """One attempt; raises `ApiError` unless it succeeds, also if the connection is cut while reading."""
         if self._session is None:
             raise RuntimeError("the client is not open: use it as `async with Client(...)`")
         credential = await self._credential()
@@ -221,7 +227,7 @@ class Client:
             settings["proxy"] = configuration.proxy
             if configuration.proxy_login is not None:
                 login = ("Proxy-Authorization", basic(*configuration.proxy_login))
-                # A proxy that opens a tunnel is told before the request, one that passes it on reads it there.
+                # A tunnelling proxy takes its header before the request, a forwarding one with it.
                 if context is not None:
                     settings["proxy_headers"] = dict([login])
                 else:
@@ -245,7 +251,7 @@ def _body(answer: bytes) -> Body:
 
 
 def _unreachable(error: Exception) -> UnreachableError:
-    """Our own words, because the library's may hold the address of a proxy with its password."""
+    """A message of our own, because the library's may contain the address of a proxy with its password."""
     if isinstance(error, aiohttp.ClientConnectorCertificateError | ssl.SSLCertVerificationError):
         reason = getattr(error, "certificate_error", error)
         message = getattr(reason, "verify_message", "") or "not trusted"

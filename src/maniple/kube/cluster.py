@@ -1,7 +1,7 @@
-"""The port through which the running scheduler sees and changes a real cluster.
+"""The port through which the running scheduler reads and writes a real cluster.
 
-`live/` speaks to this and, in simulations, to something of the same shape. Reading is one stream of changes over all kinds; every
-write may be repeated without harm, and raises `ApiError` when it did not happen.
+`live/` uses this and, in simulations, an object with the same interface. Reading is one stream of changes
+over all kinds. Every write may be repeated without harm, and raises `ApiError` if it did not happen.
 """
 
 import asyncio
@@ -19,16 +19,17 @@ from maniple.kube.informer import LOOK_AGAIN_SECONDS, Change, Informer
 from maniple.kube.kinds import KINDS, PODS, Kind, resource_of
 from maniple.kube.watch import WATCH_SECONDS
 from maniple.objects.core import Pod
+from maniple.objects.covers import covers
 from maniple.objects.load import load
 from maniple.objects.meta import Condition, Object
-from maniple.objects.saying import says
 
-# Changes that wait for a reader. Beyond that the watches are not read, the server drops them, and they go on later.
+# Bound on unread changes. At the bound the watches are not read, the server drops them, and they resume
+# later.
 WAITING_CHANGES = 20_000
 
 
 class KubeCluster:
-    """A cluster behind an open `Client`. `controller` is the name under which events are reported."""
+    """A cluster behind an open `Client`; `controller` is the name under which events are reported."""
 
     def __init__(
         self,
@@ -47,9 +48,10 @@ class KubeCluster:
         self._recorder = recorder or EventRecorder(client, controller, instance or socket.gethostname())
 
     async def changes(self, kinds: Iterable[type[Object]]) -> AsyncGenerator[Change]:
-        """The changes of all kinds in one stream: in order within a kind, in no order between them.
+        """The changes of all kinds in one stream: in order within a kind, in no order between kinds.
 
-        "synced" comes once, when every kind has been listed or found absent. Close the stream (`aclosing`) to stop watching.
+        "synced" comes once, when every kind has been listed or found absent. Close the stream (`aclosing`) to
+        stop watching.
         """
         waiting: asyncio.Queue[Change | Exception] = asyncio.Queue(WAITING_CHANGES)
         wanted = tuple(dict.fromkeys(kinds))
@@ -88,16 +90,16 @@ class KubeCluster:
                 async for change in changes:
                     await waiting.put(change)
         except Exception as error:
-            # An informer mends what can be mended; anything else must not end in silence.
+            # An informer recovers from what it can; any other error must not end it silently.
             await waiting.put(error)
 
     async def bind(self, pod: Pod, node: str, annotations: Mapping[str, str] | None = None) -> None:
-        """Bind a pod to a node and add annotations to it. If it is on that node already, that is as good."""
+        """Bind a pod to a node and add annotations to it; succeeds if it is on that node already."""
         metadata = pod.metadata
         binding: Body = {
             "apiVersion": "v1",
             "kind": "Binding",
-            # With the uid the server refuses to bind another pod that took the name since.
+            # With the uid the server refuses to bind a new pod of the same name.
             "metadata": _without_empty(
                 {
                     "name": metadata.name,
@@ -120,7 +122,7 @@ class KubeCluster:
         return isinstance(spec, dict) and spec.get("nodeName") == node
 
     async def _current(self, pod: Pod) -> Body | None:
-        """The very pod as it is now, or None if it is gone, even if another one has its name."""
+        """This pod (same uid) as it is now, or None if it is gone, even if another one has its name."""
         try:
             current = await self._client.get(PODS, pod.key)
         except ApiError as error:
@@ -132,7 +134,8 @@ class KubeCluster:
         return current if not pod.metadata.uid or uid == pod.metadata.uid else None
 
     async def evict(self, pod: Pod, grace: int | None = None) -> None:
-        """Delete this very pod, with its own grace period or `grace` seconds. That it is gone already is as good."""
+        """Delete this pod (same uid), with its own grace period or `grace` seconds; succeeds if it is gone
+        already."""
         options: Body = {}
         if pod.metadata.uid:
             options["preconditions"] = {"uid": pod.metadata.uid}
@@ -149,7 +152,10 @@ class KubeCluster:
     async def patch_status(
         self, kind: type[Object], key: str, patch: Mapping[str, Any], subresource: bool | None = None
     ) -> None:
-        """Merge `patch`, such as {"status": {...}}, into an object. The kind knows whether its status is a subresource."""
+        """Merge `patch`, such as {"status": {...}}, into an object.
+
+        The kind knows whether its status is a subresource.
+        """
         known = KINDS[kind]
         resource = await self._discovery.find(known)
         if resource is None:
@@ -161,9 +167,9 @@ class KubeCluster:
     async def patch_pod_condition(
         self, pod: Pod, condition: Condition, now: datetime, nominated_node: str | None = None
     ) -> None:
-        """Set one condition of this very pod and, unless None, its nominated node; an empty name takes that back.
+        """Set one condition of this pod and, unless None, its nominated node; an empty name clears it.
 
-        The time of the transition is `now`, unless the pod has the condition with the same status already.
+        The transition time is `now`, unless the pod already has the condition with the same status.
         """
         old = next((each for each in pod.status.conditions if each.type == condition.type), Condition())
         since = old.last_transition_time if old.status == condition.status else None
@@ -183,13 +189,16 @@ class KubeCluster:
         try:
             await self._client.patch(PODS, pod.key, patch, subresource="status", content_type=STRATEGIC_PATCH)
         except ApiError as error:
-            # The server calls it invalid to change the uid; what it means is that another pod has the name by now.
+            # The server reports a changed uid as invalid: another pod has the name by now.
             if error.status == 422 and "metadata.uid" in error.fields:
                 raise ApiError(409, "Conflict", f"{pod.key} is another pod by now") from error
             raise
 
     async def create(self, raw: Mapping[str, Any], *, same: bool = False) -> None:
-        """Make an object. One of that name that is there already is left as it is; if it has to be the `same` it must say as much."""
+        """Create an object; an existing one of that name is left as it is.
+
+        If it has to be the `same`, the existing object must contain everything that this one states.
+        """
         metadata, resource = raw.get("metadata") or {}, resource_of(raw)
         namespace = metadata.get("namespace") or "default"
         try:
@@ -199,11 +208,11 @@ class KubeCluster:
                 raise
             if same:
                 key = f"{namespace}/{metadata['name']}" if resource.namespaced else str(metadata["name"])
-                if not says(await self._client.get(resource, key), raw):
+                if not covers(await self._client.get(resource, key), raw):
                     raise
 
     async def read(self, kind: type[Object], key: str) -> Object | None:
-        """An object as it is now, with its version; None when it is not there."""
+        """An object as it is now, with its version; None if it does not exist."""
         resource = await self._discovery.find(KINDS[kind])
         if resource is None:
             return None
@@ -215,7 +224,7 @@ class KubeCluster:
             raise
 
     async def change(self, item: Object, patch: Mapping[str, Any], *, status: bool = False) -> Object:
-        """Merge a patch into an object, or into its status, that has not changed since it was read; a conflict if it has."""
+        """Merge a patch into an object or its status; a conflict if it changed since it was read."""
         resource = await self._discovery.find(KINDS[type(item)])
         if resource is None:
             raise ApiError(404, "NotFound", f"{KINDS[type(item)]} is not installed on this cluster")
@@ -229,7 +238,7 @@ class KubeCluster:
         return load(answer)
 
     async def delete(self, item: Object) -> None:
-        """Delete this very object. That it is gone already, or another has its name, is as good."""
+        """Delete this object (same uid); succeeds if it is gone already or another has its name."""
         resource = await self._discovery.find(KINDS[type(item)])
         if resource is None:
             return
@@ -250,7 +259,7 @@ class KubeCluster:
         *,
         annotations: Mapping[str, str] | None = None,
     ) -> bool:
-        """Tell people about an object. False when the note was held back or lost; that is never an error."""
+        """Record an event on an object; false if it was held back or lost, which is never an error."""
         return await self._recorder.record(regarding, event_type, reason, note, action, annotations)
 
 

@@ -1,7 +1,7 @@
 """How to reach a cluster: from kubeconfig files, or from inside a pod.
 
-The commands and `live/` call `load_configuration` and give the result to `Client`. Whatever is wrong is said with the file and
-the field that it stands in; what comes out can be used without another look at either.
+The commands and `live/` call `load_configuration` and pass the result to `Client`. Errors name the file and
+the field; a configuration that loads is complete.
 """
 
 import base64
@@ -28,7 +28,10 @@ SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """Everything that a connection needs. `tls` is None for plain HTTP; `source` says where all this was found."""
+    """Everything that a connection needs.
+
+    `tls` is None for plain HTTP; `source` says where the configuration was found.
+    """
 
     server: str
     source: str
@@ -38,7 +41,7 @@ class Configuration:
     server_name: str = ""
     proxy: str = ""
     proxy_login: tuple[str, str] | None = field(default=None, repr=False)
-    # Sent with every request, such as the ones that ask to act as somebody else.
+    # Sent with every request, such as the headers for impersonation.
     headers: tuple[tuple[str, str], ...] = ()
 
 
@@ -49,7 +52,7 @@ def load_configuration(
     home: Path | None = None,
     service_account: Path = SERVICE_ACCOUNT,
 ) -> Configuration:
-    """The given file; else the files of KUBECONFIG; else the one in the home directory; else the pod that we are in."""
+    """The given file; else the files of KUBECONFIG; else the one in the home directory; else the pod's own."""
     variables = dict(os.environ if environment is None else environment)
     files = (kubeconfig,) if kubeconfig is not None else default_files(variables, home or Path.home())
     if files:
@@ -62,7 +65,7 @@ def load_configuration(
 
 
 def in_cluster(variables: Mapping[str, str], service_account: Path = SERVICE_ACCOUNT) -> Configuration:
-    """As the service account of the pod that we run in."""
+    """As the service account of the pod that this process runs in."""
     host, port = variables.get("KUBERNETES_SERVICE_HOST", ""), variables.get("KUBERNETES_SERVICE_PORT", "")
     if not host or not port:
         raise KubeconfigError("environment", "KUBERNETES_SERVICE_HOST, KUBERNETES_SERVICE_PORT", "not set")
@@ -88,7 +91,7 @@ def _from_chosen(chosen: Chosen, variables: Mapping[str, str]) -> Configuration:
     tls = _tls(cluster, user) if server.scheme == "https" else None
     credentials = _credentials(cluster, user, variables)
     if tls is None and not _is_loopback(server.hostname or "") and _has_credentials(user.part):
-        log.warning("%s", cluster.error("server", "plain HTTP: credentials can be read on the way"))
+        log.warning("%s", cluster.error("server", "plain HTTP: credentials are sent unencrypted"))
     return Configuration(
         server=urlunsplit(server).rstrip("/"),
         source=f"context {chosen.context} of {cluster.file}",
@@ -113,7 +116,7 @@ def _server(cluster: Origin[ClusterPart]) -> SplitResult:
     if url.scheme not in ("http", "https") or not url.hostname or not port_is_right:
         raise cluster.error("server", "must begin with https:// or http:// and name a host")
     if url.username is not None or url.password is not None:
-        raise cluster.error("server", "must not hold a user name or password; give them as a user")
+        raise cluster.error("server", "must not contain a user name or password; give them as a user")
     return url._replace(query="", fragment="")
 
 
@@ -153,9 +156,9 @@ def _tls(cluster: Origin[ClusterPart], user: Origin[UserPart]) -> Tls:
     certificate = _material(user, "client-certificate", part.client_certificate, part.client_certificate_data)
     key = _material(user, "client-key", part.client_key, part.client_key_data)
     if certificate is not None and key is None:
-        raise user.error("client-key", "missing, and there is a client-certificate")
+        raise user.error("client-key", "missing, but client-certificate is set")
     if key is not None and certificate is None:
-        raise user.error("client-certificate", "missing, and there is a client-key")
+        raise user.error("client-certificate", "missing, but client-key is set")
     # Each is tried alone first, so that the message names the part that is wrong.
     Tls(
         authority, None, insecure=insecure, file=cluster.file, field=f"{cluster.place}.certificate-authority"
@@ -203,7 +206,7 @@ def _credentials(
 
 
 def _about_cluster(cluster: Origin[ClusterPart]) -> dict[str, Any]:
-    """What a credential plugin may be told about the cluster."""
+    """What a credential plugin may learn about the cluster."""
     part = cluster.part
     authority = _material(
         cluster, "certificate-authority", part.certificate_authority, part.certificate_authority_data
@@ -220,11 +223,11 @@ def _about_cluster(cluster: Origin[ClusterPart]) -> dict[str, Any]:
 
 
 def _impersonation(user: Origin[UserPart]) -> tuple[tuple[str, str], ...]:
-    """Leaving these out would mean to act with more rights than was asked for."""
+    """Impersonation headers: leaving them out would grant more rights than the user configured."""
     part = user.part
     if not part.impersonate:
         if part.impersonate_uid or part.impersonate_groups or part.impersonate_extra:
-            raise user.error("as", "missing, and there is an as-uid, as-groups or as-user-extra")
+            raise user.error("as", "missing, but as-uid, as-groups or as-user-extra is set")
         return ()
     headers = [("Impersonate-User", part.impersonate)]
     if part.impersonate_uid:
@@ -237,12 +240,12 @@ def _impersonation(user: Origin[UserPart]) -> tuple[tuple[str, str], ...]:
     ]
     for name, value in headers:
         if not (name + value).isprintable():
-            raise user.error("as", "holds characters that cannot stand in a header")
+            raise user.error("as", "contains characters that a header cannot have")
     return tuple(headers)
 
 
 def _header_name(key: str) -> str:
-    """Keys may hold what a header's name may not; the server undoes the percent signs."""
+    """Keys may contain characters that a header name may not; the server decodes the percent signs."""
     allowed = string.ascii_letters + string.digits + "!#$&'*+-.^_`|~"
     letters = (chr(byte) if chr(byte) in allowed else f"%{byte:02X}" for byte in key.lower().encode())
     return "".join(letters)

@@ -1,7 +1,8 @@
-"""Who we are to the API server: a token, a token in a file, a name and password, or a plugin that is asked.
+"""How this process authenticates to the API server: a token, a token file, basic auth, or a credential
+plugin.
 
-`configuration` picks one of these per connection; `Client` asks it before every request. Nothing here shows a secret when it is
-printed, and no message quotes one.
+`configuration` picks one of these per connection; `Client` calls it before every request. Nothing here prints
+a secret, and no message quotes one.
 """
 
 import asyncio
@@ -26,7 +27,7 @@ EXEC_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """What goes with one request: the Authorization header, and a client certificate where a plugin gave one."""
+    """What goes with one request: the Authorization header, and a client certificate if a plugin gave one."""
 
     authorization: str | None = field(default=None, repr=False)
     pair: ClientPair | None = field(default=None, repr=False)
@@ -36,12 +37,12 @@ class Credentials(Protocol):
     async def current(self) -> Credential: ...
 
     def rejected(self, credential: Credential) -> bool:
-        """The server did not accept this one. True when asking again may give another."""
+        """The server rejected this credential; true if a new one may differ."""
         ...
 
 
 class Fixed:
-    """The same for ever."""
+    """A constant credential."""
 
     def __init__(self, authorization: str | None = None) -> None:
         self._credential = Credential(authorization)
@@ -54,7 +55,7 @@ class Fixed:
 
 
 class TokenFile:
-    """A token that others renew in a file, as the kubelet does for service accounts."""
+    """A token that is renewed in a file, as the kubelet does for service accounts."""
 
     def __init__(self, source: FreshFile, file: object, field: str) -> None:
         self._source = source
@@ -70,12 +71,12 @@ class TokenFile:
 
 
 def bearer(token: bytes, file: object, field: str) -> str:
-    """The header for a token, which must be able to stand in a header."""
+    """The header for a token, which must be valid in a header."""
     text = token.decode("ascii", "replace").strip()
     if not text:
         raise KubeconfigError(file, field, "the token is empty")
     if not all("!" <= letter <= "~" for letter in text):
-        raise KubeconfigError(file, field, "the token holds characters that no token can have")
+        raise KubeconfigError(file, field, "the token contains invalid characters")
     return f"Bearer {text}"
 
 
@@ -104,10 +105,11 @@ def _now() -> datetime:
 
 
 class ExecPlugin:
-    """A program that prints a credential. It is run when there is none, when it expired, and when it was rejected.
+    """A program that prints a credential.
 
-    `cluster` is what the plugin is told about the cluster, if it wants to know. It never gets our standard input; what it
-    writes to standard error is for the user and goes there.
+    It is run if there is none, if it expired, and if it was rejected. `cluster` is the cluster information
+    passed to the plugin if it is configured to get it. The plugin never gets our standard input; its standard
+    error goes to the user.
     """
 
     def __init__(
@@ -129,7 +131,7 @@ class ExecPlugin:
         if plugin.api_version not in EXEC_VERSIONS:
             raise self._error("apiVersion", f"must be one of {', '.join(EXEC_VERSIONS)}")
         if plugin.interactive_mode == "Always":
-            raise self._error("interactiveMode", "the plugin must be able to ask a person, and there is none")
+            raise self._error("interactiveMode", "the plugin needs interactive input, which is not available")
         if not plugin.command:
             raise self._error("command", "missing")
 
@@ -142,7 +144,7 @@ class ExecPlugin:
             return self._credential
 
     def rejected(self, credential: Credential) -> bool:
-        # Many requests may be refused at once; only the first of them may throw the credential away.
+        # Many requests may be rejected at once; only the first of them may discard the credential.
         if self._credential is credential:
             self._credential = None
         return True
@@ -200,17 +202,17 @@ class ExecPlugin:
         try:
             answer = msgspec.json.decode(output, type=_ExecCredential)
         except msgspec.MsgspecError as error:
-            # Where it is wrong may be said, what stands there may not.
+            # The message may say where it is wrong, but not quote it.
             path = str(error).partition(" - at ")[2].strip("`")
             raise self._error(
-                "command", f"{name}: its answer is not an ExecCredential{path and f' ({path})'}"
+                "command", f"{name}: its output is not an ExecCredential{path and f' ({path})'}"
             ) from None
         if answer.kind != "ExecCredential" or answer.api_version != self._plugin.api_version:
             raise self._error(
-                "command", f"{name}: its answer is not an ExecCredential of {self._plugin.api_version}"
+                "command", f"{name}: its output is not an ExecCredential of {self._plugin.api_version}"
             )
         if answer.status is None:
-            raise self._error("command", f"{name}: its answer holds no status")
+            raise self._error("command", f"{name}: its output has no status")
         return answer.status
 
     def _read(self, status: _ExecStatus) -> Credential:
@@ -220,7 +222,7 @@ class ExecPlugin:
                 "command", f"{name}: a certificate without a key, or a key without a certificate"
             )
         if not status.token and not status.client_certificate_data:
-            raise self._error("command", f"{name}: neither a token nor a certificate in its answer")
+            raise self._error("command", f"{name}: neither a token nor a certificate in its output")
         place = f"{self._origin.place}.exec.command"
         token = bearer(status.token.encode(), self._origin.file, place) if status.token else None
         pair = (status.client_certificate_data.encode(), status.client_key_data.encode())

@@ -1,7 +1,8 @@
-"""When a cron expression last fell due. Called by `usage_query` for windows that begin at such moments. Pure.
+"""When a cron expression was last due; pure.
 
-`cronsim` reads the expressions and finds the moment. The spellings that it lacks and that KAI's users may write,
-`@daily` and its like and `?` for any day, are put into the common ones here.
+Called by `usage_query` for windows that begin at such moments. `cronsim` parses the expressions and finds the
+moment. Notations that it lacks but KAI accepts, `@daily` and its like and `?` for any day, are translated
+here.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -21,7 +22,10 @@ _SECOND = timedelta(seconds=1)
 
 
 def read_cron(text: str) -> str:
-    """The expression for `last_due`. Raises ValueError saying which field is wrong, also for days that never come."""
+    """The expression for `last_due`.
+
+    Raises ValueError saying which field is wrong, also for days that never come.
+    """
     written = text.strip().lower()
     expression = _SHORT.get(written, written).replace("?", "*")
     try:
@@ -32,6 +36,6 @@ def read_cron(text: str) -> str:
 
 
 def last_due(expression: str, moment: datetime) -> datetime:
-    """The latest moment that the expression names and that is not after this one, in UTC."""
+    """The latest moment of the expression that is not after this one, in UTC."""
     start = moment.astimezone(UTC).replace(microsecond=0) + _SECOND
     return next(CronSim(expression, start, reverse=True))

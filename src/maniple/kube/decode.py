@@ -1,7 +1,8 @@
-"""From the bytes of lists and watches to typed objects, one bad object at a time.
+"""Typed objects from the bytes of lists and watches, one bad object at a time.
 
-`watch` feeds this. Objects are decoded straight into the structs of `maniple.objects`, which hold only the fields that we use, and
-validated; one that cannot be read becomes a `Bad` with its problem and never stops those around it.
+`watch` feeds this. Objects are decoded straight into the structs of `maniple.objects`, which have only the
+fields in use, and validated. An object that cannot be read becomes a `Bad` with its problem and never stops
+the others.
 """
 
 import re
@@ -17,7 +18,7 @@ from maniple.objects.load import ObjectError, Problem, load
 from maniple.objects.meta import Object
 from maniple.objects.validate import check
 
-# Nothing that we read is nested deeper, and the decoder cannot follow much deeper.
+# No supported object is nested deeper, and the decoder cannot go much deeper.
 DEEPEST = 100
 _UNREADABLE = (msgspec.MsgspecError, UnicodeError, RecursionError)
 _TOKENS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[{\]}]', re.DOTALL)
@@ -25,7 +26,7 @@ _TOKENS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[{\]}]', re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Bad:
-    """An object that cannot be read. `key` is empty when not even its name can be."""
+    """An object that cannot be read; `key` is empty if not even its name can be."""
 
     key: str
     resource_version: str
@@ -43,7 +44,7 @@ ObjectT = TypeVar("ObjectT", bound=Object)
 
 
 class TypedEnvelope(msgspec.Struct, Generic[ObjectT], frozen=True):
-    """The same, decoded at one go."""
+    """The same, decoded in one pass."""
 
     type: str
     object: ObjectT
@@ -55,7 +56,7 @@ class _ListMeta(msgspec.Struct, rename="camel"):
 
 
 class ListBody(msgspec.Struct):
-    """One page of a list. The server writes null for a list without items."""
+    """One page of a list; the server writes null for a list without items."""
 
     metadata: _ListMeta
     items: list[msgspec.Raw] | None = None
@@ -76,13 +77,13 @@ T = TypeVar("T")
 
 
 class Lines:
-    """Cuts a stream into lines, wherever the chunks begin and end and however long a line is."""
+    """Splits a stream into lines, wherever the chunks begin and end and however long a line is."""
 
     def __init__(self) -> None:
         self._rest: list[bytes] = []
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """The lines that this chunk completes, without blank ones. What is left waits for more."""
+        """The non-blank lines that this chunk completes; the rest is buffered."""
         head, *tail = chunk.split(b"\n")
         self._rest.append(head)
         if not tail:
@@ -116,9 +117,9 @@ def _decode(decoder: msgspec.json.Decoder[T], body: bytes, what: str) -> T:
 
 
 def shallow(body: bytes, deepest: int = DEEPEST) -> bytes:
-    """The same JSON with null in place of whatever is nested deeper than anything that we read.
+    """The same JSON with null in place of whatever is nested deeper than any supported object.
 
-    Some kinds let users store what they like, so one object must not be able to make a whole list unreadable.
+    Some kinds let users store arbitrary data, so one object must not make a whole list unreadable.
     """
     pieces = []
     kept, depth = 0, 0
@@ -145,7 +146,10 @@ class ObjectReader:
         self._events = msgspec.json.Decoder(TypedEnvelope[kind.struct])  # type: ignore[name-defined]
 
     def read(self, raw: msgspec.Raw) -> Object | Bad:
-        """Nearly every object takes the short way. The other one treats nulls as absent and can say what is wrong."""
+        """Decode one object: nearly always on the fast path.
+
+        The slow path treats nulls as absent and can say what is wrong.
+        """
         try:
             thing = self._decoder.decode(raw)
             check(thing)
@@ -154,7 +158,7 @@ class ObjectReader:
         return thing
 
     def read_event(self, line: bytes) -> TypedEnvelope[Object] | None:
-        """A line of a watch if it holds a good object; for anything else there is `read_envelope`."""
+        """A line of a watch if it contains a good object; for anything else there is `read_envelope`."""
         try:
             event: TypedEnvelope[Object] = self._events.decode(line)
             check(event.object)
@@ -168,7 +172,7 @@ class ObjectReader:
         except _UNREADABLE as error:
             return Bad("", "", Problem(str(self._kind), "", f"unreadable: {error}"))
         if isinstance(body, dict):
-            # Items of a list leave out what the list itself says.
+            # Items of a list omit kind and version, which are the list's own.
             body = {**body, "apiVersion": self._api_version, "kind": self._kind.struct.kind}
         try:
             return load(body)

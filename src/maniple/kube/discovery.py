@@ -1,7 +1,7 @@
-"""Which of our kinds a server has, and in which version.
+"""Which of the supported kinds a server has, and in which version.
 
-Informers ask before they list, and again when a list is answered with "not found". What was found is remembered; what was not
-found is looked up anew each time, since a CRD may be installed at any moment.
+Informers look before they list, and again when a list returns "not found". What was found is cached; what was
+not found is looked up again each time, since a CRD may be installed at any moment.
 """
 
 from typing import Any
@@ -19,7 +19,7 @@ class Discovery:
         self._found: dict[Kind, Resource] = {}
 
     async def find(self, kind: Kind) -> Resource | None:
-        """The kind in the best version that is served, or None when the server does not have it."""
+        """The kind in the best version that is served, or None if the server does not have it."""
         if kind in self._found:
             return self._found[kind]
         served = await self._versions(kind.group)
@@ -44,7 +44,7 @@ class Discovery:
         return frozenset(_texts(answer, "resources", "name"))
 
     async def _look(self, path: str) -> dict[str, Any]:
-        """A page of the server's own table of contents; empty when there is none."""
+        """A page of the server's discovery API; empty if there is none."""
         try:
             answer = msgspec.json.decode(await self._client.request("GET", path))
         except ApiError as error:
@@ -57,7 +57,7 @@ class Discovery:
 
 
 def _texts(answer: dict[str, Any], name: str, inner: str = "") -> list[str]:
-    """The texts of a list, or of one field of each entry; anything else in it is passed over."""
+    """The strings of a list, or of one field of each entry; anything else in it is skipped."""
     entries = answer.get(name)
     if not isinstance(entries, list):
         return []

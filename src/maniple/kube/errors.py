@@ -1,6 +1,6 @@
-"""What can go wrong between us and an API server, as two exceptions with messages for people.
+"""What can go wrong with an API server, as two exceptions with readable messages.
 
-Raised by everything in this room. No message ever holds a credential.
+Raised by everything in this package. No message ever contains a credential.
 """
 
 import msgspec
@@ -17,10 +17,11 @@ class KubeconfigError(Exception):
 
 
 class ApiError(Exception):
-    """An answer that is not a success. Status 0 means that there was no answer at all.
+    """A response other than success; status 0 means that there was none.
 
-    `reason` is Kubernetes' word for it (NotFound, AlreadyExists, Conflict, Expired, ...); `retry_after` is the pause, in
-    seconds, that the server asked for. `causes` are the finer reasons, such as DisruptionBudget, and `fields` what they concern.
+    `reason` is Kubernetes' (NotFound, AlreadyExists, Conflict, Expired, ...); `retry_after` is the pause, in
+    seconds, that the server asked for. `causes` are the finer reasons, such as DisruptionBudget, and `fields`
+    what they concern.
     """
 
     def __init__(
@@ -39,12 +40,12 @@ class ApiError(Exception):
         self.retry_after = retry_after
         self.causes = causes
         self.fields = fields
-        # Set when other credentials are at hand by now, so that one more try may succeed.
+        # Set if new credentials are available by now, so that one more try may succeed.
         self.renewed = False
 
 
 class UnreachableError(ApiError):
-    """No answer: refused, cut, too slow. `sent` is false when the server cannot have seen the request."""
+    """No response: refused, cut, too slow; `sent` is false if the server cannot have received the request."""
 
     def __init__(self, message: str, *, sent: bool, permanent: bool = False) -> None:
         super().__init__(0, "Unreachable", message)
@@ -77,7 +78,7 @@ _LONGEST_TEXT = 300
 
 
 def api_error(status: int, body: bytes, retry_after: float | None = None) -> ApiError:
-    """The error in an answer's body, or in the object of an ERROR event (where `status` is 0)."""
+    """The error in a response body, or in the object of an ERROR event (where `status` is 0)."""
     try:
         told = _STATUS.decode(body)
     except msgspec.MsgspecError:

@@ -1,7 +1,8 @@
-"""Events: short notes on an object for the people who look at it with `kubectl describe`.
+"""Events: short notes on an object, as `kubectl describe` shows them.
 
-`KubeCluster` records them here. The same note again is counted on the event that exists, not written as another one; an object
-that causes too many is cut off for a while. A note that cannot be written is lost with a line in the log, never more.
+`KubeCluster` records them here. A repeated note is counted on the existing event instead of creating another
+one; an object that causes too many is throttled for a while. A note that cannot be written is lost with a
+line in the log, never more.
 """
 
 import asyncio
@@ -25,7 +26,7 @@ log = logging.getLogger(__name__)
 _LONGEST_NOTE = 1024
 _LONGEST_NAME = 253
 _LONGEST_WORD = 128
-# Enough for every pod of a large cluster that waits; what falls out is only written as a new event.
+# Enough for every pending pod of a large cluster; an evicted entry only means a new event.
 REMEMBERED = 50_000
 
 EventType = Literal["Normal", "Warning"]
@@ -43,7 +44,7 @@ class _Note(NamedTuple):
 
 @dataclass(slots=True)
 class _Series:
-    """An event on the server, and how often it happened. The lock keeps its writes in order."""
+    """An event on the server, and how often it happened; the lock keeps its writes in order."""
 
     name: str = ""
     count: int = 0
@@ -90,7 +91,10 @@ class EventRecorder:
         action: str = "Scheduling",
         annotations: Mapping[str, str] | None = None,
     ) -> bool:
-        """Write or count an event. False when it was held back or could not be written. An event that is counted keeps its annotations."""
+        """Write or count an event; false if it was held back or could not be written.
+
+        An event that is counted keeps its annotations.
+        """
         note = note.encode()[:_LONGEST_NOTE].decode("utf-8", "ignore")
         same = _Note(_reference_key(regarding), event_type, reason, action, note)
         series = self._remember(same)
@@ -139,7 +143,7 @@ class EventRecorder:
                 series.written = count
                 return
             except ApiError as error:
-                # The server forgets events after an hour; then the story begins anew.
+                # The server deletes events after an hour; then a new series begins.
                 if error.status != 404:
                     raise
         series.count -= series.written
@@ -151,7 +155,7 @@ class EventRecorder:
         try:
             await self._client.create(EVENTS, namespace, event, idempotent=True)
         except ApiError as error:
-            # Our own, from a try whose answer was lost: the name is unlike any other.
+            # Our own, from an attempt whose response was lost: the name is unique.
             if error.reason != "AlreadyExists":
                 series.name = ""
                 raise

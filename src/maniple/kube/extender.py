@@ -1,18 +1,19 @@
-"""HTTP for the extender plugin: the transport that the core, which does no I/O, is lent as the option `extenderTransport`.
+"""HTTP for the extender plugin: the transport passed to the core as the option `extenderTransport`.
 
-One connection per service is kept open. Proxies and redirects are not followed: an extender stands beside its scheduler.
+The core itself does no I/O. One connection per service is kept open. Proxies are not used and redirects not
+followed: an extender runs beside its scheduler.
 """
 
 from http.client import HTTPConnection, HTTPException, HTTPSConnection, RemoteDisconnected
 from urllib.parse import SplitResult, urlsplit
 
-# One byte more than an answer may have, so that the reader can tell that it is too long.
+# One byte more than a response may have, so that the reader can tell that it is too long.
 LONGEST = 10 * 2**20 + 1
 _HEADERS = {"Content-Type": "application/json", "Accept": "application/json"}
 
 
 class HttpTransport:
-    """Callable as `transport(url, body, timeout) -> (status, body)`; raises OSError when there is no answer."""
+    """Callable as `transport(url, body, timeout) -> (status, body)`; raises OSError if there is no response."""
 
     def __init__(self) -> None:
         self._connections: dict[tuple[str, str], HTTPConnection] = {}
@@ -27,7 +28,7 @@ class HttpTransport:
             try:
                 return self._post(key, kept, address, body, timeout)
             except (RemoteDisconnected, BrokenPipeError, ConnectionResetError):
-                pass  # closed while it was idle; nothing was answered
+                pass  # closed while it was idle; there was no response
         return self._post(key, _connect(address, timeout), address, body, timeout)
 
     def close(self) -> None:
@@ -67,5 +68,5 @@ class HttpTransport:
 
 def _connect(address: SplitResult, timeout: float) -> HTTPConnection:
     kind = HTTPSConnection if address.scheme == "https" else HTTPConnection
-    assert address.hostname is not None  # the caller has looked
+    assert address.hostname is not None  # the caller has checked
     return kind(address.hostname, address.port, timeout=timeout)

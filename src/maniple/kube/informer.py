@@ -1,8 +1,8 @@
-"""What a kind of object looks like on the server, kept up to date: one list, then what changes.
+"""The state of one kind on the server, kept up to date: one list, then its changes.
 
-`KubeCluster` runs one informer for each kind. The changes of a kind, applied in order, give the state of the server: after every
-"sync" exactly, between two of them a moment behind. Nothing that happens while the connection is cut is lost: after a new list,
-objects that vanished are reported as gone and those that changed as put.
+`KubeCluster` runs one informer for each kind. The changes of a kind, applied in order, give the state of the
+server: exactly after every "sync", a moment behind between two of them. Nothing is lost while the connection
+is cut: after a new list, objects that vanished are reported as gone and those that changed as put.
 """
 
 import logging
@@ -34,12 +34,12 @@ class Change:
 
     | type | meaning |
     |---|---|
-    | put | `object` is there, new or changed |
-    | gone | `object`, in its last known state, is there no more |
-    | bad | an object cannot be read, see `problem`; as long as that is so it counts as not there |
-    | sync | everything that the server has of this kind has been told |
-    | absent | the server does not have this kind at all; it is looked for again |
-    | synced | every kind has come to its first sync or absent (`kind` is None) |
+    | put | `object` exists, new or changed |
+    | gone | `object`, in its last known state, has been deleted |
+    | bad | an object cannot be read, see `problem`; while that is so it counts as absent |
+    | sync | all objects of this kind have been reported |
+    | absent | the server does not have this kind; the informer keeps looking for it |
+    | synced | every kind has reached its first sync or absent (`kind` is None) |
     """
 
     type: ChangeType
@@ -49,9 +49,9 @@ class Change:
 
 
 class Informer:
-    """An endless stream of changes of one kind. Iterate over it once.
+    """An endless stream of changes of one kind; iterate over it once.
 
-    `look_again` is the pause, in seconds, before a kind that the server does not have is looked for again.
+    `look_again` is the pause, in seconds, before looking again for a kind that the server does not have.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class Informer:
         self._page = page
         self._watch_seconds = watch_seconds
         self._known: dict[str, Object] = {}
-        # Problems that were told and still stand, by key, so that a new list does not tell them again.
+        # Problems already reported and still current, by key, so that a new list does not repeat them.
         self._bad: dict[str, Problem] = {}
 
     async def __aiter__(self) -> AsyncGenerator[Change]:
@@ -97,7 +97,7 @@ class Informer:
                 await self._client.sleep(self._look_again)
                 continue
             if absent:
-                log.info("%s: is there now", self.kind)
+                log.info("%s: now installed", self.kind)
                 absent = False
             resource, listed = found
             for change in self._replace(listed):
@@ -107,7 +107,7 @@ class Informer:
                     yield change
 
     async def _list(self) -> tuple[Resource, Page] | None:
-        """The whole state, or None when the server does not have the kind."""
+        """The whole state, or None if the server does not have the kind."""
         resource = await self._discovery.find(self.kind)
         if resource is None:
             return None
@@ -120,7 +120,7 @@ class Informer:
             return None
 
     async def _follow(self, resource: Resource, since: str) -> AsyncGenerator[Change]:
-        """Changes until the server no longer knows where we were, or no longer has the kind."""
+        """Changes until the server no longer has the version to resume from, or no longer has the kind."""
         stream = watch(self._client, self.kind, resource, since, self._watch_seconds)
         try:
             async with aclosing(stream) as events:
@@ -134,7 +134,7 @@ class Informer:
             self._discovery.forget(self.kind)
 
     def _vanish(self) -> list[Change]:
-        """The kind is not there, and so are none of its objects."""
+        """The kind is absent, and so are all its objects."""
         log.warning(
             "%s: not installed on this cluster; looking again every %g s", self.kind, self._look_again
         )
@@ -144,7 +144,7 @@ class Informer:
         return [*gone, Change("absent", self._struct)]
 
     def _replace(self, page: Page) -> list[Change]:
-        """From what we knew to what is there: the differences, what is gone first."""
+        """The differences between the known state and the list, deletions first."""
         listed = {thing.key: thing for thing in page.objects}
         changes = []
         for key, old in self._known.items():
@@ -165,7 +165,7 @@ class Informer:
         return [*changes, Change("sync", self._struct)]
 
     def _take(self, event: Event) -> list[Change]:
-        """The changes that one event stands for."""
+        """The changes that one event implies."""
         thing = event.object
         if isinstance(thing, Bad):
             old = self._known.pop(thing.key, None)

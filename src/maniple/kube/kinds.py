@@ -1,7 +1,7 @@
-"""The kinds of `maniple.objects` as the API server knows them: group, versions, plural, and where their paths lie.
+"""The kinds of `maniple.objects` as the API server knows them: group, versions, plural, path.
 
-Every other module of this room names kinds by the rows of this table. `Kind` is what we can read; `Resource` is a kind in the
-version that a particular server was found to serve (see `discovery`).
+Every other module of this package names kinds by the rows of this table. `Kind` is a kind that can be read;
+`Resource` is a kind in the version that a particular server serves (see `discovery`).
 """
 
 from collections.abc import Mapping
@@ -35,7 +35,7 @@ class Resource:
         return f"{self.path_in(namespace)}/{_quoted(name)}{tail}"
 
     def path_in(self, namespace: str) -> str:
-        """The path of the objects in a namespace, or of all objects of a kind without namespaces."""
+        """The path of the objects in a namespace, or of all objects of a cluster-scoped kind."""
         if not self.namespaced:
             return self.path()
         return f"{self._root}/namespaces/{_quoted(namespace or 'default')}/{self.plural}"
@@ -46,18 +46,18 @@ class Resource:
 
 
 def _quoted(segment: str) -> str:
-    """Names may hold a colon; anything else that is special must not change the path."""
+    """Names may contain a colon; any other special character must not change the path."""
     return quote(segment, safe=":")
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind that we read. `versions` are those with a shape that we know, the best first."""
+    """A kind that can be read; `versions` are the supported ones, the best first."""
 
     struct: type[Object]
     plural: str
     versions: tuple[str, ...]
-    # Volcano's PodGroup is the one kind whose status is written like any other field.
+    # Volcano's PodGroup is the one kind whose status is not a subresource.
     status_subresource: bool = True
 
     @property
@@ -117,7 +117,7 @@ _BY_NAME = {(kind.group, kind.struct.kind): kind for kind in _TABLE}
 
 
 def resource_of(raw: Mapping[str, Any]) -> Resource:
-    """Where an object, as Kubernetes writes it, belongs. Raises `ValueError` for a kind that is not ours."""
+    """The resource of an object as Kubernetes writes it; raises `ValueError` for an unsupported kind."""
     group, _, version = str(raw.get("apiVersion", "")).rpartition("/")
     kind = _BY_NAME.get((group, str(raw.get("kind"))))
     if kind is None or not version:
@@ -125,7 +125,7 @@ def resource_of(raw: Mapping[str, Any]) -> Resource:
     return kind.at(version)
 
 
-# Kinds that we write but do not read.
+# Kinds that are written but not read.
 PODS = KINDS[core.Pod].at("v1")
 EVENTS = Resource("events.k8s.io", "v1", "events", namespaced=True)
 DEFINITIONS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", namespaced=False)

@@ -1,7 +1,7 @@
 """Kubeconfig files: reading, merging several, and choosing the cluster and the user of a context.
 
-`configuration` turns what is chosen here into a connection. As with kubectl, the first file that defines a name wins, and a
-relative path is relative to the file that it stands in. Parts print without their contents, since many are secret.
+`configuration` turns the choice into a connection. As with kubectl, the first file that defines a name wins,
+and a relative path is relative to its file. Parts print without their contents, since many are secret.
 """
 
 import os
@@ -105,7 +105,7 @@ P = TypeVar("P", bound=Part)
 
 @dataclass(frozen=True, slots=True)
 class Origin(Generic[P]):
-    """A part, the file that it comes from and where in that file it stands."""
+    """A part, the file that it comes from and its position in that file."""
 
     file: Path
     place: str
@@ -121,7 +121,7 @@ class Origin(Generic[P]):
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """What one context stands for."""
+    """What one context refers to."""
 
     context: str
     namespace: str
@@ -147,7 +147,7 @@ class Kubeconfig:
             raise KubeconfigError(files, "current-context", "not set, and no context was asked for")
         if name not in self.contexts:
             known = ", ".join(sorted(self.contexts)) or "none"
-            raise KubeconfigError(files, "contexts", f"no context {name!r}; there are: {known}")
+            raise KubeconfigError(files, "contexts", f"no context {name!r}; expected one of {known}")
         found = self.contexts[name]
         if found.part.cluster not in self.clusters:
             raise found.error("cluster", f"no cluster {found.part.cluster!r}")
@@ -160,7 +160,7 @@ class Kubeconfig:
 
 
 def default_files(environment: dict[str, str], home: Path) -> tuple[Path, ...]:
-    """The files of KUBECONFIG, else the one in the home directory; those that are not there are left out."""
+    """The files of KUBECONFIG, else the one in the home directory; missing files are left out."""
     named = [Path(name).expanduser() for name in environment.get("KUBECONFIG", "").split(os.pathsep) if name]
     found = tuple(file for file in named or [home / ".kube" / "config"] if file.is_file())
     if named and not found:
@@ -171,7 +171,7 @@ def default_files(environment: dict[str, str], home: Path) -> tuple[Path, ...]:
 
 
 def read(files: Sequence[Path]) -> Kubeconfig:
-    """Read and merge: what an earlier file defines, a later one cannot change."""
+    """Read and merge: an earlier file takes precedence over a later one."""
     merged = Kubeconfig(tuple(files))
     for file in files:
         document = _read_one(file)
@@ -205,7 +205,7 @@ def _read_one(file: Path) -> _Document:
     try:
         raw = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     except yaml.YAMLError as error:
-        # The parser's own text may quote the file, and the file holds secrets.
+        # The parser's own message may quote the file, which contains secrets.
         mark = getattr(error, "problem_mark", None)
         where = f"line {mark.line + 1}" if mark is not None else ""
         raise KubeconfigError(file, where, "not valid YAML") from None

@@ -1,7 +1,7 @@
 """When to try again, and how long to wait before it.
 
-`Client` asks for single requests, the watch and the informer for what they repeat for ever. Pauses grow by doubling, up to a
-longest one, and are spread at random so that many clients do not come back at the same moment.
+Used by `Client` for single requests, by the watch and the informer for what they repeat forever. Pauses
+double up to a maximum and are randomised, so that many clients do not return at the same moment.
 """
 
 import random
@@ -12,13 +12,16 @@ from email.utils import parsedate_to_datetime
 
 from maniple.kube.errors import ApiError, UnreachableError
 
-# What an overloaded or restarting server, or the balancer before it, answers.
+# The status codes of an overloaded or restarting server, or of the load balancer in front of it.
 PASSING = frozenset({429, 500, 502, 503, 504})
 
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """Pauses in seconds; `attempt` counts from 0. A pause lies between half of the step and the whole of it."""
+    """Pauses in seconds; `attempt` counts from 0.
+
+    A pause lies between half of the step and the whole of it.
+    """
 
     first: float = 0.1
     longest: float = 10.0
@@ -32,17 +35,18 @@ class Backoff:
 
 
 def may_retry(error: ApiError, *, idempotent: bool) -> bool:
-    """Is it right to send the same request again, and can it help?"""
+    """Whether sending the same request again is safe and can help."""
     if isinstance(error, UnreachableError):
         return not error.permanent and (idempotent or not error.sent)
     if error.status == 429:
-        # Refused before anything was done. A disruption budget, however, says no for longer than we should wait.
+        # Refused before anything was done. A disruption budget, however, refuses for longer than we should
+        # wait.
         return "DisruptionBudget" not in error.causes
     return idempotent and error.status in PASSING
 
 
 def parse_retry_after(text: str | None, now: datetime | None = None) -> float | None:
-    """The header, which holds seconds or a date."""
+    """The header, which contains seconds or a date."""
     if not text:
         return None
     text = text.strip()

@@ -1,8 +1,8 @@
-"""TLS contexts: whom we trust and who we are, read again when the files behind them change.
+"""TLS contexts: trusted authorities and client certificates, reread when their files change.
 
-`configuration` makes a `Tls` per connection and `Client` asks it for a context before every request; the context stays the same
-object as long as nothing changed, so that connections are reused. Certificates are always verified unless the kubeconfig
-says otherwise.
+`configuration` makes a `Tls` per connection and `Client` takes a context from it before every request; the
+context stays the same object while nothing changes, so that connections are reused. Certificates are always
+verified unless the kubeconfig says otherwise.
 """
 
 import logging
@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 
 class Material(Protocol):
-    """Bytes that may change between two looks: a token, a certificate, a key."""
+    """Bytes that may change between two reads: a token, a certificate, a key."""
 
     def read(self) -> bytes: ...
 
@@ -34,7 +34,10 @@ class Inline:
 
 
 class FreshFile:
-    """A file that others rewrite. It is read again whenever it changed; `file` and `field` say who named it."""
+    """A file that is rewritten from outside.
+
+    It is read again whenever it changed; `file` and `field` say which setting names it.
+    """
 
     def __init__(self, path: Path, file: object, field: str) -> None:
         self.path = path
@@ -66,7 +69,7 @@ _Inputs = tuple[bytes | None, ClientPair | None]
 
 
 class Tls:
-    """The TLS side of a connection. A credential plugin may bring a certificate of its own, which then counts."""
+    """The TLS side of a connection; a certificate from a credential plugin takes precedence."""
 
     def __init__(
         self,
@@ -87,7 +90,8 @@ class Tls:
         self._complaint = ""
 
     def context(self, pair: ClientPair | None = None) -> ssl.SSLContext:
-        """The context for the files as they are now. Halfway through a rotation the last good one stays in use."""
+        """The context for the files as they are now; halfway through a rotation the last good one stays in
+        use."""
         try:
             inputs = self._read(pair)
             if self._context is None or inputs != self._inputs:
@@ -105,7 +109,7 @@ class Tls:
         return self._context
 
     def _complain(self, message: str) -> None:
-        """Once for each message, not once for each request."""
+        """Log each message once, not once for each request."""
         if message != self._complaint:
             self._complaint = message
             log.warning("TLS settings changed but cannot be used, keeping the old ones: %s", message)
@@ -120,8 +124,8 @@ class Tls:
 def _build(inputs: _Inputs, insecure: bool) -> ssl.SSLContext:
     authority, pair = inputs
     context = ssl.create_default_context(cadata=authority.decode("ascii") if authority is not None else None)
-    # As Go does: whatever is in the bundle is trusted as it is. Strictness beyond that, which newer Pythons switch on,
-    # refuses the authorities of many clusters.
+    # As in Go, everything in the bundle is trusted. Newer Pythons are stricter and reject the authorities of
+    # many clusters.
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     if insecure:
@@ -133,12 +137,13 @@ def _build(inputs: _Inputs, insecure: bool) -> ssl.SSLContext:
 
 
 def _load_pair(context: ssl.SSLContext, pair: ClientPair) -> None:
-    """The library takes certificates from files only: this one is readable by us alone and gone at once."""
+    """The library takes certificates from files only: this one is readable by this user alone and deleted at
+    once."""
     descriptor, name = tempfile.mkstemp(prefix="maniple-")
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(pair[0] + b"\n" + pair[1])
-        # Without a password at hand the library would ask for one on the terminal.
+        # Without a password the library would prompt for one on the terminal.
         context.load_cert_chain(name, password="")
     finally:
         os.unlink(name)

@@ -1,7 +1,8 @@
-"""Past usage of queues, fetched from a Prometheus server at the edge, for the option `queueUsage` of a cycle.
+"""Past usage of queues, fetched from a Prometheus server, for the option `queueUsage` of a cycle.
 
-`UsageFeed.run` asks every so often; `latest` is what is known, at any time, without waiting. A fetch that fails leaves the data that was there; data that
-is out of date is still used, and said to be so. What is asked and how it is read is in `usage_query`.
+`UsageFeed.run` fetches periodically; `latest` returns what is known, without waiting. A failed fetch leaves
+the previous data; stale data is still used, with a report. The queries and their parsing are in
+`usage_query`.
 """
 
 import asyncio
@@ -22,7 +23,7 @@ from maniple.kube.usage_query import (
     used_by_queue,
 )
 
-_LONGEST = 50 * 2**20  # bytes of an answer
+_LONGEST = 50 * 2**20  # bytes of a response
 
 
 def _now() -> datetime:
@@ -30,7 +31,7 @@ def _now() -> datetime:
 
 
 class UsageError(Exception):
-    """The server could not be asked, or did not answer as it should."""
+    """The server could not be queried, or did not respond as it should."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ class Fetched:
 
 
 class UsageFeed:
-    """Fetches usage while `run` runs. `report` is told of what goes wrong."""
+    """Fetches usage while `run` runs; errors go to `report`."""
 
     def __init__(
         self,
@@ -58,7 +59,10 @@ class UsageFeed:
         self._arrived = asyncio.Event()
 
     def latest(self) -> Usage | None:
-        """What is known; None before the first answer. Data that is out of date is reported, once."""
+        """What is known; None before the first response.
+
+        Stale data is reported, once.
+        """
         if self._fetched is None:
             return None
         age = self._clock() - self._fetched.at
@@ -75,7 +79,9 @@ class UsageFeed:
             async with asyncio.timeout(self._settings.wait.total_seconds()):
                 await self._arrived.wait()
         except TimeoutError:
-            self._report(f"no queue usage after {self._settings.wait.total_seconds():.0f}s; going on without")
+            self._report(
+                f"no queue usage after {self._settings.wait.total_seconds():.0f}s; continuing without"
+            )
             return False
         return True
 
@@ -101,7 +107,7 @@ class UsageFeed:
 
 
 async def fetch(http: aiohttp.ClientSession, settings: UsageSettings, now: datetime) -> Usage:
-    """Usage of all queues over the window that `now` is in. Raises UsageError."""
+    """Usage of all queues over the window that contains `now`; raises UsageError."""
     seconds = settings.query_timeout.total_seconds()
     try:
         async with asyncio.timeout(seconds):
@@ -129,7 +135,7 @@ async def fetch(http: aiohttp.ClientSession, settings: UsageSettings, now: datet
 async def _ask(
     http: aiohttp.ClientSession, settings: UsageSettings, expression: str, now: datetime
 ) -> object:
-    """The server's answer, decoded; None when there is nothing to ask yet."""
+    """The server's response, decoded; None if there is nothing to query yet."""
     text = query(expression, settings, now)
     if text is None:
         return None
@@ -150,7 +156,7 @@ async def _read(response: aiohttp.ClientResponse) -> bytes:
     async for chunk in response.content.iter_any():
         body += chunk
         if len(body) > _LONGEST:
-            raise UsageError("the answer is too long")
+            raise UsageError("the response is too long")
     return bytes(body)
 
 

@@ -1,11 +1,12 @@
-"""What is asked of a Prometheus server about the past usage of queues, and how its answers are read. Pure.
+"""The queries to a Prometheus server about the past usage of queues, and how responses are read; pure.
 
-Usage of a queue is what it had allocated, summed over a window of time, as a part of what the cluster could have given in that window; with a half-life, what
-lies further back counts for less. A *sliding* window ends now and is always as long; a *tumbling* one begins anew every so often, counted from a start; a *cron*
-window begins anew at the moments that an expression names. The last two are asked about in the same way as the first, only with the length that they have by
-now (KAI's own queries for them are refused by the server). Right after a window has begun nothing has been used.
+Usage of a queue is what it had allocated, summed over a window of time, as a part of the cluster's capacity
+in that window; with a half-life, older usage counts for less. A *sliding* window ends now and has a constant
+length; a *tumbling* one restarts periodically, counted from a start; a *cron* window restarts at the moments
+of an expression. The last two are queried like the first, with their current length (the server rejects KAI's
+own queries for them). Right after a window has begun nothing has been used.
 
-Called by `usage`, which does the asking.
+Called by `usage`, which sends the queries.
 """
 
 import math
@@ -34,14 +35,14 @@ Usage = dict[str, dict[str, float]]  # queue -> resource -> part of the capacity
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The stretch of time over which usage is summed."""
+    """The span of time over which usage is summed."""
 
     size: timedelta = timedelta(weeks=1)
     start: datetime | None = None  # of the first tumbling window
-    cron: str | None = None  # as `read_cron` gives it
+    cron: str | None = None  # as `read_cron` returns it
 
     def length(self, now: datetime) -> timedelta:
-        """From the beginning of the window until now; nothing if it has not begun."""
+        """From the beginning of the window until now; zero if it has not begun."""
         if self.cron is not None:
             return now - last_due(self.cron, now)
         if self.start is not None:
@@ -65,12 +66,12 @@ class UsageSettings:
     capacity: Mapping[str, str] = field(default_factory=lambda: _CAPACITY)
 
     def __post_init__(self) -> None:
-        # Data is not out of date before it could have been fetched again.
+        # Data is not stale before it could have been fetched again.
         object.__setattr__(self, "staleness", max(self.staleness, self.fetch_interval))
 
     @property
     def place(self) -> str:
-        """The address as it may be told: without name and password."""
+        """The address without name and password."""
         address = urlsplit(self.address)
         return address._replace(netloc=address.netloc.rpartition("@")[2]).geturl()
 
@@ -79,7 +80,7 @@ class UsageSettings:
 
 
 def read_settings(block: Mapping[str, Any], environment: Mapping[str, str]) -> UsageSettings:
-    """The `usage` of a configuration. Raises ValueError naming the field."""
+    """The `usage` of a configuration; raises ValueError naming the field."""
     kind = block.get("clientType", "")
     if kind != "prometheus":
         raise ValueError(f"usageDBConfig.clientType: only prometheus is read, found {str(kind)[:40]!r}")
@@ -139,7 +140,7 @@ def _moment(text: str) -> datetime:
         moment = datetime.fromisoformat(text)
     except ValueError:
         raise _wrong(
-            "tumblingWindowStartTime", f"no time such as 2026-01-01T00:00:00Z: {text[:60]!r}"
+            "tumblingWindowStartTime", f"not a time such as 2026-01-01T00:00:00Z: {text[:60]!r}"
         ) from None
     return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
@@ -156,7 +157,7 @@ def _duration(given: Mapping[str, Any], name: str, default: timedelta) -> timede
 def _positive(given: Mapping[str, Any], name: str, default: timedelta) -> timedelta:
     duration = _duration(given, name, default)
     if duration <= timedelta():
-        raise _wrong(name, "must be longer than nothing")
+        raise _wrong(name, "must be positive")
     return duration
 
 
@@ -164,7 +165,7 @@ def _positive(given: Mapping[str, Any], name: str, default: timedelta) -> timede
 
 
 def query(expression: str, settings: UsageSettings, now: datetime) -> str | None:
-    """The sum of an expression over the window, for the moment `now`; None when the window is too young for a single sample."""
+    """The sum of an expression over the window at `now`; None if the window is too young for one sample."""
     length = settings.window.length(now)
     if length < settings.resolution:
         return None
@@ -175,34 +176,37 @@ def query(expression: str, settings: UsageSettings, now: datetime) -> str | None
 
 
 def _span(duration: timedelta) -> str:
-    """A duration as Prometheus takes it: whole seconds, or thousandths."""
+    """A duration in Prometheus' syntax: whole seconds, or milliseconds."""
     thousandths = round(duration / timedelta(milliseconds=1))
     return f"{thousandths // 1000}s" if thousandths % 1000 == 0 else f"{thousandths}ms"
 
 
 def read_vector(answer: Any) -> list[tuple[Mapping[str, str], float]]:
-    """Labels and value of every series of an answer; numbers that are none are left out. Raises ValueError for anything else."""
+    """Labels and value of every series of a response; NaN and infinities are left out.
+
+    Raises ValueError for anything else.
+    """
     if not isinstance(answer, Mapping) or answer.get("status") != "success":
-        told = answer.get("error", "no reason given") if isinstance(answer, Mapping) else "no JSON object"
+        told = answer.get("error", "no reason given") if isinstance(answer, Mapping) else "not a JSON object"
         raise ValueError(f"the query failed: {str(told)[:200]}")
     data = answer.get("data")
     if not isinstance(data, Mapping) or data.get("resultType") != "vector":
-        raise ValueError("the answer is no vector")
+        raise ValueError("the response is not a vector")
     series = []
     for one in data.get("result") or ():
         try:
             labels, value = one.get("metric", {}), float(one["value"][1])
         except (AttributeError, KeyError, IndexError, TypeError, ValueError):
-            raise ValueError("the answer is no vector") from None
+            raise ValueError("the response is not a vector") from None
         if not isinstance(labels, Mapping):
-            raise ValueError("the answer is no vector")
+            raise ValueError("the response is not a vector")
         if math.isfinite(value):
             series.append((labels, value))
     return series
 
 
 def used_by_queue(answer: Any) -> dict[str, float]:
-    """A queue may have several series, one for each time that whoever reports them was started anew: they add up."""
+    """Sum the series of each queue: a queue has several if their exporter was restarted."""
     used: dict[str, float] = {}
     for labels, value in read_vector(answer):
         queue = labels.get(_QUEUE)
@@ -212,12 +216,12 @@ def used_by_queue(answer: Any) -> dict[str, float]:
 
 
 def capacity_of(answer: Any) -> float:
-    """0 when nobody knows of any."""
+    """The capacity; 0 if unknown."""
     return sum(max(value, 0.0) for _, value in read_vector(answer))
 
 
 def parts(used: Mapping[str, Mapping[str, float]], capacity: Mapping[str, float]) -> Usage:
-    """Usage (resource -> queue -> sum) as parts of the capacity; of what there is none of nothing can have been used."""
+    """Usage (resource -> queue -> sum) as fractions of the capacity; resources without any are left out."""
     usage: Usage = {}
     for resource, by_queue in used.items():
         for queue, amount in by_queue.items():

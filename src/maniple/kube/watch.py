@@ -1,7 +1,8 @@
-"""Lists in pages and watches that go on after a cut: the two halves from which an informer is made.
+"""Lists in pages, and watches that resume after a cut: the two halves of an informer.
 
-A list is consistent: if the server forgets its version halfway, it begins again. A watch goes on from the last version that it
-saw, for as long as the server remembers it; then `ExpiredError` is raised and the caller lists again.
+A list is consistent: if the server drops its version halfway, it begins again. A watch resumes from the last
+version that it saw, for as long as the server has it; then `ExpiredError` is raised and the caller lists
+again.
 """
 
 import asyncio
@@ -23,13 +24,14 @@ from maniple.objects.meta import Object
 log = logging.getLogger(__name__)
 
 PAGE = 500
-# After this many restarts the list is asked for in one piece, which cannot expire halfway.
+# After this many restarts the list is requested in one piece, which cannot expire halfway.
 RESTARTS = 3
-# How long the server keeps a watch open; each one is given up to twice as long, so that they do not all end together.
+# How long the server keeps a watch open; each one gets up to twice as long, so that they do not all end
+# together.
 WATCH_SECONDS = 300
-# A connection that lasted longer than this was a good one, even if nothing came through it.
+# A connection that lasted longer than this was a good one, even if no event arrived.
 GOOD_SECONDS = 5.0
-# The network or the server may be back soon, and nobody else can do anything about it.
+# The network or the server may be back soon, and there is nothing else to do.
 _PASSING = frozenset({0, 401, 403, 408, 429})
 
 
@@ -38,12 +40,12 @@ _TYPES: dict[str, EventType] = {"ADDED": "put", "MODIFIED": "put", "DELETED": "g
 
 
 class ExpiredError(Exception):
-    """The server no longer knows the version from which the watch was to go on: list again."""
+    """The server no longer has the version from which to resume the watch: list again."""
 
 
 @dataclass(slots=True)
 class Page:
-    """One page of a list. With `first` a list begins, and what came before it is void."""
+    """One page of a list; with `first` a list begins, and earlier pages are void."""
 
     first: bool
     resource_version: str
@@ -53,14 +55,14 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One line of a watch: what is there now, or what went away (in its last state)."""
+    """One line of a watch: an object as it is now, or a deleted one in its last state."""
 
     type: EventType
     object: Object | Bad
 
 
 class Complaint:
-    """Says something once, not once for each of many tries, and says when it is over."""
+    """Logs a problem once, not once per attempt, and logs when it is over."""
 
     def __init__(self, subject: str) -> None:
         self._subject = subject
@@ -80,7 +82,7 @@ class Complaint:
 async def list_pages(
     client: Client, kind: Kind, resource: Resource, limit: int = PAGE
 ) -> AsyncGenerator[Page]:
-    """All objects of a kind, page by page. The caller starts afresh whenever a page is `first`."""
+    """All objects of a kind, page by page; the caller starts afresh whenever a page is `first`."""
     reader = ObjectReader(kind, resource)
     token, restarts = "", 0
     while True:
@@ -127,9 +129,9 @@ async def list_all(client: Client, kind: Kind, resource: Resource, limit: int = 
 async def watch(
     client: Client, kind: Kind, resource: Resource, since: str, seconds: int = WATCH_SECONDS
 ) -> AsyncGenerator[Event]:
-    """What happens to a kind after version `since`, for ever, through cuts and restarts of the server.
+    """What happens to a kind after version `since`, forever, through cuts and restarts of the server.
 
-    Raises `ExpiredError` when only a new list can help, and `ApiError` 404 when the kind is no longer served.
+    Raises `ExpiredError` if only a new list can help, and `ApiError` 404 if the kind is no longer served.
     """
     position = _Position(since, ObjectReader(kind, resource))
     complaint = Complaint(f"watching {kind}")
@@ -155,7 +157,7 @@ async def watch(
         if position.lines > before or time.monotonic() - opened > GOOD_SECONDS:
             complaint.over()
             attempt = 0
-            log.debug("watching %s: going on from %s", kind, position.version)
+            log.debug("watching %s: resuming from %s", kind, position.version)
         else:
             complaint.say(failure)
             attempt += 1
@@ -195,7 +197,7 @@ class _Position:
         return self._read_other(read_envelope(line))
 
     def _read_other(self, envelope: Envelope) -> Event | None:
-        """A bookmark, an error, or an object that is not plainly good."""
+        """A bookmark, an error, or an object that did not decode."""
         if envelope.type == "BOOKMARK":
             self.version = read_position(envelope.object) or self.version
             return None

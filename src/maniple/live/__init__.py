@@ -1,5 +1,5 @@
-"""The running scheduler: changes come in, the cache keeps columns true, cycles decide, effects carry the decisions out.
+"""The running scheduler: watch changes, keep columns current, run cycles, write the decisions.
 
-It speaks to a cluster through one port (`port.py`), which `kube/` implements on a real API server and `sim/` in memory. Deciding is
-the planner's; everything here is about knowing what is true now and making true what was decided.
+It accesses a cluster through one port (`port.py`), which `kube/` implements on a real API server and `sim/`
+in memory. The planner decides; this package knows the current state and carries the decisions out.
 """

@@ -1,8 +1,8 @@
-"""Binding by request: a BindRequest is made, and somebody else, KAI's binder, carries it out.
+"""Binding by request: create a BindRequest, which KAI's binder carries out.
 
-A pod counts as being bound from the moment of the decision, with its devices and claims, because its request is believed to be there. One that fails for good is deleted and
-its pod left alone for a while, longer each time; so is one for a node that is gone. Clearing away never holds up a cycle. Called by
-`decisions.py`.
+A pod counts as bound from the moment of the decision, with its devices and claims, because its request is
+assumed to exist. A request that fails for good is deleted and its pod is backed off, longer each time; so is
+a request for a node that is gone. Clean-up never delays a cycle. Called by `decisions.py`.
 """
 
 import logging
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 ASPECT = "bind"
 NO_BINDER = "NoBinder"
-SILENCE_SECONDS = 30.0  # without a sign of a binder
+SILENCE_SECONDS = 30.0  # without a reaction of a binder
 _SILENCE = (
     f"no BindRequest has been carried out in {SILENCE_SECONDS:g} s, and none since the start: "
     "if KAI's binder does not run on this cluster, start it, or bind directly (--bind direct)"
@@ -51,21 +51,21 @@ class BindRequests:
         self._retries = retries
         self._notes = notes
         self._later = later
-        self._first: tuple[str, float] | None = None  # the first pod that was asked for, and when
-        self._heard = False  # a binder has given a sign of life, or its silence was told
+        self._first: tuple[str, float] | None = None  # the first pod that was requested, and when
+        self._binder_seen = False  # a binder has reacted, or its absence was reported
         self._cleared: set[str] = set()  # uids of requests that are being deleted
-        self._complete = False  # every object has been told once
+        self._complete = False  # every object has been listed once
 
     # -- asking -------------------------------------------------------------------------------------------------------
 
-    def ask(self, pod: Pod, raw: Mapping[str, Any], after: Callable[[BaseException | None], bool]) -> None:
-        """Have a pod bound. `after` is told when the request is made, or cannot be."""
+    def submit(self, pod: Pod, raw: Mapping[str, Any], after: Callable[[BaseException | None], bool]) -> None:
+        """Have a pod bound; `after` is called when the request is created, or cannot be."""
         request = load(raw)
         assert isinstance(request, BindRequest)
         ref: Ref = (BindRequest, request.key)
         there = self._cache.get(*ref)
         if isinstance(there, BindRequest) and not _same(there, request):
-            self._clear(there)  # left by a pod that had the name, or by an attempt that failed
+            self._clear(there)  # left by an earlier pod of that name, or by an attempt that failed
         self._first = self._first or (pod.key, now())
         assumption = made(request, lambda seen: _same(seen, request))
         self._cache.assume(ref, ASPECT, assumption)
@@ -82,35 +82,35 @@ class BindRequests:
                 lambda: self._port.create(raw, same=True),
                 lambda error: self._later(lambda: settle(error)),
             ),
-            replaces=("condition",),  # why it waited is past
+            replaces=("condition",),  # its reason for waiting is obsolete
         )
 
     # -- what becomes of requests -------------------------------------------------------------------------------------
 
     def seen(self, item: Object) -> bool:
-        """The watch showed an object. True when a decision may depend on what follows from it."""
+        """The watch showed an object; returns whether a decision may depend on the consequences."""
         if isinstance(item, Pod) and item.spec.node_name:
-            # Whatever became of its request, the pod is bound.
+            # Whatever happened to its request, the pod is bound.
             return self._cache.give_up((BindRequest, item.key))
         if not isinstance(item, BindRequest):
             return False
-        self._heard |= bool(item.status.phase)
+        self._binder_seen |= bool(item.status.phase)
         return self._judge(item)
 
-    def listen(self, moment: float) -> None:
-        """Tell once, in the log and on the pod, that nobody seems to carry requests out."""
+    def check_binder(self, moment: float) -> None:
+        """Report once, in the log and on the pod, that no binder seems to carry out requests."""
         due = self.next_due()
         if due is None or moment < due or self._first is None:
             return
-        self._heard = True
+        self._binder_seen = True
         pod = self._cache.pod(self._first[0])
         log.warning("%s", _SILENCE)
         if pod is not None:
             self._notes.write(pod, "Warning", NO_BINDER, _SILENCE)
 
     def next_due(self) -> float | None:
-        """When to call `listen` again."""
-        return None if self._heard or self._first is None else self._first[1] + SILENCE_SECONDS
+        """When to call `check_binder` again."""
+        return None if self._binder_seen or self._first is None else self._first[1] + SILENCE_SECONDS
 
     def gone(self, item: Object) -> bool:
         if isinstance(item, BindRequest):
@@ -121,19 +121,19 @@ class BindRequests:
             self._judge_all(item.metadata.name)
         return False
 
-    def all_told(self) -> None:
-        """Every object that there is has been told: what names something else names nothing."""
+    def all_listed(self) -> None:
+        """Every existing object has been listed: a reference to any other is dangling."""
         self._complete = True
         self._judge_all()
 
     def _judge_all(self, node: str = "") -> None:
-        """All requests that have been seen, or those for one node."""
+        """Check all requests that have been seen, or those for one node."""
         for item in [*self._cache.of_kind(BindRequest)]:
             if isinstance(item, BindRequest) and item.metadata.uid and node in ("", item.spec.selected_node):
                 self._judge(item)
 
     def _judge(self, request: BindRequest) -> bool:
-        """Clear a request away that nobody will carry out."""
+        """Delete a request that will never be carried out."""
         pod = self._cache.pod(_pod_of(request))
         if pod is not None and not is_for(request, pod):
             pod = None
@@ -176,7 +176,7 @@ def _pod_of(request: BindRequest) -> str:
 
 
 def _same(there: BindRequest, wanted: BindRequest) -> bool:
-    """The same decision about the same pod, that has not failed."""
+    """Whether it is the same decision about the same pod, and has not failed."""
     owners = {one.uid for one in there.metadata.owner_references}
     return (
         all(one.uid in owners for one in wanted.metadata.owner_references)

@@ -1,11 +1,12 @@
-"""The cache: the cluster's columns, as the watch shows them and with everything on top that was decided and is not shown yet.
+"""The cache: the cluster's columns as the watch shows them, plus decisions not shown yet.
 
-For each object there is what was *seen* last and what is *believed*: the seen object with all assumptions about it applied. Columns
-hold what is believed. An assumption is made when a write is decided. It ends when the watch shows it, or when the write fails;
-then what was seen counts again. So a bind counts from the moment of the decision, and an old event cannot undo it.
+For each object there is what was *seen* last and what is *believed*: the seen object with all assumptions
+about it applied. Columns contain what is believed. An assumption is made when a write is decided. It ends
+when the watch shows it, or when the write fails; then what was seen counts again. So a bind counts from the
+moment of the decision, and an old event cannot undo it.
 
-The scheduler is the only caller, between cycles, never during one. Given the same objects and no assumptions, the columns are those
-built afresh from a list.
+The scheduler is the only caller, between cycles, never during one. Given the same objects and no assumptions,
+the columns equal those built afresh from a list.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -25,43 +26,41 @@ from maniple.objects.pod import MOVES_TO
 
 Ref = tuple[type[Object], str]
 
-# Kinds whose objects are written with regard to their version.
+# Kinds whose writes depend on their version.
 SHARED = (PersistentVolume, PersistentVolumeClaim, ResourceClaim)
-# A pod whose bind failed is kept out of decisions by a gate that exists only in the cache.
+# A pod whose bind failed is excluded from decisions by a gate that exists only in the cache.
 BACK_OFF_GATE = SchedulingGate(name="maniple.dev/back-off")
 
 
 class Grouping(Protocol):
-    """How objects are read, and how a pod that belongs to no group becomes a job."""
+    """How objects are read, and how a pod without a group becomes a job."""
 
-    def bare(self, item: Object) -> Object:
-        """An object without what is not read of it."""
+    def trimmed(self, item: Object) -> Object:
+        """An object without the fields that are not read."""
 
     def group(self, pod: Pod) -> tuple[Pod, Object | None]:
-        """The pod as it is to be read, and the group to be made for it if it has none."""
+        """The pod as it is to be read, and the group to create for it if it has none."""
 
 
 @dataclass(eq=False, slots=True)
 class Assumption:
-    """One thing that was decided about an object and has not been seen."""
+    """One decision about an object that the watch has not shown yet."""
 
     uid: str
-    change: Callable[[Any], Any]  # puts it on top of what was seen
-    shown: Callable[[Any], bool]  # what was seen has it already
-    # A lasting one ends only when it is shown: nothing but this decision can make it untrue. Others give way to whatever the
-    # watch tells once they are written, because somebody else may have written since.
+    change: Callable[[Any], Any]  # applies it to what was seen
+    shown: Callable[[Any], bool]  # whether what was seen includes it already
+    # A lasting one ends only when it is shown: nothing but this decision can make it untrue. Others yield to
+    # whatever the watch shows once they are written, because another client may have written since.
     lasting: bool = False
-    # The decision is that the object shall be: it is believed in before it was ever seen, and in place of another of its name.
+    # The object is to be created: it counts before it was ever seen, and in place of another of its name.
     makes: bool = False
     written: bool = False
-    version: int = (
-        0  # that the object got by the write, if it is known: what is seen of a later one includes it
-    )
+    version: int = 0  # of the object after the write, if known: any later version includes the write
 
 
 @dataclass(slots=True)
 class Held:
-    """A pod that is left alone for a while."""
+    """A pod that is backed off for a while."""
 
     uid: str
     until: float
@@ -73,20 +72,21 @@ class Cache:
         self.cluster = cluster
         self._grouping = grouping
         self._seen: dict[Ref, Object] = {}
-        self._whole: dict[Ref, Object] = {}  # the newest that is known of objects that others change, too
-        self._versions: dict[Ref, int] = {}  # of these, the one that was seen
+        # the newest known state of objects that other clients change, too
+        self._whole: dict[Ref, Object] = {}
+        self._versions: dict[Ref, int] = {}  # of these, the version that was seen
         self._believed: dict[Ref, Object] = {}
         self._assumed: dict[Ref, dict[str, Assumption]] = {}
         self._held: dict[str, Held] = {}
-        self._groups: dict[str, Ref] = {}  # by pod: the group that was made for it
-        self._pods: dict[Ref, str] = {}  # and back
+        self._groups: dict[str, Ref] = {}  # by pod: the group that was created for it
+        self._pods: dict[Ref, str] = {}  # and the inverse
 
     # -- what the watch shows -----------------------------------------------------------------------------------------
 
     def put(self, item: Object) -> bool:
-        """Take in an object. True when a decision may depend on what changed."""
+        """Take in an object; returns whether a decision may depend on the change."""
         whole, version = item, version_of(item)
-        item = slim(item) if self._grouping is None else self._grouping.bare(slim(item))
+        item = slim(item) if self._grouping is None else self._grouping.trimmed(slim(item))
         ref = (type(item), item.key)
         seen = self._seen.get(ref)
         if seen is not None and seen.metadata.uid != item.metadata.uid:
@@ -97,7 +97,7 @@ class Cache:
             and seen.spec.node_name
             and not item.spec.node_name
         ):
-            return False  # a pod never loses its node: this is older than what we have
+            return False  # a pod never loses its node: this is older than the known state
         self._seen[ref] = item
         if isinstance(whole, SHARED):
             self._versions[ref] = version
@@ -111,7 +111,7 @@ class Cache:
         return self._refresh(ref)
 
     def answered(self, item: Object) -> None:
-        """What a write to an object made of it is known before the watch shows it."""
+        """The state of an object in the response to a write, known before the watch shows it."""
         ref = (type(item), item.key)
         known = self._whole.get(ref)
         if known is None or known.metadata.uid != item.metadata.uid or version_of(known) < version_of(item):
@@ -128,14 +128,17 @@ class Cache:
     # -- what was decided ---------------------------------------------------------------------------------------------
 
     def assume(self, ref: Ref, aspect: str, assumption: Assumption) -> bool:
-        """Count a decision as carried out. A newer one about the same aspect of the object takes the place of the older."""
+        """Count a decision as carried out.
+
+        A newer one about the same aspect of the object replaces the older.
+        """
         if ref not in self._seen and not assumption.makes:
             return False
         self._assumed.setdefault(ref, {})[aspect] = assumption
         return self._refresh(ref)
 
     def settle(self, ref: Ref, aspect: str, assumption: Assumption, *, failed: bool) -> bool:
-        """The write is over. True when it failed and a decision may depend on that."""
+        """The write is over; returns whether it failed and a decision may depend on that."""
         if self._assumed.get(ref, {}).get(aspect) is not assumption:
             return False
         assumption.written = True
@@ -146,14 +149,14 @@ class Cache:
         return self._refresh(ref)
 
     def give_up(self, ref: Ref) -> bool:
-        """An object that was to be made is not needed any more."""
+        """An object that was to be created is no longer needed."""
         makes = [aspect for aspect, one in self._assumed.get(ref, {}).items() if one.makes]
         for aspect in makes:
             self._drop(ref, aspect)
         return bool(makes) and self._refresh(ref)
 
     def listed(self, kind: type[Object]) -> bool:
-        """All objects of a kind have been told: one that was made and is not among them is gone again."""
+        """All objects of a kind have been listed: one that was created and is not among them is gone again."""
         unseen = [
             ref
             for ref, aspects in self._assumed.items()
@@ -171,7 +174,7 @@ class Cache:
         return self._refresh(ref)
 
     def hold(self, key: str, uid: str, until: float, why: str) -> bool:
-        """Leave a waiting pod alone until a time of the event loop's clock."""
+        """Exclude a pending pod until a time of the event loop's clock."""
         pod = self.pod(key)
         if pod is None or pod.metadata.uid != uid or pod.spec.node_name:
             return False
@@ -179,7 +182,7 @@ class Cache:
         return self._refresh((Pod, key))
 
     def release(self, now: float) -> bool:
-        """Let go of the pods whose time has come. True when there was one."""
+        """Release the pods whose back-off is over; returns whether there was one."""
         due = [key for key, held in self._held.items() if held.until <= now]
         for key in due:
             del self._held[key]
@@ -196,7 +199,8 @@ class Cache:
         return self._believed.get((kind, key))
 
     def whole(self, kind: type[Object], key: str) -> Object | None:
-        """The newest that is known of an object that others change, too, with its version and without what is only assumed."""
+        """The newest known state of an object that other clients change, too, with its version and no
+        assumptions."""
         return self._whole.get((kind, key))
 
     def pod(self, key: str) -> Pod | None:
@@ -204,13 +208,13 @@ class Cache:
         return found if isinstance(found, Pod) else None
 
     def waits(self, key: str) -> bool:
-        """Whether a pod has no place yet, decided or seen."""
+        """Whether a pod has no node yet, decided or seen."""
         tasks = self.cluster.tasks
         row = tasks.index_of(key)
         return row is not None and tasks.status[row] in (Status.PENDING, Status.GATED)
 
     def read_again(self) -> bool:
-        """How pods are read has changed. True when a decision may depend on it."""
+        """How pods are read has changed; returns whether a decision may depend on it."""
         changed = [self._refresh(ref) for ref in [*self._seen] if ref[0] is Pod]
         return any(changed)
 
@@ -218,7 +222,7 @@ class Cache:
         return self._held.get(key)
 
     def pod_of_group(self, ref: Ref) -> Pod | None:
-        """The pod for which a group was made that exists only here; None for a group that somebody wrote."""
+        """The pod for which a group was created that exists only here; None for a group from the cluster."""
         key = self._pods.get(ref)
         return self.pod(key) if key is not None else None
 
@@ -237,7 +241,10 @@ class Cache:
     # -- the one way into the columns ---------------------------------------------------------------------------------
 
     def _refresh(self, ref: Ref) -> bool:
-        """Bring the columns up to what is believed of an object now. True when a decision may depend on the difference."""
+        """Update the columns to what is believed of an object now.
+
+        Returns whether a decision may depend on the difference.
+        """
         before, after = self._believed.get(ref), self._believe(ref)
         if after == before:
             return False
@@ -253,7 +260,7 @@ class Cache:
         return before is None or after is None or essence(before) != essence(after)
 
     def _believe(self, ref: Ref) -> Object | None:
-        """What was seen, with every assumption on top; a pod that waits alone gets its group on the way."""
+        """What was seen, with every assumption applied; a pod without a group gets its own here."""
         item = self._seen.get(ref)
         for assumption in self._assumed.get(ref, {}).values():
             if item is not None or assumption.makes:
@@ -271,11 +278,11 @@ class Cache:
         return item
 
     def _counts(self, ref: Ref) -> bool:
-        """Pods that are nobody's task are in no column."""
+        """Pods that no task stands for are in no column."""
         return ref[0] is not Pod or self.cluster.tasks.index_of(ref[1]) is not None
 
     def _keep_group(self, pod: str, group: Object | None) -> None:
-        """Keep the group that was made for a pod, with the status it has come to."""
+        """Keep the group that was created for a pod, with its current status."""
         before = self._groups.get(pod)
         if before is not None and (group is None or before[1] != group.key):
             del self._groups[pod], self._pods[before], self._seen[before]
@@ -292,7 +299,7 @@ class Cache:
 
     def _forget(self, ref: Ref) -> None:
         for aspect, assumption in [*self._assumed.get(ref, {}).items()]:
-            if not assumption.makes:  # what goes is another object of that name
+            if not assumption.makes:  # what is deleted is another object of that name
                 self._drop(ref, aspect)
         if ref[0] is Pod:
             self._held.pop(ref[1], None)
@@ -305,20 +312,20 @@ class Cache:
 
 
 def version_of(item: Object) -> int:
-    """Versions of one object are in order. 0 for an object that has none."""
+    """The version as a number, ordered for one object; 0 if the object has none."""
     text = item.metadata.resource_version
     return int(text) if text.isdecimal() else 0
 
 
 def bound(pod: Pod, node: str, annotations: Mapping[str, str] | None = None) -> Assumption:
-    """A pod is on its node from the moment of the decision, with the devices that its annotations are going to say."""
+    """A pod is on its node from the moment of the decision, with the devices of its future annotations."""
 
     def change(seen: Pod) -> Pod:
         placed = replace(seen, spec=replace(seen.spec, node_name=node))
         if not annotations:
             return placed
-        told = {**seen.metadata.annotations, **annotations}
-        return replace(placed, metadata=replace(seen.metadata, annotations=told))
+        merged = {**seen.metadata.annotations, **annotations}
+        return replace(placed, metadata=replace(seen.metadata, annotations=merged))
 
     return Assumption(
         uid=pod.metadata.uid,
@@ -339,7 +346,10 @@ def ungated(pod: Pod) -> Assumption:
 
 
 def leaving(pod: Pod, since: datetime, promised: str = "") -> Assumption:
-    """A pod releases what it has from the moment of the decision. `promised`: the node that it is to move to."""
+    """A pod releases its resources from the moment of the decision.
+
+    `promised`: the node that it is to move to.
+    """
 
     def change(seen: Pod) -> Pod:
         annotations = {**seen.metadata.annotations, **({MOVES_TO: promised} if promised else {})}
@@ -355,5 +365,5 @@ def leaving(pod: Pod, since: datetime, promised: str = "") -> Assumption:
 
 
 def made(item: Object, shown: Callable[[Any], bool]) -> Assumption:
-    """An object is there from the moment of the decision."""
+    """An object exists from the moment of the decision."""
     return Assumption(uid="", change=lambda _: item, shown=shown, lasting=True, makes=True)

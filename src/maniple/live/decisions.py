@@ -1,8 +1,8 @@
-"""Binds, evictions and admissions: counted from the moment of the decision, carried out beside the cycles, taken back when refused.
+"""Binds, evictions and admissions: counted at once, written beside the cycles, reverted if refused.
 
-The scheduler hands every plan to `carry_out`. A pod whose bind was refused is left
-alone for a while, longer each time, and its gang is looked at again meanwhile. Pods are bound from here, once what they need besides a node is there (`preparing.py`), or by somebody else who is asked to (`bind_requests.py`); the
-dialect says which.
+The scheduler passes every plan to `carry_out`. A pod whose bind was refused is backed off, longer each time,
+and its gang is reconsidered meanwhile. Pods are bound directly, once their volumes and devices are ready
+(`preparing.py`), or by a BindRequest (`bind_requests.py`); the dialect says which.
 """
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -14,7 +14,7 @@ from maniple.framework.outcome import Eviction
 from maniple.framework.plan import Plan
 from maniple.live.bind_requests import BindRequests
 from maniple.live.cache import Assumption, Cache, Ref, bound, leaving, ungated
-from maniple.live.dialect import Farewell, LiveDialect, group_of
+from maniple.live.dialect import EvictionNotice, LiveDialect, group_of
 from maniple.live.effects import Effect, Effects, Urgency
 from maniple.live.notes import Notes
 from maniple.live.port import NOT_FOUND, Port, status_of
@@ -29,7 +29,8 @@ from maniple.plugins.devices.deviceshare import LOCK
 
 @dataclass(frozen=True, slots=True)
 class _Bind:
-    """`request` is what has to be made so that somebody else binds the pod, `needs` what has to be done before it is bound from here."""
+    """`request` is the object to create for an indirect bind, `needs` what has to be done before a direct
+    one."""
 
     pod: Pod
     node: str
@@ -40,7 +41,7 @@ class _Bind:
 
 @dataclass(frozen=True, slots=True)
 class _Write:
-    """What is decided about a pod: what is believed from then on, how it becomes true, and who is told how that ended."""
+    """A decision about a pod: what to assume, how to write it, and the callback with the result."""
 
     aspect: str
     assumption: Assumption
@@ -63,10 +64,10 @@ class Decisions:
         self._requests = BindRequests(cache, effects, port, dialect, self._retries, notes, later)
 
     def carry_out(self, plan: Plan, when: datetime) -> bool:
-        """Have everything done. True when there was something."""
-        binds, evictions = [*self._binds(plan)], [*self._farewells(plan)]
-        for pod, farewell in evictions:
-            self._evict(pod, farewell, when.replace(microsecond=0))
+        """Have everything done; returns whether there was anything."""
+        binds, evictions = [*self._binds(plan)], [*self._notices(plan)]
+        for pod, notice in evictions:
+            self._evict(pod, notice, when.replace(microsecond=0))
         for key in plan.admitted:
             self._admit(key)
         preparations = [one for each in binds if (one := self._bind(each, when)) is not None]
@@ -84,22 +85,22 @@ class Decisions:
                     yield _Bind(pod, node, plan.annotations.get(key, {}), request, needs.get(key))
 
     def seen(self, item: Object) -> bool:
-        """The watch showed an object. True when a decision may depend on what follows from it."""
+        """The watch showed an object; returns whether a decision may depend on the consequences."""
         return self._requests.seen(item) | self._preparations.seen(item)
 
     def forget(self, item: Object) -> bool:
-        """The object is gone. True when a decision may depend on what follows from it."""
+        """The object is gone; returns whether a decision may depend on the consequences."""
         self._retries.forget(item.metadata.uid)
         return self._requests.gone(item) | self._preparations.gone(item)
 
-    def all_told(self) -> None:
-        """Every object that there is has been told."""
-        self._requests.all_told()
-        self._preparations.all_told(self._dialect.direct)
+    def all_listed(self) -> None:
+        """Every existing object has been listed."""
+        self._requests.all_listed()
+        self._preparations.all_listed(self._dialect.direct)
 
     def expire(self, moment: float) -> bool:
-        """Let go of pods that have been prepared for too long. True when a decision may depend on that."""
-        self._requests.listen(moment)
+        """Give up pods whose preparation takes too long; returns whether a decision may depend on that."""
+        self._requests.check_binder(moment)
         return self._preparations.expire(moment)
 
     def next_due(self) -> float | None:
@@ -110,11 +111,11 @@ class Decisions:
     # -- binds --------------------------------------------------------------------------------------------------------
 
     def _bind(self, bind: _Bind, when: datetime) -> Preparation | None:
-        """Count a pod as bound, and have that done; what has to be done before is returned."""
+        """Count a pod as bound, and have that done; returns what has to be done before."""
         pod, node = bind.pod, bind.node
         annotations = {name: text for name, text in bind.annotations.items() if name != LOCK}
         if bind.request is not None:
-            self._requests.ask(pod, bind.request, lambda error: self._bound(pod, node, error))
+            self._requests.submit(pod, bind.request, lambda error: self._bound(pod, node, error))
             return None
         write = _Write(
             "bind",
@@ -129,14 +130,14 @@ class Decisions:
         return Preparation(pod, node, bind.needs, when, lambda error: self._prepared(pod, write, error))
 
     def _prepared(self, pod: Pod, write: _Write, error: BaseException | None) -> bool:
-        """What a pod needs besides a node is there, or will not be."""
+        """The pod's volumes and devices are ready, or will not be."""
         if error is not None:
             return self._settle(pod, write, error)
         self._submit(pod, write)
         return False
 
     def _bound(self, pod: Pod, node: str, error: BaseException | None, *, bound: bool = False) -> bool:
-        """A bind is over, or the request for one is made."""
+        """A bind is over, or its BindRequest has been created."""
         if error is not None:
             matters = self._preparations.end(pod.metadata.uid, failed=True)
             return self._retries.failed(pod, f"failed to bind to node {node}: {error}") | matters
@@ -148,7 +149,7 @@ class Decisions:
         return False
 
     def _label(self, pod: Pod) -> None:
-        """Labels say where a pod was scheduled; that it runs does not depend on them."""
+        """Labels record where a pod was scheduled; running does not depend on them."""
         labels = self._dialect.labels(pod)
         if labels:
             patch = {"metadata": {"uid": pod.metadata.uid, "labels": dict(labels)}}
@@ -165,7 +166,7 @@ class Decisions:
     # -- admissions ---------------------------------------------------------------------------------------------------
 
     def _admit(self, key: str) -> None:
-        """A pod that waits behind the gate of queue admission, and behind no other, waits no more."""
+        """Remove the gate of queue admission from a pod that has no other."""
         pod = self._cache.pod(key)
         if pod is None:
             return
@@ -183,53 +184,53 @@ class Decisions:
 
     # -- evictions ----------------------------------------------------------------------------------------------------
 
-    def _farewells(self, plan: Plan) -> Iterator[tuple[Pod, Farewell]]:
+    def _notices(self, plan: Plan) -> Iterator[tuple[Pod, EvictionNotice]]:
         """The evictions of a plan; not of a pod that is gone by now."""
         for eviction in plan.evicted:
             pod = self._cache.pod(eviction.pod)
             if pod is not None:
-                yield pod, self._farewell(plan, eviction, pod)
+                yield pod, self._notice(plan, eviction, pod)
 
-    def _farewell(self, plan: Plan, eviction: Eviction, pod: Pod) -> Farewell:
-        """A pod that is to move says where to until it is gone, so that its place is kept."""
+    def _notice(self, plan: Plan, eviction: Eviction, pod: Pod) -> EvictionNotice:
+        """A pod that is to move is annotated with its target until it is gone, so that the place is kept."""
         find = self._cache.get
-        farewell = self._dialect.farewell(plan, eviction, pod, find)
-        if not self._dialect.pod_words(group_of(plan, eviction.job, find)).nominates:
-            return farewell
-        return replace(farewell, promised=plan.nominations.get(eviction.pod, ""))
+        notice = self._dialect.eviction_notice(plan, eviction, pod, find)
+        if not self._dialect.pod_reporting(group_of(plan, eviction.job, find)).nominates:
+            return notice
+        return replace(notice, promised=plan.nominations.get(eviction.pod, ""))
 
-    def _evict(self, pod: Pod, farewell: Farewell, when: datetime) -> None:
-        self._notes.write(farewell.regarding, farewell.type, "Evict", farewell.text, farewell.annotations)
+    def _evict(self, pod: Pod, notice: EvictionNotice, when: datetime) -> None:
+        self._notes.write(notice.regarding, notice.type, "Evict", notice.text, notice.annotations)
         write = _Write(
             "evict",
-            leaving(pod, when, farewell.promised),
-            lambda: self._have_evicted(pod, farewell, when),
+            leaving(pod, when, notice.promised),
+            lambda: self._delete(pod, notice, when),
             lambda error: False,
         )
         self._cache.assume((Pod, pod.key), write.aspect, write.assumption)
         self._submit(pod, write)
 
-    async def _have_evicted(self, pod: Pod, farewell: Farewell, when: datetime) -> None:
-        """First what the pod has to say, if anything, then the end of it."""
+    async def _delete(self, pod: Pod, notice: EvictionNotice, when: datetime) -> None:
+        """Write the pod's condition first, if any, then delete it."""
         try:
-            await self._last_words(pod, farewell, when)
+            await self._mark_evicted(pod, notice, when)
         except Exception as error:
             if status_of(error) != NOT_FOUND:
                 raise
         await self._port.evict(pod)
 
-    async def _last_words(self, pod: Pod, farewell: Farewell, when: datetime) -> None:
-        """The condition by which controllers know that the pod is not to blame, and the node that is kept for its successor."""
-        if farewell.condition:
+    async def _mark_evicted(self, pod: Pod, notice: EvictionNotice, when: datetime) -> None:
+        """Write the condition DisruptionTarget, and the node kept for the pod's replacement."""
+        if notice.condition:
             target = Condition(
                 type="DisruptionTarget",
                 status="True",
                 reason="PreemptionByScheduler",
-                message=farewell.condition,
+                message=notice.condition,
             )
             await self._port.patch_pod_condition(pod, target, when)
-        if farewell.promised:
-            metadata = {"uid": pod.metadata.uid, "annotations": {MOVES_TO: farewell.promised}}
+        if notice.promised:
+            metadata = {"uid": pod.metadata.uid, "annotations": {MOVES_TO: notice.promised}}
             await self._port.patch_status(Pod, pod.key, {"metadata": metadata}, False)
 
     # -- both ---------------------------------------------------------------------------------------------------------
@@ -238,7 +239,7 @@ class Decisions:
         def done(error: BaseException | None) -> None:
             self._later(lambda: self._settle(pod, write, error))
 
-        # Why it waited is past: what has not been written of it need not be.
+        # Its reason for waiting is obsolete: what is not written yet need not be.
         effect = Effect(lane((Pod, pod.key)), write.aspect, Urgency.DECISION, write.call, done)
         self._effects.submit(effect, replaces=("condition",))
 

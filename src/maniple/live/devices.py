@@ -1,7 +1,7 @@
-"""Resource claims of a placed pod: its devices and its name written into their status, and taken out again when the pod is given up.
+"""Resource claims of a placed pod: write its devices and its name into their status, and undo that.
 
-Called by `preparing.py`; pure. A claim that was allocated otherwise since the decision is refused, never overwritten. It is allocated under Kubernetes' own finalizer, so that
-it outlives its devices' use.
+Called by `preparing.py`; pure. A claim that was allocated differently since the decision is refused, never
+overwritten. It is allocated under Kubernetes' own finalizer, so that it outlives its devices' use.
 """
 
 from collections.abc import Collection
@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from maniple.framework.plan import Plan
 from maniple.live.cache import Assumption, Ref
 from maniple.live.dialect import Find
-from maniple.live.rewriting import Lacks, Part, conflict
+from maniple.live.rewriting import Missing, Part, conflict
 from maniple.objects.dra import AllocationResult, Consumer, ResourceClaim, ResourceClaimStatus
 
 FINALIZER = "resource.kubernetes.io/delete-protection"
@@ -22,14 +22,14 @@ FINALIZER = "resource.kubernetes.io/delete-protection"
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """The devices of a claim that a pod needs; `new`: the claim gets them with it."""
+    """The devices of a claim that a pod needs; `new`: the claim is allocated with it."""
 
     allocation: AllocationResult
     new: bool
 
 
 def grants(plan: Plan, find: Find) -> dict[str, dict[str, Grant]]:
-    """By the uid of the pod and by claim: all that has to be written for pods of a plan."""
+    """By the uid of the pod and by claim: everything to be written for pods of a plan."""
     found: dict[str, dict[str, Grant]] = {}
     for key, change in plan.claims.items():
         new, known = "allocation" in change, find(ResourceClaim, key)
@@ -45,16 +45,16 @@ def resource_claim_ref(key: str) -> Ref:
     return ResourceClaim, key
 
 
-def reserving(grant: Grant, consumers: Collection[Consumer]) -> Lacks:
-    """A claim shall have these devices, for these pods."""
+def reserving(grant: Grant, consumers: Collection[Consumer]) -> Missing:
+    """Allocate these devices to a claim, for these pods."""
 
-    def lacks(claim: ResourceClaim) -> Part | None:
+    def missing(claim: ResourceClaim) -> Part | None:
         standing, ref = claim.status.allocation, resource_claim_ref(claim.key)
         known = {one.uid for one in claim.status.reserved_for}
         if standing is not None and not same_devices(standing, grant.allocation):
-            raise conflict(ref, "has got other devices by now")
+            raise conflict(ref, "has been allocated other devices")
         if standing is None and not grant.new:
-            raise conflict(ref, "has lost its devices by now")
+            raise conflict(ref, "is no longer allocated")
         missing = [one for one in consumers if one.uid not in known]
         if standing is not None and not missing:
             return None
@@ -68,7 +68,7 @@ def reserving(grant: Grant, consumers: Collection[Consumer]) -> Lacks:
             written["allocation"] = _plain(grant.allocation)
         return Part({"status": written}, status=True)
 
-    return lacks
+    return missing
 
 
 def reserved(grant: Grant, consumer: Consumer) -> Assumption:
@@ -80,10 +80,10 @@ def reserved(grant: Grant, consumer: Consumer) -> Assumption:
     return Assumption(uid="", change=change, shown=lambda seen: False, lasting=True)
 
 
-def releasing(uid: str, *, free: bool) -> Lacks:
-    """A pod shall not use a claim any more; `free`: nor shall the claim keep its devices when it was the last."""
+def releasing(uid: str, *, free: bool) -> Missing:
+    """Remove a pod from a claim; `free`: also deallocate the claim if it was the last."""
 
-    def lacks(claim: ResourceClaim) -> Part | None:
+    def missing(claim: ResourceClaim) -> Part | None:
         after = _without(claim.status, uid, free=free)
         if after == claim.status:
             return None
@@ -92,7 +92,7 @@ def releasing(uid: str, *, free: bool) -> Lacks:
             written["allocation"] = None
         return Part({"status": written}, status=True)
 
-    return lacks
+    return missing
 
 
 def released(uid: str, *, free: bool) -> Assumption:
@@ -112,7 +112,7 @@ def _without(status: ResourceClaimStatus, uid: str, *, free: bool) -> ResourceCl
 
 
 def same_devices(one: AllocationResult, other: AllocationResult) -> bool:
-    """Amounts may be written in other words."""
+    """Whether two allocations are equal; amounts may be written differently."""
     return _devices(one) == _devices(other)
 
 

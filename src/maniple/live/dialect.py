@@ -1,7 +1,8 @@
-"""What the running scheduler asks of a profile: kinds to watch, groups for lone pods, and how decisions are said and carried out in that system.
+"""What the running scheduler needs from a profile.
 
-`kai.py`, `volcano.py` and `maniple.py` (both in one cluster) implement it. Dialects are pure: they read a plan and objects and say what should be written;
-`status.py`, `waiting.py` and `decisions.py` write it.
+Kinds to watch, groups for pods without one, and how decisions are written in that system. `kai.py`,
+`volcano.py` and `maniple.py` (both in one cluster) implement it. Dialects are pure: they read a plan and
+objects and return what should be written; `status.py`, `waiting.py` and `decisions.py` write it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -23,8 +24,8 @@ _GROUPS: Mapping[str, type[Object]] = {kind.api_group: kind for kind in (Volcano
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
-    """A note about a group, for people. Without a text: it is no longer so."""
+class GroupEvent:
+    """A note about a group; without a text it no longer applies."""
 
     type: EventType
     reason: str
@@ -33,25 +34,25 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a cycle came to for one job: its group as it is and as it should read, and why it waits, if it does."""
+    """The outcome of a cycle for one job: its group before and after, and why it is pending, if it is."""
 
     before: Object
     after: Object
     why: str = ""
-    words: tuple[Word, ...] = ()
+    events: tuple[GroupEvent, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """A merge patch. `subresource`: whether it goes to the status; None, where the kind's status is."""
+    """A merge patch; `subresource`: whether it goes to the status; None: wherever the kind's status is."""
 
     body: Mapping[str, Any]
     subresource: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class PodWords:
-    """How the waiting pods of a group say so: by a condition, by an event, with the node that is cleared for them; and what comes first."""
+class PodReporting:
+    """How a group's pending pods report it: by condition, by event, with a nominated node; with a prefix."""
 
     condition: bool = True
     event: bool = False
@@ -60,59 +61,59 @@ class PodWords:
 
 
 @dataclass(frozen=True, slots=True)
-class Farewell:
-    """How an eviction is told: on which object, and whether the pod gets a condition first."""
+class EvictionNotice:
+    """How an eviction is reported: on which object, and whether the pod gets a condition first."""
 
     regarding: Object
     type: EventType
     text: str
     condition: str = ""  # its message; without one there is no condition
     annotations: Mapping[str, str] = field(default_factory=dict)  # of the event, for programs
-    promised: str = ""  # the node that is kept for whoever comes in the pod's place
+    promised: str = ""  # the node that is kept for the pod's replacement
 
 
 class LiveDialect(Protocol):
     kinds: tuple[type[Object], ...]
     queue_kinds: tuple[type[Object], ...]
-    tells_queues: bool  # what queues hold is written into them
+    writes_queue_status: bool  # the allocated amounts are written into queues
 
-    def lacking(self, present: Iterable[Object]) -> list[dict[str, Any]]:
-        """Objects that have to be there before anything can be scheduled, and are not, given the queues there are."""
+    def missing_objects(self, present: Iterable[Object]) -> list[dict[str, Any]]:
+        """Objects that must exist before anything can be scheduled and do not, given the existing queues."""
 
-    def bare(self, item: Object) -> Object:
-        """An object without what nobody reads in this system."""
+    def trimmed(self, item: Object) -> Object:
+        """An object without the fields that this system never reads."""
 
     def group(self, pod: Pod) -> tuple[Pod, Object | None]:
-        """A pod as it is to be read, and the group that is made for it if it has none."""
+        """A pod as it is to be read, and the group that is created for it if it has none."""
 
-    def remark(self, item: Object, *, gone: bool) -> str:
-        """What is to be said when an object comes, changes or goes; nothing about most."""
+    def warning(self, item: Object, *, gone: bool) -> str:
+        """What to report when an object is added, changed or deleted; nothing for most."""
 
     def kind_is(self, kind: type[Object], *, there: bool) -> bool:
-        """The cluster was found to have a kind, or not to have it. True when pods are to be read anew."""
+        """Whether the cluster has a kind is now known; returns whether pods must be read again."""
 
     # -- statuses -----------------------------------------------------------------------------------------------------
 
     def reports(self, plan: Plan, find: Find, when: datetime, cause: str) -> Iterator[Report]:
-        """What a plan came to, job by job. `cause` names the cycle."""
+        """The outcome of a plan, job by job; `cause` names the cycle."""
 
     def why(self, plan: Plan, pod: WaitingPod, find: Find) -> str:
-        """Why a pod waits that has no cause of its own."""
+        """Why a pod is pending that has no cause of its own."""
 
-    def pod_words(self, group: Object | None) -> PodWords:
-        """How the pods of a group say that they wait."""
+    def pod_reporting(self, group: Object | None) -> PodReporting:
+        """How the pods of a group report that they are pending."""
 
     def adopted(self, seen: Object, after: Object) -> Object:
-        """A group that was seen, with everything that is written of the other."""
+        """The group as seen, with all fields that this scheduler writes taken from the other."""
 
-    def words(self, group: Object) -> str:
-        """What a group says for people."""
+    def messages(self, group: Object) -> str:
+        """The messages of a group."""
 
-    def differ_in_words_only(self, before: Object, after: Object) -> bool:
-        """Whether two states of a group mean the same."""
+    def differ_in_messages_only(self, before: Object, after: Object) -> bool:
+        """Whether two states of a group differ in messages only."""
 
     def group_patches(self, before: Object, after: Object) -> Sequence[Patch]:
-        """How to get from one to the other."""
+        """The patches from one state to the other."""
 
     def queue_allocated(self, queue: Object, allocated: Mapping[str, str]) -> Object:
         """The queue as it should read."""
@@ -122,30 +123,30 @@ class LiveDialect(Protocol):
     def parent(self, name: str, parent: str) -> str:
         """The queue above one that names this parent; empty when there is none."""
 
-    def minds_time(self, plan: Plan) -> bool:
-        """Whether the next cycle may decide otherwise for no other reason than that time has passed."""
+    def depends_on_time(self, plan: Plan) -> bool:
+        """Whether the next cycle may decide differently just because time has passed."""
 
     # -- decisions ----------------------------------------------------------------------------------------------------
 
-    def beyond(self, pod: Pod) -> str:
-        """What of this pod nobody here could carry out, so that it is not placed; empty for most."""
+    def unsupported_reason(self, pod: Pod) -> str:
+        """Why this pod could not be bound here, so that it is not placed; empty for most."""
 
     def direct(self, pod: Pod) -> bool:
-        """Whether a pod is bound from here, and not by somebody who is asked to."""
+        """Whether a pod is bound directly, not by request."""
 
     def bind_request(self, plan: Plan, pod: Pod, node: str, find: Find) -> dict[str, Any] | None:
-        """What has to be made so that somebody else binds the pod; None when it is bound from here."""
+        """The object to create so that a binder binds the pod; None if it is bound directly."""
 
     def labels(self, pod: Pod) -> Mapping[str, str]:
-        """Labels that a pod gets with its place."""
+        """Labels that a pod gets when it is placed."""
 
     def assigned(self, pod: Pod, node: str) -> str:
-        """What is said about a pod that has got its place."""
+        """What is reported about a pod that has been placed."""
 
-    def farewell(self, plan: Plan, eviction: Eviction, pod: Pod, find: Find) -> Farewell: ...
+    def eviction_notice(self, plan: Plan, eviction: Eviction, pod: Pod, find: Find) -> EvictionNotice: ...
 
     def ours(self, request: BindRequest) -> bool:
-        """Whether a request is ours to clear away."""
+        """Whether a request is ours to delete."""
 
 
 def group_of(plan: Plan, job: str, find: Find) -> Object | None:

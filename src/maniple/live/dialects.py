@@ -23,16 +23,16 @@ def dialect_of(
     *,
     nominates: bool = True,
 ) -> LiveDialect:
-    """With the options that the planner was given.
+    """The dialect of a profile, with the options of the planner.
 
-    `kinds`: what the configured plugins read besides the kinds of the profile; `bind`: request or direct, where
-    the profile leaves the choice; `shard`: whose settings they are; `nominates`: room that was cleared for a pod
-    is written to it.
+    `kinds`: what the configured plugins read besides the kinds of the profile; `bind`: request or direct,
+    where the profile leaves the choice; `shard`: the scheduling shard of the settings; `nominates`: nominate
+    the node that was cleared for a pod.
     """
     if bind and bind not in BINDINGS:
-        raise ValueError(f"bind: {bind!r} is not known; there is: {', '.join(BINDINGS)}")
+        raise ValueError(f"bind: unknown value {bind!r}; expected one of {', '.join(BINDINGS)}")
     if bind and profile != "kai":
-        raise ValueError(f"bind: the profile {profile!r} leaves no choice")
+        raise ValueError(f"bind: cannot be set with the profile {profile!r}")
     match profile:
         case "volcano":
             return _volcano(options, kinds, "volcano")
@@ -41,7 +41,7 @@ def dialect_of(
         case "maniple":
             volcano = _volcano(options, kinds, "maniple")
             return Maniple(volcano, _kai(options, (), "maniple", EITHER))
-    raise ValueError(f"the profile {profile!r} can be planned with, but not run yet")
+    raise ValueError(f"the profile {profile!r} can be planned, but not run yet")
 
 
 def _volcano(options: Mapping[str, Any], kinds: Sequence[type[Object]], name: str) -> Volcano:

@@ -1,9 +1,10 @@
-"""Effects: writes to the cluster that are carried out beside the cycles, a bounded number at a time.
+"""Effects: writes to the cluster, carried out beside the cycles, a bounded number at a time.
 
-The scheduler submits; workers carry out. What belongs to one object is done in order (its *lane*), what belongs to different ones
-in no order, the more urgent first. A write that the cluster refuses for the moment (409, 429, 5xx, no answer) is tried again after a
-pause that doubles; its worker serves others meanwhile. In the end the effect's `done` is called exactly once, unless it was replaced
-before it began. Nothing here waits for a cycle, and no cycle waits for anything here.
+The scheduler submits; workers carry out. Effects on one object are done in order (its *lane*), those on
+different objects in no order, the more urgent first. A write that the cluster refuses temporarily (409, 429,
+5xx, no response) is retried after a pause that doubles; its worker serves other effects meanwhile. In the end
+the effect's `done` is called exactly once, unless it was replaced before it began. No effect waits for a
+cycle, and no cycle waits for an effect.
 """
 
 import asyncio
@@ -21,7 +22,7 @@ LONGEST_PAUSE = 10.0
 
 
 class Urgency(IntEnum):
-    """Decisions first, then what others act on, then what people read."""
+    """Decisions first, then what controllers act on, then messages."""
 
     DECISION = 0
     STATUS = 1
@@ -30,7 +31,10 @@ class Urgency(IntEnum):
 
 @dataclass(eq=False, slots=True)
 class Effect:
-    """One write. `aspect` is what of the object it is about; a later effect may make an earlier one needless."""
+    """One write; `aspect` is the part of the object that it is about.
+
+    A later effect may make an earlier one unnecessary.
+    """
 
     lane: str
     aspect: str
@@ -49,18 +53,18 @@ class Effects:
         self._most_notes = most_notes
         self._lanes: dict[str, deque[Effect]] = {}
         self._ready: tuple[deque[str], ...] = tuple(deque() for _ in Urgency)
-        self._busy: set[str] = set()  # lanes whose head is under way, or pauses before it is tried again
+        self._busy: set[str] = set()  # lanes with a head in flight, or pausing before a retry
         self._resting: set[asyncio.TimerHandle] = set()
         self._available = asyncio.Semaphore(0)
         self._notes = 0
-        self.dropped = 0  # notes that nobody had time for
+        self.dropped = 0  # events dropped under load
         self.carried_out = 0
         self.refused = 0
 
     # -- what the scheduler calls -------------------------------------------------------------------------------------
 
     def submit(self, effect: Effect, replaces: tuple[str, ...] = ()) -> None:
-        """Have it carried out. Effects of these aspects that wait in the same lane are not needed any more."""
+        """Have it carried out; queued effects of the replaced aspects in the same lane are dropped."""
         if effect.urgency is Urgency.NOTE:
             if self._notes >= self._most_notes:
                 self.dropped += 1
@@ -77,7 +81,7 @@ class Effects:
 
     @property
     def idle(self) -> bool:
-        """Nothing is under way and nothing waits."""
+        """Whether nothing is in flight and nothing is queued."""
         return not self._lanes
 
     def __len__(self) -> int:
@@ -96,7 +100,7 @@ class Effects:
                 timer.cancel()
 
     async def drain(self, seconds: float) -> bool:
-        """Wait until everything is carried out, but not for longer than this; False when something was left."""
+        """Wait until everything is carried out, at most this long; false if something was left."""
         end = asyncio.get_running_loop().time() + seconds
         while not self.idle and asyncio.get_running_loop().time() < end:
             await asyncio.sleep(0.01)
@@ -109,7 +113,7 @@ class Effects:
         self._available.release()
 
     def _withdraw(self, name: str, lane: deque[Effect], aspects: tuple[str, ...]) -> None:
-        """Take back what has not begun. The head of a lane that is under way stays."""
+        """Withdraw what has not begun; the head of a lane that is in flight stays."""
         kept = [e for i, e in enumerate(lane) if (i == 0 and name in self._busy) or e.aspect not in aspects]
         self._notes -= sum(e.urgency is Urgency.NOTE for e in lane) - sum(
             e.urgency is Urgency.NOTE for e in kept
@@ -122,7 +126,7 @@ class Effects:
             await self._available.acquire()
             lane = next(ready for ready in self._ready if ready).popleft()
             if lane in self._busy or not self._lanes.get(lane):
-                continue  # withdrawn since, or offered twice
+                continue  # withdrawn since, or queued twice
             self._busy.add(lane)
             effect = self._lanes[lane][0]
             effect.tried += 1
@@ -136,7 +140,7 @@ class Effects:
     def _refused(self, effect: Effect, error: Exception) -> None:
         if status_of(error) is None:
             self._finish(effect, error)
-            raise error  # not a refusal: a fault of ours, which must not go by unseen
+            raise error  # not a refusal: a bug here, which must not go unnoticed
         self.refused += 1
         if not _passes(effect, error):
             self._finish(effect, error)
@@ -172,5 +176,5 @@ def _passes(effect: Effect, error: Exception) -> bool:
     if effect.tried >= effect.attempts:
         return False
     if status == CONFLICT:
-        return effect.tried < 2  # once more: either it was a race, or it will not go away
+        return effect.tried < 2  # once more: either it was a race, or it is permanent
     return status in (0, TOO_MANY) or (status is not None and status >= 500)

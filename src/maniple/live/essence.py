@@ -1,7 +1,9 @@
-"""What of an object scheduling reads, so that a change of the rest neither wakes a cycle nor touches a column.
+"""The fields of an object that scheduling reads, so that other changes neither wake a cycle nor touch a
+column.
 
-`slim` takes away what nobody here reads: versions, conditions except two of a pod's, times and words of a node's; heartbeats of nodes then are no change at all. Dialects take
-away what their system does not read (`bare`). `essence` further takes away what this scheduler itself writes for people; its own writes must not wake it.
+`slim` drops what is never read: versions, conditions except two of a pod's, times and messages of a node's;
+so heartbeats of nodes are no change at all. Dialects drop what their system does not read (`trimmed`). `essence`
+further drops the messages that this scheduler itself writes: its own writes must not wake it.
 """
 
 from typing import TypeVar
@@ -27,11 +29,11 @@ _READ = (POD_SCHEDULED, "PodResizePending")
 
 
 def slim(item: Any) -> Any:
-    """The object without what changes for no matter of ours."""
+    """Drop fields that no decision depends on."""
     metadata = replace(item.metadata, resource_version="", finalizers=())
     if isinstance(item, Node):
-        bare = tuple(Condition(type=c.type, status=c.status) for c in item.status.conditions)
-        return replace(item, metadata=metadata, status=replace(item.status, conditions=bare))
+        trimmed = tuple(Condition(type=c.type, status=c.status) for c in item.status.conditions)
+        return replace(item, metadata=metadata, status=replace(item.status, conditions=trimmed))
     if isinstance(item, Pod):
         conditions = tuple(c for c in item.status.conditions if c.type in _READ)
         return replace(item, metadata=metadata, status=replace(item.status, conditions=conditions))
@@ -52,22 +54,22 @@ def essence(item: Any) -> Any:
 
 def _essence_of_kai(item: Any) -> Any:
     if isinstance(item, KaiPodGroup):
-        # Only a group that asked to be tried so many times minds what was said of it.
-        minds = item.spec.scheduling_backoff not in (None, -1)
-        told = item.status.scheduling_conditions if minds else ()
-        return replace(item, status=KaiPodGroupStatus(scheduling_conditions=told))
+        # Only groups with a limit on attempts depend on their conditions.
+        limited = item.spec.scheduling_backoff not in (None, -1)
+        conditions = item.status.scheduling_conditions if limited else ()
+        return replace(item, status=KaiPodGroupStatus(scheduling_conditions=conditions))
     if isinstance(item, KaiQueue):
         return replace(item, status=KaiQueueStatus())
     if isinstance(item, BindRequest):
-        # Whether it is on its way or done, the pod has its place; and who made it when makes no difference.
+        # Pending or succeeded, the pod has its node; the origin of the request makes no difference.
         failed = item.status.phase == "Failed"
-        bare = ObjectMeta(name=item.metadata.name, namespace=item.metadata.namespace)
-        return replace(item, metadata=bare, status=item.status if failed else BindRequestStatus())
+        trimmed = ObjectMeta(name=item.metadata.name, namespace=item.metadata.namespace)
+        return replace(item, metadata=trimmed, status=item.status if failed else BindRequestStatus())
     return item
 
 
 def scheduled_condition(pod: Pod) -> Condition | None:
-    """The condition that says whether and why a pod waits."""
+    """The condition that says whether and why a pod is pending."""
     for condition in pod.status.conditions:
         if condition.type == POD_SCHEDULED:
             return condition

@@ -1,7 +1,9 @@
-"""What the running scheduler has to know of KAI's objects: which kinds to watch, how it is said why a gang waits, and how pods are bound and evicted.
+"""KAI's side of the running scheduler: kinds to watch, statuses, binding and eviction.
 
-Made by `dialects.py`. Pods are bound by request, which KAI's binder carries out, or directly (`bind="direct"`) on clusters that have no binder: then pods that share devices
-are not placed at all, since nobody would hand them over, and say so. Queues and the amounts in PodGroups are the business of KAI's controllers. Pure: time comes in with the plan.
+Made by `dialects.py`. Pods are bound by request, which KAI's binder carries out, or directly
+(`bind="direct"`) on clusters without a binder: then pods that share devices are not placed, since no binder
+would assign the devices, and their condition says so. Queue statuses and the amounts in PodGroups belong to
+KAI's controllers. Pure: time comes in with the plan.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,7 +17,7 @@ from maniple.cluster.statuses import Status
 from maniple.framework.outcome import Eviction, GroupOutcome, WaitingPod
 from maniple.framework.plan import Plan
 from maniple.live import kai_groups
-from maniple.live.dialect import Farewell, Find, Patch, PodWords, Report, Word, group_of
+from maniple.live.dialect import EvictionNotice, Find, GroupEvent, Patch, PodReporting, Report, group_of
 from maniple.live.kai_bindings import bind_request
 from maniple.live.kai_evictions import eviction_annotations
 from maniple.live.kai_queues import queue_lines
@@ -52,18 +54,18 @@ KINDS: tuple[type[Object], ...] = (
     dra.DeviceClass,
 )
 
-# By request, directly, or directly what shares no devices and the rest by request as far as that is installed.
+# By request; directly; or directly unless a pod shares devices, and those by request where that is installed.
 REQUEST, DIRECT, EITHER = "request", "direct", "either"
-# A pod that could not be carried out is kept out of decisions by a gate that exists only in the cache.
+# A pod that could not be bound here is excluded from decisions by a gate that exists only in the cache.
 BEYOND_GATE = SchedulingGate(name="maniple.dev/not-carried-out")
 _WRITTEN = (LAST_START, STALE_SINCE)
 _PENDING, _PIPELINED = Status.PENDING.word, Status.PIPELINED.word
 _NO_BINDER = (
-    "the custom resource BindRequest is not installed on this cluster, so that nobody would bind the pod;"
+    "the custom resource BindRequest is not installed on this cluster, so the pod would not be bound;"
     " install KAI's, or bind directly (--bind direct)"
 )
 _SHARES = (
-    "it shares devices, which are handed over by KAI's binder only:"
+    "it shares devices, which only KAI's binder assigns:"
     " run with --bind request where KAI's binder is installed"
 )
 
@@ -72,7 +74,7 @@ class Kai:
     """KAI's side of the running scheduler."""
 
     queue_kinds: tuple[type[Object], ...] = (KaiQueue,)
-    tells_queues = False
+    writes_queue_status = False
 
     def __init__(
         self,
@@ -85,10 +87,10 @@ class Kai:
         nominates: bool = True,
         shard: str = "",
     ) -> None:
-        """`marks_evicted`: pods get a condition before they are evicted. `shard`: whose scheduler this is.
+        """`marks_evicted`: pods get a condition before they are evicted.
 
-        `nominates`: the node that was cleared for a pod is written into its status, which KAI itself never does.
-        `more_kinds`: what the plugins read besides `KINDS`.
+        `shard`: the scheduling shard of this scheduler. `nominates`: write the node that was cleared for a
+        pod into its status, which KAI itself never does. `more_kinds`: what the plugins read besides `KINDS`.
         """
         self.kinds = (*KINDS, *more_kinds, *((SchedulingShard,) if shard else ()))
         self._shard = shard
@@ -103,25 +105,23 @@ class Kai:
 
     # -- reading ------------------------------------------------------------------------------------------------------
 
-    def lacking(self, present: Iterable[Object]) -> list[dict[str, Any]]:
-        """Queues are the users' to make."""
+    def missing_objects(self, present: Iterable[Object]) -> list[dict[str, Any]]:
+        """None: users create the queues."""
         return []
 
-    def bare(self, item: Object) -> Object:
-        """Of config maps it is enough that they are there."""
+    def trimmed(self, item: Object) -> Object:
+        """Of config maps only their existence is read."""
         return replace(item, data={}) if isinstance(item, core.ConfigMap) else item
 
-    def remark(self, item: Object, *, gone: bool) -> str:
-        """The shard was read before anything began; what becomes of it later is for the next start."""
+    def warning(self, item: Object, *, gone: bool) -> str:
+        """The shard is read at the start; later changes take effect at the next start."""
         if not isinstance(item, SchedulingShard) or item.metadata.name != self._shard:
             return ""
         begun, self._shard_spec = self._shard_spec, self._shard_spec or item.spec
         if begun is None or (begun == item.spec and not gone):
             return ""
         word = "is gone" if gone else "has changed"
-        return (
-            f"SchedulingShard {self._shard}: {word} since the start; start again to schedule by what is there"
-        )
+        return f"SchedulingShard {self._shard}: {word} since the start; restart to apply it"
 
     def kind_is(self, kind: type[Object], *, there: bool) -> bool:
         if kind is not BindRequest or there == self._has_requests:
@@ -130,13 +130,16 @@ class Kai:
         return True
 
     def group(self, pod: Pod) -> tuple[Pod, Object | None]:
-        """A pod that names no group waits for KAI's podgrouper. One that could not be carried out waits behind a gate."""
-        if pod.spec.node_name or not self.beyond(pod):
+        """A pod without a group waits for KAI's podgrouper.
+
+        A pod that could not be bound here waits behind a gate.
+        """
+        if pod.spec.node_name or not self.unsupported_reason(pod):
             return pod, None
         gates = (*pod.spec.scheduling_gates, BEYOND_GATE)
         return replace(pod, spec=replace(pod.spec, scheduling_gates=gates)), None
 
-    def beyond(self, pod: Pod) -> str:
+    def unsupported_reason(self, pod: Pod) -> str:
         if pod.spec.scheduler_name not in self._scheduler_names or not pod.metadata.annotations.get(
             GROUP_NAME
         ):
@@ -149,7 +152,7 @@ class Kai:
 
     @property
     def _asks(self) -> bool:
-        """Whether somebody else can be asked to bind."""
+        """Whether pods can be bound by request."""
         return self._bind != DIRECT and self._has_requests
 
     # -- statuses -----------------------------------------------------------------------------------------------------
@@ -165,10 +168,10 @@ class Kai:
         self, one: GroupOutcome, group: KaiPodGroup, after: KaiPodGroup, find: Find, when: datetime
     ) -> Report:
         """`after`: the group with the times that the cycle changed."""
-        lacks = self._lacks(one, find)
-        if lacks:
-            told = Word("Normal", kai_groups.NOT_READY, lacks)
-            return Report(group, after, lacks, (told, kai_groups.stale_word(one)))
+        not_ready = self._not_ready_reason(one, find)
+        if not_ready:
+            event = GroupEvent("Normal", kai_groups.NOT_READY, not_ready)
+            return Report(group, after, not_ready, (event, kai_groups.stale_event(one)))
         if not one.count(_PENDING):
             waits = kai_groups.BEING_RELEASED if one.count(_PIPELINED) else ""
             if group.status.scheduling_conditions and not waits and kai_groups.active(one):
@@ -181,38 +184,38 @@ class Kai:
             after = kai_groups.with_condition(after, self._pool_name, why, reasons, when)
         elif one.satisfied:
             after = kai_groups.without_condition(after, self._pool_name)
-        words = (
-            Word("Normal", kai_groups.UNSCHEDULABLE, why),
-            Word("Normal", kai_groups.NOT_READY, ""),
-            kai_groups.stale_word(one),
+        events = (
+            GroupEvent("Normal", kai_groups.UNSCHEDULABLE, why),
+            GroupEvent("Normal", kai_groups.NOT_READY, ""),
+            kai_groups.stale_event(one),
         )
-        return Report(group, after, why, words)
+        return Report(group, after, why, events)
 
-    def _lacks(self, one: GroupOutcome, find: Find) -> str:
-        """Why a gang cannot even be tried; empty when it can."""
+    def _not_ready_reason(self, one: GroupOutcome, find: Find) -> str:
+        """Why a gang cannot even be tried; empty if it can."""
         if not one.not_ready:
             return ""
         pods = (find(Pod, key) for key in one.gated)
-        beyond = (self.beyond(pod) for pod in pods if isinstance(pod, Pod))
-        return ": ".join(filter(None, (one.not_ready, next(filter(None, beyond), ""))))
+        unsupported_reason = (self.unsupported_reason(pod) for pod in pods if isinstance(pod, Pod))
+        return ": ".join(filter(None, (one.not_ready, next(filter(None, unsupported_reason), ""))))
 
-    def _all_is_well(self, one: GroupOutcome) -> tuple[Word, ...]:
+    def _all_is_well(self, one: GroupOutcome) -> tuple[GroupEvent, ...]:
         return (
-            Word("Normal", kai_groups.UNSCHEDULABLE, ""),
-            Word("Normal", kai_groups.NOT_READY, ""),
-            kai_groups.stale_word(one),
+            GroupEvent("Normal", kai_groups.UNSCHEDULABLE, ""),
+            GroupEvent("Normal", kai_groups.NOT_READY, ""),
+            kai_groups.stale_event(one),
         )
 
     def why(self, plan: Plan, pod: WaitingPod, find: Find) -> str:
         group = plan.groups.get(pod.job)
         if group is None or not group.served:
             return pod.reason
-        return self._lacks(group, find) or kai_groups.why_waiting(group)[1]
+        return self._not_ready_reason(group, find) or kai_groups.why_waiting(group)[1]
 
-    def pod_words(self, group: Object | None) -> PodWords:
+    def pod_reporting(self, group: Object | None) -> PodReporting:
         if not isinstance(group, KaiPodGroup):
-            return PodWords(event=True, nominates=self._nominates)
-        return PodWords(
+            return PodReporting(event=True, nominates=self._nominates)
+        return PodReporting(
             condition=group.spec.mark_unschedulable is not False,
             event=True,
             nominates=self._nominates,
@@ -220,24 +223,24 @@ class Kai:
         )
 
     def adopted(self, seen: Object, after: Object) -> Object:
-        """What others write, such as the amounts in its status, stays as it was seen."""
+        """What other controllers write, such as the amounts in its status, stays as it was seen."""
         assert isinstance(seen, KaiPodGroup)
         assert isinstance(after, KaiPodGroup)
         new = seen
-        told = after.status.scheduling_conditions
-        if seen.status.scheduling_conditions != told:
-            new = replace(new, status=replace(new.status, scheduling_conditions=told))
+        conditions = after.status.scheduling_conditions
+        if seen.status.scheduling_conditions != conditions:
+            new = replace(new, status=replace(new.status, scheduling_conditions=conditions))
         kept = {name: text for name, text in seen.metadata.annotations.items() if name not in _WRITTEN}
         kept |= _moments(after)
         if kept != seen.metadata.annotations:
             new = replace(new, metadata=replace(new.metadata, annotations=kept))
         return new
 
-    def words(self, group: Object) -> str:
+    def messages(self, group: Object) -> str:
         assert isinstance(group, KaiPodGroup)
         return "\n".join(one.message for one in group.status.scheduling_conditions)
 
-    def differ_in_words_only(self, before: Object, after: Object) -> bool:
+    def differ_in_messages_only(self, before: Object, after: Object) -> bool:
         assert isinstance(before, KaiPodGroup)
         assert isinstance(after, KaiPodGroup)
         return _moments(before) == _moments(after) and _kinds(before) == _kinds(after)
@@ -246,9 +249,9 @@ class Kai:
         assert isinstance(before, KaiPodGroup)
         assert isinstance(after, KaiPodGroup)
         patches, uid = [], after.metadata.uid
-        told = after.status.scheduling_conditions
-        if before.status.scheduling_conditions != told:
-            status = {"schedulingConditions": [msgspec.to_builtins(one) for one in told]}
+        conditions = after.status.scheduling_conditions
+        if before.status.scheduling_conditions != conditions:
+            status = {"schedulingConditions": [msgspec.to_builtins(one) for one in conditions]}
             patches.append(Patch({"metadata": {"uid": uid}, "status": status}, subresource=True))
         if _moments(before) != _moments(after):
             moments = {name: after.metadata.annotations.get(name) for name in _WRITTEN}
@@ -264,7 +267,7 @@ class Kai:
     def parent(self, name: str, parent: str) -> str:
         return parent
 
-    def minds_time(self, plan: Plan) -> bool:
+    def depends_on_time(self, plan: Plan) -> bool:
         return plan.time_matters
 
     # -- decisions ----------------------------------------------------------------------------------------------------
@@ -284,18 +287,18 @@ class Kai:
     def assigned(self, pod: Pod, node: str) -> str:
         return f"Successfully assigned pod {pod.key} to node {node} at node-pool {self._pool_name}"
 
-    def farewell(self, plan: Plan, eviction: Eviction, pod: Pod, find: Find) -> Farewell:
+    def eviction_notice(self, plan: Plan, eviction: Eviction, pod: Pod, find: Find) -> EvictionNotice:
         text = eviction.text + queue_lines(plan, eviction, find)
         regarding = group_of(plan, eviction.job, find) or pod
         condition = text if self._marks_evicted else ""
-        return Farewell(regarding, "Normal", text, condition, eviction_annotations(eviction))
+        return EvictionNotice(regarding, "Normal", text, condition, eviction_annotations(eviction))
 
     def ours(self, request: BindRequest) -> bool:
         return self._pool.holds(request)
 
 
 def shares_devices(pod: Pod) -> bool:
-    """Whether a pod asks for parts of devices."""
+    """Whether a pod requests parts of devices."""
     return any(name in pod.metadata.annotations for name in (FRACTION, MEMORY, DEVICES))
 
 
@@ -305,7 +308,7 @@ def _moments(group: KaiPodGroup) -> dict[str, str]:
 
 
 def _kinds(group: KaiPodGroup) -> list[tuple[str, str, str, tuple[str, ...]]]:
-    """Its conditions without words and times."""
+    """Its conditions without messages and times."""
     return [
         (one.type, one.node_pool, one.status, tuple(why.reason for why in one.reasons))
         for one in group.status.scheduling_conditions

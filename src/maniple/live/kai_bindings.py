@@ -1,4 +1,4 @@
-"""A placement as KAI's binder reads it: the BindRequest that is to be made. Called by `kai.py`; pure."""
+"""The BindRequest of a placement, as KAI's binder reads it; called by `kai.py`, pure."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ REGULAR, FRACTION, SLICES = "Regular", "Fraction", "MigInstance"
 
 
 def bind_request(plan: Plan, pod: Pod, node: str, pool: NodePool, find: Find) -> dict[str, Any]:
-    """What the binder needs to bind a pod: where to, on which shared devices, with what in its claims."""
+    """What the binder needs to bind a pod: the node, the shared devices, the allocations of its claims."""
     metadata, namespace = pod.metadata, pod.metadata.namespace or "default"
     labels = {SELECTED_NODE: node} | ({pool.key: pool.value} if pool.key and pool.value else {})
     spec: dict[str, Any] = {"podName": metadata.name, "selectedNode": node, **_received(plan, pod)}
@@ -53,7 +53,7 @@ def _received(plan: Plan, pod: Pod) -> dict[str, Any]:
 
 
 def _claims(plan: Plan, pod: Pod, find: Find) -> list[dict[str, Any]]:
-    """The allocations of a pod's claims: those that this plan makes, and those that others made."""
+    """The allocations of a pod's claims: new in this plan, or existing."""
     if not pod.spec.resource_claims:
         return []
     made = {one.name: one.resource_claim_name for one in pod.status.resource_claim_statuses}

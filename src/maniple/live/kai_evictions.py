@@ -1,4 +1,7 @@
-"""What an eviction tells programs, as annotations of its event: how many pods of the group go, by which action, and for which group. Called by `kai.py`."""
+"""The annotations of an eviction event: how many pods of the group, which action, for which group.
+
+For programs; called by `kai.py`.
+"""
 
 from maniple.framework.outcome import Eviction
 
@@ -9,8 +12,8 @@ EVICTOR_NAMESPACE = "evictor-pod-group-namespace"
 
 
 def eviction_annotations(eviction: Eviction) -> dict[str, str]:
-    told = {EVICTED_PODS: str(eviction.together)}
+    annotations = {EVICTED_PODS: str(eviction.together)}
     if eviction.actor:
         namespace, _, name = eviction.actor.rpartition("/")
-        told |= {ACTION: eviction.action, EVICTOR_NAME: name, EVICTOR_NAMESPACE: namespace}
-    return told
+        annotations |= {ACTION: eviction.action, EVICTOR_NAME: name, EVICTOR_NAMESPACE: namespace}
+    return annotations

@@ -1,7 +1,8 @@
-"""What a cycle came to for a PodGroup of KAI's: why it waits, its scheduling condition, and the notes about it.
+"""The outcome of a cycle for a KAI PodGroup: why it is pending, its scheduling condition, its events.
 
-Called by `kai.py`. There is one condition a node pool, and the newest comes last with the next number. Unlike KAI's, the condition is taken away when the
-gang has its place, so that nobody reads of a running gang that it cannot be scheduled.
+Called by `kai.py`. There is one condition per node pool; the newest comes last with the next number. Unlike
+KAI's, the condition is removed when the gang is placed, so that a running gang does not read as
+unschedulable.
 """
 
 from collections.abc import Sequence
@@ -15,7 +16,7 @@ from maniple.framework.groups.tree import DEFAULT
 from maniple.framework.outcome import GroupOutcome
 from maniple.framework.plan import Plan
 from maniple.framework.reasons import joined
-from maniple.live.dialect import Word
+from maniple.live.dialect import GroupEvent
 from maniple.objects.kai import Explanation, KaiPodGroup, SchedulingCondition
 from maniple.profiles.kai import LAST_START, STALE_SINCE
 
@@ -26,7 +27,7 @@ _ACTIVE = [status.word for status in Status if ACTIVE_ALLOCATED[status]]
 
 
 def why_waiting(one: GroupOutcome) -> tuple[str, str]:
-    """Why a job waits, as a reason for programs and in words."""
+    """Why a job is pending, as a reason for programs and as a message."""
     if one.queue_problem:
         return standing.QUEUE_MISSING, one.queue_problem
     return standing.POD_ERRORS, joined(one.refusals) or standing.NO_TURN
@@ -34,15 +35,16 @@ def why_waiting(one: GroupOutcome) -> tuple[str, str]:
 
 def explanations(one: GroupOutcome, reason: str, message: str) -> tuple[Explanation, ...]:
     """The same for programs, cause by cause."""
-    told = one.refusals if reason == standing.POD_ERRORS else ()
-    found = standing.explained(one.over, told or (message,), reason)
+    refusals = one.refusals if reason == standing.POD_ERRORS else ()
+    found = standing.explained(one.over, refusals or (message,), reason)
     return tuple(Explanation(**each) for each in found)
 
 
 def with_condition(
     group: KaiPodGroup, pool: str, message: str, reasons: tuple[Explanation, ...], when: datetime
 ) -> KaiPodGroup:
-    """The group, saying last of all that it cannot be scheduled in a node pool; itself if that is what it says."""
+    """The group whose last condition says that it is unschedulable in a node pool; the same if it says so
+    already."""
     known = group.status.scheduling_conditions
     last = known[-1] if known else None
     new = SchedulingCondition(
@@ -67,7 +69,7 @@ def without_condition(group: KaiPodGroup, pool: str) -> KaiPodGroup:
 
 
 def with_moments(group: KaiPodGroup, plan: Plan, job: str) -> KaiPodGroup:
-    """The group with the times that a later cycle has to know: when it got its first place, and since when it has been broken."""
+    """The group with the times that later cycles need: of its first placement, and since when it is stale."""
     if job not in plan.started and job not in plan.stale_since:
         return group
     annotations, started = dict(group.metadata.annotations), plan.started.get(job)
@@ -83,20 +85,20 @@ def with_moments(group: KaiPodGroup, plan: Plan, job: str) -> KaiPodGroup:
     return replace(group, metadata=replace(group.metadata, annotations=annotations))
 
 
-def stale_word(one: GroupOutcome) -> Word:
-    """That a gang is broken; or, when it is not, that this is over."""
+def stale_event(one: GroupOutcome) -> GroupEvent:
+    """That a gang is stale; or, if it is not, that this is over."""
     if one.stale_since is None:
-        return Word("Normal", STALE, "")
-    told = [
-        f"{part.used} of the {part.minimum} pods that are needed"
+        return GroupEvent("Normal", STALE, "")
+    missing = [
+        f"{part.used} of the {part.minimum} required pods"
         + ("" if part.name == DEFAULT else f" in sub-group {part.name}")
         for part in one.pod_sets
         if not part.satisfied
     ]
-    if not told:
-        return Word("Normal", STALE, "")
-    return Word(
-        "Normal", STALE, f"the gang is broken: it has {', '.join(told)}; what is left of it is evicted"
+    if not missing:
+        return GroupEvent("Normal", STALE, "")
+    return GroupEvent(
+        "Normal", STALE, f"the gang is stale: it has {', '.join(missing)}; the remaining pods are evicted"
     )
 
 
@@ -106,7 +108,7 @@ def active(one: GroupOutcome) -> int:
 
 
 def prefix(group: KaiPodGroup, pool: str) -> str:
-    """A group that is tried once in each node pool says in which it was."""
+    """A group that is tried once in each node pool says in which one it was."""
     return standing.pool_prefix(group, pool)
 
 
@@ -120,7 +122,7 @@ def _latest(conditions: Sequence[SchedulingCondition]) -> int:
 
 
 def _bare(condition: SchedulingCondition) -> SchedulingCondition:
-    """What makes one condition another: neither when it came nor the details, which change with every pod that starts."""
+    """A condition for comparison: without its time and the details, which change with every pod that starts."""
     reasons = tuple(replace(one, details=None) for one in condition.reasons)
     return replace(condition, transition_id="", last_transition_time=None, reasons=reasons)
 

@@ -1,4 +1,7 @@
-"""What an eviction says of the two queues that it is about: what each used before the cycle, its quota, its fair share and its priority. Called by `kai.py`."""
+"""The queue details in an eviction message: usage before the cycle, quota, fair share, priority.
+
+Of the two queues concerned; called by `kai.py`.
+"""
 
 from collections.abc import Sequence
 from math import inf
@@ -13,7 +16,8 @@ RECLAIM = "reclaim"
 
 
 def queue_lines(plan: Plan, eviction: Eviction, find: Find) -> str:
-    """Lines about the queue that got room and the one that lost it: the leaves if they are side by side, otherwise those above."""
+    """Lines about the preemptor's and the victim's queue: the leaves if they are siblings, otherwise those
+    above."""
     if eviction.action != RECLAIM or not eviction.actor or eviction.job not in plan.groups:
         return ""
     queues, accounts = [plan.groups[job].queue for job in (eviction.actor, eviction.job)], plan.accounts
@@ -27,13 +31,13 @@ def queue_lines(plan: Plan, eviction: Eviction, find: Find) -> str:
 def _line(queue: str, account: QueueAccount, find: Find) -> str:
     item = find(KaiQueue, queue)
     name = item.spec.display_name if isinstance(item, KaiQueue) else ""
-    quota, fair = _words(account.quota), _words(account.fair_share)
+    quota, fair = _amounts(account.quota), _amounts(account.fair_share)
     return (
-        f"{name or queue} uses {_words(account.used)} with a quota of {quota}, "
+        f"{name or queue} uses {_amounts(account.used)} with a quota of {quota}, "
         f"fair-share of {fair} and queue priority of {account.priority}."
     )
 
 
-def _words(amount: Sequence[float | None]) -> str:
+def _amounts(amount: Sequence[float | None]) -> str:
     cpu, memory, gpu = (inf if one is None else one for one in amount)
     return f"GPU: {readable(gpu)}, CPU: {readable(cpu, 1000)} (cores), memory: {readable(memory, 10**9)} (GB)"

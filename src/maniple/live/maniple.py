@@ -1,7 +1,8 @@
-"""Both systems in one cluster, for Maniple's own profile: each group is written in the form of its own system.
+"""Both systems in one cluster, for Maniple's own profile: each group is written in its own system's form.
 
-Made by `dialects.py` of the two others. Pods are bound directly; those of KAI's groups that share devices are bound by request where BindRequests are installed, since only KAI's binder hands
-devices over. A pod without a group is a job of one, as in Volcano.
+Made by `dialects.py` from the two others. Pods are bound directly; those of KAI's groups that share devices
+are bound by request where BindRequests are installed, since only KAI's binder assigns shared devices. A pod
+without a group is a job of one, as in Volcano.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -11,7 +12,7 @@ from typing import Any
 from maniple.cluster.statuses import Status
 from maniple.framework.outcome import Eviction, GroupOutcome, WaitingPod
 from maniple.framework.plan import Plan
-from maniple.live.dialect import Farewell, Find, Patch, PodWords, Report
+from maniple.live.dialect import EvictionNotice, Find, Patch, PodReporting, Report
 from maniple.live.kai import Kai
 from maniple.live.kai_groups import why_waiting
 from maniple.live.volcano import ROOT_QUEUE, UNSCHEDULABLE, Volcano
@@ -25,7 +26,7 @@ from maniple.profiles.maniple import of_kai
 class Maniple:
     """Volcano's and KAI's side of the running scheduler, together."""
 
-    tells_queues = True
+    writes_queue_status = True
 
     def __init__(self, volcano: Volcano, kai: Kai) -> None:
         self._volcano = volcano
@@ -41,21 +42,21 @@ class Maniple:
 
     # -- reading ------------------------------------------------------------------------------------------------------
 
-    def lacking(self, present: Iterable[Object]) -> list[dict[str, Any]]:
-        """The default queue, if neither system has one of that name. There is no root here."""
+    def missing_objects(self, present: Iterable[Object]) -> list[dict[str, Any]]:
+        """The default queue, if neither system has one of that name; there is no root queue here."""
         names = {item.metadata.name for item in present}
-        wanted = self._volcano.lacking(())
+        wanted = self._volcano.missing_objects(())
         return [
             raw
             for raw in wanted
             if raw["metadata"]["name"] != ROOT_QUEUE and raw["metadata"]["name"] not in names
         ]
 
-    def bare(self, item: Object) -> Object:
+    def trimmed(self, item: Object) -> Object:
         return item
 
-    def remark(self, item: Object, *, gone: bool) -> str:
-        return self._kai.remark(item, gone=gone)
+    def warning(self, item: Object, *, gone: bool) -> str:
+        return self._kai.warning(item, gone=gone)
 
     def kind_is(self, kind: type[Object], *, there: bool) -> bool:
         return self._kai.kind_is(kind, there=there)
@@ -63,8 +64,8 @@ class Maniple:
     def group(self, pod: Pod) -> tuple[Pod, Object | None]:
         return self._of_pod(pod).group(pod)
 
-    def beyond(self, pod: Pod) -> str:
-        return self._of_pod(pod).beyond(pod)
+    def unsupported_reason(self, pod: Pod) -> str:
+        return self._of_pod(pod).unsupported_reason(pod)
 
     # -- statuses -----------------------------------------------------------------------------------------------------
 
@@ -75,17 +76,17 @@ class Maniple:
     def why(self, plan: Plan, pod: WaitingPod, find: Find) -> str:
         return self._kai.why(plan, pod, find)
 
-    def pod_words(self, group: Object | None) -> PodWords:
-        return self._of(group).pod_words(group)
+    def pod_reporting(self, group: Object | None) -> PodReporting:
+        return self._of(group).pod_reporting(group)
 
     def adopted(self, seen: Object, after: Object) -> Object:
         return self._of(after).adopted(seen, after)
 
-    def words(self, group: Object) -> str:
-        return self._of(group).words(group)
+    def messages(self, group: Object) -> str:
+        return self._of(group).messages(group)
 
-    def differ_in_words_only(self, before: Object, after: Object) -> bool:
-        return self._of(after).differ_in_words_only(before, after)
+    def differ_in_messages_only(self, before: Object, after: Object) -> bool:
+        return self._of(after).differ_in_messages_only(before, after)
 
     def group_patches(self, before: Object, after: Object) -> Sequence[Patch]:
         return self._of(after).group_patches(before, after)
@@ -99,8 +100,8 @@ class Maniple:
     def parent(self, name: str, parent: str) -> str:
         return parent
 
-    def minds_time(self, plan: Plan) -> bool:
-        return self._kai.minds_time(plan)
+    def depends_on_time(self, plan: Plan) -> bool:
+        return self._kai.depends_on_time(plan)
 
     # -- decisions ----------------------------------------------------------------------------------------------------
 
@@ -116,20 +117,20 @@ class Maniple:
     def assigned(self, pod: Pod, node: str) -> str:
         return self._of_pod(pod).assigned(pod, node)
 
-    def farewell(self, plan: Plan, eviction: Eviction, pod: Pod, find: Find) -> Farewell:
-        return self._of_pod(pod).farewell(plan, eviction, pod, find)
+    def eviction_notice(self, plan: Plan, eviction: Eviction, pod: Pod, find: Find) -> EvictionNotice:
+        return self._of_pod(pod).eviction_notice(plan, eviction, pod, find)
 
     def ours(self, request: BindRequest) -> bool:
         return self._kai.ours(request)
 
 
 def _conditions(one: GroupOutcome) -> list[dict[str, str]]:
-    """The conditions of a Volcano group, as the plugin gang tells them where it is in use."""
+    """The conditions of a Volcano group, as the plugin gang states them if it is enabled."""
     if one.conditions:
         return one.conditions
     if one.satisfied:
         return [SCHEDULED_CONDITION] if one.counts else []
     if not one.count(Status.PENDING.word, Status.GATED.word):
-        return []  # what there is of it leaves, or is over
+        return []  # all of its pods are terminating or finished
     waits = one.not_ready or why_waiting(one)[1]
     return [{"type": UNSCHEDULABLE, "status": "True", "reason": NOT_ENOUGH_RESOURCES, "message": waits}]

@@ -1,6 +1,7 @@
-"""The lock of a node while one of its devices is handed out: an annotation with the time at which it was taken.
+"""The lock of a node while one of its devices is assigned: an annotation with the time it was taken.
 
-Whoever hands the device over on the node takes it off; one that is older than five minutes was forgotten and counts for nothing. Called by `preparing.py`; pure.
+The device plugin on the node removes it; a lock older than five minutes counts as abandoned. Called by
+`preparing.py`; pure.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -12,13 +13,13 @@ FORGOTTEN = timedelta(minutes=5)
 
 
 class NodeLock:
-    """Of one pod. `take` and `give_back` say what has to be written on the node for it."""
+    """The lock for one pod; `take` and `give_back` return what to write on the node for it."""
 
     def __init__(self, name: str, when: datetime) -> None:
         self._name = name
         self._when = when
         self._stamp = when.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        self._mine = False  # as far as is known: others may lock in the same second
+        self._mine = False  # as far as is known: another scheduler may lock in the same second
 
     def take(self, node: Node) -> Part | None:
         there = node.metadata.annotations.get(self._name)
@@ -31,7 +32,7 @@ class NodeLock:
         return Part({"metadata": {"annotations": {self._name: self._stamp}}})
 
     def give_back(self, node: Node) -> Part | None:
-        """A lock that was taken for nothing."""
+        """Release a lock that is not needed."""
         mine = self._mine and node.metadata.annotations.get(self._name) == self._stamp
         return Part({"metadata": {"annotations": {self._name: None}}}) if mine else None
 
@@ -40,5 +41,5 @@ def _forgotten(stamp: str, when: datetime) -> bool:
     try:
         since = datetime.fromisoformat(stamp)
     except ValueError:
-        return True  # nobody's
+        return True  # not locked
     return since.tzinfo is None or when - since > FORGOTTEN

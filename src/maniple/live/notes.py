@@ -1,7 +1,7 @@
-"""Notes on objects for people (Kubernetes events), each told once.
+"""Events on objects, each recorded once.
 
-While nothing new happens the same note is only counted. A note whose words change is written again after a while, so that a gang that
-waits all day long has a few events and not thousands.
+While nothing new happens the same event is only counted. An event with a changed message is written again
+after a while, so that a gang that is pending all day has a few events and not thousands.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ NEW_WORDS_SECONDS = 60.0
 
 
 @dataclass(slots=True)
-class _Told:
+class _Recorded:
     note: str
     at: float
     count: int = 1
@@ -26,9 +26,9 @@ class Notes:
     def __init__(self, port: Port, effects: Effects) -> None:
         self._port = port
         self._effects = effects
-        self._told: dict[tuple[type[Object], str], dict[str, _Told]] = {}
+        self._recorded: dict[tuple[type[Object], str], dict[str, _Recorded]] = {}
 
-    def tell(
+    def record(
         self,
         regarding: Object,
         event_type: EventType,
@@ -38,9 +38,12 @@ class Notes:
         *,
         numbers: bool = True,
     ) -> None:
-        """Tell it unless it was told already. New words wait for their time. Without `numbers`, other numbers are no news at all."""
-        told = self._told.setdefault((type(regarding), regarding.key), {})
-        last = told.get(reason)
+        """Record it unless it was recorded already; a changed message waits for its time.
+
+        Without `numbers`, a message that differs in numbers only is not new.
+        """
+        recorded = self._recorded.setdefault((type(regarding), regarding.key), {})
+        last = recorded.get(reason)
         if last is not None and (
             last.note == note
             or now - last.at < NEW_WORDS_SECONDS
@@ -48,7 +51,7 @@ class Notes:
         ):
             last.count += 1
             return
-        told[reason] = _Told(note, now)
+        recorded[reason] = _Recorded(note, now)
         self.write(regarding, event_type, reason, note)
 
     def write(
@@ -59,7 +62,7 @@ class Notes:
         note: str,
         annotations: Mapping[str, str] | None = None,
     ) -> None:
-        """Tell it whatever was told before."""
+        """Record it regardless of earlier records."""
         self._effects.submit(
             Effect(
                 lane=f"note {regarding.api_group}/{regarding.kind} {regarding.key}",
@@ -73,14 +76,14 @@ class Notes:
             )
         )
 
-    def over(self, regarding: Object, reason: str) -> None:
-        """It is no longer so; when it is again, that is news."""
-        self._told.get((type(regarding), regarding.key), {}).pop(reason, None)
+    def clear(self, regarding: Object, reason: str) -> None:
+        """It no longer applies; if it does again, that is new."""
+        self._recorded.get((type(regarding), regarding.key), {}).pop(reason, None)
 
     def count(self, regarding: Object, reason: str) -> int:
-        """How often it was told or would have been."""
-        told = self._told.get((type(regarding), regarding.key), {}).get(reason)
-        return told.count if told is not None else 0
+        """How often it was recorded or would have been."""
+        recorded = self._recorded.get((type(regarding), regarding.key), {}).get(reason)
+        return recorded.count if recorded is not None else 0
 
     def forget(self, regarding: Object) -> None:
-        self._told.pop((type(regarding), regarding.key), None)
+        self._recorded.pop((type(regarding), regarding.key), None)

@@ -1,6 +1,6 @@
-"""The state of the cluster as people want to see it: jobs with what their tasks do, nodes with how full they are.
+"""The state of the cluster for display: jobs with the states of their tasks, nodes with their utilisation.
 
-Made between cycles, for whoever watches a running scheduler. Plain values; nothing here writes or prints.
+Made between cycles, for the view of `maniple run`. Plain values; nothing here writes or prints.
 """
 
 from collections import Counter
@@ -21,7 +21,7 @@ _STARTING = (Status.ALLOCATED, Status.BINDING, Status.BOUND)
 
 @dataclass(frozen=True, slots=True)
 class JobLine:
-    """One job. `nodes` counts the tasks that are on each node."""
+    """One job; `nodes` counts the tasks on each node."""
 
     key: str
     queue: str
@@ -69,7 +69,7 @@ class Overview:
 
 
 def overview(scheduler: "Scheduler") -> Overview:
-    """The state now. Call it between cycles only."""
+    """The state now; call it between cycles only."""
     return Overview(tuple(_jobs(scheduler)), tuple(_nodes(scheduler)), scheduler.cycles)
 
 

@@ -1,9 +1,9 @@
-"""How often the same thing may be written: at once when it matters, less often when only words change, seldom when only numbers do.
+"""Rate limits per object: at once if it matters, less often for messages, seldom for numbers.
 
-While a gang waits, the reason is worded anew with every change of the cluster ("3 nodes", "4 nodes"). Writing each wording of each
-object would cost more than scheduling, so an object's words are written some time apart, and words altogether so many a second.
-A write that was refused for good is not tried again at once either. What is to be written is kept as plain values until its time has
-come, because most of it never will be: newer words take its place.
+While a gang is pending, its message changes with every change of the cluster ("3 nodes", "4 nodes"). Writing
+every wording on every object would cost more than scheduling, so an object's messages are written some time
+apart, and all messages at a bounded rate. A write that was refused for good is not retried at once either.
+Pending writes are kept as plain values until they are due, because most are superseded by newer messages.
 """
 
 import math
@@ -31,14 +31,14 @@ def _without_numbers(text: str) -> str:
 
 
 def apart(before: str, after: str) -> float:
-    """Seconds that should lie between two wordings of the same."""
+    """Seconds between two messages about the same."""
     same = _without_numbers(before) == _without_numbers(after)
     return NUMBERS_SECONDS if same else WORDS_SECONDS
 
 
 @dataclass(slots=True)
 class _Past:
-    """What became of earlier writes of one thing."""
+    """The history of writes of one key."""
 
     last: float = -math.inf
     rest: float = 0.0  # after refusals, doubled by each
@@ -46,9 +46,10 @@ class _Past:
 
 
 class Pace(Generic[Key, Value]):
-    """Values to be written by key. `write` is called when the time has come; it says whether a decision may depend on it.
+    """Values to be written by key.
 
-    Times are the event loop's, in seconds.
+    `write` is called when a value is due; it returns whether a decision may depend on it. Times are the event
+    loop's, in seconds.
     """
 
     def __init__(self, write: Callable[[Key, Value], bool], words_a_second: int = WORDS_A_SECOND) -> None:
@@ -59,14 +60,14 @@ class Pace(Generic[Key, Value]):
         self._past: dict[Key, _Past] = {}
         self._asked: list[tuple[Key, Value, float]] = []
         self._waiting: dict[Key, tuple[float, Value]] = {}
-        self._earliest = math.inf  # nothing that waits is due before
+        self._earliest = math.inf  # no pending value is due before
 
-    def ask(self, key: Key, value: Value, apart: float = 0.0) -> None:
-        """Have it written, so many seconds apart from the last time; 0 means that it matters."""
+    def submit(self, key: Key, value: Value, apart: float = 0.0) -> None:
+        """Have it written, so many seconds after the last time; 0 means at once."""
         self._asked.append((key, value, apart))
 
     def drop(self, key: Key) -> None:
-        """There is nothing to write any more."""
+        """Discard the pending value."""
         if self._waiting:
             self._waiting.pop(key, None)
 
@@ -76,11 +77,11 @@ class Pace(Generic[Key, Value]):
         return past is not None and past.last + seconds > now
 
     def carry_out(self, now: float) -> bool:
-        """Write what was asked for and what has waited long enough. True when a decision may depend on any of it."""
+        """Write what was asked for and is due; returns whether a decision may depend on any of it."""
         asked, self._asked = self._asked, []
         matters = False
         for key, value, seconds in asked:
-            self._waiting.pop(key, None)  # newer words take the place of older ones
+            self._waiting.pop(key, None)  # a newer message replaces an older one
             past = self._past.get(key) or self._past.setdefault(key, _Past())
             due = max(past.resume, past.last + seconds) if seconds else past.resume
             if due <= now and (not seconds or self._may_spend(now)):
@@ -92,7 +93,7 @@ class Pace(Generic[Key, Value]):
         return self._flush(now) | matters if self._earliest <= now else matters
 
     def next_due(self) -> float | None:
-        """When to call `carry_out` again; None when nothing waits."""
+        """When to call `carry_out` again; None if nothing is pending."""
         if not self._waiting:
             return None
         return max(self._earliest, self._refill if not self._left else -math.inf)

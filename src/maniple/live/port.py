@@ -1,8 +1,9 @@
-"""The port: all that the running scheduler asks of a cluster.
+"""The port: everything that the running scheduler needs from a cluster.
 
-Two implement it, `kube.cluster.KubeCluster` and `sim.cluster.SimCluster`; neither knows of the other nor of this file, and the tests of
-this room run on both. A call that fails raises an exception with a `status`, as HTTP numbers it (0: no answer), and perhaps a
-`retry_after` in seconds. Every write may be sent twice and is carried out once; all but `change` are done then.
+Two classes implement it, `kube.cluster.KubeCluster` and `sim.cluster.SimCluster`; neither imports the other
+nor this file, and the tests of this package run on both. A call that fails raises an exception with a
+`status`, as in HTTP (0: no response), and perhaps a `retry_after` in seconds. Every write may be sent twice
+and is carried out once; all but `change` succeed then.
 """
 
 from collections.abc import AsyncGenerator, Iterable, Mapping
@@ -26,12 +27,12 @@ class Change(Protocol):
 
     | type | meaning |
     |---|---|
-    | put | `object` is there, new or changed |
-    | gone | `object` is there no more |
-    | bad | an object cannot be read, see `problem`; until that changes it counts as not there |
-    | sync | all objects of a kind have been told |
-    | absent | the cluster does not have `kind`; its objects come when it does |
-    | synced | all kinds have come to their first sync or absent |
+    | put | `object` exists, new or changed |
+    | gone | `object` has been deleted |
+    | bad | an object cannot be read, see `problem`; until that changes it counts as absent |
+    | sync | all objects of a kind have been reported |
+    | absent | the cluster does not have `kind`; its objects follow once it does |
+    | synced | all kinds have reached their first sync or absent |
     """
 
     @property
@@ -48,18 +49,18 @@ class Port(Protocol):
     """A cluster."""
 
     def changes(self, kinds: Iterable[Kind]) -> AsyncGenerator[Change, None]:
-        """Everything that there is of these kinds, the marker "synced", and then all that changes, for ever."""
+        """All existing objects of these kinds, the marker "synced", and then all changes, forever."""
 
     async def bind(self, pod: Pod, node: str, annotations: Mapping[str, str] | None = None) -> object:
-        """Bind a pod; done when it is bound to that node already."""
+        """Bind a pod; succeeds if it is bound to that node already."""
 
     async def evict(self, pod: Pod, grace: int | None = None) -> object:
-        """Delete this very pod; done when it is gone already."""
+        """Delete this pod (same uid); succeeds if it is gone already."""
 
     async def patch_status(
         self, kind: Kind, key: str, patch: Mapping[str, Any], subresource: bool | None = None
     ) -> object:
-        """Merge a patch into an object's status; `subresource` is known from the kind unless it is said."""
+        """Merge a patch into an object's status; `subresource` is known from the kind unless given."""
 
     async def patch_pod_condition(
         self, pod: Pod, condition: Condition, now: datetime, nominated_node: str | None = None
@@ -75,24 +76,29 @@ class Port(Protocol):
         *,
         annotations: Mapping[str, str] | None = None,
     ) -> object:
-        """A note for people; `annotations` say it for programs."""
+        """Record an event; `annotations` carry the details for programs."""
 
     async def create(self, raw: Mapping[str, Any], *, same: bool = False) -> object:
-        """Make an object; done when there is one already. `same`: that one must say all that this one says, or it is a conflict."""
+        """Create an object; succeeds if there is one already.
+
+        `same`: the existing one must contain everything that this one states, or it is a conflict.
+        """
 
     async def read(self, kind: Kind, key: str) -> Object | None:
-        """An object as it is now, with its version; None when it is not there."""
+        """An object as it is now, with its version; None if it does not exist."""
 
     async def change(self, item: Object, patch: Mapping[str, Any], *, status: bool = False) -> Object:
-        """Merge a patch into an object, or into its status, that still has the version that it was read with; a conflict if it
-        has another one. Gives the object as it is then. Sent twice, it is a conflict."""
+        """Merge a patch into an object or its status; a conflict if its version is not the one that was read.
+
+        Returns the object after the change. Sent twice, it is a conflict.
+        """
 
     async def delete(self, item: Object) -> object:
-        """Delete this very object; done when it is gone already."""
+        """Delete this object (same uid); succeeds if it is gone already."""
 
 
 class Clock(Protocol):
-    """The time of day where the cluster is. Pauses are the event loop's."""
+    """The time of day where the cluster is; pauses are the event loop's."""
 
     def now(self) -> datetime: ...
 
@@ -105,12 +111,12 @@ class SystemClock:
 
 
 def status_of(error: BaseException) -> int | None:
-    """The number with which a cluster refused; None for an error that is not a refusal."""
+    """The status code of a refusal; None for an error that is not a refusal."""
     status = getattr(error, "status", None)
     return status if isinstance(status, int) else None
 
 
 def pause_asked_by(error: BaseException) -> float | None:
-    """Seconds that the cluster asked to be left alone."""
+    """Seconds that the cluster asked to wait."""
     pause = getattr(error, "retry_after", None)
     return float(pause) if isinstance(pause, int | float) else None

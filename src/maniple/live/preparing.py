@@ -1,8 +1,10 @@
-"""What placed pods need besides a node, done before they are bound: volumes for their claims, devices in their resource claims, the lock of a node that hands shared devices over.
+"""What placed pods need before they are bound: volumes, devices in resource claims, the node's device lock.
 
-`decisions.py` begins a preparation with the decision and binds the pod when it is over. All of it counts from that moment: the cache believes in what is going to be written, so that the next cycle
-gives no volume and no device to anybody else. Writes are effects; waiting is done by nobody, what the watch shows moves a preparation on. One that fails, is refused by the
-provisioner or takes too long is over, too: the pod is then no user of its resource claims any more. As with kube-scheduler, volumes stay as they were written: they are the claim's, not the pod's.
+`decisions.py` begins a preparation with the decision and binds the pod when it is complete. All of it counts
+from that moment: the cache assumes what is going to be written, so that the next cycle gives no volume and no
+device away twice. Writes are effects; nothing blocks, and the watch advances a preparation. One that fails,
+is refused by the provisioner or takes too long ends, too: the pod then no longer reserves its resource
+claims. As with kube-scheduler, volumes stay as they were written: they belong to the claim, not to the pod.
 """
 
 import logging
@@ -19,7 +21,7 @@ from maniple.live.dialect import Find
 from maniple.live.effects import Effect, Effects, Urgency
 from maniple.live.node_lock import NodeLock
 from maniple.live.port import NOT_FOUND, Port, status_of
-from maniple.live.rewriting import Lacks, RefusedError, Rewriting
+from maniple.live.rewriting import Missing, RefusedError, Rewriting
 from maniple.live.writing import Call, Later, lane, now
 from maniple.objects.core import Node, PersistentVolume, PersistentVolumeClaim, Pod
 from maniple.objects.dra import Consumer, ResourceClaim
@@ -29,10 +31,10 @@ from maniple.plugins.devices.deviceshare import LOCK
 log = logging.getLogger(__name__)
 
 ASPECT = "prepare"
-STILL_USED = 422  # as a cluster refuses what makes no sense
+STILL_USED = 422  # the status of a refusal of an invalid request
 _NO_VOLUMES = PodVolumes({}, (), 0.0)
 
-# Told once how a preparation ended; says whether a decision may depend on that.
+# Called once with the result of a preparation; returns whether a decision may depend on it.
 Over = Callable[[BaseException | None], bool]
 
 
@@ -42,7 +44,7 @@ class Needs:
 
     volumes: PodVolumes = _NO_VOLUMES
     claims: Mapping[str, Grant] = field(default_factory=dict)
-    lock: str = ""  # under which the node hands its devices over
+    lock: str = ""  # under which the node assigns its devices
 
     @property
     def volume_claims(self) -> tuple[str, ...]:
@@ -50,7 +52,7 @@ class Needs:
 
 
 def needs_of(plan: Plan, find: Find) -> dict[str, Needs]:
-    """By pod, for those of a plan that need anything."""
+    """By pod, for the pods of a plan that need anything."""
     granted, bound = devices.grants(plan, find), plan.volumes
     locks = {key: notes[LOCK] for key, notes in plan.annotations.items() if LOCK in notes}
     if not granted and not bound and not locks:
@@ -66,7 +68,7 @@ def needs_of(plan: Plan, find: Find) -> dict[str, Needs]:
 
 @dataclass(eq=False, slots=True)
 class Preparation:
-    """Of one pod."""
+    """The preparation of one pod."""
 
     pod: Pod
     node: str
@@ -74,8 +76,8 @@ class Preparation:
     since: datetime
     over: Over
     until: float = 0.0
-    writes: int = 0  # under way
-    error: BaseException | None = None  # of the first that failed
+    writes: int = 0  # in flight
+    error: BaseException | None = None  # of the first write that failed
     lock: NodeLock | None = None
     watched: set[Ref] = field(default_factory=set)
     ready: bool = False  # nothing is missing: the pod is being bound
@@ -103,7 +105,7 @@ class Preparations:
     # -- what decisions ask for ---------------------------------------------------------------------------------------
 
     def begin(self, wanted: Sequence[Preparation]) -> None:
-        """Have everything written. Pods that share a resource claim are written into it together."""
+        """Have everything written; pods that share a resource claim are written into it together."""
         users: dict[str, list[Preparation]] = {}
         for one in wanted:
             self._all[one.pod.metadata.uid] = one
@@ -120,7 +122,7 @@ class Preparations:
             self._look(one)
 
     def end(self, uid: str, *, failed: bool) -> bool:
-        """The pod is bound, or will not be. True when a decision may depend on what follows from it."""
+        """The pod is bound, or will not be; returns whether a decision may depend on the consequences."""
         one = self._all.get(uid)
         if one is None:
             return False
@@ -143,14 +145,17 @@ class Preparations:
         return self.seen(item)
 
     def expire(self, moment: float) -> bool:
-        """Let go of those whose time is over."""
+        """Give up preparations that are out of time."""
         return self._look_at(one for one in self._all.values() if self._waits(one) and one.until <= moment)
 
     def next_due(self) -> float | None:
         return min((one.until for one in self._all.values() if self._waits(one)), default=None)
 
-    def all_told(self, direct: Callable[[Pod], bool]) -> None:
-        """Resource claims that an earlier scheduler wrote for pods that it did not come to bind are given back. `direct`: whether a pod is ours to bind."""
+    def all_listed(self, direct: Callable[[Pod], bool]) -> None:
+        """Release resource claims that an earlier scheduler reserved for pods that it did not bind.
+
+        `direct`: whether a pod is bound by this scheduler.
+        """
         for claim in [*self._cache.of_kind(ResourceClaim)]:
             assert isinstance(claim, ResourceClaim)
             for user in claim.status.reserved_for:
@@ -181,15 +186,15 @@ class Preparations:
 
     def _reserve(self, key: str, together: Sequence[Preparation]) -> None:
         grant = together[0].needs.claims[key]
-        lacks = devices.reserving(grant, [one.consumer for one in together])
+        missing = devices.reserving(grant, [one.consumer for one in together])
         assumed = {one: devices.reserved(grant, one.consumer) for one in together}
-        self._write(devices.resource_claim_ref(key), assumed, lacks)
+        self._write(devices.resource_claim_ref(key), assumed, missing)
 
-    def _write(self, ref: Ref, assumed: Mapping[Preparation, Assumption | None], lacks: Lacks) -> None:
-        """For some pods. What nobody else decides about need not be assumed."""
+    def _write(self, ref: Ref, assumed: Mapping[Preparation, Assumption | None], missing: Missing) -> None:
+        """For some pods; what no other decision depends on need not be assumed."""
         item = self._cache.get(*ref)
         assert item is not None  # it is in the plan
-        write = Rewriting(self._cache, self._port, ref, item.metadata.uid, lacks)
+        write = Rewriting(self._cache, self._port, ref, item.metadata.uid, missing)
         for one, assumption in assumed.items():
             one.writes += 1
             if assumption is not None:
@@ -207,7 +212,7 @@ class Preparations:
         self._submit(ref, write, settle)
 
     def _release_all(self, one: Preparation) -> bool:
-        """Take back what was written for a pod that is given up."""
+        """Revert what was written for a pod that is given up."""
         matters, node = False, self._cache.get(Node, one.node)
         if one.lock is not None and node is not None:
             ref: Ref = (Node, one.node)
@@ -222,15 +227,18 @@ class Preparations:
         return matters
 
     def _release(self, key: str, claim: str, pod: Pod, *, free: bool) -> bool:
-        """The pod does not use the claim from now on. What is known of it may be older than what was written, so it is read."""
+        """Remove the pod from the claim.
+
+        The known state may be older than what was written, so the claim is read first.
+        """
         ref, uid = devices.resource_claim_ref(key), pod.metadata.uid
-        lacks, aspect = devices.releasing(uid, free=free), f"for {uid}"
-        write = Rewriting(self._cache, self._port, ref, claim, lacks, fresh=True)
+        missing, aspect = devices.releasing(uid, free=free), f"for {uid}"
+        write = Rewriting(self._cache, self._port, ref, claim, missing, fresh=True)
         assumption = devices.released(uid, free=free)
         matters = self._cache.assume(ref, aspect, assumption)
 
         async def call() -> None:
-            # A bind whose answer was lost may have been carried out: then the pod is a user of the claim after all.
+            # A bind whose response was lost may have been carried out: then the pod does use the claim.
             there = await self._port.read(Pod, pod.key)
             if isinstance(there, Pod) and there.metadata.uid == uid and there.spec.node_name:
                 raise RefusedError(STILL_USED, f"Pod {pod.key} was bound after all")
@@ -259,7 +267,7 @@ class Preparations:
     ) -> bool:
         if write.item is not None:
             assumption.version = version_of(write.item)
-        # Without a version to wait for, the next that is seen counts.
+        # Without a version to wait for, the next one seen counts.
         assumption.lasting = assumption.version > 0
         return self._cache.settle(ref, aspect, assumption, failed=error is not None)
 
@@ -270,7 +278,7 @@ class Preparations:
         return any(matters)
 
     def _look(self, one: Preparation) -> bool:
-        """See whether a preparation is over."""
+        """Check whether a preparation is over."""
         if one.ended or not self._waits(one):
             return False
         error = one.error
@@ -290,7 +298,7 @@ class Preparations:
         return one.over(None)
 
     def _volumes_of(self, one: Preparation) -> tuple[str, bool]:
-        """What is wrong with the volumes of a pod, and whether one is still on its way."""
+        """What is wrong with the volumes of a pod, and whether one is still pending."""
         node, waits = self._cache.get(Node, one.node), False
         if not isinstance(node, Node):
             return f"node {one.node} is gone", False
@@ -314,7 +322,7 @@ class Preparations:
     @staticmethod
     def _problem(claim: PersistentVolumeClaim, node: Node, volume: PersistentVolume | None) -> str:
         if not volumes.is_bound(claim):
-            return volumes.gave_up(claim, node.metadata.name, volume)
+            return volumes.binding_failure(claim, node.metadata.name, volume)
         if volume is not None and not volumes.reaches(node, volume):
             return f"{claim.key} has got a volume that node {node.metadata.name} cannot reach"
         return ""

@@ -1,4 +1,4 @@
-"""What queues hold, written into their status: the sum over their tasks, with the queues below them."""
+"""Allocated amounts in the status of queues: the sum over their tasks and those of the queues below."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -22,19 +22,19 @@ class QueueStatuses:
         self.pace: Pace[Ref, dict[str, str]] = Pace(self._write)
 
     def compare(self, plan: Plan) -> None:
-        """Find the queues that say something else than they hold, and ask for them to be written."""
+        """Find the queues with outdated amounts, and have them written."""
         for name, held in self._held(plan.holdings).items():
             allocated, found = _written(held), self._writing.cache.get
             for queue in filter(None, (found(kind, name) for kind in self._dialect.queue_kinds)):
                 if self._dialect.queue_allocated(queue, allocated) is queue:
                     self.pace.drop(ref_of(queue))
                 else:
-                    self.pace.ask(ref_of(queue), allocated, AMOUNTS_SECONDS)
+                    self.pace.submit(ref_of(queue), allocated, AMOUNTS_SECONDS)
 
     def _write(self, ref: Ref, allocated: dict[str, str]) -> bool:
         before, dialect, port = self._writing.cache.get(*ref), self._dialect, self._writing.port
         if before is None:
-            return False  # it went while the amounts waited for their time
+            return False  # it was deleted while the amounts waited for their time
         patch = dialect.queue_patch(before, dialect.queue_allocated(before, allocated))
         assumption = Assumption(
             uid=before.metadata.uid,
@@ -58,5 +58,5 @@ class QueueStatuses:
 
 
 def _written(amounts: Mapping[str, int]) -> dict[str, str]:
-    """Amounts as Kubernetes writes them. Cpu and memory are always said."""
+    """Amounts as Kubernetes writes them; CPU and memory are always included."""
     return {name: written(name, amount) for name, amount in {**_ALWAYS_SHOWN, **amounts}.items()}

@@ -1,6 +1,7 @@
-"""Pods whose binding failed: left alone for a while, longer each time, while their gang is looked at again.
+"""Back-off of pods whose binding failed: longer each time, while their gang is reconsidered.
 
-`decisions.py` and `bind_requests.py` tell it how bindings ended. The time is kept in the cache, which lets go of the pod when it has come.
+`decisions.py` and `bind_requests.py` report how bindings ended. The cache keeps the time and releases the pod
+when it has come.
 """
 
 import logging
@@ -21,12 +22,12 @@ class Retries:
         self._failures: dict[str, int] = {}  # by uid: in a row
 
     def failed(self, pod: Pod, why: str) -> bool:
-        """Once more. True when a decision may depend on it."""
+        """Count one more failure; returns whether a decision may depend on it."""
         uid = pod.metadata.uid
         failures = self._failures[uid] = self._failures.get(uid, 0) + 1
         seconds = min(LONGEST_HOLD, FIRST_HOLD * 2.0 ** min(failures - 1, 10))
         if failures == 1:
-            log.warning("Pod %s: %s; looked at again in %g s", pod.key, why, seconds)
+            log.warning("Pod %s: %s; retried in %g s", pod.key, why, seconds)
         return self._cache.hold(pod.key, uid, now() + seconds, why)
 
     def forget(self, uid: str) -> None:

@@ -1,7 +1,8 @@
-"""One change of an object that others change, too: made on the version that is known, or on a fresh one when that is out of date.
+"""One change of an object that other clients change, too, based on its known or a fresh version.
 
-`preparing.py` makes them, effects carry them out. What to write is worked out from the object as it is, so that nobody's change is overwritten, a write whose
-answer was lost is found done when it is tried again, and one that has become impossible is refused.
+`preparing.py` makes them, effects carry them out. What to write is computed from the object as it is, so that
+no other client's change is overwritten, a write whose response was lost is found done when it is retried, and
+one that has become impossible is refused.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,7 +15,7 @@ from maniple.objects.meta import Object
 
 
 class RefusedError(Exception):
-    """What was decided cannot be written. With a number, as a cluster refuses."""
+    """What was decided cannot be written; has a status, as a cluster's refusal does."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -29,21 +30,24 @@ class Part:
     status: bool = False
 
 
-# What an object lacks. Nothing: it is as it should be. Raises `RefusedError` when that can no longer be.
-Lacks = Callable[[Any], Part | None]
+# What is missing from an object; empty if nothing is. Raises `RefusedError` if it can no longer be added.
+Missing = Callable[[Any], Part | None]
 
 
 class Rewriting:
-    """The call of an effect. It may be called again; `item` is the object as it was left, once it has succeeded. `fresh`: never go by what is known."""
+    """The call of an effect, which may be repeated.
+
+    `item` is the object as it was left, once it has succeeded. `fresh`: read the object first.
+    """
 
     def __init__(
-        self, cache: Cache, port: Port, ref: Ref, uid: str, lacks: Lacks, *, fresh: bool = False
+        self, cache: Cache, port: Port, ref: Ref, uid: str, missing: Missing, *, fresh: bool = False
     ) -> None:
         self._cache = cache
         self._port = port
         self._ref = ref
         self._uid = uid
-        self._lacks = lacks
+        self._lacks = missing
         self._fresh = fresh
         self.item: Object | None = None
 
@@ -56,12 +60,12 @@ class Rewriting:
             raise RefusedError(NOT_FOUND, f"{title(self._ref)} is gone")
         while (part := self._lacks(item)) is not None:
             item = await self._port.change(item, part.body, status=part.status)
-            self._cache.answered(item)  # for whoever writes next; no cycle reads that
+            self._cache.answered(item)  # for the next writer; no cycle reads that
         self.item = item
 
 
 def conflict(ref: Ref, message: str) -> RefusedError:
-    """Looked at once more, in case that what is known is out of date."""
+    """Retried once, in case the known state is outdated."""
     return RefusedError(CONFLICT, f"{title(ref)} {message}")
 
 

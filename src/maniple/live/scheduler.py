@@ -1,10 +1,10 @@
 """The loop: changes in, a cycle when something changed, effects out.
 
-A change wakes the loop. It waits for a few milliseconds of quiet, so that a gang's pods are seen together, then takes everything in,
-decides, and hands the decisions to `effects`. While nothing changed that a decision could depend on, nothing is decided again: a cycle
-that could do nothing would do nothing once more. The schedule period is the longest pause for those plugins whose answer depends on the
-time. All state can be rebuilt from lists, so a scheduler that is started again goes on where the old one stopped, in the middle of a
-gang if need be.
+A change wakes the loop. It waits for a few milliseconds of quiet, so that a gang's pods are seen together,
+then takes everything in, decides, and passes the decisions to `effects`. While nothing changed that a
+decision could depend on, there is no cycle: it would have the same result. The schedule period is the longest
+pause for plugins that depend on the time. All state can be rebuilt from lists, so a restarted scheduler
+continues where the old one stopped, in the middle of a gang if need be.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ SHORTEST_PAUSE = 0.001
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Seconds. A change is taken in after `quiet` without another one, or `patience` after the first."""
+    """Seconds; a change is taken in after `quiet` without another one, or `patience` after the first."""
 
     period: float = 1.0
     quiet: float = 0.005
@@ -42,9 +42,11 @@ class Timing:
 
 
 class Scheduler:
-    """One scheduler on one cluster. `inline` decides in the event loop's own thread: in virtual time nothing else is exact.
+    """One scheduler on one cluster.
 
-    `options` is asked again and again, and must not wait: what it gives is added to the planner's options. Something new makes a cycle.
+    `inline` decides in the event loop's own thread: in virtual time nothing else is exact. `options` is
+    polled and must not block: its result is added to the planner's options, and a new result triggers a
+    cycle.
     """
 
     def __init__(
@@ -71,20 +73,20 @@ class Scheduler:
         self.cache = Cache(planner.build(()), self.dialect)
         self.effects = Effects(concurrency)
         self.cycles = 0
-        self.problems: dict[str, None] = {}  # everything that was found wrong, once, in order
+        self.problems: dict[str, None] = {}  # every problem found, once, in order
         self._clock = clock or SystemClock()
         self._timing = timing or Timing()
         self._inline = inline
         self._observer = observer
         self._more_options = options
-        self._given: Mapping[str, Any] = {}  # what it gave last
+        self._given: Mapping[str, Any] = {}  # its last result
         self._options = planner.options
         self._inbox: deque[Change | Callable[[], bool]] = deque()
         self._wake = asyncio.Event()
         self._synced = asyncio.Event()
         self._stopping = asyncio.Event()
         self._dirty = True
-        self._queues_listed = False  # and not looked through yet
+        self._queues_listed = False  # and not checked yet
         notes = Notes(port, self.effects)
         writing = Writing(self.cache, self.effects, port, self._later)
         self._status = StatusWriter(writing, self.dialect, notes)
@@ -115,7 +117,7 @@ class Scheduler:
 
     @property
     def settled(self) -> bool:
-        """Everything was taken in, decided, carried out and confirmed, as far as can be known here."""
+        """Whether everything was taken in, decided, carried out and confirmed, as far as is known here."""
         return (
             self._synced.is_set()
             and not self._dirty
@@ -126,7 +128,7 @@ class Scheduler:
 
     @property
     def why(self) -> Mapping[Ref, str]:
-        """By the group of a job: why it waited in the last cycle."""
+        """By the group of a job: why it was pending after the last cycle."""
         return self._status.why
 
     # -- coming in ----------------------------------------------------------------------------------------------------
@@ -138,7 +140,7 @@ class Scheduler:
                 self._wake.set()
 
     def _later(self, action: Callable[[], bool]) -> None:
-        """Do something between two cycles. It says whether a decision may depend on it."""
+        """Do something between two cycles; it returns whether a decision may depend on it."""
         self._inbox.append(action)
         self._wake.set()
 
@@ -152,11 +154,12 @@ class Scheduler:
         if self._queues_listed and self._synced.is_set():
             self._queues_listed = False
             queues = [item for kind in self.dialect.queue_kinds for item in self.cache.of_kind(kind)]
-            for raw in self.dialect.lacking(queues):
+            for raw in self.dialect.missing_objects(queues):
                 self.effects.submit(self._creation(raw))
 
     def _take_options(self) -> bool:
-        """Whether there is something new to plan with. What is wrong is told, and the last that was right stays."""
+        """Whether there is something new to plan with; on an error, report it and keep the last valid
+        options."""
         given = self._more_options() if self._more_options is not None else {}
         if given == self._given:
             return False
@@ -164,15 +167,15 @@ class Scheduler:
         try:
             self._options = self.planner.with_options(given)
         except ConfigurationError as error:
-            self._report(f"not planned with: {error}")
+            self._report(f"ignored: {error}")
             return False
         return True
 
     def _take(self, change: Change) -> bool:
         item = change.object
-        remark = self.dialect.remark(item, gone=change.type == "gone") if item is not None else ""
-        if remark:
-            self._report(remark)
+        warning = self.dialect.warning(item, gone=change.type == "gone") if item is not None else ""
+        if warning:
+            self._report(warning)
         if change.type == "put" and item is not None:
             matters = self.cache.put(item)
             return self._decisions.seen(item) | matters
@@ -186,11 +189,11 @@ class Scheduler:
             return self._listed(change)
         elif change.type == "synced":
             self._synced.set()
-            self._decisions.all_told()
+            self._decisions.all_listed()
         return False
 
     def _listed(self, change: Change) -> bool:
-        """The objects of a kind have been told, or there is no such kind."""
+        """The objects of a kind have been listed, or the cluster does not have the kind."""
         kind, there = change.kind, change.type == "sync"
         if not there:
             self._report(f"{kind}: not installed on this cluster; taken up when it is")
@@ -221,7 +224,7 @@ class Scheduler:
             )
 
     async def _start(self) -> None:
-        """Everything that is there comes first; nothing is decided on half a cluster."""
+        """All existing objects come first: never decide on a partial list."""
         while not self._synced.is_set() and not self._stopping.is_set():
             self._wake.clear()
             self._take_in()
@@ -231,14 +234,14 @@ class Scheduler:
     def _creation(self, raw: dict[str, object]) -> Effect:
         def done(error: BaseException | None) -> None:
             if error is not None:
-                self._report(f"{title}: cannot be made: {error}")
+                self._report(f"{title}: cannot be created: {error}")
 
         metadata = raw["metadata"]
         title = f"{raw['kind']} {metadata['name'] if isinstance(metadata, dict) else ''}"
         return Effect(title, "create", Urgency.DECISION, lambda: self.port.create(raw), done)
 
     async def _pause(self) -> None:
-        """Until something happens, and then for a moment of quiet; or until the next thing is due."""
+        """Wait until something happens, and then for a moment of quiet; or until the next thing is due."""
         if not self._inbox:
             # Not `wait_for`: before Python 3.12 it loses a cancellation that comes together with what it waits for.
             with suppress(TimeoutError):
@@ -257,7 +260,7 @@ class Scheduler:
             return 0.0
         moments = (self.cache.next_release(), self._status.next_due(), self._decisions.next_due())
         due = [moment for moment in moments if moment is not None]
-        # Never so short that the clock, which has only so many digits, would stand still.
+        # Never so short that the clock, with its finite precision, would not advance.
         return max(SHORTEST_PAUSE, min([self._timing.period, *(moment - now() for moment in due)]))
 
     # -- a cycle ------------------------------------------------------------------------------------------------------
@@ -273,7 +276,7 @@ class Scheduler:
         for problem in (*plan.problems, *plan.warnings):
             self._report(str(problem))
         self._dirty |= self._status.write(plan, when, f"cycle-{self.cycles}")
-        self._clocked = self._always_clocked or self.dialect.minds_time(plan)
+        self._clocked = self._always_clocked or self.dialect.depends_on_time(plan)
         self._dirty |= self._decisions.carry_out(plan, when)
         if self._observer is not None:
             self._observer(self)

@@ -1,7 +1,7 @@
-"""What a cycle decided, written where people and other controllers look: groups, pods, queues, events.
+"""The results of a cycle, written to groups, pods, queues and events.
 
-Called by the scheduler after every cycle. Everything is compared with what is believed to be there and written only if it differs;
-what was written counts as there at once (see `cache.py`).
+Called by the scheduler after every cycle. Everything is compared with the believed state and written only if
+it differs; what is written counts at once (see `cache.py`).
 """
 
 from collections.abc import Sequence
@@ -28,19 +28,19 @@ class StatusWriter:
         self._pods = WaitingPods(writing, dialect, notes)
         self._queues = QueueStatuses(writing, dialect)
         self._paces = (self._groups, self._pods.pace, self._queues.pace)
-        self.why: dict[Ref, str] = {}  # by the group of each job that waited in the last cycle
+        self.why: dict[Ref, str] = {}  # by the group of each job that was pending after the last cycle
 
     def write(self, plan: Plan, when: datetime, cause: str) -> bool:
-        """Bring every status up to a plan. True when a decision may depend on what is written now."""
-        when = when.replace(microsecond=0)  # the API keeps no more
+        """Bring every status up to a plan; returns whether a decision may depend on what is written now."""
+        when = when.replace(microsecond=0)  # the API's precision
         self._compare_groups(plan, when, cause)
         self._pods.compare(plan, when)
-        if self._dialect.tells_queues:
+        if self._dialect.writes_queue_status:
             self._queues.compare(plan)
         return self.carry_out()
 
     def carry_out(self) -> bool:
-        """Write what has been asked for or has waited for its time. True when a decision may depend on it."""
+        """Write what has been asked for and is due; returns whether a decision may depend on it."""
         said = [pace.carry_out(now()) for pace in self._paces]
         return any(said)
 
@@ -59,19 +59,21 @@ class StatusWriter:
         self.why = {}
         for report in self._dialect.reports(plan, self._writing.cache.get, when, cause):
             before, after = report.before, report.after
-            self._tell(report)
+            self._record(report)
             if after is before:
                 self._groups.drop(ref_of(before))
                 continue
-            words_only = self._dialect.differ_in_words_only(before, after)
-            between = apart(self._dialect.words(before), self._dialect.words(after)) if words_only else 0.0
-            self._groups.ask(ref_of(before), after, between)
+            messages_only = self._dialect.differ_in_messages_only(before, after)
+            between = (
+                apart(self._dialect.messages(before), self._dialect.messages(after)) if messages_only else 0.0
+            )
+            self._groups.submit(ref_of(before), after, between)
 
     def _write_group(self, ref: Ref, after: Object) -> bool:
         cache, port, dialect = self._writing.cache, self._writing.port, self._dialect
         current = cache.get(*ref)
         if current is None or current.metadata.uid != after.metadata.uid:
-            return False  # it went while the words waited for their time
+            return False  # it was deleted while the message waited for its time
         if cache.pod_of_group(ref) is not None:
             return cache.keep_made(after)
         patches = dialect.group_patches(current, after)
@@ -84,22 +86,23 @@ class StatusWriter:
             ref, "status", assumption, lambda: _send(port, ref, patches), self._groups
         )
 
-    def _tell(self, report: Report) -> None:
-        """Notes about a gang are on its group; a pod that is a job of its own gets the one about waiting itself."""
+    def _record(self, report: Report) -> None:
+        """Events about a gang go to its group; a pod that is a job of its own gets the one about waiting
+        itself."""
         group = report.before
         if report.why:
             self.why[ref_of(group)] = report.why
-        pod = self._writing.cache.pod_of_group(ref_of(group)) if report.words else None
-        for word in report.words:
-            regarding, reason = group, word.reason
+        pod = self._writing.cache.pod_of_group(ref_of(group)) if report.events else None
+        for event in report.events:
+            regarding, reason = group, event.reason
             if pod is not None:
-                if word.reason != UNSCHEDULABLE:
+                if event.reason != UNSCHEDULABLE:
                     continue
                 regarding, reason = pod, "FailedScheduling"
-            if word.text:
-                self._notes.tell(regarding, word.type, reason, word.text, now())
+            if event.text:
+                self._notes.record(regarding, event.type, reason, event.text, now())
             else:
-                self._notes.over(regarding, reason)
+                self._notes.clear(regarding, reason)
 
 
 async def _send(port: Port, ref: Ref, patches: Sequence[Patch]) -> None:

@@ -1,7 +1,8 @@
-"""Past usage of queues beside the running scheduler: fetched for itself, planned with as soon as it is there.
+"""Past usage of queues beside the running scheduler: fetched separately, used as soon as it arrives.
 
-Called by `maniple run` when the configuration names a usage database. The feed can be as slow or as broken as it likes: a cycle takes what is known at that
-moment and never waits; only the very first waits, for as long as the feed says. When the scheduler ends, however it ends, the feed has ended too.
+Called by `maniple run` if the configuration names a usage database. A slow or failing feed does no harm: a
+cycle takes what is known at that moment and never waits; only the first waits, up to the feed's own limit.
+When the scheduler ends, however it ends, the feed has ended too.
 """
 
 import asyncio
@@ -15,14 +16,14 @@ log = logging.getLogger(__name__)
 
 
 class Feed(Protocol):
-    """Whoever fetches usage; `maniple.kube.usage` does."""
+    """Fetches usage; `maniple.kube.usage` implements it."""
 
     def latest(self) -> Mapping[str, Mapping[str, float]] | None:
-        """What is known, at once; None before there is anything."""
+        """What is known, without waiting; None before the first data."""
         ...
 
     async def arrived(self) -> bool:
-        """Wait for the first data, but not for ever."""
+        """Wait for the first data, with a time limit."""
         ...
 
     async def run(self) -> None:
@@ -31,7 +32,7 @@ class Feed(Protocol):
 
 
 def options_of(feed: Feed | None) -> Callable[[], Mapping[str, Any]] | None:
-    """What a scheduler is given as `options`."""
+    """The `options` of a scheduler."""
     if feed is None:
         return None
 
@@ -59,12 +60,12 @@ async def run_beside(feed: Feed | None, scheduler: Scheduler) -> None:
 async def _fetch(feed: Feed) -> None:
     try:
         await feed.run()
-    except Exception as error:  # whatever it is, it is no reason to schedule nothing
+    except Exception as error:  # no error of the feed is a reason to stop scheduling
         log.warning("queue usage is no longer fetched: %s: %s", type(error).__name__, error)
 
 
 async def _first(feed: Feed, fetching: "asyncio.Task[None]", scheduler: Scheduler) -> None:
-    """Until there is data, or there will be none, or nobody needs it any more."""
+    """Wait until there is data, or there will be none, or the scheduler ends."""
     waits = [asyncio.ensure_future(feed.arrived()), asyncio.ensure_future(scheduler.stopping())]
     try:
         await asyncio.wait([fetching, *waits], return_when=asyncio.FIRST_COMPLETED)

@@ -1,4 +1,4 @@
-"""What the running scheduler has to know of Volcano's objects: which kinds to watch, and how statuses are written.
+"""Volcano's side of the running scheduler: kinds to watch, and how statuses are written.
 
 Made by `dialects.py`. Pure: time comes in as an argument.
 """
@@ -14,7 +14,7 @@ from maniple.cluster.statuses import Status
 from maniple.framework.outcome import Eviction, GroupOutcome, WaitingPod
 from maniple.framework.plan import Plan
 from maniple.framework.reasons import joined
-from maniple.live.dialect import Farewell, Find, Patch, PodWords, Report, Word
+from maniple.live.dialect import EvictionNotice, Find, GroupEvent, Patch, PodReporting, Report
 from maniple.objects import core, dra
 from maniple.objects.core import Pod
 from maniple.objects.kai import BindRequest
@@ -33,11 +33,11 @@ from maniple.profiles.volcano import GROUP_NAME
 
 QUEUE_OF_POD = "scheduling.volcano.sh/queue-name"
 ROOT_QUEUE = "root"
-# A name that no object can have, so that it is nobody's.
+# A name that no object can have, so that nothing refers to it.
 _GROUP_OF_ONE = "pod:{name}"
 UNSCHEDULABLE = "Unschedulable"
 _COUNTED = [status.word for status in (Status.RUNNING, Status.SUCCEEDED, Status.FAILED)]
-# Each says the opposite of the other, so that only one of them can be true.
+# Each contradicts the other, so that only one of them can be true.
 _OPPOSITE = {"Unschedulable": "Scheduled", "Scheduled": "Unschedulable"}
 
 KINDS: tuple[type[Object], ...] = (
@@ -69,7 +69,7 @@ class Volcano:
     """Volcano's side of the running scheduler."""
 
     queue_kinds: tuple[type[Object], ...] = (VolcanoQueue,)
-    tells_queues = True
+    writes_queue_status = True
 
     def __init__(
         self,
@@ -83,8 +83,8 @@ class Volcano:
 
     # -- at the start -------------------------------------------------------------------------------------------------
 
-    def lacking(self, present: Iterable[Object]) -> list[dict[str, Any]]:
-        """The queues that must be there and are not."""
+    def missing_objects(self, present: Iterable[Object]) -> list[dict[str, Any]]:
+        """The required queues that do not exist."""
         names = {item.metadata.name for item in present if isinstance(item, VolcanoQueue)}
         wanted = {ROOT_QUEUE: False, self._default_queue: True}
         return [
@@ -101,7 +101,7 @@ class Volcano:
     # -- pods without a group -----------------------------------------------------------------------------------------
 
     def group(self, pod: Pod) -> tuple[Pod, Object | None]:
-        """A pod of ours that names no group becomes a job of one, in memory only."""
+        """A pod for this scheduler without a group becomes a job of one, in memory only."""
         meta, spec = pod.metadata, pod.spec
         if spec.scheduler_name not in self._scheduler_names or meta.annotations.get(GROUP_NAME):
             return pod, None
@@ -123,13 +123,13 @@ class Volcano:
         named = replace(meta, annotations={**meta.annotations, GROUP_NAME: name})
         return replace(pod, metadata=named), made
 
-    def bare(self, item: Object) -> Object:
-        """Nodes go by their taints, not by their conditions."""
+    def trimmed(self, item: Object) -> Object:
+        """Volcano reads a node's taints, not its conditions."""
         if isinstance(item, core.Node):
             return replace(item, status=replace(item.status, conditions=()))
         return item
 
-    def remark(self, item: Object, *, gone: bool) -> str:
+    def warning(self, item: Object, *, gone: bool) -> str:
         return ""
 
     def kind_is(self, kind: type[Object], *, there: bool) -> bool:
@@ -143,9 +143,9 @@ class Volcano:
         find: Find,
         when: datetime,
         cause: str,
-        told_of: Callable[[GroupOutcome], list[dict[str, str]]] | None = None,
+        conditions_of: Callable[[GroupOutcome], list[dict[str, str]]] | None = None,
     ) -> Iterator[Report]:
-        """`told_of`: the conditions of a job, if it is not a plugin that states them."""
+        """`conditions_of`: the conditions of a job, if no plugin states them."""
         for one in plan.groups.values():
             if not one.served or one.api_group != VolcanoPodGroup.api_group:
                 continue
@@ -153,18 +153,18 @@ class Volcano:
             if before is None:
                 continue  # it is gone by now
             assert isinstance(before, VolcanoPodGroup)
-            told = one.conditions if told_of is None else told_of(one)
+            stated = one.conditions if conditions_of is None else conditions_of(one)
             running, succeeded, failed = [one.counts.get(status, 0) for status in _COUNTED]
-            after = self.group_status(before, one.phase, (running, succeeded, failed), told, when, cause)
-            waits = _unschedulable(told) or joined(one.refusals)
-            yield Report(before, after, waits, _notes(before, waits, told=bool(told)))
+            after = self.group_status(before, one.phase, (running, succeeded, failed), stated, when, cause)
+            waits = _unschedulable(stated) or joined(one.refusals)
+            yield Report(before, after, waits, _notes(before, waits, stated=bool(stated)))
 
     def why(self, plan: Plan, pod: WaitingPod, find: Find) -> str:
         group = plan.groups.get(pod.job)
         return _unschedulable(group.conditions if group is not None else ()) or pod.reason
 
-    def pod_words(self, group: Object | None) -> PodWords:
-        return PodWords()
+    def pod_reporting(self, group: Object | None) -> PodReporting:
+        return PodReporting()
 
     def adopted(self, seen: Object, after: Object) -> Object:
         assert isinstance(seen, VolcanoPodGroup)
@@ -174,7 +174,7 @@ class Volcano:
     def group_patches(self, before: Object, after: Object) -> Sequence[Patch]:
         return (Patch(self.group_patch(after)),)
 
-    def minds_time(self, plan: Plan) -> bool:
+    def depends_on_time(self, plan: Plan) -> bool:
         return False
 
     def group_status(
@@ -182,36 +182,36 @@ class Volcano:
         group: Object,
         phase: str,
         counts: tuple[int, int, int],
-        told: Sequence[Mapping[str, str]],
+        stated: Sequence[Mapping[str, str]],
         now: datetime,
         cause: str,
     ) -> Object:
-        """The group as it should read. `counts` are running, succeeded, failed; `cause` names the cycle."""
+        """The group as it should read; `counts` are running, succeeded, failed; `cause` names the cycle."""
         if not isinstance(group, VolcanoPodGroup):
             raise TypeError(f"not a pod group of Volcano's: {type(group).__name__}")
         running, succeeded, failed = counts
         status = VolcanoPodGroupStatus(
             phase=phase,
-            conditions=_conditions(group.status.conditions, told, now, cause),
+            conditions=_conditions(group.status.conditions, stated, now, cause),
             running=running,
             succeeded=succeeded,
             failed=failed,
         )
         return group if status == group.status else replace(group, status=status)
 
-    def words(self, group: Object) -> str:
-        """What the conditions of a group say."""
+    def messages(self, group: Object) -> str:
+        """The messages of a group's conditions."""
         assert isinstance(group, VolcanoPodGroup)
         return "\n".join(condition.message for condition in group.status.conditions)
 
-    def differ_in_words_only(self, before: Object, after: Object) -> bool:
-        """Whether two states of a group differ in nothing but the messages of conditions."""
+    def differ_in_messages_only(self, before: Object, after: Object) -> bool:
+        """Whether two states of a group differ only in the messages of conditions."""
         assert isinstance(before, VolcanoPodGroup)
         assert isinstance(after, VolcanoPodGroup)
-        return _without_words(before.status) == _without_words(after.status)
+        return _without_messages(before.status) == _without_messages(after.status)
 
     def group_patch(self, group: Object) -> dict[str, Any]:
-        """Every field is said, also those that are zero: a merge patch leaves alone what it does not name."""
+        """Every field is included, even zeros: a merge patch leaves fields alone that it does not name."""
         assert isinstance(group, VolcanoPodGroup)
         status = group.status
         return {
@@ -226,7 +226,7 @@ class Volcano:
         }
 
     def queue_allocated(self, queue: Object, allocated: Mapping[str, str]) -> Object:
-        """The queue as it should read; equal amounts in other words are no difference."""
+        """The queue as it should read; equal amounts written differently are no difference."""
         assert isinstance(queue, VolcanoQueue)
         known = queue.status.allocated
         if known.keys() == allocated.keys() and all(
@@ -250,7 +250,7 @@ class Volcano:
 
     # -- decisions ----------------------------------------------------------------------------------------------------
 
-    def beyond(self, pod: Pod) -> str:
+    def unsupported_reason(self, pod: Pod) -> str:
         return ""
 
     def direct(self, pod: Pod) -> bool:
@@ -265,38 +265,38 @@ class Volcano:
     def assigned(self, pod: Pod, node: str) -> str:
         return f"Successfully assigned {pod.key} to {node}"
 
-    def farewell(self, plan: Plan, eviction: Eviction, pod: Pod, find: Find) -> Farewell:
+    def eviction_notice(self, plan: Plan, eviction: Eviction, pod: Pod, find: Find) -> EvictionNotice:
         text = eviction.text if eviction.actor else f"Pod is evicted, because of {eviction.text}"
-        return Farewell(pod, "Warning", text, condition=eviction.text)
+        return EvictionNotice(pod, "Warning", text, condition=eviction.text)
 
     def ours(self, request: BindRequest) -> bool:
         return False
 
 
-def _unschedulable(told: Iterable[Mapping[str, str]]) -> str:
-    """What the condition says by which a group is unschedulable."""
-    return next((one["message"] for one in told if one["type"] == UNSCHEDULABLE), "")
+def _unschedulable(stated: Iterable[Mapping[str, str]]) -> str:
+    """The message of the condition by which a group is unschedulable."""
+    return next((one["message"] for one in stated if one["type"] == UNSCHEDULABLE), "")
 
 
-def _notes(group: VolcanoPodGroup, waits: str, *, told: bool) -> tuple[Word, ...]:
+def _notes(group: VolcanoPodGroup, waits: str, *, stated: bool) -> tuple[GroupEvent, ...]:
     if waits:
-        return (Word("Warning", UNSCHEDULABLE, waits),)
-    if not told:
+        return (GroupEvent("Warning", UNSCHEDULABLE, waits),)
+    if not stated:
         return ()
     said = any(c.type == "Scheduled" and c.status == "True" for c in group.status.conditions)
-    over = Word("Warning", UNSCHEDULABLE, "")
-    return (over,) if said else (over, Word("Normal", "Scheduled", "pod group is ready"))
+    over = GroupEvent("Warning", UNSCHEDULABLE, "")
+    return (over,) if said else (over, GroupEvent("Normal", "Scheduled", "pod group is ready"))
 
 
 def _conditions(
     known: Sequence[VolcanoPodGroupCondition],
-    told: Sequence[Mapping[str, str]],
+    stated: Sequence[Mapping[str, str]],
     now: datetime,
     cause: str,
 ) -> tuple[VolcanoPodGroupCondition, ...]:
-    """One condition of each type. What is told anew takes the place of the old, and makes its opposite untrue."""
+    """One condition of each type; a new one replaces the old, and makes its opposite false."""
     by_type = {condition.type: condition for condition in known}
-    for each in told:
+    for each in stated:
         _set(by_type, each["type"], each["status"], each["reason"], each["message"], now, cause)
         opposite = by_type.get(_OPPOSITE.get(each["type"], ""))
         if each["status"] == "True" and opposite is not None and opposite.status == "True":
@@ -327,6 +327,6 @@ def _set(
     )
 
 
-def _without_words(status: VolcanoPodGroupStatus) -> VolcanoPodGroupStatus:
-    bare = tuple(replace(c, message="", transition_id="") for c in status.conditions)
-    return replace(status, conditions=bare)
+def _without_messages(status: VolcanoPodGroupStatus) -> VolcanoPodGroupStatus:
+    trimmed = tuple(replace(c, message="", transition_id="") for c in status.conditions)
+    return replace(status, conditions=trimmed)

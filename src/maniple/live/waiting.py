@@ -1,7 +1,7 @@
-"""Why pods wait, written on the pods: the condition PodScheduled=False with a reason and a message, and the nominated node.
+"""Why pods are pending, written on the pods: the condition PodScheduled=False and the nominated node.
 
-A pod that found no node has a cause of its own. One that would have fitted waits for the rest of its gang and says what that lacks. Whether there is
-a condition, an event, or both, the dialect says.
+A pod that fits no node has a cause of its own. One that would fit waits for the rest of its gang and reports
+what the gang lacks. The dialect decides whether there is a condition, an event, or both.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from maniple.framework.outcome import WaitingPod
 from maniple.framework.plan import Plan
 from maniple.live.cache import Assumption, Ref
-from maniple.live.dialect import Find, LiveDialect, PodWords, group_of
+from maniple.live.dialect import Find, LiveDialect, PodReporting, group_of
 from maniple.live.essence import POD_SCHEDULED, scheduled_condition
 from maniple.live.notes import Notes
 from maniple.live.pace import NUMBERS_SECONDS, Pace, apart
@@ -29,8 +29,8 @@ PIPELINED = "Pipelined"
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
-    """What a waiting pod should say. An empty nomination leaves the pod's own as it is."""
+class _PodReport:
+    """What a pending pod should report; an empty nomination leaves the pod's own unchanged."""
 
     reason: str
     message: str
@@ -43,77 +43,83 @@ class WaitingPods:
         self._dialect = dialect
         self._notes = notes
         self._when: datetime | None = None
-        self.pace: Pace[Ref, _Said] = Pace(self._write)
+        self.pace: Pace[Ref, _PodReport] = Pace(self._write)
 
     def compare(self, plan: Plan, when: datetime) -> None:
-        """Find the pods that say something else than they should, and ask for them to be written."""
+        """Find the pods with an outdated report, and have them written."""
         self._when = when
         cache, moment = self._writing.cache, now()
-        words, rules = _Words(plan, self._dialect, cache.get), dict[str, PodWords]()
+        causes, rules = _Causes(plan, self._dialect, cache.get), dict[str, PodReporting]()
         for key, one in plan.waiting.items():
             pod = cache.pod(key)
             if pod is None:
                 continue  # it is gone by now
             rule = rules.get(one.job)
             if rule is None:
-                rule = rules[one.job] = self._dialect.pod_words(group_of(plan, one.job, cache.get))
+                rule = rules[one.job] = self._dialect.pod_reporting(group_of(plan, one.job, cache.get))
             claims = bool(one.node)
-            said = (
-                self._gated(pod) if one.gated else words.claiming(key, one, rule) if claims else words.of(one)
+            report = (
+                self._gated(pod)
+                if one.gated
+                else causes.claiming(key, one, rule)
+                if claims
+                else causes.of(one)
             )
-            if said is None:
+            if report is None:
                 continue
             if rule.prefix:
-                said = _Said(said.reason, rule.prefix + said.message, said.nominated)
+                report = _PodReport(report.reason, rule.prefix + report.message, report.nominated)
             if rule.event:
-                self._tell(pod, said, moment, claims=claims)
+                self._record(pod, report, moment, claims=claims)
             if rule.condition:
-                self._compare(pod, said, moment)
+                self._compare(pod, report, moment)
 
-    def _gated(self, pod: Pod) -> _Said | None:
-        """What a pod says that is kept out of decisions from here; somebody else's gate is not ours to explain."""
+    def _gated(self, pod: Pod) -> _PodReport | None:
+        """The report of a pod excluded from decisions here; other controllers' gates are not ours to explain."""
         held = self._writing.cache.held(pod.key)
         if held is not None:
-            return _Said(SCHEDULER_ERROR, held.why)
-        beyond = self._dialect.beyond(pod)
-        return _Said(UNSCHEDULABLE, beyond) if beyond else None
+            return _PodReport(SCHEDULER_ERROR, held.why)
+        unsupported_reason = self._dialect.unsupported_reason(pod)
+        return _PodReport(UNSCHEDULABLE, unsupported_reason) if unsupported_reason else None
 
-    def _tell(self, pod: Pod, said: _Said, moment: float, *, claims: bool) -> None:
-        """The same as an event, of which there are not many: other numbers alone are not told."""
+    def _record(self, pod: Pod, report: _PodReport, moment: float, *, claims: bool) -> None:
+        """The same as an event, but rarer: changed numbers alone are not recorded."""
         notes = self._notes
         if claims:
-            notes.tell(pod, "Normal", PIPELINED, f"Pod {pod.key} {said.message}", moment, numbers=False)
+            notes.record(pod, "Normal", PIPELINED, f"Pod {pod.key} {report.message}", moment, numbers=False)
         else:
-            notes.over(pod, PIPELINED)
-            notes.tell(pod, "Warning", UNSCHEDULABLE, said.message, moment, numbers=False)
+            notes.clear(pod, PIPELINED)
+            notes.record(pod, "Warning", UNSCHEDULABLE, report.message, moment, numbers=False)
 
-    def _compare(self, pod: Pod, said: _Said, moment: float) -> None:
+    def _compare(self, pod: Pod, report: _PodReport, moment: float) -> None:
         known, ref, between = scheduled_condition(pod), (Pod, pod.key), 0.0
-        new_node = said.nominated not in ("", pod.status.nominated_node_name)
-        if known is not None and not new_node and (known.status, known.reason) == ("False", said.reason):
-            if known.message == said.message:
+        new_node = report.nominated not in ("", pod.status.nominated_node_name)
+        if known is not None and not new_node and (known.status, known.reason) == ("False", report.reason):
+            if known.message == report.message:
                 self.pace.drop(ref)
                 return
-            between = apart(known.message, said.message)
+            between = apart(known.message, report.message)
             # There are many pods, and their group has the latest numbers.
             if between == NUMBERS_SECONDS and self.pace.recent(ref, moment, POD_NUMBERS_SECONDS):
                 return
-        self.pace.ask(ref, said, between)
+        self.pace.submit(ref, report, between)
 
-    def _write(self, ref: Ref, said: _Said) -> bool:
+    def _write(self, ref: Ref, report: _PodReport) -> bool:
         pod = self._writing.cache.pod(ref[1])
         if pod is None or not self._writing.cache.waits(ref[1]) or self._when is None:
-            return False  # it went, or got its node, while the words waited for their time
+            return False  # it was deleted, or got its node, while the message waited for its time
         known, when = scheduled_condition(pod), self._when
         since = known.last_transition_time if known is not None and known.status == "False" else None
         condition = Condition(
             type=POD_SCHEDULED,
             status="False",
-            reason=said.reason,
-            message=said.message,
+            reason=report.reason,
+            message=report.message,
             last_transition_time=since or when,
         )
-        nomination = said.nominated if said.nominated not in ("", pod.status.nominated_node_name) else None
+        nomination = (
+            report.nominated if report.nominated not in ("", pod.status.nominated_node_name) else None
+        )
         port = self._writing.port
         return self._writing.submit(
             ref,
@@ -124,33 +130,33 @@ class WaitingPods:
         )
 
 
-class _Words:
-    """The cause of each waiting task, in words; equal causes are worded once."""
+class _Causes:
+    """The cause of each pending task, as text; equal causes are formatted once."""
 
     def __init__(self, plan: Plan, dialect: LiveDialect, find: Find) -> None:
         self._plan = plan
         self._dialect = dialect
         self._find = find
-        self._worded: dict[int, _Said] = {}  # by the record, which pods share
-        self._of_job: dict[str, _Said] = {}
+        self._formatted: dict[int, _PodReport] = {}  # by the record, which pods share
+        self._of_job: dict[str, _PodReport] = {}
 
-    def claiming(self, pod: str, one: WaitingPod, rule: PodWords) -> _Said:
-        """Of a pod that gets what is being released."""
+    def claiming(self, pod: str, one: WaitingPod, rule: PodReporting) -> _PodReport:
+        """The report of a pod that waits for resources being released."""
         nominated = self._plan.nominations.get(pod, "") if rule.nominates else ""
-        return _Said(UNSCHEDULABLE, BEING_RELEASED.format(node=one.node), nominated)
+        return _PodReport(UNSCHEDULABLE, BEING_RELEASED.format(node=one.node), nominated)
 
-    def of(self, one: WaitingPod) -> _Said:
+    def of(self, one: WaitingPod) -> _PodReport:
         if not one.own:
-            said = self._of_job.get(one.job)
-            if said is None:
+            report = self._of_job.get(one.job)
+            if report is None:
                 why = self._dialect.why(self._plan, one, self._find)
-                said = self._of_job[one.job] = _Said(UNSCHEDULABLE, why)
-            return said
-        worded = self._worded.get(id(one))
-        if worded is None:
+                report = self._of_job[one.job] = _PodReport(UNSCHEDULABLE, why)
+            return report
+        formatted = self._formatted.get(id(one))
+        if formatted is None:
             reason = SCHEDULABLE if one.fits else UNSCHEDULABLE
-            worded = self._worded[id(one)] = _Said(reason, one.reason)
-        return worded
+            formatted = self._formatted[id(one)] = _PodReport(reason, one.reason)
+        return formatted
 
 
 def _assumption(pod: Pod, condition: Condition, nomination: str | None) -> Assumption:
@@ -162,7 +168,7 @@ def _assumption(pod: Pod, condition: Condition, nomination: str | None) -> Assum
         return replace(seen, status=status)
 
     def shown(seen: Pod) -> bool:
-        # A pod that was bound meanwhile has a condition that says so; why it waited is past.
+        # A pod that was bound meanwhile has a condition that says so; its reason for waiting is obsolete.
         return bool(seen.spec.node_name) or change(seen) == seen
 
     return Assumption(uid=pod.metadata.uid, change=change, shown=shown)

@@ -1,6 +1,6 @@
-"""One status write: counted as there at once, carried out beside the cycles, taken back if the cluster refuses it.
+"""One status write: counted at once, carried out beside the cycles, reverted if the cluster refuses it.
 
-`status.py`, `waiting.py` and `queues.py` decide what should be there; this is how it gets there.
+`status.py`, `waiting.py` and `queues.py` decide what to write; this writes it.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ Call = Callable[[], Awaitable[object]]
 
 
 class Writing:
-    """`later` takes what has to be done between cycles; that says whether it calls for a new one."""
+    """`later` takes what has to be done between cycles; that returns whether a new cycle is needed."""
 
     def __init__(self, cache: Cache, effects: Effects, port: Port, later: Later) -> None:
         self.cache = cache
@@ -31,7 +31,7 @@ class Writing:
         self._refusals: dict[int, int] = {}
 
     def submit(self, ref: Ref, aspect: str, assumption: Assumption, call: Call, pace: Pace[Ref, Any]) -> bool:
-        """Have it written. True when a decision may depend on what is believed from now on."""
+        """Have it written; returns whether a decision may depend on what is believed from now on."""
         matters = self.cache.assume(ref, aspect, assumption)
         self._effects.submit(
             Effect(
@@ -41,7 +41,7 @@ class Writing:
                 call=call,
                 done=lambda error: self._later(lambda: self._settle(ref, aspect, assumption, error, pace)),
             ),
-            replaces=(aspect,),  # what waited to be written about the same is needless now
+            replaces=(aspect,),  # an older pending write of the same is obsolete
         )
         return matters
 
@@ -56,7 +56,7 @@ class Writing:
         return self.cache.settle(ref, aspect, assumption, failed=error is not None)
 
     def _complain(self, ref: Ref, error: BaseException) -> None:
-        """A cluster that refuses one refuses many; every power of two is told."""
+        """A cluster that refuses one refuses many: report only powers of two."""
         status = status_of(error) or 0
         count = self._refusals[status] = self._refusals.get(status, 0) + 1
         if count & (count - 1) == 0:

@@ -1,4 +1,5 @@
-"""Kubernetes objects as typed, frozen structs: core kinds, the Volcano and KAI resources, quantities, selectors.
+"""Kubernetes objects as typed, frozen structs: core kinds, Volcano's and KAI's resources, quantities,
+selectors.
 
-This room only parses and validates. Everything above it builds on what `load` lets through, and may rely on it.
+This package only parses and validates. Every package above it may rely on what `load` lets through.
 """

@@ -1,11 +1,12 @@
-"""Admission: manifests become what an API server would keep of them, before anything is decided.
+"""Admission: complete manifests as an API server would store them, before any decision.
 
-`load` calls this for the manifests of a plan and the embedded store for what is created in it, so that both decide on the same objects.
-Every object gets the defaults of its schema (`defaults`). One without a `metadata.uid` has never been in a cluster: it also gets what is
-filled in once, at creation, from other objects, by Kubernetes' admission plugins (Priority, RuntimeClass, LimitRanger, DefaultTolerationSeconds,
-DefaultStorageClass) and by Volcano's webhooks. What a manifest states itself stays; nothing is refused here.
+`load` calls this for the manifests of a plan and the embedded store for objects created in it, so that both
+decide on the same objects. Every object gets the defaults of its schema (`defaults`). An object without a
+`metadata.uid` has never been in a cluster: it also gets what is set once at creation from other objects, by
+Kubernetes' admission plugins (Priority, RuntimeClass, LimitRanger, DefaultTolerationSeconds,
+DefaultStorageClass) and by Volcano's webhooks. Values in the manifest are kept; nothing is rejected here.
 
-A name that no object bears, such as a priority class outside the manifests, is read as if it were not there.
+A reference to a missing object, such as a priority class outside the manifests, is treated as unset.
 """
 
 import math
@@ -31,7 +32,7 @@ from maniple.objects.volcano import VolcanoPodGroup, VolcanoQueue
 POLICY_KINDS: frozenset[type[Object]] = frozenset(
     {PriorityClass, RuntimeClass, LimitRange, StorageClass, Namespace}
 )
-# Every cluster has these two.
+# These two exist in every cluster.
 SYSTEM_PRIORITIES: Mapping[str, int] = {
     "system-cluster-critical": 2_000_000_000,
     "system-node-critical": 2_000_001_000,
@@ -52,13 +53,13 @@ _TOLERATION_SECONDS = 300
 
 
 class Policies:
-    """What admission looks up in other objects."""
+    """The objects that admission looks up."""
 
     def __init__(self, objects: Iterable[Object] = ()) -> None:
-        given = {(type(one), one.key): one for one in objects}.values()  # given twice, the last one counts
+        given = {(type(one), one.key): one for one in objects}.values()  # of duplicates, the last one counts
         classes = [one for one in given if isinstance(one, PriorityClass)]
         self._priorities = {one.metadata.name: one for one in (*_SYSTEM_CLASSES, *classes)}
-        # Of several the API server takes the lowest.
+        # Of several defaults the API server takes the lowest.
         self._usual = min(
             (one for one in classes if one.global_default),
             key=lambda one: (one.value, one.metadata.name),
@@ -74,14 +75,15 @@ class Policies:
         }
 
     def priority_class(self, name: str) -> PriorityClass:
-        """The class of a name; the cluster's default for a pod that names none, or one that does not exist."""
+        """The named priority class, or the cluster's default if the pod names none or one that does not
+        exist."""
         return self._priorities.get(name, self._usual)
 
     def runtime_class(self, name: str) -> RuntimeClass | None:
         return self._runtimes.get(name)
 
     def container_resources(self, namespace: str) -> LimitRangeItem | None:
-        """The `default` and `default_request` of containers in a namespace."""
+        """The `default` and `defaultRequest` of containers in a namespace."""
         return self._resources.get(namespace)
 
     def queue(self, namespace: str) -> str:
@@ -89,7 +91,7 @@ class Policies:
 
 
 def admitted(kind: type[Object], raw: Raw, policies: Policies) -> Raw:
-    """The object as it would be kept; the same dictionary where nothing is missing."""
+    """The object as it would be stored; the same dictionary if nothing is missing."""
     raw = defaulted(kind, raw)
     metadata = section(raw.get("metadata"))
     if not metadata:
@@ -128,7 +130,7 @@ def _fill_priority(spec: dict[str, Any], policies: Policies) -> None:
 
 
 def _fill_tolerations(spec: dict[str, Any]) -> None:
-    """A node that is lost is tolerated for five minutes, unless the pod says how long."""
+    """Tolerate a lost node for five minutes, unless the pod says how long."""
     stated = spec.get("tolerations") or ()
     if not isinstance(stated, list | tuple) or not all(isinstance(one, Mapping) for one in stated):
         return
@@ -143,7 +145,7 @@ def _fill_tolerations(spec: dict[str, Any]) -> None:
 
 
 def _fill_runtime(spec: dict[str, Any], policies: Policies) -> None:
-    """A runtime takes something for itself and may be found on some nodes only."""
+    """Add the overhead of the pod's runtime class and the nodes on which that runtime exists."""
     class_ = policies.runtime_class(str(spec.get("runtimeClassName") or ""))
     if class_ is None:
         return
@@ -181,7 +183,7 @@ def _fill_resources(spec: dict[str, Any], usual: LimitRangeItem | None) -> None:
 
 
 def _container_defaults(ranges: Iterable[LimitRange]) -> dict[str, LimitRangeItem]:
-    """By namespace; of two ranges that name the same resource the first by name counts."""
+    """Container defaults by namespace; if two ranges set the same resource, the first by name counts."""
     found: dict[str, LimitRangeItem] = {}
     for one in sorted(ranges, key=lambda one: one.key):
         default: ResourceList = {}
@@ -203,7 +205,7 @@ def _container_defaults(ranges: Iterable[LimitRange]) -> dict[str, LimitRangeIte
 
 
 def _claim(raw: Raw, metadata: Raw, policies: Policies) -> Raw:
-    """A claim without a class is of the default one; one that says "" wants none."""
+    """A claim without a class gets the default class; the class "" means none."""
     spec, annotations = section(raw.get("spec")), section(metadata.get("annotations"))
     if not policies.storage_class or spec is None or annotations is None:
         return raw
@@ -213,7 +215,8 @@ def _claim(raw: Raw, metadata: Raw, policies: Policies) -> Raw:
 
 
 def _default_storage_class(classes: Iterable[StorageClass]) -> str:
-    """The youngest of those that say so, the first by name among equals; one that was never created is younger than all."""
+    """The newest class marked as default, then the first by name; one without a creation time counts as
+    newest."""
     found = [
         one.metadata
         for one in classes
@@ -227,7 +230,7 @@ def _default_storage_class(classes: Iterable[StorageClass]) -> str:
 
 
 def _volume(raw: Raw, _: Raw, __: Policies) -> Raw:
-    """A volume that names no claim can be had: the volume controller says so as soon as it is there."""
+    """A volume without a claim is available: the volume controller marks it so as soon as it exists."""
     spec, status = section(raw.get("spec")), section(raw.get("status"))
     if spec is None or status is None or status.get("phase") or spec.get("claimRef"):
         return raw
@@ -235,7 +238,7 @@ def _volume(raw: Raw, _: Raw, __: Policies) -> Raw:
 
 
 def _volcano_queue(raw: Raw, metadata: Raw, _: Policies) -> Raw:
-    """A weight of 0 is one that was not given, and every path begins at the root."""
+    """A weight of 0 means unset; every path begins at the root."""
     spec, annotations = section(raw.get("spec")), section(metadata.get("annotations"))
     if spec is None or annotations is None:
         return raw
@@ -248,7 +251,7 @@ def _volcano_queue(raw: Raw, metadata: Raw, _: Policies) -> Raw:
 
 
 def _volcano_pod_group(raw: Raw, metadata: Raw, policies: Policies) -> Raw:
-    """A group that names no queue of its own is in that of its namespace, if that has one."""
+    """A group without a queue is in the queue of its namespace, if the namespace has one."""
     spec, queue = section(raw.get("spec")), policies.queue(str(metadata["namespace"]))
     if spec is None or not queue or spec.get("queue") not in (None, "", _DEFAULT_QUEUE):
         return raw

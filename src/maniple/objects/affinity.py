@@ -1,4 +1,4 @@
-"""Which nodes and which neighbours a pod asks for: selectors, affinity, tolerations, spreading.
+"""Where a pod may run: node selectors, affinity, tolerations, topology spread.
 
 Part of a pod (see `pod`) and, for node selectors, of volumes and devices. Import these names from `core`.
 """
@@ -58,7 +58,7 @@ class Affinity(Record, frozen=True, kw_only=True):
 
 
 class Toleration(Record, frozen=True, kw_only=True):
-    """An empty key (with operator Exists) stands for every key, an empty effect for every effect."""
+    """An empty key (with operator Exists) matches every key, an empty effect every effect."""
 
     key: str = ""
     operator: str = ""

@@ -1,7 +1,7 @@
-"""The small tools with which objects are checked: where a thing is wrong, and what is wrong with it.
+"""Helpers to validate objects: which field is wrong, and why.
 
-Used by `validate` and the two files of checks behind it. The field of a `FieldError` is built on the way out, so that a valid
-object costs no text.
+Used by `validate` and its two files of checks. The path of a `FieldError` is built while the error
+propagates, so a valid object costs no string work.
 """
 
 from collections.abc import Callable, Iterable
@@ -17,7 +17,7 @@ _LONGEST_NAME = 253
 
 
 class FieldError(Exception):
-    """A field, seen from the part that is being checked, and what is wrong with it."""
+    """A field, relative to the part being checked, and what is wrong with it."""
 
     def __init__(self, field: str, message: str) -> None:
         super().__init__(field, message)
@@ -36,7 +36,7 @@ def require_word(field: str, text: str) -> None:
 
 
 def fail(field: str, message: str | None) -> None:
-    """Refuse the field if there is a message."""
+    """Raise if there is a message."""
     if message is not None:
         raise FieldError(field, message)
 
@@ -59,7 +59,7 @@ def check_within(field: str, part: T | None, checker: Callable[[T], None]) -> No
 
 
 def require_one_of(field: str, word: str | None, words: tuple[str, ...]) -> None:
-    """Refuse a word that is not in a closed list; no word at all leaves the default."""
+    """Reject a value outside a closed list; an empty value leaves the default."""
     if word and word not in words:
         raise FieldError(field, f"unknown value {word!r}, expected one of {', '.join(words)}")
 
@@ -75,7 +75,7 @@ def _amount_problem(amount: Quantity) -> str | None:
 
 @lru_cache(maxsize=65536, typed=True)
 def _request_problem(amount: Quantity) -> str | None:
-    """As `_amount_problem`, and below zero is wrong too."""
+    """As `_amount_problem`; negative amounts are wrong too."""
     problem = _amount_problem(amount)
     if problem is None and parse(amount) < 0:
         problem = (

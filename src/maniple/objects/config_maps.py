@@ -1,7 +1,8 @@
-"""The config maps that a pod cannot start without: those that its mounted volumes and its containers' variables refer to.
+"""The config maps without which a pod cannot start.
 
-References that are marked optional do not count, nor do those whose names begin as the pod's annotation for shared GPUs says: they are
-made when the pod is bound.
+Those that its mounted volumes and its containers' variables refer to. References marked optional do not
+count, nor do names that begin with the value of the pod's annotation for shared GPUs: those are created when
+the pod is bound.
 """
 
 from collections.abc import Iterator

@@ -1,6 +1,6 @@
 """The built-in Kubernetes kinds, in one place to import from.
 
-Pods, affinity and storage live in their own files; nodes and the small kinds are here.
+Pods, affinity and storage have their own files; nodes and the small kinds are here.
 """
 
 from typing import Any, ClassVar
@@ -184,7 +184,7 @@ class Namespace(Object, frozen=True, kw_only=True):
 
 
 class ConfigMap(Object, frozen=True, kw_only=True):
-    """Text by name: how device plugins describe the cards of a cluster."""
+    """Text by name: device plugins describe the cards of a cluster in one."""
 
     kind: ClassVar[str] = "ConfigMap"
 
@@ -206,14 +206,14 @@ class RuntimeOverhead(Record, frozen=True, kw_only=True):
 
 
 class RuntimeScheduling(Record, frozen=True, kw_only=True):
-    """Tolerations are passed on to pods as they are."""
+    """Tolerations are copied to pods unchanged."""
 
     node_selector: dict[str, str] = msgspec.field(default_factory=dict)
     tolerations: tuple[dict[str, Any], ...] = ()
 
 
 class RuntimeClass(Object, frozen=True, kw_only=True):
-    """Read by admission only, as are limit ranges."""
+    """Only admission reads it, as with limit ranges."""
 
     api_group: ClassVar[str] = "node.k8s.io"
     kind: ClassVar[str] = "RuntimeClass"
@@ -281,7 +281,7 @@ class PodDisruptionBudget(Object, frozen=True, kw_only=True):
 
 
 class WorkloadSelector(Record, frozen=True, kw_only=True):
-    """The spec of the older kinds, whose selector is a plain map of labels."""
+    """The spec of the older kinds, where the selector is a plain map of labels."""
 
     selector: dict[str, str] = msgspec.field(default_factory=dict)
 

@@ -1,6 +1,7 @@
-"""What the API server would have refused in a pod, a node, a volume or one of the other built-in kinds.
+"""What the API server would reject in a pod, a node, a volume or another built-in kind.
 
-Called by `validate`. Only what later code relies on is checked: quantities, selectors, names, the words of closed lists.
+Called by `validate`. Only what later code relies on is checked: quantities, selectors, names, closed lists of
+values.
 """
 
 from maniple.objects import core, selectors

@@ -1,6 +1,6 @@
-"""What the API server or a webhook would have refused in Volcano's and KAI's resources, in claims and in slices.
+"""What the API server or a webhook would reject in Volcano's and KAI's resources, in claims and in slices.
 
-Called by `validate`. Rules that concern several objects at once (a missing parent, a cycle) belong to the builders.
+Called by `validate`. Rules across several objects (a missing parent, a cycle) belong to the builders.
 """
 
 import math
@@ -19,7 +19,7 @@ from maniple.objects.checks import (
 
 
 def check_volcano_queue(queue: volcano.VolcanoQueue) -> None:
-    # Below zero is allowed here: Volcano reads it as "no limit".
+    # Negative values are allowed here: Volcano reads them as "no limit".
     check_amounts("spec.capability", queue.spec.capability)
     check_amounts("spec.deserved", queue.spec.deserved)
     check_amounts("spec.guarantee.resource", queue.spec.guarantee.resource)
@@ -61,7 +61,7 @@ def _check_member(member: volcano.HyperNodeMember) -> None:
 
 
 def check_numa_topology(topology: volcano.Numatopology) -> None:
-    # Volcano looks at no other reserved resource, so what they say cannot hurt.
+    # Volcano reads no other reserved resource, so any other value is harmless.
     for name in ("cpu", "memory", "ephemeral-storage"):
         check_amount(f"spec.resReserved.{name}", topology.spec.res_reserved.get(name))
     for cpu in topology.spec.cpu_detail:

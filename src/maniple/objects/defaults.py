@@ -1,10 +1,11 @@
-"""What the API server's schema fills in: defaults that depend on nothing but the object itself.
+"""The defaults of the API server's schema that depend only on the object itself.
 
-`admission` calls this for every manifest. A default that is one constant is the default of its field (see `pod`, `storage`, `dra`,
-`volcano`, `kai`); here are those that follow from other fields, and those that are read from plain dictionaries. Filling in twice is
-filling in once: an object from an API server comes back as it is, and costs a few look-ups.
+`admission` calls this for every manifest. A constant default is the default of its field (see `pod`,
+`storage`, `dra`, `volcano`, `kai`); here are those that follow from other fields, and those read from plain
+dictionaries. Defaulting is idempotent: an object from an API server comes back unchanged, at the cost of a
+few look-ups.
 
-Nothing here judges: what has the wrong shape is left for `load` to report.
+Nothing is validated here: `load` reports what has the wrong shape.
 """
 
 from collections.abc import Callable, Mapping
@@ -26,13 +27,13 @@ _HUGE_PAGES = "hugepages-"
 
 
 def defaulted(kind: type[Object], raw: Raw) -> Raw:
-    """The object with its defaults; the same dictionary where nothing is missing."""
+    """The object with its defaults; the same dictionary if nothing is missing."""
     fill = _FILLERS.get(kind)
     return raw if fill is None else fill(raw)
 
 
 def section(value: Any) -> Raw | None:
-    """A part of an object if it has the shape of one; an absent part is an empty one."""
+    """A part of an object if it has the right shape; an absent part is empty."""
     if type(value) is dict:
         return value
     if value is None:
@@ -75,7 +76,7 @@ def _pod_spec(spec: Raw) -> Raw:
 
 
 def each_container(containers: Any, fill: Callable[[Raw], Raw]) -> Any:
-    """The containers, filled in; the same list where nothing was missing."""
+    """The containers with defaults; the same list if nothing was missing."""
     if not isinstance(containers, list | tuple):
         return containers
     made: list[Any] = []
@@ -88,7 +89,7 @@ def each_container(containers: Any, fill: Callable[[Raw], Raw]) -> Any:
 
 
 def _from_limits(container: Raw) -> Raw:
-    """What has a limit and no request asks for its limit."""
+    """A resource with a limit and no request requests its limit."""
     resources: Any = container.get("resources")
     limits = resources.get("limits") if isinstance(resources, dict) else None
     if not limits or not isinstance(limits, dict):
@@ -100,7 +101,7 @@ def _from_limits(container: Raw) -> Raw:
 
 
 def _with_host_ports(container: Raw) -> Raw:
-    """A pod on its node's network opens its ports there."""
+    """On the host network, container ports are host ports."""
     ports = container.get("ports")
     if not isinstance(ports, list | tuple):
         return container
@@ -114,7 +115,10 @@ def _with_host_ports(container: Raw) -> Raw:
 
 
 def _with_pod_requests(spec: Raw) -> Raw:
-    """Requests of the pod as a whole: those of its containers, and else its own limits. Huge pages cannot be overcommitted."""
+    """Default the pod-level requests: to the containers' requests, else to the pod's own limits.
+
+    Huge pages cannot be overcommitted.
+    """
     stated = section(spec["resources"])
     if stated is None:
         return spec
@@ -145,7 +149,7 @@ def _with_pod_requests(spec: Raw) -> Raw:
 
 
 def _of_containers(spec: Raw) -> tuple[Mapping[str, Exact], Mapping[str, Exact]]:
-    """The requests and limits of all containers together; nothing where `load` is going to refuse them."""
+    """The requests and limits of all containers together; empty if `load` is going to reject them."""
     try:
         parts = msgspec.convert({field: spec.get(field) or () for field in _CONTAINERS}, PodSpec)
         return container_requests(parts), container_limits(parts)
@@ -157,7 +161,7 @@ def _of_containers(spec: Raw) -> tuple[Mapping[str, Exact], Mapping[str, Exact]]
 
 
 def _node(raw: Raw) -> Raw:
-    """A node that does not say what it offers offers what it has."""
+    """Allocatable defaults to the node's capacity."""
     status = section(raw.get("status"))
     if not status or status.get("allocatable") is not None or status.get("capacity") is None:
         return raw
@@ -173,7 +177,7 @@ def _namespace(raw: Raw) -> Raw:
 
 
 def _replication_controller(raw: Raw) -> Raw:
-    """Its pods are those with the labels of its template."""
+    """The selector defaults to the labels of the template."""
     spec = section(raw.get("spec"))
     template = section(spec.get("template")) if spec else None
     metadata = section(template.get("metadata")) if template else None

@@ -1,7 +1,7 @@
 """Dynamic resource allocation: claims, the slices of devices that drivers publish, device classes.
 
-One set of structs reads resource.k8s.io v1, v1beta2 and v1beta1. In v1beta1 the fields of a request and of a device sit
-one level higher or lower; `DeviceRequest.exact` and `Device.body` hide the difference.
+One set of structs reads resource.k8s.io v1, v1beta2 and v1beta1. In v1beta1 the fields of a request and of a
+device are one level higher or lower; `DeviceRequest.exact` and `Device.body` hide the difference.
 """
 
 from typing import Any, ClassVar, Self
@@ -25,7 +25,7 @@ class CapacityRequirements(Record, frozen=True, kw_only=True):
 
 
 class DeviceDemand(Record, frozen=True, kw_only=True):
-    """What one request, or one alternative of it, wants of a class."""
+    """What one request, or one alternative of it, needs of a device class."""
 
     device_class_name: str = ""
     selectors: tuple[DeviceSelector, ...] = ()
@@ -47,7 +47,8 @@ class DeviceRequest(DeviceDemand, frozen=True, kw_only=True):
 
     @property
     def exact(self) -> DeviceDemand | None:
-        """The demand, wherever this version of the API keeps it; None when there are alternatives instead."""
+        """The demand, wherever this version of the API puts it; None if the request lists alternatives
+        instead."""
         if self.exactly is not None:
             return self.exactly
         return None if self.first_available else self
@@ -60,7 +61,10 @@ class DeviceConstraint(Record, frozen=True, kw_only=True):
 
 
 class DeviceConfiguration(Record, frozen=True, kw_only=True):
-    """Words for a driver, which only it understands. `source` is set where an allocation repeats those of a class or a claim."""
+    """Opaque parameters for a driver.
+
+    `source` is set where an allocation repeats those of a class or a claim.
+    """
 
     source: str = ""
     requests: tuple[str, ...] = ()
@@ -125,7 +129,7 @@ class ResourceClaimTemplateSpec(Record, frozen=True, kw_only=True):
 
 
 class ResourceClaimTemplate(Object, frozen=True, kw_only=True):
-    """What the claims of pods that name it are made from, by somebody else."""
+    """The template of per-pod claims; the claims themselves are created by another controller."""
 
     api_group: ClassVar[str] = "resource.k8s.io"
     kind: ClassVar[str] = "ResourceClaimTemplate"
@@ -191,7 +195,7 @@ class Device(DeviceBody, frozen=True, kw_only=True):
 
     @property
     def body(self) -> DeviceBody | Self:
-        """The device's properties, wherever this version of the API keeps them."""
+        """The device's properties, wherever this version of the API puts them."""
         return self if self.basic is None else self.basic
 
 

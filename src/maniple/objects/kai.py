@@ -1,6 +1,8 @@
-"""KAI's custom resources: queues, pod groups, bind requests, topologies, scheduling shards and the operator's own configuration.
+"""KAI's custom resources: queues, pod groups, bind requests, topologies, shards, the operator's
+configuration.
 
-Fields that KAI declares but no scheduler reads are left out. Annotations and labels are read through `metadata`.
+Fields that KAI declares but no scheduler reads are left out. Annotations and labels are read through
+`metadata`.
 """
 
 from typing import Any, ClassVar
@@ -12,7 +14,7 @@ from maniple.objects.meta import Condition, Count, Int32, Object, Record, Resour
 
 
 class QueueResource(Record, frozen=True, kw_only=True):
-    """GPUs in devices, cpu in millicores, memory in 10^6 bytes; -1 means unlimited, an unset limit means nothing."""
+    """GPUs in devices, CPU in millicores, memory in 10^6 bytes; -1 means unlimited, an unset limit means 0."""
 
     quota: float = 0.0
     over_quota_weight: float = 0.0
@@ -58,7 +60,7 @@ class TopologyConstraint(Record, frozen=True, kw_only=True):
 
 
 class SubGroup(Record, frozen=True, kw_only=True):
-    """A group that others name as parent is inner; the rest are leaves that hold pods."""
+    """A group that others name as parent is inner; the rest are leaves that contain pods."""
 
     name: str
     min_member: Count = 0
@@ -78,7 +80,7 @@ class KaiPodGroupSpec(Record, frozen=True, kw_only=True):
 
 
 class Explanation(Record, frozen=True, kw_only=True):
-    """Why a group waits, for programs. What details there are depends on the reason."""
+    """Why a group is pending, for programs; which details are set depends on the reason."""
 
     reason: str = ""
     message: str = ""

@@ -1,8 +1,8 @@
-"""KAI's snapshot file: one cluster as its scheduler saw it, with the configuration and the parameters that it ran with.
+"""KAI's snapshot file: a cluster as its scheduler saw it, with the scheduler's configuration and parameters.
 
-`/get-snapshot` gives a zip that holds `snapshot.json`; the commands read it here, and the plugin `snapshot` writes it by the same table.
-Objects are as the API server writes them, but without kind and version, which their list implies. What is not in a
-snapshot: past usage, and the time at which it was taken.
+`/get-snapshot` returns a zip that contains `snapshot.json`; the commands read it here, and the plugin
+`snapshot` writes it from the same table. Objects are as the API server writes them, but without kind and
+version, which their list implies. A snapshot contains neither past usage nor the time at which it was taken.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from typing import Any
 
 FILE_NAME = "snapshot.json"
 
-# The lists of `rawObjects`, in the order in which KAI writes them, and what they hold.
+# The lists of `rawObjects`, in the order in which KAI writes them, and the kinds in them.
 LISTS: Mapping[str, tuple[str, str]] = {
     "pods": ("v1", "Pod"),
     "nodes": ("v1", "Node"),
@@ -30,7 +30,7 @@ LISTS: Mapping[str, tuple[str, str]] = {
     "topologies": ("kai.scheduler/v1alpha1", "Topology"),
 }
 
-# What KAI leaves out of a snapshot when it is off or zero, which is not its default.
+# KAI omits these from a snapshot when they are off or zero, which is not their default.
 _OFF: Mapping[str, Any] = {
     "restrictSchedulingNodes": False,
     "maxNumberConsolidationPreemptees": 0,
@@ -47,7 +47,8 @@ _OFF: Mapping[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class KaiSnapshot:
-    """`configuration` and `parameters` are None where the file has none; `problems` say what could not be used."""
+    """`configuration` and `parameters` are None if the file has none; `problems` lists what could not be
+    used."""
 
     objects: list[dict[str, Any]]
     configuration: dict[str, Any] | None = None
@@ -60,12 +61,12 @@ def is_snapshot(document: object) -> bool:
 
 
 def read_snapshot(document: Mapping[str, Any]) -> KaiSnapshot:
-    """The parts of a snapshot.json. Whatever is wrong with it costs only the list or the item concerned."""
+    """The parts of a snapshot.json; an error costs only the list or the item concerned."""
     problems: list[str] = []
     objects = _objects(document["rawObjects"], problems)
     configuration = _mapping(document, "config", problems)
     if configuration is not None:
-        # Where past usage came from; a snapshot is planned without any, and without asking for it.
+        # The source of past usage; a snapshot is planned without any, and without querying it.
         configuration.pop("usageDBConfig", None)
     parameters = _mapping(document, "schedulerParams", problems)
     if parameters is not None:

@@ -1,8 +1,9 @@
-"""From plain dictionaries, as `kubectl get -o json` prints them or as people write them, to typed objects.
+"""Typed objects from plain dictionaries, as `kubectl get -o json` prints them or as manifests are written.
 
-The planner calls `load_all` with everything it was given; what manifests leave out is filled in there (see `admission`). `load` is for
-objects that have been through an API server, real or embedded. One bad object costs only itself: it becomes a `Problem` that names the
-object and the field, and the rest is loaded as if it were not there. What comes out is valid (see `validate`). JSON nulls count as absent.
+The planner passes all its input to `load_all`, which fills in what manifests leave out (see `admission`).
+`load` is for objects that have been through an API server, real or embedded. An invalid object costs only
+itself: it becomes a `Problem` that names the object and the field, and the rest is loaded as if it did not
+exist. What comes out is valid (see `validate`). JSON nulls count as absent.
 """
 
 import re
@@ -57,13 +58,13 @@ KINDS: tuple[type[Object], ...] = (
 )
 
 _BY_NAME = {(kind.api_group, kind.kind): kind for kind in KINDS}
-# Groups in which older versions have another shape; elsewhere every version reads the same.
+# Groups in which older versions have another shape; in other groups every version reads the same.
 _VERSIONS = {"resource.k8s.io": ("v1", "v1beta1", "v1beta2")}
-# Deeper than any object of ours, and far from Python's own limit.
+# Deeper than any supported object, and far from Python's own limit.
 _DEEPEST = 64
 
 _NO_POLICIES = Policies()
-# An object of a kind that is ours, still to be read, and where it was found.
+# An object of a supported kind, not yet decoded, and where it was found.
 _Manifest = tuple[Mapping[str, Any], type[Object], str]
 _REPORT = re.compile(r"(?P<message>.*?)(?: - at (?P<key>`key` in )?`\$\.?(?P<path>.*)`)?", re.DOTALL)
 _MISSING = re.compile(r"Object missing required field `(?P<name>\w+)`")
@@ -86,7 +87,7 @@ class Problem:
 
 
 class ObjectError(Exception):
-    """An object that cannot be loaded, with the problem that says why."""
+    """An object cannot be loaded; `problem` says why."""
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(str(problem))
@@ -95,7 +96,7 @@ class ObjectError(Exception):
 
 @dataclass(slots=True)
 class Loaded:
-    """What came out of a batch. `ignored` counts the objects of kinds that are not ours, by "kind.group"."""
+    """The result of a batch; `ignored` counts the objects of unsupported kinds, by "kind.group"."""
 
     objects: list[Object] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
@@ -103,7 +104,7 @@ class Loaded:
 
 
 def load(raw: Mapping[str, Any]) -> Object:
-    """One object. Raises `ObjectError` when its kind is not known or anything in it is wrong."""
+    """Load one object; raises `ObjectError` if its kind is unknown or anything in it is wrong."""
     if not isinstance(raw, Mapping):
         raise ObjectError(Problem("object", "", "not an object"))
     api_version, kind = raw.get("apiVersion"), raw.get("kind")
@@ -117,16 +118,16 @@ def load(raw: Mapping[str, Any]) -> Object:
 
 
 def load_all(raws: Iterable[object]) -> tuple[list[Object], list[Problem]]:
-    """Every object that is right and a problem for every one that is not. Lists are taken apart.
+    """Every valid object, and a problem for every other; lists are flattened.
 
-    Kinds that are not ours are passed over; `load_batch` counts them.
+    Unsupported kinds are skipped; `load_batch` counts them.
     """
     loaded = load_batch(raws)
     return loaded.objects, loaded.problems
 
 
 def load_batch(raws: Iterable[object]) -> Loaded:
-    """As `load_all`, with the count of what was passed over. Objects that are loaded already are taken as they are."""
+    """As `load_all`, with the count of skipped objects; objects that are already loaded are taken unchanged."""
     loaded = Loaded()
     if isinstance(raws, Mapping):
         raws = (raws,)
@@ -152,7 +153,10 @@ def _read(manifest: _Manifest, policies: Policies) -> Object | Problem:
 
 
 class _Batch:
-    """Everything that was given, in order, lists taken apart. What admission goes by is read at once, the rest when all of that is known."""
+    """All input in order, lists flattened.
+
+    What admission looks up is decoded at once, the rest when all of that is known.
+    """
 
     def __init__(self, ignored: dict[str, int]) -> None:
         self.found: list[Object | Problem | _Manifest] = []
@@ -163,7 +167,7 @@ class _Batch:
         if isinstance(raw, Object):
             self._add(raw)
             return
-        # Asking the abstract class is slow, and nearly everything is a plain dictionary.
+        # The check against the abstract class is slow, and nearly everything is a plain dictionary.
         if type(raw) is not dict and not isinstance(raw, Mapping):
             self.found.append(Problem(place, "", "not an object"))
             return
@@ -183,7 +187,7 @@ class _Batch:
             self.policies.append(item)
 
     def _take_other(self, raw: Mapping[str, Any], place: str, depth: int) -> None:
-        """A list, a kind that is not ours, or something that has no kind at all."""
+        """A list, an unsupported kind, or something without a kind."""
         api_version, kind = raw.get("apiVersion"), raw.get("kind")
         if isinstance(kind, str) and kind.endswith("List") and "items" in raw:
             self._take_list(raw, kind, place, depth)
@@ -249,19 +253,22 @@ def _convert(raw: Mapping[str, Any], struct: type[Object]) -> Object:
     try:
         return msgspec.convert(raw, struct)
     except (msgspec.ValidationError, UnicodeEncodeError):
-        # Nulls are rare, so they are only looked for once something did not fit.
+        # Nulls are rare, so only look for them after a decoding error.
         stripped = _without_nulls(raw, 0)
     try:
         return msgspec.convert(stripped, struct)
     except msgspec.ValidationError as error:
         raise _field_error(str(error), stripped) from None
     except UnicodeEncodeError:
-        # Half a surrogate pair, which JSON can spell and no text can hold.
+        # Half a surrogate pair, which JSON can express but UTF-8 cannot.
         raise FieldError(_unencodable(stripped, "", 0) or "", "not valid Unicode text") from None
 
 
 def _without_nulls(value: Any, depth: int) -> Any:
-    """The same without the keys whose value is null. A null in a list stays: it stands for no object that could be."""
+    """The same without keys whose value is null.
+
+    A null in a list stays: no valid object has one.
+    """
     if depth > _DEEPEST:
         return value
     if isinstance(value, Mapping):

@@ -1,8 +1,8 @@
 """What every Kubernetes object has: metadata, labels and the selectors over them, conditions.
 
-All other modules of this room build on these classes. Structs are frozen and never tracked by the garbage collector
-(no object can refer back to itself); to change one, use `msgspec.structs.replace`. Attribute names are the snake_case
-form of the names in the API.
+All other modules of this package build on these classes. Structs are frozen and never tracked by the garbage
+collector (no object can refer back to itself); to change one, use `msgspec.structs.replace`. Attribute names
+are the snake_case form of the names in the API.
 """
 
 from datetime import datetime
@@ -15,7 +15,7 @@ Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 Quantity = str | int | float
 ResourceList = dict[str, Quantity]
-# A time without a zone cannot be compared with one that has it, so it is refused at the door.
+# A time without a zone cannot be compared with one that has it, so reject it on loading.
 Time = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
@@ -66,7 +66,7 @@ class Condition(Record, frozen=True, kw_only=True):
 
 
 class Object(Record, frozen=True, kw_only=True):
-    """A whole object. `api_group`, `kind` and `namespaced` belong to the class, not to the object."""
+    """A whole object; `api_group`, `kind` and `namespaced` belong to the class, not to the object."""
 
     api_group: ClassVar[str] = ""
     kind: ClassVar[str] = ""
@@ -76,7 +76,7 @@ class Object(Record, frozen=True, kw_only=True):
 
     @property
     def key(self) -> str:
-        """`namespace/name`, or `name` for kinds without a namespace; an empty namespace reads as `default`."""
+        """`namespace/name`, or `name` for cluster-scoped kinds; an empty namespace reads as `default`."""
         if self.namespaced:
             return f"{self.metadata.namespace or 'default'}/{self.metadata.name}"
         return self.metadata.name

@@ -1,4 +1,4 @@
-"""The pod: what it asks for and what is known of it. Import these names from `core`."""
+"""The pod: its spec and its status; import these names from `core`."""
 
 from typing import ClassVar
 
@@ -34,7 +34,7 @@ class VariableSource(Record, frozen=True, kw_only=True):
 
 
 class Variable(Record, frozen=True, kw_only=True):
-    """Of an environment variable only where its value comes from is read."""
+    """Of an environment variable only the source of its value is read."""
 
     value_from: VariableSource | None = None
 
@@ -54,7 +54,7 @@ class Container(Record, frozen=True, kw_only=True):
     ports: tuple[ContainerPort, ...] = ()
     # "Always" on an init container makes it a sidecar.
     restart_policy: str | None = None
-    # What it needs to start; none of it is part of what makes pods alike (see `config_maps.py`).
+    # What it needs to start; not part of what makes pods equal to the scheduler (see `config_maps.py`).
     env: tuple[Variable, ...] = ()
     env_from: tuple[VariablesSource, ...] = ()
     volume_mounts: tuple[VolumeMount, ...] = ()
@@ -99,7 +99,7 @@ class ContainerStatus(Record, frozen=True, kw_only=True):
 
 
 class PodResourceClaimStatus(Record, frozen=True, kw_only=True):
-    """The claim that was made from a template; None when none was needed."""
+    """The claim created from a template; None if none was needed."""
 
     name: str
     resource_claim_name: str | None = None
@@ -116,7 +116,7 @@ class PodStatus(Record, frozen=True, kw_only=True):
     resize: str = ""
 
 
-# On a pod that was evicted to be placed elsewhere. A nomination is refused by the API server once a pod is bound.
+# Set on a pod that is evicted to be placed elsewhere: the API server rejects a nomination on a bound pod.
 MOVES_TO = "maniple.dev/moves-to"
 
 
@@ -128,7 +128,8 @@ class Pod(Object, frozen=True, kw_only=True):
 
     @property
     def promised_node(self) -> str:
-        """The node that is being cleared for the pod or, while it leaves to move, for whoever comes in its place."""
+        """The node being cleared for the pod or, while the pod is evicted in order to move, for its
+        replacement."""
         if self.metadata.deletion_timestamp is not None:
             return self.metadata.annotations.get(MOVES_TO, "")
         return self.status.nominated_node_name

@@ -1,8 +1,8 @@
-"""A pod's quality of service, as Kubernetes works it out of requests and limits.
+"""A pod's quality of service class, as Kubernetes derives it from requests and limits.
 
-Called by plugins whose rule depends on it. Only cpu and memory count. Guaranteed: every container states limits for both, and
-requests nothing else than those; best effort: none states anything; burstable: the rest. Where the pod itself states its resources,
-those decide alone.
+Called by plugins that depend on it. Only CPU and memory count. Guaranteed: every container sets limits for
+both, and equal requests; best effort: no container sets any; burstable: the rest. If the pod sets pod-level
+resources, only those count.
 """
 
 from enum import IntEnum
@@ -15,7 +15,7 @@ _COUNTED = ("cpu", "memory")
 
 
 class Quality(IntEnum):
-    """The lower suffers first."""
+    """The lower is evicted first."""
 
     BEST_EFFORT = 0
     BURSTABLE = 1

@@ -1,9 +1,9 @@
 """Exact Kubernetes quantities: "100m", "1.5Gi", "2e3".
 
-`parse` gives the exact value, as an int when it is whole. As in Kubernetes, nothing is finer than a billionth: finer
-amounts are rounded away from zero, so that a little never becomes nothing. Nothing is larger than 2^63-1.
-`milli` and `units` give the integers that the columns hold. Called at load for every distinct text, and afterwards
-answered from the cache.
+`parse` returns the exact value, as an int if it is whole. As in Kubernetes, the finest unit is a billionth:
+finer amounts are rounded away from zero, so that a small amount never becomes zero. The largest value is
+2^63-1. `milli` and `units` return the integers that columns contain. Each distinct text is parsed once and
+then comes from the cache.
 """
 
 import re
@@ -33,7 +33,10 @@ _GRAMMAR = re.compile(
 
 
 def parse(amount: Quantity) -> Exact:
-    """The exact value of a quantity as it stands in an object. Raises ValueError saying what is wrong with it."""
+    """The exact value of a quantity as it stands in an object.
+
+    Raises ValueError saying what is wrong with it.
+    """
     if isinstance(amount, str):
         return _parse_text(amount)
     if isinstance(amount, bool):
@@ -104,7 +107,7 @@ def units(amount: Quantity | Fraction) -> int:
 
 
 def format_quantity(value: Exact, *, binary: bool = False) -> str:
-    """The shortest exact text of a value; `binary` prefers Ki, Mi, Gi. It parses back to the same value."""
+    """The shortest exact text of a value, which parses back to it; `binary` prefers Ki, Mi, Gi."""
     if isinstance(value, Fraction) and value.denominator != 1:
         return _format_fraction(value)
     whole = int(value)
@@ -124,14 +127,14 @@ def _format_fraction(value: Fraction) -> str:
 
 
 def human_cpu(milli_cpu: int) -> str:
-    """Cores for people: 1500 is "1.5", 250 is "250m"."""
+    """Cores for output: 1500 is "1.5", 250 is "250m"."""
     if milli_cpu and abs(milli_cpu) < 1000:
         return f"{milli_cpu}m"
     return _trimmed(milli_cpu / 1000)
 
 
 def human_bytes(count: int) -> str:
-    """Bytes for people, in binary units with at most two decimals: 1610612736 is "1.5Gi"."""
+    """Bytes for output, in binary units with at most two decimals: 1610612736 is "1.5Gi"."""
     amount = float(count)
     step = 0
     # 1023.996Mi would read "1024Mi", so the next unit begins a little early.

@@ -1,6 +1,6 @@
-"""What a pod takes from its node, worked out of its containers by Kubernetes' rules.
+"""What a pod requests of its node, computed from its containers by Kubernetes' rules.
 
-Called once per class of pods when the columns are built. Quantities are valid here: `load` has seen to it.
+Called once per class of pods when the columns are built. Quantities are valid here: `load` has checked them.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -10,7 +10,7 @@ from maniple.objects.meta import ResourceList
 from maniple.objects.pod import Container, ContainerStatus, Pod, PodSpec
 from maniple.objects.quantity import Exact, milli, parse, units
 
-# What the scheduler assumes for scoring where a container states nothing.
+# What the scheduler assumes for scoring if a container sets no request.
 DEFAULT_CPU = Fraction(1, 10)
 DEFAULT_MEMORY = 200 * 1024 * 1024
 
@@ -20,12 +20,12 @@ _NOTHING: Mapping[str, Exact] = {}
 
 
 def pod_requests(pod: Pod) -> dict[str, Fraction | int]:
-    """Effective requests by resource, without the pod's own slot on the node."""
+    """Effective requests by resource, without the pod itself (the resource `pods`)."""
     return _total(pod, _NOTHING)
 
 
 def pod_limits(pod: Pod) -> dict[str, Fraction | int]:
-    """Limits by resource, summed up as requests are. A container that states none adds nothing."""
+    """Limits by resource, summed up as requests are; a container without limits adds nothing."""
     total = container_limits(pod.spec)
     stated = pod.spec.resources.limits if pod.spec.resources is not None else {}
     total.update(_pod_level(stated))
@@ -36,7 +36,7 @@ def pod_limits(pod: Pod) -> dict[str, Fraction | int]:
 
 
 def container_requests(spec: PodSpec) -> Amounts:
-    """What the containers ask for together, without what is stated for the pod as a whole."""
+    """What the containers request together, without pod-level resources."""
     return _summed(spec, lambda container: _parsed(container.resources.requests))
 
 
@@ -45,9 +45,9 @@ def container_limits(spec: PodSpec) -> Amounts:
 
 
 def nonzero_requests(pod: Pod) -> tuple[int, int]:
-    """Milli-cpu and bytes for scoring: a container that states none counts with 100m and 200Mi.
+    """Millicores and bytes for scoring: a container without requests counts with 100m and 200Mi.
 
-    Where the pod itself states its resources, only those that nobody stated are assumed.
+    If the pod sets pod-level resources, only resources that are set nowhere are assumed.
     """
     assumed: Mapping[str, Exact] = {"cpu": DEFAULT_CPU, "memory": DEFAULT_MEMORY}
     if _pod_requests(pod):
@@ -76,7 +76,7 @@ def _total(pod: Pod, assumed: Mapping[str, Exact]) -> Amounts:
 
 
 def _summed(spec: PodSpec, of_container: AmountsOf, of_init_container: AmountsOf | None = None) -> Amounts:
-    """The containers' amounts together; init containers' by a rule of their own if there is one."""
+    """The sum over the containers; init containers follow a rule of their own, if given."""
     total: Amounts = {}
     for container in spec.containers:
         _add(total, of_container(container))
@@ -110,11 +110,11 @@ def _container_requests(
     infeasible: bool,
     assumed: Mapping[str, Exact],
 ) -> Amounts:
-    """A container's requests; while a resize is under way the largest of asked, granted and in effect."""
+    """A container's requests; during a resize the largest of desired, allocated and actual."""
     amounts = _parsed(container.resources.requests)
     status = statuses.get(container.name)
     if status is not None and status.resources is not None:
-        # A resize that can never be granted takes nothing: the container stays what it is.
+        # A resize that can never be granted changes nothing: the container keeps its resources.
         amounts = {} if infeasible else amounts
         _raise(amounts, _parsed(status.resources.requests))
         _raise(amounts, _parsed(status.allocated_resources))
@@ -145,7 +145,7 @@ def _pod_requests(pod: Pod) -> Amounts:
 
 
 def _pod_level(stated: ResourceList) -> Amounts:
-    """What is stated for the pod as a whole; only cpu, memory and huge pages can be."""
+    """The pod-level resources; only CPU, memory and huge pages can be set there."""
     return {
         name: parse(amount)
         for name, amount in stated.items()

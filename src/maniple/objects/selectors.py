@@ -1,7 +1,7 @@
-"""Label selectors, node requirements and tolerations: does it match, and is it valid at all.
+"""Label selectors, node requirements and tolerations: whether they match, and whether they are valid.
 
-`load` asks the `..._problem` functions, so that everything later may match without checking. A selector that is None
-matches nothing, an empty one everything. The rules are those of the Kubernetes API.
+`load` calls the `..._problem` functions, so that later code can match without checking. A selector that is
+None matches nothing, an empty one everything. The rules are those of the Kubernetes API.
 """
 
 import re
@@ -34,7 +34,7 @@ def matches(selector: LabelSelector | None, labels: Mapping[str, str]) -> bool:
 
 
 def requirement_matches(requirement: Requirement, labels: Mapping[str, str]) -> bool:
-    """Whether labels satisfy one expression. A missing key satisfies NotIn and DoesNotExist only."""
+    """Whether labels satisfy one expression; a missing key satisfies only NotIn and DoesNotExist."""
     value = labels.get(requirement.key)
     match requirement.operator:
         case "In":
@@ -52,7 +52,7 @@ def requirement_matches(requirement: Requirement, labels: Mapping[str, str]) -> 
 
 
 def term_matches(term: NodeSelectorTerm, labels: Mapping[str, str], node_name: str) -> bool:
-    """Whether a node satisfies all of one term; a term that asks for nothing matches no node."""
+    """Whether a node satisfies all of one term; an empty term matches no node."""
     if not term.match_expressions and not term.match_fields:
         return False
     fields = {_FIELD_KEY: node_name}
@@ -74,7 +74,7 @@ def _integer(text: str | None) -> int | None:
 
 
 def _compares(operator: str, value: str | None, bound: str | None) -> bool:
-    """Whether value stands above (Gt) or below (Lt) the bound; no when either is not a 64-bit integer."""
+    """Whether the value is greater (Gt) or less (Lt) than the bound; false if either is not a 64-bit integer."""
     left, right = _integer(value), _integer(bound)
     if left is None or right is None:
         return False
@@ -104,7 +104,7 @@ def _accepts(toleration: Toleration, taint: Taint) -> bool:
 def untolerated(
     tolerations: Collection[Toleration], taints: Iterable[Taint], effects: Collection[str]
 ) -> Taint | None:
-    """The first taint with one of these effects that no toleration accepts."""
+    """The first taint with one of these effects that is not tolerated."""
     for taint in taints:
         if taint.effect in effects and not tolerates(tolerations, taint):
             return taint
@@ -113,7 +113,7 @@ def untolerated(
 
 @lru_cache(maxsize=16384)
 def key_problem(key: str) -> str | None:
-    """What is wrong with a label key: an optional DNS prefix and a slash, then a word of at most 63 characters."""
+    """What is wrong with a label key: an optional DNS prefix and a slash, then at most 63 characters."""
     prefix, slash, word = key.rpartition("/")
     if slash and (len(prefix) > 253 or not _PREFIX.fullmatch(prefix)):
         return f"not a label key: {key!r}"
@@ -122,7 +122,7 @@ def key_problem(key: str) -> str | None:
 
 @lru_cache(maxsize=16384)
 def value_problem(value: str) -> str | None:
-    """What is wrong with a label value: empty, or a word of at most 63 characters."""
+    """What is wrong with a label value: empty, or at most 63 characters."""
     return None if not value or _LABEL_WORD.fullmatch(value) else f"not a label value: {value!r}"
 
 

@@ -10,7 +10,7 @@ import msgspec
 from maniple.objects.affinity import NodeSelector
 from maniple.objects.meta import Count, Int32, LabelSelector, Object, Quantity, Record, ResourceList
 
-# Names a claim's or a volume's class, as was done before there was a field for it.
+# Names the class of a claim or a volume; older than the field for it.
 LEGACY_STORAGE_CLASS = "volume.beta.kubernetes.io/storage-class"
 
 
@@ -40,7 +40,7 @@ class PersistentVolumeClaim(Object, frozen=True, kw_only=True):
 
 
 class ClaimTemplateMeta(Record, frozen=True, kw_only=True):
-    """A template has no name of its own: its claim is called `<pod>-<volume>`."""
+    """A template has no name: its claim is called `<pod>-<volume>`."""
 
     labels: dict[str, str] = msgspec.field(default_factory=dict)
     annotations: dict[str, str] = msgspec.field(default_factory=dict)
@@ -109,7 +109,7 @@ class VolumeSource(Record, frozen=True, kw_only=True):
 
 
 class ObjectReference(Record, frozen=True, kw_only=True):
-    """Another object of the pod's namespace, without which it cannot start unless it is optional."""
+    """Another object in the pod's namespace; unless it is optional, the pod cannot start without it."""
 
     name: str = ""
     optional: bool | None = None
@@ -132,7 +132,10 @@ class Volume(VolumeSource, frozen=True, kw_only=True):
 
     @property
     def ties(self) -> bool:
-        """It can matter to where a pod runs. What a node makes by itself (secrets, config maps, empty directories) does not."""
+        """Whether the volume can restrict where a pod runs.
+
+        Volumes that the node itself provides (secrets, config maps, empty directories) do not.
+        """
         return (
             self.persistent_volume_claim is not None
             or self.ephemeral is not None

@@ -1,6 +1,7 @@
-"""Is an object, whose shape is right, also valid? `load` asks for every object.
+"""Whether an object of the right shape is also valid; `load` checks every object.
 
-What passes here is what later code relies on: names that make keys, quantities that parse, selectors that can be matched.
+Later code relies on what passes here: names that make keys, quantities that parse, selectors that can be
+matched.
 """
 
 from collections.abc import Callable
@@ -35,7 +36,7 @@ def _check_name(thing: Object) -> None:
                 raise FieldError("metadata.namespace", f"must not contain a slash: {metadata.namespace!r}")
 
 
-# Each function is looked up by exactly the type that it takes.
+# Each function is looked up by the exact type that it takes.
 _CHECKERS: dict[type[Object], Callable[[Any], None]] = {
     core.Pod: core_checks.check_pod,
     core.Node: core_checks.check_node,

@@ -18,7 +18,7 @@ from maniple.objects.meta import (
     Time,
 )
 
-# The API allows 1..65535; 0 is what an unset weight looks like before Volcano's webhook has seen the queue.
+# The API allows 1..65535; an unset weight is 0 until Volcano's webhook has defaulted it.
 Weight = Annotated[int, msgspec.Meta(ge=0, le=65535)]
 
 
@@ -84,7 +84,7 @@ class VolcanoPodGroupSpec(Record, frozen=True, kw_only=True):
     min_task_member: dict[str, Count] = msgspec.field(default_factory=dict)
     queue: str = ""
     priority_class_name: str = ""
-    # None and {} differ: without minResources a group is admitted unasked.
+    # None and {} differ: without minResources a group is admitted without a check.
     min_resources: ResourceList | None = None
     network_topology: NetworkTopology | None = None
     sub_group_policy: tuple[SubGroupPolicy, ...] = ()
@@ -119,7 +119,7 @@ class RegexMatch(Record, frozen=True, kw_only=True):
 
 
 class MemberSelector(Record, frozen=True, kw_only=True):
-    """Exactly one of the three is set; `load` refuses anything else."""
+    """Exactly one of the three is set; `load` rejects anything else."""
 
     exact_match: ExactMatch | None = None
     regex_match: RegexMatch | None = None

@@ -1,4 +1,4 @@
-"""What the rules about victims have in common: who counts, and sums over candidates in their given order.
+"""What the rules about victims share: which jobs count, and sums over candidates in their given order.
 
 Called by the plugins that answer `preemptable`, `reclaimable` and `unified_evictable`. Candidates are task
 rows in order; every function here keeps that order.
@@ -14,7 +14,10 @@ Groups = NDArray[np.integer]
 
 
 def served_jobs(session: Session) -> NDArray[np.bool_]:
-    """By job row, whether the job takes part in the session. Row -1, a task without a job, reads the last entry: no."""
+    """By job row, whether the job takes part in the session.
+
+    Row -1, a task without a job, reads the last entry: no.
+    """
     served = np.zeros(len(session.jobs.queue) + 1, dtype=np.bool_)
     served[session.jobs.rows] = True
     return served

@@ -1,12 +1,12 @@
-"""A job's own disruption budget: how many of its running tasks may be taken away at this moment.
+"""A job's own disruption budget: how many of its running tasks may be evicted at this moment.
 
-Called by tdm. The pod group states volcano.sh/jdb-min-available or, if that is absent, volcano.sh/jdb-max-unavailable: a number or a
-percentage of the job's tasks, rounded up.
-may lose = running - least available, or most unavailable - (unfinished - running); 1 for a job that states neither
+Called by tdm. The pod group states volcano.sh/jdb-min-available or, if that is absent,
+volcano.sh/jdb-max-unavailable: a number or a percentage of the job's tasks, rounded up. A job may lose
+running - min available, or max unavailable - (unfinished - running); 1 if it states neither.
 
-By the rules `budgets` it can be as in Volcano: a job that runs fewer tasks than its least may lose one more,
-and a number that cannot be read counts as 0; here such jobs lose nothing. And a job without a budget may lose
-1 each time that somebody asks, here 1 in a session.
+The rules `budgets` can restore Volcano's behaviour: a job that runs fewer tasks than its minimum may lose one
+more, and an invalid number counts as 0; here such jobs lose nothing. And a job without a budget may lose 1 on
+each call, here 1 in a session.
 """
 
 import re

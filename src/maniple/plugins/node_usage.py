@@ -1,8 +1,8 @@
 """What nodes really use, as measured from outside, in columns by node.
 
-Called by the plugins that look at load: usage and rescheduling. Measurements come in as the option `nodeUsage`, since the core
-does no I/O: {node: {"cpu": percent, "memory": percent, "at": time}}, averages over some minutes. One that is older than five minutes,
-or says no time, is not `fresh`; without a clock all that say a time are.
+Used by the plugins about load: usage and rescheduling. Measurements come in as the option `nodeUsage`, since
+the core does no I/O: {node: {"cpu": percent, "memory": percent, "at": time}}, averages over some minutes. A
+measurement older than five minutes, or without a time, is not `fresh`; without a clock all with a time are.
 """
 
 from dataclasses import dataclass

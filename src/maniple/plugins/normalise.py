@@ -1,4 +1,4 @@
-"""How kube-scheduler brings raw scores of the candidates onto 0..100. Whole numbers, rounded down."""
+"""How kube-scheduler scales raw scores of the candidates to 0..100: whole numbers, rounded down."""
 
 import numpy as np
 
@@ -8,13 +8,13 @@ HIGHEST = 100
 
 
 def by_maximum(raw: Scores) -> Scores:
-    """In proportion to the highest; all zero when nobody has anything."""
+    """In proportion to the highest; all zero if the highest is."""
     highest = raw.max(initial=0)
     return raw if highest <= 0 else np.floor_divide(raw * HIGHEST, highest)
 
 
 def reversed_by_maximum(raw: Scores) -> Scores:
-    """The same the other way round: the highest gets 0, who has nothing gets 100."""
+    """Reversed: the highest gets 0, and 0 gets 100."""
     highest = raw.max(initial=0)
     if highest <= 0:
         return np.full(len(raw), float(HIGHEST))

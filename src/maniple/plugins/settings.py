@@ -1,4 +1,4 @@
-"""What plugins do with their configuration: hand complaints about arguments to the session, look at a switch of their own."""
+"""Plugin configuration: reporting problems with arguments, reading a plugin's own switches."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -8,7 +8,7 @@ from maniple.framework.session import Session
 
 
 def report(session: Session, given: Arguments, prefixes: Iterable[str] = ()) -> None:
-    """Call after the last argument was read: a key that nobody asked for is a complaint too."""
+    """Call after the last argument was read: an unknown key is reported too."""
     given.unknown((), prefixes)
     for warning in given.warnings:
         session.report(warning)
@@ -20,7 +20,7 @@ def takes_none(session: Session, arguments: Mapping[str, Any], owner: str) -> No
 
 
 def is_hierarchical(session: Session, name: str) -> bool:
-    """Whether a plugin is to see queues as a tree. Of several entries of the same plugin the first decides."""
+    """Whether a plugin sees queues as a tree; of several entries of the same plugin the first decides."""
     entries = (option for tier in session.configuration.tiers for option in tier if option.name == name)
     first = next(entries, None)
     return first is not None and first.enabled("enableHierarchy")

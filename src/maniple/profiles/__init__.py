@@ -1,1 +1,1 @@
-"""Profiles: what a configuration's names stand for, its defaults, and how a system's objects are read."""
+"""Profiles: the names in a configuration, its defaults, and how a system's objects are read."""

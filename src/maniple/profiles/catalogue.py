@@ -1,4 +1,4 @@
-"""The profiles by name, and what the names in each one's configuration stand for."""
+"""The profiles by name, and the plugins and actions that each one's configuration may name."""
 
 from collections.abc import Collection, Mapping
 from typing import Any

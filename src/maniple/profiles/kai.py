@@ -1,7 +1,7 @@
 """The KAI dialect: how KAI's objects are read.
 
-Queues, pod groups and nodes belong to one node pool by a label; those of another pool are not there for us. A pod is a task of the group that
-its annotation names. Where it is about to be bound, its BindRequest says.
+Queues, pod groups and nodes belong to one node pool by a label; those of another pool are ignored. A pod is a
+task of the group that its annotation names. The node of a pod about to be bound comes from its BindRequest.
 """
 
 import math
@@ -36,7 +36,7 @@ GPU_GROUP = "runai-gpu-group"
 LAST_START = "kai.scheduler/last-start-timestamp"
 STALE_SINCE = "kai.scheduler/stale-podgroup-timestamp"
 DEFAULT_QUEUE_PRIORITY = 100
-_FOREVER = -1  # of a group's back-off: it is tried again and again
+_FOREVER = -1  # a group's back-off: retried without limit
 
 _WHOLE_NUMBER = re.compile(r"\+?[0-9]{1,9}")
 _DECIMAL = re.compile(r"\+?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
@@ -47,7 +47,7 @@ _FINISHED = {"Succeeded": Status.SUCCEEDED, "Failed": Status.FAILED}
 
 @dataclass(frozen=True, slots=True)
 class NodePool:
-    """Which objects are ours: those that carry the label with the value, or without a value those that do not carry it."""
+    """Selects objects by label: those with this value, or, without a value, those without the label."""
 
     key: str = "kai.scheduler/node-pool"
     value: str = ""
@@ -75,7 +75,7 @@ class KaiDialect:
         reservation_app: str = "kai-resource-reservation",
         strict: bool = False,
     ) -> None:
-        """`worker_labels`: only nodes that carry one of these labels are ours; none means all."""
+        """`worker_labels`: only nodes with one of these labels count; none means all."""
         self._scheduler_names = frozenset(scheduler_names)
         self._pool = pool or NodePool()
         self._worker_labels = worker_labels
@@ -85,7 +85,7 @@ class KaiDialect:
     # -- which objects --------------------------------------------------------------------------------------------
 
     def covers(self, item: Object) -> bool:
-        """Whether an object is there for us at all."""
+        """Whether this scheduler reads the object at all."""
         if isinstance(item, Node):
             labels = item.metadata.labels
             worker = not self._worker_labels or any(key in labels for key in self._worker_labels)
@@ -95,7 +95,7 @@ class KaiDialect:
         return not isinstance(item, KaiQueue) or self._pool.holds(item)
 
     def _backs_off(self, group: KaiPodGroup) -> bool:
-        """A group that asked to be tried once has been, and the last that was said of it is that it did not fit here."""
+        """Whether the group allows one attempt, and its last condition says that it did not fit here."""
         told = group.status.scheduling_conditions
         if group.spec.scheduling_backoff in (None, _FOREVER) or not told:
             return False
@@ -126,9 +126,9 @@ class KaiDialect:
     ) -> Mapping[str, Amount]:
         counted, ask = self._by_name(amounts), self.gpu(pod)
         if ask is not None and ask.reserves:
-            counted[GPU] = 0  # those who hold the parts count, not the reservation
+            counted[GPU] = 0  # pods that hold the parts count, not the reservation pod
         elif ask is not None:
-            # What the annotations say replaces what the containers ask of GPUs.
+            # The annotations replace the containers' requests for GPUs.
             counted = {name: amount for name, amount in counted.items() if not _is_gpu(name)}
             counted |= {GPU: 0} | dict(ask.slices)
         devices = sum(map(claimed_gpus, claims))
@@ -137,7 +137,7 @@ class KaiDialect:
         return counted
 
     def _by_name(self, amounts: Mapping[str, Amount]) -> dict[str, Amount]:
-        """Amounts as nodes are compared with. The original counts GPUs of every maker as one resource there, too."""
+        """Amounts to compare nodes with; in the original, GPUs of all vendors count as one resource."""
         return _with_one_kind_of_gpu(amounts) if self._strict else dict(amounts)
 
     def negligible(self, resource: str) -> int:
@@ -155,12 +155,12 @@ class KaiDialect:
         exact = _portion(annotations.get(FRACTION, ""))
         memory = 0 if exact else _count(annotations.get(MEMORY, ""))
         if not (exact or memory):
-            # KAI takes no notice, and the pod would run without the GPU that somebody meant it to have.
+            # KAI ignores it, and the pod would run without the GPU that it should have.
             wrong = (
                 "" if self._strict else next((key for key in (FRACTION, MEMORY) if annotations.get(key)), "")
             )
             return GpuAsk(unreadable=wrong) if wrong else None
-        # Halves are rounded up; a part too small for hundredths is still a part.
+        # Halves are rounded up; a part below a hundredth counts as a hundredth.
         hundredths = max(math.floor(exact * 100 + 0.5), 1) if exact else 0
         return GpuAsk(hundredths, memory, _count(annotations.get(DEVICES, "")) or 1, exact=exact)
 
@@ -183,7 +183,7 @@ class KaiDialect:
         chosen = request.spec if request is not None else None
         groups = chosen.selected_gpu_groups if chosen is not None else ()
         node = spec.node_name or (chosen.selected_node if chosen is not None else "")
-        # A pod of which nobody knows how it is may still be there; the original takes its room as free.
+        # A pod in phase Unknown may still be running; the original counts its resources as free.
         forgotten = self._strict and status is Status.UNKNOWN
         return TaskFacts(
             status=status,
@@ -196,7 +196,7 @@ class KaiDialect:
         )
 
     def _groups_on(self, labels: Mapping[str, str]) -> tuple[str, ...]:
-        """The shared devices that the binder noted. The original overlooks them where there are several."""
+        """The shared devices that the binder recorded; the original overlooks several of them."""
         one = labels.get(GPU_GROUP)
         if not one and self._strict:
             return ()
@@ -234,7 +234,7 @@ class KaiDialect:
         )
 
     def _parent(self, group: SubGroup, groups: Sequence[SubGroup]) -> str:
-        """Names of parents are written small. In the original always, so that a parent with capitals is never found."""
+        """The parent's name in lower case; exact if such a group exists, which the original does not check."""
         parent = group.parent or ""
         known = not self._strict and any(one.name == parent for one in groups)
         return parent if known else parent.lower()
@@ -254,7 +254,7 @@ _PREEMPTIBILITY = {"preemptible": True, "non-preemptible": False}
 
 
 def task_status(pod: Pod, *, about_to_bind: bool) -> Status:
-    """The state of a task as its pod tells it."""
+    """The state of a task, from its pod."""
     leaving = pod.metadata.deletion_timestamp is not None
     match pod.status.phase:
         case "Running":
@@ -271,14 +271,14 @@ def task_status(pod: Pod, *, about_to_bind: bool) -> Status:
 
 
 def is_under_way(request: BindRequest) -> bool:
-    """Not given up: a failed one is, once it has been tried as often as it asked for."""
+    """Whether a request is still being carried out; a failed one is not, once its retries are used up."""
     limit = request.spec.backoff_limit
     failed = request.status.phase == "Failed"
     return not failed or (limit is not None and request.status.failed_attempts < limit)
 
 
 def is_for(request: BindRequest, pod: Pod) -> bool:
-    """Not left over from another pod that had the name before."""
+    """Whether it is for this pod, not left over from an earlier one of that name."""
     owners = [one.uid for one in request.metadata.owner_references if one.kind == Pod.kind and one.uid]
     return not owners or not pod.metadata.uid or pod.metadata.uid in owners
 
@@ -297,7 +297,7 @@ def _wish(constraint: TopologyConstraint | None) -> LevelWish | None:
 
 
 def _with_one_kind_of_gpu(amounts: Mapping[str, Amount]) -> dict[str, Amount]:
-    """GPUs of every maker under one name."""
+    """GPUs of all vendors under one name."""
     merged = dict(amounts)
     for name in OTHER_MAKERS:
         if name in merged:
@@ -315,7 +315,7 @@ def _exact(amount: Amount) -> Fraction:
 
 
 def _legacy_slices(pod: Pod) -> dict[str, int]:
-    """Slices of GPUs that only annotations tell of, as was done before containers asked for them."""
+    """GPU slices given by annotations only, an older form than container requests."""
     annotations = pod.metadata.annotations
     return {
         key: _count(annotations[key])
@@ -327,7 +327,7 @@ def _legacy_slices(pod: Pod) -> dict[str, int]:
 
 
 def _portion(text: str) -> float:
-    """A part of a device; 0 for anything that is none."""
+    """A part of a device; 0 for anything else."""
     portion = float(text) if _DECIMAL.fullmatch(text) else 0.0
     return portion if 0 < portion <= 1 else 0.0
 

@@ -1,8 +1,8 @@
-"""The flags of KAI's scheduler, as data: how each is spelled, what it holds, and what becomes of it here.
+"""The flags of KAI's scheduler, as data: spelling, type, and effect here.
 
-Read by `options` (what `plan(options=...)` takes), by `shards` (a SchedulingShard's `args`) and by the commands, which offer
-them as flags of their own. A flag with an `option` decides something; the others steer the process that KAI is, and are
-accepted for the sake of scripts, with `instead` to be said about them.
+Read by `options` (what `plan(options=...)` takes), by `shards` (a SchedulingShard's `args`) and by the
+commands, which offer them as flags of their own. A flag with an `option` changes decisions; the others
+control KAI's own process and are accepted so that scripts work, with `instead` as the message about them.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,10 @@ Form = Literal["text", "switch", "number", "duration"]
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """`default` is KAI's. `spellings` are further names of the option: the flag's own, and that of KAI's snapshots."""
+    """`default` is KAI's.
+
+    `spellings` are further names of the option: the flag's own, and that of KAI's snapshots.
+    """
 
     name: str
     form: Form
@@ -29,10 +32,10 @@ class Flag:
     instead: str = ""
 
     def complaint(self, value: Any) -> str:
-        """What is wrong with a value; nothing if it is right."""
+        """What is wrong with a value; empty if nothing."""
         match self.form:
             case "text":
-                return "" if isinstance(value, str) else "must be a text"
+                return "" if isinstance(value, str) else "must be a string"
             case "switch":
                 return "" if isinstance(value, bool) else "must be true or false"
             case "number":
@@ -45,7 +48,7 @@ class Flag:
         return ""
 
     def read(self, text: str) -> str | int | bool:
-        """The value that a command line gives as text. Raises ValueError."""
+        """The value of a command-line text; raises ValueError."""
         value: str | int | bool | None = text
         if self.form == "switch":
             value = parse_bool(text)
@@ -64,7 +67,7 @@ def duration_text(value: Any) -> str:
         return f"{value}ns"
     if isinstance(value, str):
         return value
-    raise TypeError(f"no duration: {value!r}")
+    raise TypeError(f"not a duration: {value!r}")
 
 
 _PROCESS = "it concerns KAI's own process"
@@ -75,7 +78,7 @@ KAI_FLAGS: tuple[Flag, ...] = (
         "scheduler-name",
         "text",
         "kai-scheduler",
-        "Pods with this schedulerName are ours; what others hold is not divided.",
+        "Schedule pods with this schedulerName; resources of other pods are not divided.",
         option="schedulerName",
     ),
     Flag(
@@ -171,7 +174,7 @@ KAI_FLAGS: tuple[Flag, ...] = (
         "default-staleness-grace-period",
         "duration",
         "60s",
-        "How long a broken gang may run on; below zero for ever.",
+        "How long a stale gang may run; negative: forever.",
         option="stalenessGracePeriod",
         spellings=("defaultStalenessGracePeriod", "globalDefaultStalenessGracePeriod"),
     ),

@@ -1,10 +1,12 @@
 """Maniple's own dialect: both systems' objects in one cluster.
 
-A pod belongs to a job of whichever system its annotation speaks of; jobs and queues of both stand side by side, in one queue tree. What the systems
-say in different words is said once here: a Volcano queue's `deserved` is a quota, its `capability` a limit, its weight counts for every
-resource; a Volcano job may be preempted unless it says otherwise, a KAI job as its priority tells.
+A pod's annotation says which system its job belongs to; jobs and queues of both are side by side, in one
+queue tree. Equivalent fields become one: a Volcano queue's `deserved` is a quota, its `capability` a limit,
+its weight counts for every resource; a Volcano job may be preempted unless it says otherwise, a KAI job
+according to its priority.
 
-Queues of one name are one queue, of which both systems' objects speak. Jobs of one name are two jobs: a job is known by its name and its system.
+Queues of one name are one queue, described by both systems' objects. Jobs of one name are two jobs: a job is
+identified by its name and its system.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,13 +27,13 @@ VOLCANO, KAI = "volcano", "kai"
 
 
 def of_kai(pod: Pod) -> bool:
-    """Whether a pod is in a group of KAI's. Where annotations of both systems name one, Volcano's counts."""
+    """Whether a pod is in a KAI group; if annotations of both systems name one, Volcano's counts."""
     annotations = pod.metadata.annotations
     return bool(annotations.get(kai.GROUP_NAME)) and not annotations.get(volcano.GROUP_NAME)
 
 
 def _scheduled_since(group: VolcanoPodGroup) -> datetime | None:
-    """When a Volcano group got its places, by its condition: it has no annotation that says so, as KAI's have."""
+    """When a Volcano group was placed, by its condition: it has no annotation for it, as KAI's have."""
     said = [one for one in group.status.conditions if one.type == "Scheduled" and one.status == "True"]
     return said[0].last_transition_time if said else None
 
@@ -104,7 +106,8 @@ class ManipleDialect:
             return facts
         if of_kai(pod):
             return replace(facts, job=job_key(facts.job, KAI) if facts.job else None)
-        # Where it is and what it shares is told in KAI's words, whichever system's job it is; what it is to its job in Volcano's.
+        # Node and shared devices are read as in KAI, whichever system's job it is; the role in its job as in
+        # Volcano.
         own = self._volcano.task(pod)
         if own is None:
             return facts
@@ -145,7 +148,8 @@ class ManipleDialect:
         facts = self._volcano.queue(queue)
         if facts is None:
             return None
-        # Volcano's root is where every path ends; here paths end above the queues. Queues that state no priority are equals.
+        # In Volcano every path ends at the root queue; here paths end above the queues. Queues without a
+        # priority are equal.
         parent = "" if facts.parent == "root" else facts.parent
         return replace(
             facts,

@@ -1,7 +1,7 @@
-"""Maniple's own profile: what the names in its configuration stand for, and how its cluster is made.
+"""Maniple's own profile: the names in its configuration, and how its cluster is built.
 
-Handed out by `catalogue.py`. Plugins and actions are those of both systems that work on one tree of queues and on groups inside jobs; what the other names of the two systems
-became is told to whoever writes them in a file.
+Used by `catalogue.py`. Plugins and actions are those of both systems that work on one tree of queues and on
+groups inside jobs; for the other names of the two systems, the error says what replaces them.
 """
 
 from collections.abc import Collection, Mapping
@@ -90,13 +90,13 @@ _ACTIONS = (Allocate, Backfill, Consolidation, Reclaim, Preempt, StaleGangEvicti
 REGISTRY = Registry(
     plugins={plugin.name: plugin for plugin in _PLUGINS},
     actions={action.name: action for action in _ACTIONS},
-    # One fills devices up, the other uses them evenly.
+    # One packs devices, the other spreads over them.
     rivals=(frozenset({GpuPack.name, GpuSpread.name}),),
 )
 
 _BUILT_IN = "it is built in here, for every job"
 _FAIRNESS = 'here it is "fairness", which is used'
-# Names of the two systems' plugins and actions, and who does their work here.
+# Names of the two systems' plugins and actions, and what replaces them here.
 COUNTERPARTS: Mapping[str, Counterpart] = {
     "proportion": Counterpart(_FAIRNESS, "fairness"),
     "capacity": Counterpart(f"{_FAIRNESS}; it reads deserved, guarantee and capability", "fairness"),
@@ -107,17 +107,17 @@ COUNTERPARTS: Mapping[str, Counterpart] = {
     "podaffinity": Counterpart('here it is part of "nodeorder", which is used', "nodeorder"),
     "resourcetype": Counterpart('here it is part of "nodeplacement", which is used', "nodeplacement"),
     "overcommit": Counterpart(
-        "jobs do not wait to be let in here until there is room, so there is nothing to overcommit"
+        "jobs are not held back until there is room, so there is nothing to overcommit"
     ),
     "cdp": Counterpart(
-        'a job that has just begun is left alone by "minruntime", which is used; its arguments and the queues say for how long',
+        'here "minruntime", which is used, protects jobs that have just started; its arguments and the queues say how long',
         "minruntime",
     ),
     "rescheduling": Counterpart(
         'nodes are not evened out here; the action "consolidation" moves jobs where that makes room'
     ),
     "enqueue": Counterpart(
-        'here it is part of "allocate": jobs are let in as soon as their queue takes them'
+        'here it is part of "allocate": jobs are admitted as soon as their queue accepts them'
     ),
     "gangpreempt": Counterpart(
         'here it is "preempt", which is used: it always takes whole gangs or what they can spare', "preempt"
@@ -155,7 +155,7 @@ MANIPLE = Profile(
     cluster=_cluster,
     checked_options=checked_maniple,
     rules=MANIPLE_RULES,
-    strict_rules=MANIPLE_RULES,  # there is no original to decide as
+    strict_rules=MANIPLE_RULES,  # there is no original to agree with
 )
 
 __all__ = ["COUNTERPARTS", "MANIPLE", "REGISTRY"]

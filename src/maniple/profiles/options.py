@@ -1,7 +1,8 @@
-"""Options: what the two systems take as command-line flags, as a mapping with the flags' names in camelCase.
+"""Options: the two systems' command-line flags, as a mapping with the flags' names in camelCase.
 
-Checked once, before anything is planned, so that a wrong one is named instead of being met half-way. KAI's come out complete, each
-under one name, whatever of its spellings was used: the flag's in camelCase, or that of `schedulerParams` in KAI's snapshots.
+Checked once, before planning, so that a wrong one is named early. KAI's come out complete, each under one
+name, whichever of its spellings was used: the flag's in camelCase, or that of `schedulerParams` in KAI's
+snapshots.
 """
 
 import math
@@ -28,7 +29,7 @@ def checked(options: Mapping[str, Any] | None) -> Mapping[str, Any]:
 
 
 def checked_kai(options: Mapping[str, Any] | None) -> Mapping[str, Any]:
-    """KAI's options under their own names, those that are not given at KAI's defaults; or one error as above."""
+    """KAI's options under their own names, with KAI's defaults for the rest; or one error as above."""
     found = _checked(kai_names(options or {}), _KAI_CHECKS)
     for name in _DURATIONS & found.keys():
         found[name] = duration_text(found[name])
@@ -36,7 +37,7 @@ def checked_kai(options: Mapping[str, Any] | None) -> Mapping[str, Any]:
 
 
 def checked_maniple(options: Mapping[str, Any] | None) -> Mapping[str, Any]:
-    """Our own: KAI's and Volcano's, at the same defaults, for pods of our own name; or one error as above."""
+    """Our own: KAI's and Volcano's with the same defaults, for our scheduler name; or one error as above."""
     found = _checked(kai_names(options or {}), {**_CHECKS, **_KAI_CHECKS})
     for name in _DURATIONS & found.keys():
         found[name] = duration_text(found[name])
@@ -45,7 +46,7 @@ def checked_maniple(options: Mapping[str, Any] | None) -> Mapping[str, Any]:
 
 
 def kai_names(options: Mapping[str, Any]) -> dict[str, Any]:
-    """KAI's options, each under the one name that is used here; nothing but names is looked at."""
+    """KAI's options, each under its one name here; only names are checked."""
     found: dict[str, Any] = {}
     for name, value in _without_partition(options).items():
         option = _OPTION_OF.get(name, name)
@@ -68,7 +69,7 @@ def _checked(given: Mapping[str, Any], checks: Mapping[str, Callable[[Any], str]
 
 
 def _without_partition(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Snapshots have key and value of the node pool together in `partitionParams`, in capitals."""
+    """Snapshots have key and value of the node pool together in `partitionParams`, capitalised."""
     given = dict(options)
     pool = given.pop("partitionParams", None)
     if pool is None:
@@ -85,11 +86,11 @@ def _without_partition(options: Mapping[str, Any]) -> dict[str, Any]:
 
 def _is_strings(value: Any) -> str:
     listed = isinstance(value, list | tuple) and all(isinstance(item, str) for item in value)
-    return "" if listed or isinstance(value, str) else "must be a text or a list of texts"
+    return "" if listed or isinstance(value, str) else "must be a string or a list of strings"
 
 
 def _is_string(value: Any) -> str:
-    return "" if isinstance(value, str) and value else "must be a text that is not empty"
+    return "" if isinstance(value, str) and value else "must be a non-empty string"
 
 
 def _is_shard(value: Any) -> str:
@@ -106,7 +107,7 @@ def _is_bool(value: Any) -> str:
 
 
 def _is_node_usage(value: Any) -> str:
-    """What nodes really use, as a monitoring system measured it: {node: {cpu: percent, memory: percent, at: time}}."""
+    """What nodes really use, from a monitoring system: {node: {cpu: percent, memory: percent, at: time}}."""
     if not isinstance(value, Mapping):
         return "must be a mapping from node names to what is used there"
     for node, used in value.items():
@@ -122,7 +123,7 @@ def _is_node_usage(value: Any) -> str:
 
 
 def _is_queue_usage(value: Any) -> str:
-    """What queues used in the past, as parts of what the cluster had: {queue: {cpu: 0.25, memory: 0.5, gpu: 0.1}}."""
+    """What queues used in the past, as parts of the capacity: {queue: {cpu: 0.25, memory: 0.5, gpu: 0.1}}."""
     if not isinstance(value, Mapping):
         return "must be a mapping from queue names to what they used"
     for queue, used in value.items():
@@ -155,11 +156,13 @@ def _is_time(value: Any) -> str:
 
 
 def _is_callable(value: Any) -> str:
-    return "" if callable(value) else "must be a function of url, body and timeout that gives status and body"
+    return (
+        "" if callable(value) else "must be a function of url, body and timeout that returns status and body"
+    )
 
 
 def _is_extensions(value: Any) -> str:
-    return "" if isinstance(value, Extensions) else "must be what maniple.extensions.load gives"
+    return "" if isinstance(value, Extensions) else "must be what maniple.extensions.load returns"
 
 
 _MEASURED: dict[str, Callable[[Any], str]] = {"at": _is_time, "cpu": _is_percentage, "memory": _is_percentage}

@@ -1,4 +1,4 @@
-"""A profile: one system's names, defaults and way of reading objects."""
+"""A profile: one system's names, defaults and dialect."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from maniple.framework.rules import Rules
 class Profile:
     name: str
     registry: Registry
-    # a configuration, and the names of all actions that it may ask for
+    # a configuration, and the names of all actions that it may use
     load: Callable[[str | Mapping[str, Any] | None, Collection[str]], Configuration]
     cluster: Callable[[Configuration, Mapping[str, Any]], Cluster]
     checked_options: Callable[[Mapping[str, Any] | None], Mapping[str, Any]]

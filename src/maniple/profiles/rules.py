@@ -1,4 +1,4 @@
-"""The rules of each profile: as users have it, and with `compat: strict`, which decides as the original does.
+"""The rules of each profile: the defaults, and those of `compat: strict`, which decides as the original does.
 
 A preset names only what differs from `framework/rules.py`. docs/rules.md has the whole table.
 """

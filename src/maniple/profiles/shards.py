@@ -1,8 +1,9 @@
-"""A SchedulingShard as KAI's operator reads it: the configuration file and the flags of the scheduler that it would start.
+"""A SchedulingShard as KAI's operator reads it: the configuration and the flags of its scheduler.
 
-Called by the commands (`--shard NAME`). The operator's defaults are not those of a scheduler without a file: plugins and actions have
-numbers, higher ones first, and the shard's own entries override enabled, number and arguments one by one (arguments
-as a whole). Pure; a shard that the operator would refuse, or whose scheduler would not start, raises ConfigurationError.
+Called by the commands (`--shard NAME`). The operator's defaults are not those of a scheduler without a file:
+plugins and actions have numbers, higher ones first, and the shard's own entries override enabled, number and
+arguments one by one (arguments as a whole). Pure; raises ConfigurationError for a shard that the operator
+would reject, or whose scheduler would not start.
 """
 
 from collections.abc import Collection, Mapping
@@ -43,13 +44,13 @@ _ACTIONS: Mapping[str, int] = {
     "preempt": 200,
     "stalegangeviction": 100,
 }
-# What the operator itself sets; a shard cannot mean them.
+# Set by the operator itself; a shard cannot set them.
 _NOT_OURS = frozenset({"scheduler-conf", "version"})
 
 
 @dataclass(frozen=True, slots=True)
 class ShardSettings:
-    """What to plan with, and what is to be said about the shard."""
+    """What to plan with, and the warnings about the shard."""
 
     conf: Mapping[str, Any]
     options: Mapping[str, Any]
@@ -75,7 +76,7 @@ def settings_of(shard: SchedulingShard, config: KaiConfig | None = None) -> Shar
     depths = shard.spec.queue_depth_per_action
     for name in depths:
         if name not in actions:
-            message = f"is none of the shard's actions: {', '.join(actions)}{suggestion(name, actions)}"
+            message = f"is not one of the shard's actions: {', '.join(actions)}{suggestion(name, actions)}"
             raise _wrong(shard, f"queueDepthPerAction.{name}", message)
     if depths:
         conf["queueDepthPerAction"] = dict(depths)
@@ -90,7 +91,7 @@ def _wrong(shard: SchedulingShard, field: str, message: str) -> ConfigurationErr
 
 
 def _in_order(entries: Mapping[str, _Entry]) -> list[str]:
-    """Those that are enabled, the highest number first, then by name."""
+    """The enabled ones, the highest number first, then by name."""
     enabled = [name for name, entry in entries.items() if entry.enabled]
     return sorted(enabled, key=lambda name: (-entries[name].priority, name))
 
@@ -132,7 +133,7 @@ def _actions(shard: SchedulingShard) -> dict[str, _Entry]:
 def _overridden(
     defaults: dict[str, _Entry], overrides: Mapping[str, PluginOverride] | Mapping[str, ActionOverride]
 ) -> dict[str, _Entry]:
-    """A name that the operator does not know is enabled and comes last, unless its entry says otherwise."""
+    """A name unknown to the operator is enabled and comes last, unless its entry says otherwise."""
     found = dict(defaults)
     for name, override in overrides.items():
         entry = found.get(name, _Entry(True, 0, {}))
@@ -147,7 +148,7 @@ def _overridden(
 
 
 def _options(shard: SchedulingShard, config: KaiConfig | None, remarks: list[str]) -> dict[str, Any]:
-    """The operator's own flags, then the shard's, which win."""
+    """The operator's own flags, then the shard's, which take precedence."""
     options: dict[str, Any] = {"nodePoolLabelValue": shard.spec.partition_label_value}
     if config is not None:
         given = {
@@ -177,7 +178,7 @@ def _unknown_flag(shard: SchedulingShard, name: str, known: Collection[str]) -> 
 
 
 def _usage(shard: SchedulingShard, config: KaiConfig | None, remarks: list[str]) -> dict[str, Any] | None:
-    """Where past usage comes from; the operator fills in the address of the Prometheus that it knows."""
+    """The source of past usage; the operator adds the address of its Prometheus."""
     if shard.spec.usage_db_config is None:
         return None
     usage = dict(shard.spec.usage_db_config)

@@ -1,4 +1,4 @@
-"""The Volcano profile: how Volcano's objects are read, and what the names in its configuration stand for."""
+"""The Volcano profile: how Volcano's objects are read, and the names in its configuration."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -72,12 +72,12 @@ class VolcanoDialect:
     # -- resources ------------------------------------------------------------------------------------------------
 
     def counts(self, resource: str) -> bool:
-        """Volcano accounts for what Kubernetes calls scalar resources, besides the native ones."""
+        """Volcano counts Kubernetes' scalar resources, besides the native ones."""
         if resource in _NATIVE:
             return True
         if resource.startswith(("count/", "requests.", "limits.")):
             return False
-        # Memory and cores of a shared card are a matter of that card, which `deviceshare` keeps the books of.
+        # Memory and cores of a shared card are not node resources: `deviceshare` accounts for them.
         if self._npus_shared and resource.startswith(_NPU) and resource.endswith(_PARTS_OF_NPUS):
             return False
         return "/" in resource or resource.startswith(("hugepages-", "attachable-volumes-"))
@@ -86,7 +86,7 @@ class VolcanoDialect:
         return {**node.status.allocatable, **self.oversubscribed(node)}
 
     def oversubscribed(self, node: Node) -> dict[str, Amount]:
-        """Resources of which a node offers more than it has, by its annotations."""
+        """Resources that a node oversubscribes, by its annotations."""
         amounts: dict[str, Amount] = {}
         for resource, (annotation, suffix) in OVERSUBSCRIPTION.items():
             extra = node.metadata.annotations.get(annotation, "")
@@ -104,11 +104,11 @@ class VolcanoDialect:
         return 1
 
     def gpu(self, pod: Pod) -> GpuAsk | None:
-        """Parts of devices are a matter of `deviceshare`."""
+        """`deviceshare` handles parts of devices."""
         return None
 
     def volume_requests(self, drivers: Mapping[str, int]) -> Mapping[str, int]:
-        """In the original volumes are a resource besides, so that a node that says nothing of a driver has none of its volumes to offer."""
+        """The original counts volumes as a resource: a node without a driver's capacity has 0 of it."""
         if not self._strict:
             return {}
         return {f"attachable-volumes-csi-{driver}": count for driver, count in drivers.items()}
@@ -138,7 +138,7 @@ class VolcanoDialect:
         )
 
     def decides(self, item: Object) -> str | None:
-        """A pod is bound without a word in between."""
+        """A pod is bound directly, without a request object."""
         return None
 
     # -- groups and queues ----------------------------------------------------------------------------------------
@@ -168,14 +168,14 @@ class VolcanoDialect:
             parent=queue.spec.parent,
             weight=queue.spec.weight,
             priority=queue.spec.priority,
-            # Volcano serves nothing while its queue controller has not written a state; a queue that nobody
-            # closed is open here.
+            # Volcano ignores a queue until its controller has written a state; here a queue is open unless
+            # closed.
             open=state == "Open" or (not state and not self._strict),
         )
 
 
 def task_status(pod: Pod) -> Status:
-    """The state of a task as its pod tells it."""
+    """The state of a task, from its pod."""
     leaving = pod.metadata.deletion_timestamp is not None
     match pod.status.phase:
         case "Running":
@@ -222,5 +222,5 @@ def _index_in_name(name: str) -> int:
 
 
 def _flag(text: str | None, *, default: bool) -> bool:
-    """A boolean annotation; one that cannot be read counts as false."""
+    """A boolean annotation; an invalid one counts as false."""
     return default if text is None else bool(parse_bool(text))

@@ -1,5 +1,5 @@
-"""An embedded cluster: an API store in memory, nodes, a stand-in for kubelets, and time that can be made to jump.
+"""An embedded cluster: an API store in memory, nodes, a fake kubelet, and virtual time.
 
-It is one of the two sides of the port that `live/` speaks to (`kube/` is the other); commands and tests start it. It knows
-Kubernetes' rules for objects and nothing of scheduling.
+It implements the port of `live/` (as `kube/` does); commands and tests start it. It knows Kubernetes' rules
+for objects and nothing of scheduling.
 """

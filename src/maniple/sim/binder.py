@@ -1,8 +1,9 @@
-"""A stand-in for KAI's binder: carries BindRequests out, and says in their status how that ended.
+"""A fake of KAI's binder: carries BindRequests out, and writes the result into their status.
 
-The store tells it of every change; timers are the event loop's. It writes what the real one leaves on pods and claims, as far as anybody here
-reads it: the node, the shared devices, the kind of resource, allocations of claims. There are no devices and no volumes to prepare. It also
-stands in for the collector that removes the requests of a pod that is gone.
+The store notifies it of every change; timers are the event loop's. It writes what the real one writes on pods
+and claims, as far as it is read here: the node, the shared devices, the kind of resource, allocations of
+claims. There are no devices and no volumes to prepare. It also acts as the garbage collector for requests of
+deleted pods.
 """
 
 import asyncio
@@ -38,7 +39,10 @@ def bind_pod(
     annotations: Mapping[str, str] | None = None,
     labels: Mapping[str, str] | None = None,
 ) -> Raw | None:
-    """Bind a pod as the API server does. None when it is on that node already; on another one is a conflict."""
+    """Bind a pod as the API server does.
+
+    None if it is on that node already; on another one is a conflict.
+    """
     current = store.get(Pod, key)
     metadata, bound = current["metadata"], current.get("spec", {}).get("nodeName")
     if uid and metadata["uid"] != uid:
@@ -66,7 +70,7 @@ def bind_pod(
 
 
 class Binder:
-    """Carries out what is requested after a moment. A planned fault of the verb "bind" makes an attempt fail."""
+    """Carries out requests after a moment; a planned fault of the verb "bind" makes an attempt fail."""
 
     def __init__(self, store: Store, clock: Now, *, seconds: float = 0.05) -> None:
         self.faults = Faults()
@@ -78,7 +82,7 @@ class Binder:
 
     @property
     def busy(self) -> bool:
-        """Something is still going to be bound."""
+        """Whether a request is still to be carried out."""
         return bool(self._timers)
 
     def stop(self) -> None:
@@ -152,7 +156,7 @@ class Binder:
         )
 
     def _allocate(self, pod: Raw, namespace: str, allocation: Mapping[str, Any]) -> None:
-        """Write what a claim of the pod got, and that the pod uses it."""
+        """Write the allocation of a pod's claim, and reserve it for the pod."""
         key = f"{namespace}/{_claim_name(pod, str(allocation['name']))}"
         status = self._store.get(ResourceClaim, key).get("status") or {}
         metadata = pod["metadata"]
@@ -162,7 +166,7 @@ class Binder:
         self._store.patch(ResourceClaim, key, {"status": {"allocation": got, "reservedFor": [*users, user]}})
 
     def _collect(self, pod: Raw) -> None:
-        """The request of a pod that is gone is gone with it."""
+        """Delete the request of a deleted pod."""
         key = f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"  # a request has its pod's name
         request = self._store.find(BindRequest, key)
         if request is not None and _owner(request) == _uid(pod):
@@ -170,7 +174,7 @@ class Binder:
 
 
 def _claim_name(pod: Raw, name: str) -> str:
-    """The claim that a pod calls by this name: one of its own, or one that was made for it."""
+    """The claim behind a name in the pod: an existing one, or one created for the pod."""
     made = {
         one["name"]: one.get("resourceClaimName") for one in pod["status"].get("resourceClaimStatuses", [])
     }

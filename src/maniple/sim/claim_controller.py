@@ -1,7 +1,8 @@
-"""A stand-in for Kubernetes' controller of resource claims: who does not run any more uses no claim, and a claim that nobody uses has no devices.
+"""A fake of Kubernetes' resource claim controller.
 
-Claims of a pod's own are made from their templates, and go with it. The store tells it of every change; everything is done a moment later. Who gets which devices,
-schedulers decide.
+A pod that no longer runs is removed from its claims, and an unused claim is deallocated. Claims of a pod's
+own are created from their templates, and deleted with it. The store notifies it of every change; everything
+is done a moment later. Allocation is up to schedulers.
 """
 
 import asyncio
@@ -21,7 +22,7 @@ class ResourceClaims:
 
     @property
     def busy(self) -> bool:
-        """Some devices are still going to be free."""
+        """Whether some devices are still to be freed."""
         return bool(self._timers)
 
     def _told(self, event: StoreEvent) -> None:
@@ -86,7 +87,7 @@ class ResourceClaims:
 
 
 def _unmade(pod: Raw) -> list[tuple[str, str]]:
-    """The claims of a pod that are still to be made: the pod's name for it, and the template."""
+    """The claims of a pod that are still to be created: the pod's name for it, and the template."""
     made = {one["name"] for one in pod.get("status", {}).get("resourceClaimStatuses") or ()}
     asked = pod.get("spec", {}).get("resourceClaims") or ()
     return [

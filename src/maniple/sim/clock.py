@@ -1,7 +1,7 @@
-"""Time for the embedded cluster: the machine's, or virtual time that jumps over every pause in which nothing happens.
+"""Time for the embedded cluster: the machine's, or virtual time that skips every idle pause.
 
-Virtual time is the event loop's own: `asyncio.sleep`, time-outs and `call_later` need not know. A program that runs on it in
-one thread and without outside input does the same things in the same order every time.
+Virtual time is the event loop's own: `asyncio.sleep`, time-outs and `call_later` need no change. A program
+that runs on it in one thread and without outside input does the same things in the same order every time.
 """
 
 import asyncio
@@ -12,12 +12,12 @@ from typing import Any, TypeVar
 
 Result = TypeVar("Result")
 
-# Where virtual time begins, so that runs can be compared.
+# The start of virtual time, so that runs can be compared.
 VIRTUAL_START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class _JumpingSelector(selectors.DefaultSelector):
-    """Never waits: a pause that the loop asks for is added to the clock instead."""
+    """Never waits: a pause of the loop is added to the clock instead."""
 
     clock = 0.0
 
@@ -26,13 +26,13 @@ class _JumpingSelector(selectors.DefaultSelector):
         if ready:
             return ready
         if timeout is None:
-            raise RuntimeError("virtual time has come to its end: everything waits and nothing is planned")
+            raise RuntimeError("virtual time cannot advance: everything waits and no timer is set")
         self.clock += max(timeout, 0.0)
         return ready
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """An event loop whose clock jumps to the next thing that is planned whenever nothing can run now."""
+    """An event loop whose clock jumps to the next timer whenever nothing can run now."""
 
     def __init__(self) -> None:
         self._jumping = _JumpingSelector()
@@ -43,7 +43,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
 
 class Clock:
-    """The time of day as the running loop counts it. Make it inside the loop."""
+    """The time of day by the running loop; make it inside the loop."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()

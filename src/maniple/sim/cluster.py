@@ -1,7 +1,7 @@
-"""The port of `live/` on the embedded store: the same calls as on a real API server, with the same refusals.
+"""The port of `live/` on the embedded store: the same calls as on a real API server, with the same errors.
 
-Every write takes `write_seconds` and can be made to fail (`faults`). What a watch shows lags behind by `watch_seconds` a change.
-Events are kept as they were recorded; the same note on the same object is counted.
+Every write takes `write_seconds` and can be made to fail (`faults`). A watch lags behind by `watch_seconds` a
+change. Events are kept as they were recorded; the same event on the same object is counted.
 """
 
 import asyncio
@@ -11,9 +11,9 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from maniple.objects.core import Pod
+from maniple.objects.covers import covers
 from maniple.objects.load import load
 from maniple.objects.meta import Condition, Object
-from maniple.objects.saying import says
 from maniple.sim import errors
 from maniple.sim.binder import bind_pod
 from maniple.sim.faults import Faults
@@ -27,7 +27,7 @@ class Now(Protocol):
 
 @dataclass(slots=True)
 class SimEvent:
-    """A note on an object, for people."""
+    """An event on an object."""
 
     regarding: str  # "Kind namespace/name"
     type: str
@@ -43,7 +43,7 @@ class SimEvent:
 
 
 class SimCluster:
-    """One client of the store. Several may share a store, as several schedulers share an API server."""
+    """One client of the store; several may share a store, as several schedulers share an API server."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class SimCluster:
         self._watch_seconds = watch_seconds
 
     async def changes(self, kinds: Iterable[Kind]) -> AsyncGenerator[SimChange]:
-        """Everything that is there, the marker "synced", then what changes."""
+        """All existing objects, the marker "synced", then all changes."""
         told: asyncio.Queue[SimChange] = asyncio.Queue()
         wanted = tuple(dict.fromkeys(kinds))
         waiting: set[Kind | None] = set(wanted)
@@ -88,13 +88,13 @@ class SimCluster:
 
     @property
     def relists(self) -> int:
-        """How often a kind had to be listed again because the store had forgotten where its watch was."""
+        """How often a kind had to be listed again because the store no longer had the version of its watch."""
         return sum(reflector.lists - 1 for reflector in self._reflectors if reflector.lists)
 
     # -- writes -------------------------------------------------------------------------------------------------------
 
     async def bind(self, pod: Pod, node: str, annotations: Mapping[str, str] | None = None) -> None:
-        """Binding twice to the same node is done; to another one is a conflict."""
+        """Binding twice to the same node succeeds; to another one is a conflict."""
         await self._write("bind", pod.key, lambda: self._bind(pod, node, annotations or {}))
 
     def _bind(self, pod: Pod, node: str, annotations: Mapping[str, str]) -> None:
@@ -105,7 +105,7 @@ class SimCluster:
             self.binds.append((pod.key, str(bound["metadata"]["uid"]), node))
 
     async def evict(self, pod: Pod, grace: int | None = None) -> None:
-        """Ask the pod to go. It is done when there is no such pod any more."""
+        """Delete the pod; succeeds if it does not exist any more."""
         await self._write("evict", pod.key, lambda: self._evict(pod, grace))
 
     def _evict(self, pod: Pod, grace: int | None) -> None:
@@ -114,7 +114,7 @@ class SimCluster:
             self._remove(Pod, pod.key, grace)
 
     def _remove(self, kind: Kind, key: str, grace: int | None = None) -> None:
-        """Delete as the API does: a pod on a node is marked and goes when its kubelet says so."""
+        """Delete as the API does: a pod on a node is marked and removed by its kubelet."""
         current = self.store.get(kind, key)
         running = (
             kind is Pod
@@ -137,7 +137,7 @@ class SimCluster:
     async def patch_pod_condition(
         self, pod: Pod, condition: Condition, now: datetime, nominated_node: str | None = None
     ) -> None:
-        """Set one condition and, if given, the nominated node; an empty name takes the nomination back."""
+        """Set one condition and, if given, the nominated node; an empty name clears the nomination."""
         await self._write(
             "patch_pod_condition", pod.key, lambda: self._set_condition(pod, condition, now, nominated_node)
         )
@@ -160,13 +160,14 @@ class SimCluster:
         self.store.patch(Pod, pod.key, {"metadata": {"uid": pod.metadata.uid}, "status": status})
 
     async def create(self, raw: Mapping[str, Any], *, same: bool = False) -> None:
-        """Make an object; one that is there already is left as it is, and must say as much if it has to be the `same`."""
+        """Create an object; an existing one is left as it is, and must contain as much if it has to be the
+        `same`."""
 
         def make() -> None:
             try:
                 self.store.create(raw)
             except errors.ApiError:
-                if same and not says(self.store.find(*identify(raw)), raw):
+                if same and not covers(self.store.find(*identify(raw)), raw):
                     raise
 
         await self._write("create", str(raw.get("kind")), make)
@@ -177,7 +178,10 @@ class SimCluster:
         return load(found[0]) if found[0] is not None else None
 
     async def change(self, item: Object, patch: Mapping[str, Any], *, status: bool = False) -> Object:
-        """A merge patch of the very version that was read. What is not the status, or not anything else, is left alone."""
+        """A merge patch of the version that was read.
+
+        It changes either the status or everything else, and leaves the other alone.
+        """
         metadata, meant = item.metadata, {"status"} if status else patch.keys() - {"status"}
         known = {"uid": metadata.uid, "resourceVersion": metadata.resource_version}
         body = {name: part for name, part in patch.items() if name in meant}
@@ -189,7 +193,7 @@ class SimCluster:
         return load(found[0])
 
     async def delete(self, item: Object) -> None:
-        """Delete this very object; it is done when there is no such object any more."""
+        """Delete this object (same uid); succeeds if it does not exist any more."""
         await self._write("delete", item.key, lambda: self._delete(item))
 
     def _delete(self, item: Object) -> None:

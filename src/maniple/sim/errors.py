@@ -1,8 +1,8 @@
-"""Refusals of the embedded API, with the numbers and words that a real API server answers."""
+"""Errors of the embedded API, with the status codes and reasons of a real API server."""
 
 
 class ApiError(Exception):
-    """A request that was not carried out, or whose answer got lost (status 0)."""
+    """A request that was not carried out, or whose response was lost (status 0)."""
 
     def __init__(self, status: int, reason: str, message: str, retry_after: float | None = None) -> None:
         super().__init__(f"{status} {reason}: {message}" if status else f"{reason}: {message}")

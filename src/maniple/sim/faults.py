@@ -1,6 +1,6 @@
-"""Faults on request: the next writes of a kind are refused, or carried out with their answer lost.
+"""Injected faults: the next writes of a kind are refused, or carried out with their response lost.
 
-Tests use it to see what the scheduler makes of a bad day. Without a fault planned nothing is changed.
+For tests of the scheduler's error handling. Without a planned fault nothing changes.
 """
 
 from dataclasses import dataclass
@@ -20,9 +20,10 @@ _REASONS = {
 
 @dataclass(slots=True)
 class Fault:
-    """`verb` is bind, evict, patch_status, patch_pod_condition, record_event, create, read, change or delete; an empty key means any object.
+    """One injected fault; an empty key means any object.
 
-    `done`: the write happens and only the answer is lost, which is what a cut connection looks like from outside.
+    `verb` is bind, evict, patch_status, patch_pod_condition, record_event, create, read, change or delete.
+    `done`: the write happens and only the response is lost, as with a cut connection.
     """
 
     verb: str

@@ -1,8 +1,9 @@
-"""A stand-in for the kubelets of all nodes, and for the collector that removes the pods of a node that is gone.
+"""A fake of the kubelets of all nodes, and of the garbage collector for the pods of a deleted node.
 
-A bound pod starts after a moment and runs for as long as its annotations say: `maniple.dev/run-for: 10s` ends it well,
-`maniple.dev/fail-after: 3s` ends it badly, neither lets it run forever. A pod that is being deleted is removed after a moment.
-The store tells it of every change; timers are the event loop's.
+A bound pod starts after a moment and runs for as long as its annotations say: `maniple.dev/run-for: 10s`
+makes it succeed then, `maniple.dev/fail-after: 3s` makes it fail; without either it runs forever. A pod that
+is being deleted is removed after a moment. The store notifies it of every change; timers are the event
+loop's.
 """
 
 import asyncio
@@ -25,7 +26,7 @@ class Now(Protocol):
 
 
 class Kubelet:
-    """Runs what is bound. `start_seconds` and `stop_seconds` are how long a pod takes to come up and to go."""
+    """Runs bound pods; `start_seconds` and `stop_seconds` are how long a pod takes to start and to stop."""
 
     def __init__(
         self, store: Store, clock: Now, *, start_seconds: float = 0.5, stop_seconds: float = 0.2
@@ -39,7 +40,7 @@ class Kubelet:
 
     @property
     def busy(self) -> bool:
-        """Something is still going to happen by itself."""
+        """Whether a timer is still pending."""
         return bool(self._timers)
 
     def _told(self, event: StoreEvent) -> None:
@@ -63,7 +64,7 @@ class Kubelet:
             self._end_later(pod, event.key, came_running=before is None)
 
     def _end_later(self, pod: Raw, key: str, *, came_running: bool) -> None:
-        """A pod that was running when the store was filled has run for a part of its time already."""
+        """A pod that was running when the store was filled has used a part of its time already."""
         since = pod.get("status", {}).get("startTime")
         ran = 0.0
         if since and came_running:
@@ -125,7 +126,7 @@ class Kubelet:
             timer.cancel()
 
     def _collect(self, node: str) -> None:
-        """The pods of a node that is gone are gone with it."""
+        """Delete the pods of a deleted node."""
         pods, _ = self._store.list(Pod)
         for pod in pods:
             if _node(pod) == node:
@@ -133,7 +134,7 @@ class Kubelet:
 
 
 def duration(raw: Mapping[str, Any], annotation: str) -> float | None:
-    """Seconds that an annotation states; None when it is not there or cannot be read."""
+    """The seconds in an annotation; None if it is absent or invalid."""
     text = (raw["metadata"].get("annotations") or {}).get(annotation)
     if not isinstance(text, str):
         return None

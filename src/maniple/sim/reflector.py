@@ -1,7 +1,8 @@
-"""From the store's lists and watches to a stream of typed changes, through cuts and versions that are no longer kept.
+"""Typed changes from the store's lists and watches, through cuts and expired versions.
 
-One reflector a kind, merged by `SimCluster`. It is to the embedded store what an informer is to an API server: what it tells,
-applied in order, is the state of the store a moment ago, and nothing is lost while a watch is cut.
+One reflector per kind, merged by `SimCluster`. It is to the embedded store what an informer is to an API
+server: its changes, applied in order, give the state of the store a moment ago, and nothing is lost while a
+watch is cut.
 """
 
 import asyncio
@@ -19,7 +20,7 @@ _RESUME_SECONDS = 0.05
 
 @dataclass(frozen=True, slots=True)
 class SimChange:
-    """`type` is put, gone, bad (see `problem`), sync, or synced, which comes once, when every kind has come to its first sync."""
+    """`type` is put, gone, bad (see `problem`), sync, or synced (once every kind has reached its first sync)."""
 
     type: str
     kind: Kind | None
@@ -60,7 +61,7 @@ class Reflector:
         return version
 
     async def _follow(self, version: int) -> None:
-        """Every change behind a version, for ever. Raises 410 when the store has forgotten where we were."""
+        """Every change after a version, forever; raises 410 if the store no longer has that version."""
         while True:
             async with aclosing(self._store.watch(self._kind, version)) as events:
                 async for event in events:
@@ -90,7 +91,7 @@ class Reflector:
         self._tell(SimChange("put", self._kind, item))
 
     def _tell_bad(self, key: str, problem: Problem) -> None:
-        """What cannot be read counts as not there, and is told once."""
+        """An unreadable object counts as absent, and is reported once."""
         if self._bad.get(key) != problem:
             self._gone(key)
             self._bad[key] = problem

@@ -1,10 +1,12 @@
-"""What a cluster looks like once a plan has been carried out: a pure function from objects to objects.
+"""The cluster after a plan has been carried out: a pure function from objects to objects.
 
-For `maniple replay`, which goes on from there. Everything that was decided happens at once and nothing else does: placed pods run, evicted
-ones are back as waiting pods (whoever made them makes them anew), those that were leaving are gone. What the scheduler
-remembers in the cluster is written: the phase or the timestamps of groups, devices of claims. The objects given are not changed.
+For `maniple replay`, which continues from there. Everything that was decided happens at once and nothing else
+does: placed pods run, evicted ones are pending again (as if their controllers had recreated them),
+terminating ones are gone. What the scheduler records in the cluster is written: the phase or the timestamps
+of groups, devices of claims. The input objects are not changed.
 
-A cluster with a life of its own (`tests/soak`) says when evicted pods begin to leave, and removes them itself.
+A simulation with its own controllers (`tests/soak`) says when evicted pods begin to terminate, and removes
+them itself.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,12 +22,15 @@ Raw = Mapping[str, Any]
 GPU_GROUP = "runai-gpu-group"
 LAST_START = "kai.scheduler/last-start-timestamp"
 STALE_SINCE = "kai.scheduler/stale-podgroup-timestamp"
-_PLACED = frozenset({"Binding", "Bound"})  # not what a gang keeps that has to wait for the rest
+_PLACED = frozenset({"Binding", "Bound"})  # not what a gang holds that waits for the rest
 _VOLCANO = "scheduling.volcano.sh/"
 
 
 def carried_out(objects: Iterable[Raw], plan: Plan, *, leaving: str = "") -> list[dict[str, Any]]:
-    """The objects after the plan's effects. `leaving`: a time from which on evicted pods are leaving, instead of being back at once."""
+    """The objects after the plan's effects.
+
+    `leaving`: evicted pods terminate from this time on, instead of being pending again at once.
+    """
     evicted = frozenset(plan.evictions)
     found = []
     for item in objects:
@@ -35,7 +40,7 @@ def carried_out(objects: Iterable[Raw], plan: Plan, *, leaving: str = "") -> lis
             case "PodGroup":
                 after = _group(item, plan)
             case "BindRequest":
-                after = None  # done, one way or the other
+                after = None  # finished
             case "ResourceClaim":
                 after = _claim(item, plan, frozenset() if leaving else evicted)
             case _:
@@ -68,7 +73,7 @@ def _pod(pod: Raw, plan: Plan, evicted: frozenset[str]) -> dict[str, Any] | None
 
 
 def _leaving(pod: Raw, plan: Plan, evicted: frozenset[str], since: str) -> dict[str, Any] | None:
-    """As `_pod`, where pods take their time to leave."""
+    """As `_pod`, if pods take time to terminate."""
     if (pod.get("metadata") or {}).get("deletionTimestamp"):
         return dict(pod)
     after = _pod(pod, plan, frozenset())
@@ -102,9 +107,8 @@ def _group(group: Raw, plan: Plan) -> dict[str, Any]:
     volcano = str(group.get("apiVersion")).startswith(_VOLCANO)
     key = key_of(group)
     if key not in plan.jobs:
-        key = job_key(
-            key, VOLCANO if volcano else KAI
-        )  # as it is called where the other system has one of the name
+        # Its key if the other system has a job of that name.
+        key = job_key(key, VOLCANO if volcano else KAI)
     if volcano:
         if key not in plan.jobs:
             return dict(group)

@@ -1,9 +1,10 @@
-"""The embedded API store: objects as plain dictionaries, a version for every change, and watches that can be resumed.
+"""The embedded API store: objects as plain dictionaries, a version for every change, resumable watches.
 
-The rules are the API server's as far as a scheduler can see them: names are unique in a kind, every change gets the next
-resourceVersion, what is created goes through admission, a watch starts behind a version and hears every later change in order, and a version that is too old is refused
-with 410. `cut` ends every watch and `compact` forgets the past, so that both can be tried. Objects that were handed out are
-never changed afterwards; a change replaces.
+The rules are the API server's as far as a scheduler can see them: names are unique in a kind, every change
+gets the next resourceVersion, created objects go through admission, a watch starts after a version and
+delivers every later change in order, and a version that is too old is refused with 410. `cut` ends every
+watch and `compact` drops the history, so that both can be tested. Returned objects are never changed
+afterwards; a change replaces.
 """
 
 import asyncio
@@ -28,7 +29,7 @@ _BY_NAME = {(kind.api_group, kind.kind): kind for kind in KINDS}
 
 @dataclass(frozen=True, slots=True)
 class StoreEvent:
-    """One change. `before` and `after` are the object on either side of it; None where it was not there."""
+    """One change; `before` and `after` are the object on either side of it, or None."""
 
     version: int
     kind: Kind
@@ -45,19 +46,19 @@ class Store:
         self._objects: dict[Kind, dict[str, Raw]] = {kind: {} for kind in KINDS}
         self._version = 0
         self._made = 0
-        self._policies: Policies | None = None  # None: to be put together again
+        self._policies: Policies | None = None  # None: to be rebuilt
         self._history: deque[StoreEvent] = deque()
-        self._forgotten = 0  # changes up to this version can no longer be heard
+        self._forgotten = 0  # changes up to this version can no longer be watched
         self._watches: dict[Kind, set[asyncio.Queue[StoreEvent | None]]] = {kind: set() for kind in KINDS}
         self._mended = asyncio.Event()
         self._mended.set()
-        # Told of every change at once, in order: the stand-ins for kubelets and controllers.
+        # Called with every change at once, in order: the fake kubelets and controllers.
         self.observers: list[Observer] = []
 
     # -- reading ----------------------------------------------------------------------------------------------------
 
     def list(self, kind: Kind) -> tuple[list[Raw], int]:
-        """All objects of a kind, and the version behind which a watch has to start."""
+        """All objects of a kind, and the version after which a watch has to start."""
         return list(self._objects[kind].values()), self._version
 
     def find(self, kind: Kind, key: str) -> Raw | None:
@@ -70,7 +71,7 @@ class Store:
         return found
 
     async def watch(self, kind: Kind, since: int) -> AsyncGenerator[StoreEvent]:
-        """Every change of a kind behind a version. Ends when the watch is cut; 410 when the version is too old."""
+        """Every change of a kind after a version; ends when the watch is cut; 410 if the version is too old."""
         await self._mended.wait()
         if since < self._forgotten:
             raise errors.gone(since)
@@ -88,7 +89,7 @@ class Store:
     # -- faults -----------------------------------------------------------------------------------------------------
 
     def cut(self, *, until_mended: bool = False) -> None:
-        """End every watch, as a broken connection does. What was sent and not read yet is lost with it."""
+        """End every watch, as a broken connection does; what was sent and not read yet is lost with it."""
         if until_mended:
             self._mended.clear()
         for watches in self._watches.values():
@@ -98,11 +99,11 @@ class Store:
                 inbox.put_nowait(None)
 
     def mend(self) -> None:
-        """Let watches begin again."""
+        """Let watches start again."""
         self._mended.set()
 
     def compact(self) -> None:
-        """Forget the past: a watch that was cut cannot be resumed."""
+        """Drop the history: a watch that was cut cannot be resumed."""
         self._history.clear()
         self._forgotten = self._version
 
@@ -126,7 +127,10 @@ class Store:
         return self._policies
 
     def patch(self, kind: Kind, key: str, patch: Mapping[str, Any]) -> Raw:
-        """A merge patch: null removes, lists are replaced. One with another uid or version than the object's is a conflict."""
+        """A merge patch: null removes, lists are replaced.
+
+        A uid or version other than the object's is a conflict.
+        """
         current = self.get(kind, key)
         for name, word in (("uid", "uid"), ("resourceVersion", "version")):
             meant = patch.get("metadata", {}).get(name)
@@ -168,13 +172,11 @@ class Store:
 
 
 def identify(raw: Mapping[str, Any]) -> tuple[Kind, str]:
-    """The kind and key of a plain object. Whether the rest of it makes sense is for the readers to judge."""
+    """The kind and key of a plain object; the rest is not validated."""
     group = str(raw.get("apiVersion", "")).rpartition("/")[0]
     kind = _BY_NAME.get((group, str(raw.get("kind", ""))))
     if kind is None:
-        raise errors.invalid(
-            "object", f"kind {raw.get('kind')!r} of {raw.get('apiVersion')!r} is not kept here"
-        )
+        raise errors.invalid("object", f"kind {raw.get('kind')!r} ({raw.get('apiVersion')}) is not supported")
     metadata = raw.get("metadata")
     name = metadata.get("name") if isinstance(metadata, Mapping) else None
     if not isinstance(metadata, Mapping) or not isinstance(name, str) or not name:
@@ -183,13 +185,13 @@ def identify(raw: Mapping[str, Any]) -> tuple[Kind, str]:
 
 
 def is_policy(raw: Mapping[str, Any]) -> bool:
-    """Whether admission of other objects goes by this one."""
+    """Whether admission of other objects depends on this one."""
     group = str(raw.get("apiVersion", "")).rpartition("/")[0]
     return _BY_NAME.get((group, str(raw.get("kind", "")))) in POLICY_KINDS
 
 
 def _readable(raw: Raw) -> Object | None:
-    """What cannot be read has no effect here; reading it reports the problem."""
+    """The typed object; one that cannot be read has no effect here, and reading it reports the problem."""
     try:
         return load(raw)
     except ObjectError:

@@ -1,8 +1,8 @@
-"""When objects come and go: written into their annotations, carried out by the event loop.
+"""When objects are created and deleted: set by their annotations, carried out by the event loop.
 
-`maniple.dev/arrive-after: 20s` brings an object that much later, `maniple.dev/leave-after: 60s` takes it away again that long after it came,
-and `maniple.dev/replicas: "8"` on a pod stands for eight pods `<name>-0` to `<name>-7`. An object without any of them is there
-from the start.
+`maniple.dev/arrive-after: 20s` creates an object that much later, `maniple.dev/leave-after: 60s` deletes it
+that long after its creation, and `maniple.dev/replicas: "8"` on a pod stands for eight pods `<name>-0` to
+`<name>-7`. An object without any of them exists from the start.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ _MOST_REPLICAS = 100_000
 
 
 class Timetable:
-    """Objects on their way. What cannot be brought in is kept in `problems`."""
+    """Objects to be created; what cannot be created is kept in `problems`."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -31,16 +31,19 @@ class Timetable:
 
     @property
     def busy(self) -> bool:
-        """Something is still to come."""
+        """Whether something is still to be created."""
         return bool(self._coming)
 
     @property
     def leaving(self) -> bool:
-        """Something is still to go."""
+        """Whether something is still to be deleted."""
         return bool(self._leaving)
 
     def add(self, raws: Iterable[Mapping[str, Any]]) -> None:
-        """Bring in what is due, and the rest at its time; what comes at the same time comes in this order, what admission goes by first."""
+        """Create what is due, and the rest at its time.
+
+        Objects due at the same time are created in this order, those that admission looks up first.
+        """
         coming: dict[float, list[Raw]] = {}
         for raw in raws:
             for item in expanded(raw):
@@ -77,7 +80,7 @@ class Timetable:
 
 
 def expanded(raw: Mapping[str, Any]) -> list[Raw]:
-    """The objects that one stands for: a pod with replicas is so many pods."""
+    """The objects that one stands for: a pod with replicas is that many pods."""
     metadata = raw.get("metadata")
     annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
     count = annotations.get(REPLICAS) if isinstance(annotations, Mapping) else None

@@ -1,8 +1,10 @@
-"""A stand-in for Kubernetes' volume controller and for the provisioners of all storage classes.
+"""A fake of Kubernetes' volume controller and of the provisioners of all storage classes.
 
-A volume and a claim that name each other are bound; a claim that need not wait for a node gets a volume that is there, or one that is made; one that waits gets one when its node is noted on it.
-A planned fault of the verb "provision" keeps a volume from being made, and the note is taken off, as provisioners do. Claims of pods' own volumes are made, and go with their
-pods; a volume that was made goes with its claim. The store tells it of every change; everything is done a moment later.
+A volume and a claim that name each other are bound; a claim that binds immediately gets an existing or a new
+volume; one that waits for the first consumer gets one when it is annotated with a node. A planned fault of
+the verb "provision" makes provisioning fail, and the annotation is removed, as provisioners do. Claims of
+ephemeral volumes are created and deleted with their pods; a provisioned volume is deleted with its claim. The
+store notifies it of every change; everything is done a moment later.
 """
 
 import asyncio
@@ -33,11 +35,11 @@ class Volumes:
 
     @property
     def busy(self) -> bool:
-        """Something is still going to be bound or made."""
+        """Whether something is still to be bound or provisioned."""
         return bool(self._timers)
 
     def stop(self) -> None:
-        """Bind and make nothing more, as controllers that are not running."""
+        """Bind and provision nothing more, as controllers that are not running."""
         self._store.observers.remove(self._told)
         for timer in self._timers.values():
             timer.cancel()
@@ -65,7 +67,7 @@ class Volumes:
     # -- binding ------------------------------------------------------------------------------------------------------
 
     def _volume(self, name: str) -> None:
-        """Bind a volume to the claim that it names; one that names nobody can be had."""
+        """Bind a volume to the claim that it names; one that names none is available."""
         volume = self._store.find(PersistentVolume, name)
         if volume is None:
             return
@@ -160,7 +162,7 @@ class Volumes:
         self._bind(self._store.create(volume), claim)
 
     def _affinity(self, node: str) -> Raw:
-        """A volume can be had in the zone of its node, or on the node alone where there are no zones."""
+        """A volume is available in the zone of its node, or on the node alone if there are no zones."""
         there = self._store.find(Node, node) if node else None
         labels = there["metadata"].get("labels", {}) if there is not None else {}
         place = next((label for label in _PLACES if label in labels), None)
@@ -172,7 +174,7 @@ class Volumes:
     # -- pods' own, and the end ---------------------------------------------------------------------------------------
 
     def _pod(self, key: str) -> None:
-        """The claims of a pod's own volumes come and go with it."""
+        """The claims of ephemeral volumes are created and deleted with their pod."""
         pod = self._store.find(Pod, key)
         for name, template in _own_volumes(pod):
             assert pod is not None
@@ -193,7 +195,7 @@ class Volumes:
                 self._store.remove(PersistentVolumeClaim, f"{metadata['namespace']}/{metadata['name']}")
 
     def _leave(self, claim: Raw) -> None:
-        """A volume whose claim is gone goes, too, if it was made for it."""
+        """Delete a volume with its claim if it was provisioned for it."""
         for volume in self._store.list(PersistentVolume)[0]:
             reference = volume["spec"].get("claimRef") or {}
             if reference.get("uid") == claim["metadata"]["uid"]:

@@ -1,6 +1,7 @@
-"""An embedded cluster, whole: the store, the kubelets, the binder, volumes and claims, and what comes and goes by the timetable.
+"""A whole embedded cluster: the store, the fake kubelets and controllers, and the timetable.
 
-`maniple run` starts one when there is no cluster to talk to, and tests do. Make it inside the event loop whose time it is to use.
+`maniple run` starts one if it is given no cluster, and so do tests. Make it inside the event loop whose time
+it is to use.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,7 +19,7 @@ from maniple.sim.volumes import Volumes
 
 
 class World:
-    """Everything there is. `port()` gives a scheduler its side of it."""
+    """The embedded cluster; `port()` gives a scheduler access to it."""
 
     def __init__(self, objects: Iterable[Mapping[str, Any]] = (), *, start_seconds: float = 0.5) -> None:
         self.clock = Clock()
@@ -35,12 +36,12 @@ class World:
 
     @property
     def busy(self) -> bool:
-        """Something will still happen without anybody deciding anything: an arrival, a start, an end."""
+        """Whether something will still happen without any decision: an arrival, a start, an end."""
         stand_ins = (self.timetable, self.kubelet, self.binder, self.volumes, self.claims)
         return any(one.busy for one in stand_ins)
 
     def unfinished(self) -> list[str]:
-        """Pods that wait, or run and will end some day."""
+        """Pods that are pending, or run and will end some day."""
         pods, _ = self.store.list(Pod)
         return [
             f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"

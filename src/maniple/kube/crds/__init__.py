@@ -1,6 +1,7 @@
-"""The custom resources of Volcano and KAI that we read, as manifests of our own, and how to put them on a cluster.
+"""The custom resources of Volcano and KAI, as manifests of our own, and how to install them.
 
-`maniple crds` prints or installs them. Fields that the original definitions have and we do not name are kept by the server.
+`maniple crds` prints or installs them. The server keeps fields that the original definitions have and these
+do not name.
 """
 
 from collections.abc import AsyncIterator, Iterable
@@ -26,7 +27,7 @@ Outcome = Literal["created", "updated", "kept"]
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """One definition: the text for people and kubectl, and the same as data."""
+    """One definition: the text for kubectl, and the same as data."""
 
     dialect: str
     text: str
@@ -44,7 +45,7 @@ class Manifest:
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """What became of one definition. "kept" means that somebody else's is there, and stays."""
+    """The result for one definition; "kept" means that a foreign definition exists and stays."""
 
     name: str
     outcome: Outcome
@@ -65,7 +66,7 @@ async def install(
 ) -> AsyncIterator[Installed]:
     """Create or update each definition and wait until the server serves it.
 
-    A definition that somebody else installed is left alone unless `replace`: it may know more than ours.
+    A definition that was installed by something else is left alone unless `replace`: it may have more fields.
     """
     for manifest in wanted:
         yield Installed(manifest.name, await _install(client, manifest, replace))
@@ -76,7 +77,7 @@ async def _install(client: Client, manifest: Manifest, replace: bool) -> Outcome
         try:
             outcome = await _put(client, manifest, replace)
         except ApiError as error:
-            # Somebody writes the same definition at this moment, perhaps another one of us: look again.
+            # The same definition is being written concurrently, perhaps by another instance: look again.
             if error.status != 409:
                 raise
             await client.sleep(_PAUSE)

@@ -1,8 +1,9 @@
-"""Which parts of a node a task gets: cards and pieces of cards (`deviceshare.py`), cpus of which NUMA node (`numa_aware.py`).
+"""Which parts of a node a task gets: cards, pieces of cards, CPUs of NUMA nodes.
 
-`deviceshare` knows four kinds of devices, each in a file: whole cards or their memory (`gpu_share.py`), virtual GPUs and MIG
-instances (`virtual_gpu.py`, `mig.py`), Ascend cards that HAMi shares (`ascend_hami.py`) and those that MindCluster does
-(`ascend_310p.py`). A kind reads what a node has and what its pods hold from annotations, chooses, and says how its choice is
-written; `books.py` is what they have in common. What was chosen travels with the binding of the pod. Everything is worked out
-anew from the objects in every session, so nothing can drift.
+`numa_aware.py` chooses CPUs, `deviceshare.py` cards and pieces of cards. `deviceshare` knows four kinds of
+devices, each in a file: whole cards or their memory (`gpu_share.py`), virtual GPUs and MIG instances
+(`virtual_gpu.py`, `mig.py`), Ascend cards shared by HAMi (`ascend_hami.py`) and those shared by MindCluster
+(`ascend_310p.py`). A kind reads a node's devices and its pods' allocations from annotations, chooses, and
+writes its choice; `books.py` is what they share. The choice is part of the binding of the pod. Everything is
+computed afresh from the objects in every session, so nothing can drift.
 """

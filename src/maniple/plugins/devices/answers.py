@@ -1,7 +1,7 @@
-"""Answers about nodes, class by class, worked out again only for nodes where something changed since.
+"""Verdicts and scores of nodes by class, recomputed only for nodes that changed since.
 
-For criteria that look into a node too closely to be put as a sum of columns. The owner says which node changed (`touch`);
-between two questions about the same class that is a handful.
+For criteria that inspect a node too closely to be a sum of columns. The owner reports which node changed
+(`touch`); between two calls for the same class that is a handful.
 """
 
 from collections.abc import Callable
@@ -29,7 +29,7 @@ class Answers:
         self._changes.append(node)
 
     def of(self, class_: TaskClass) -> tuple[Verdicts, Scores]:
-        """Current, and to be read only."""
+        """The current columns; read only."""
         known = self._known.get(class_.number)
         if known is None:
             verdicts, scores = np.zeros(self._size, dtype=np.int16), np.zeros(self._size)

@@ -1,15 +1,17 @@
-"""Ascend 310P chips that MindCluster shares: whole chips, or parts cut by templates (vNPU).
+"""Ascend 310P chips shared by MindCluster: whole chips, or parts cut by templates (vNPU).
 
-A pod asks for AI cores (huawei.com/npu-core). A multiple of a chip's cores means whole chips; 1, 2 or 4 a template, which also
-depends on the pod's labels vnpu-level (high, or low: fewer AI cpus) and vnpu-dvpp (yes, no: the chip's video unit). The fullest
-chip that has room is taken. Where no chip has room, a template with fewer AI cpus will do if there is one. While the agent of a
-node has not confirmed the part of a pod (huawei.com/AscendReal), only parts of the same template are cut there, and none from
-that chip.
-score = 8 for the node with the fewest AI cores left; if some nodes could only give a lesser part, each of these gets 8 in that
-        order, up to the first other one, which gets 16
+A pod requests AI cores (huawei.com/npu-core). A multiple of a chip's cores means whole chips; 1, 2 or 4 a
+template, which also depends on the pod's labels vnpu-level (high, or low: fewer AI CPUs) and vnpu-dvpp (yes,
+no: the chip's video unit). The fullest chip that fits is taken. If no chip fits, a template with fewer AI
+CPUs is used if there is one. While a node's agent has not confirmed the part of a pod
+(huawei.com/AscendReal), only parts of the same template are cut there, and none from that chip.
 
-Chips are read from ConfigMap kube-system/mindx-dl-deviceinfo-<node>, or else from annotation huawei.com/Ascend310P of the node;
-cores of a chip from label servertype "Ascend310P-8". The choice is written as huawei.com/npu-core "0-vir04" or "0,1".
+score = 8 for the node with the fewest AI cores left; if some nodes could only give a lesser part, each of
+these gets 8 in that order, up to the first other one, which gets 16.
+
+Chips are read from ConfigMap kube-system/mindx-dl-deviceinfo-<node>, or else from annotation
+huawei.com/Ascend310P of the node; cores of a chip from label servertype "Ascend310P-8". The choice is written
+as huawei.com/npu-core "0-vir04" or "0,1".
 """
 
 from collections.abc import Mapping, Sequence
@@ -92,7 +94,7 @@ class Ascend310P:
     lock: str = ""
 
     def wishes(self, pod: Pod) -> tuple[Wish, ...]:
-        """The first container that asks speaks for the pod."""
+        """The first container with a request decides for the pod."""
         asked = (amount(one.resources.requests.get(RESOURCE, 0)) for one in pod.spec.containers)
         cores = next(filter(None, asked), 0)
         return (Wish(1, cores=cores),) if cores else ()
@@ -138,7 +140,7 @@ class Chips:
     unconfirmed: set[str] = field(
         default_factory=set
     )  # chips from which an earlier cycle's part is still being cut
-    groups: dict[str, set[str]] = field(default_factory=dict)  # into which the parts of a chip fall
+    groups: dict[str, set[str]] = field(default_factory=dict)  # the groups of the parts of a chip
 
     def choose(self, asker: Asker) -> Grant | Reason:
         cores = asker.wishes[0].cores
@@ -204,7 +206,7 @@ class Chips:
         }
 
     def held_by(self, pod: Pod) -> Grant | None:
-        """A chip that is in use is not listed as free, so it is met here for the first time."""
+        """A chip in use is not listed as free, so it appears here for the first time."""
         text, real = pod.metadata.annotations.get(ASSIGNED, ""), pod.metadata.annotations.get(REAL, "")
         pieces = [piece for part in text.split(",") if (piece := self._held(part, bool(real))) is not None]
         if not pieces:
@@ -232,7 +234,7 @@ class Chips:
 
 
 def batch_scores(left: Sequence[int], lesser: Sequence[bool]) -> list[float]:
-    """What nodes are worth together, by the AI cores that each has left and whether it could only give less than asked."""
+    """Scores of nodes together, by the AI cores left on each and whether it could only give a lesser part."""
     scores = [0.0] * len(left)
     order = sorted(range(len(left)), key=lambda place: left[place])
     if not any(lesser):

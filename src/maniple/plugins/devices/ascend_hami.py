@@ -1,14 +1,16 @@
-"""Ascend cards that HAMi shares: memory rounded up to a template, or (mode hami-core) memory and cores as asked.
+"""Ascend cards shared by HAMi: memory rounded up to a template, or (mode hami-core) memory and cores as
+requested.
 
-A node's cards stand as JSON in hami.io/node-register-<make>. A container's cards are the first that fit, by what the policy says
-of a card (binpack 100 * used / memory, spread 100 for one that is unused) and then by index; a card serves one container of a
-pod. Cards of make Ascend910 that all tell their network are taken from the network with most of the cards that fit. Several
-cards are had whole only.
-score = sum over containers of what the policy says of the first card, before it is used;
-        for networks also 10 * the largest part of these cards that shares one
+A node's cards are JSON in hami.io/node-register-<make>. A container's cards are the first that fit, by the
+policy's score of a card (binpack 100 * used / memory, spread 100 for an unused one) and then by index; a card
+serves one container of a pod. Cards of make Ascend910 that all state their network are taken from the network
+with most of the cards that fit. Several cards can only be requested whole.
 
-A request for more than a card has is refused, and a card that is not healthy is not given out, unless the
-rules `devices.oversized_requests_pass` and `devices.unhealthy_cards_are_used` say otherwise, as Volcano does.
+score = sum over containers of the policy's score of the first card, before it is used; for networks also 10 *
+the largest part of these cards that shares one.
+
+A request for more than a card has is refused, and an unhealthy card is not used, unless the rules
+`devices.oversized_requests_pass` and `devices.unhealthy_cards_are_used` say otherwise, as in Volcano.
 """
 
 from collections.abc import Mapping, Sequence
@@ -64,7 +66,7 @@ class Npu(msgspec.Struct, frozen=True, gc=False):
 class AscendHami:
     config: NpuConfig
     policy: str
-    soft_cores: bool  # nodes that do not say otherwise do mode hami-core
+    soft_cores: bool  # nodes use mode hami-core unless they say otherwise
     rules: DeviceRules
     lock: str = "hami.io/mutex.lock"
 
@@ -96,7 +98,7 @@ class AscendHami:
 
 @lru_cache(maxsize=8192)
 def registered(text: str) -> tuple[Npu, ...]:
-    """The cards by index; none when the text cannot be read."""
+    """The cards by index; none if the text cannot be parsed."""
     try:
         cards = msgspec.json.decode(text, type=list[Npu])
     except (msgspec.ValidationError, msgspec.DecodeError):
@@ -201,7 +203,10 @@ class AscendCards:
         }
 
     def _runtime(self, grant: Grant, is_soft: bool) -> str:
-        """What the container runtime reads: a template, or memory and cores. What is zero or empty is left out."""
+        """What the container runtime reads: a template, or memory and cores.
+
+        Zero or empty values are left out.
+        """
         listed = []
         for piece in grant.pieces():
             if is_soft:

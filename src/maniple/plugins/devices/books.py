@@ -1,7 +1,8 @@
-"""Books of a node's devices: what each carries, who holds which piece, and the words in which kinds of devices are asked.
+"""Accounting of a node's devices: the load of each, the pieces of each task, and the interface of a device
+kind.
 
-`deviceshare.py` owns the books and follows allocations; the kinds only look at them to choose. All amounts are whole numbers and a
-task's pieces are kept as they were taken, so that giving them back restores what was there before.
+`deviceshare.py` owns the books and follows allocations; the kinds only read them to choose. All amounts are
+integers and a task's pieces are kept as they were taken, so that returning them restores the earlier state.
 """
 
 from collections.abc import Iterable, Mapping
@@ -23,14 +24,14 @@ class Piece:
     device: str
     memory: int = 0  # what counts against the device
     cores: int = 0
-    instance: str = ""  # of a device that is cut up: which part
-    asked: int = 0  # memory as it was asked for, which is what annotations say
+    instance: str = ""  # of a partitioned device: which part
+    asked: int = 0  # memory as requested, which annotations state
     settled: bool = True  # the node's agent has confirmed it
 
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """What matters of a task beyond its class: exclusive rules that it falls under, its pod group, some labels."""
+    """What matters of a task beyond its class: its exclusive rules, its pod group, some labels."""
 
     rules: frozenset[int] = frozenset()
     group: str = ""
@@ -42,7 +43,7 @@ NO_TRAITS = Traits()
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """A task that wants devices, as far as the choice depends on it."""
+    """A task that requests devices, as far as the choice depends on it."""
 
     pod: Pod  # of its class
     wishes: tuple[Wish, ...]
@@ -51,11 +52,11 @@ class Asker:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """Devices for one task: pieces container by container, and what the choice is worth."""
+    """Devices for one task: pieces container by container, and the score of the choice."""
 
     containers: tuple[tuple[Piece, ...], ...] = ()
     score: float = 0.0
-    lesser: bool = False  # less than was asked for, as far as that is allowed
+    lesser: bool = False  # less than was requested, as far as that is allowed
 
     def pieces(self) -> Iterable[Piece]:
         return (piece for container in self.containers for piece in container)
@@ -63,7 +64,7 @@ class Grant:
 
 @dataclass(slots=True)
 class Load:
-    """What one device carries."""
+    """The load of one device."""
 
     number: int = 0
     memory: int = 0
@@ -104,7 +105,7 @@ class Books:
     def take(self, task: int, grant: Grant, traits: Traits) -> None:
         self.held[task] = (grant, traits)
         for piece in grant.pieces():
-            if piece.device in self.loads:  # a card may have left the node that still serves a pod
+            if piece.device in self.loads:  # a card may have been removed that still serves a pod
                 self.loads[piece.device].add(piece)
 
     def give_back(self, task: int) -> tuple[Grant, Traits] | None:
@@ -116,14 +117,14 @@ class Books:
         return held
 
     def users(self, device: str) -> Iterable[tuple[Traits, Piece]]:
-        """Whose pieces are on a device."""
+        """The tasks with pieces on a device."""
         for grant, traits in self.held.values():
             for piece in grant.pieces():
                 if piece.device == device:
                     yield traits, piece
 
     def trial(self) -> dict[str, Load]:
-        """Loads to choose on without anybody noticing."""
+        """A copy of the loads to choose on."""
         return {device: load.copy() for device, load in self.loads.items()}
 
 
@@ -136,14 +137,17 @@ class NodeDevices(Protocol):
         """Devices for a task, or why there are none."""
 
     def held_by(self, pod: Pod) -> Grant | None:
-        """What a pod on this node holds, as its annotations say."""
+        """The pieces of a pod on this node, from its annotations."""
 
     def written(self, asker: Asker, grant: Grant, now: datetime | None) -> Mapping[str, str]:
-        """The annotations that tell the node's agent of a choice."""
+        """The annotations that pass a choice to the node's agent."""
 
 
 class DeviceKind(Protocol):
-    """Devices of one make. `lock` names the annotation with which a node is locked while one of its devices is handed out."""
+    """Devices of one make.
+
+    `lock` names the annotation that locks a node while one of its devices is assigned.
+    """
 
     @property
     def name(self) -> str: ...
@@ -151,14 +155,14 @@ class DeviceKind(Protocol):
     def lock(self) -> str: ...
 
     def wishes(self, pod: Pod) -> tuple[Wish, ...]:
-        """What a pod wants of such devices; nothing when it has nothing to do with them."""
+        """What a pod requests of such devices; empty if it requests none."""
 
     def on(self, node: Node) -> NodeDevices | None:
-        """The devices of a node, with nobody on them yet; None when it has none."""
+        """The devices of a node, all unused; None if it has none."""
 
 
 def seconds_of(now: datetime | None) -> str:
-    """Unix time as annotations have it; without a clock the beginning of time."""
+    """Unix time as annotations have it; without a clock, 0."""
     return str(int(now.timestamp())) if now is not None else "0"
 
 

@@ -1,8 +1,8 @@
-"""The cpus of a node: which NUMA node, socket and core each belongs to, and how some of them are chosen.
+"""The CPUs of a node: the NUMA node, socket and core of each, and how some of them are chosen.
 
-A set of cpus, or of NUMA nodes, is a whole number used as bits: number n is in it when bit n is set. A choice takes whole
-sockets while it needs as many cpus as one has, then whole cores, then single threads; the fullest socket and core first, so that
-whole ones stay whole.
+A set of CPUs, or of NUMA nodes, is an integer used as bits: number n is in it if bit n is set. A choice takes
+whole sockets while it needs as many CPUs as one has, then whole cores, then single threads; the fullest
+socket and core first, so that whole ones stay whole.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +15,7 @@ from maniple.plugins.devices.wire import whole
 
 Bits = int
 _MOST_CPUS = 4096
-_FEW_NODES = 8  # of which all sets are looked at; the kubelet does not start with more
+_FEW_NODES = 8  # up to which all sets are considered; the kubelet does not start with more
 
 
 def bits(numbers: Iterable[int]) -> Bits:
@@ -36,7 +36,7 @@ def numbers(found: Bits) -> list[int]:
 
 @lru_cache(maxsize=16384)
 def cpuset(text: str) -> Bits:
-    """A list like "0-3,8". What cannot be read makes it empty, as nothing may be promised then."""
+    """A list like "0-3,8"; empty if it cannot be parsed, as nothing may be promised then."""
     found = 0
     for part in filter(None, (one.strip() for one in text.split(","))):
         first, dash, last = part.partition("-")
@@ -49,14 +49,17 @@ def cpuset(text: str) -> Bits:
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """NUMA nodes on which a request could be met. Preferred: with as few of them as the node could ever do it."""
+    """NUMA nodes that could satisfy a request; preferred: with as few of them as possible on an empty node."""
 
     nodes: Bits
     preferred: bool
 
 
 class CpuTopology:
-    """The cpus of one node. What it is asked does not depend on who is there, so it is kept as long as the description."""
+    """The CPUs of one node.
+
+    Results do not depend on allocations, so they are cached as long as the description.
+    """
 
     def __init__(self, detail: Mapping[str, CpuPlace]) -> None:
         self.places = {
@@ -65,7 +68,7 @@ class CpuTopology:
         self.places = {cpu: place for cpu, place in self.places.items() if cpu < _MOST_CPUS}
         self.cpus = bits(self.places)
         self.sockets: dict[int, Bits] = {}
-        # Exporters number cores socket by socket, so that a core is known by both numbers only.
+        # Exporters number cores per socket, so that a core is identified by both numbers.
         self.cores: dict[tuple[int, int], Bits] = {}
         self.nodes: dict[int, Bits] = {}
         for cpu, place in self.places.items():
@@ -94,7 +97,7 @@ class CpuTopology:
         return bits(node for node, own in self.nodes.items() if own & cpus)
 
     def hints(self, available: Bits, wanted: int) -> list[Hint]:
-        """Where so many cpus can be had."""
+        """The sets of NUMA nodes with that many CPUs."""
         least = min(
             (size for _, size, cpus in self.groups if cpus.bit_count() >= wanted), default=len(self.nodes)
         )
@@ -105,7 +108,7 @@ class CpuTopology:
         ]
 
     def take(self, available: Bits, wanted: int) -> Bits | None:
-        """So many of the available cpus; None when there are not as many."""
+        """That many of the available CPUs; None if there are too few."""
         available &= self.cpus
         if available.bit_count() < wanted:
             return None
@@ -130,7 +133,7 @@ class CpuTopology:
         return [self.cores[core] for core in sorted(free, key=lambda core: (per_socket[core[0]], *core))]
 
     def _threads_by_use(self, available: Bits, taken: Bits) -> list[int]:
-        """Threads: on the sockets that are being used, then where least is left."""
+        """Threads: on sockets in use first, then where fewest are left."""
 
         def key(cpu: int) -> tuple[int, ...]:
             place = self.places[cpu]
@@ -148,7 +151,7 @@ class CpuTopology:
 
 
 def bits_of(sets: Iterable[Bits]) -> Bits:
-    """The sets in one."""
+    """The set of all these numbers."""
     found = 0
     for one in sets:
         found |= one
@@ -156,7 +159,7 @@ def bits_of(sets: Iterable[Bits]) -> Bits:
 
 
 def _sets(nodes: list[int], size: int) -> Iterable[Sequence[int]]:
-    """Sets of so many NUMA nodes; where they would be too many, only neighbours."""
+    """Sets of that many NUMA nodes; if there would be too many, only neighbours."""
     if len(nodes) <= _FEW_NODES:
         return combinations(nodes, size)
     return (nodes[first : first + size] for first in range(len(nodes) - size + 1))

@@ -1,7 +1,7 @@
-"""The cluster's description of its cards: MIG geometries, vNPU templates and the names of resources, from a ConfigMap.
+"""The cluster's description of its cards, from a ConfigMap: MIG geometries, vNPU templates, resource names.
 
-Read from key `device-config.yaml` of the ConfigMap that deviceshare's arguments name; without one the defaults hold. A text that
-cannot be read is reported, and the defaults hold as well. Read once per text.
+Read from key `device-config.yaml` of the ConfigMap that deviceshare's arguments name; without one the
+defaults apply. A text that cannot be parsed is reported, and the defaults apply as well. Read once per text.
 """
 
 from functools import lru_cache
@@ -29,7 +29,7 @@ class MigTemplate(Record, frozen=True, kw_only=True):
 
 
 class Geometry(Record, frozen=True, kw_only=True):
-    """One way to cut a card up."""
+    """One way to partition a card."""
 
     group: str = ""
     geometries: tuple[MigTemplate, ...] = ()
@@ -73,7 +73,7 @@ class NpuConfig(Record, frozen=True, kw_only=True):
     templates: tuple[NpuTemplate, ...] = ()
 
     def rounded(self, memory: int) -> tuple[int, str] | None:
-        """The smallest template that holds this much, or the whole card (no template); None when not even that does."""
+        """The smallest template that fits this much, or the whole card (no template); None if neither fits."""
         for template in sorted(self.templates, key=lambda one: one.memory):
             if memory <= template.memory:
                 return template.memory, template.name
@@ -146,7 +146,7 @@ def _read(text: str) -> DeviceConfig | str:
 
 
 def _with_wrapped_npus(raw: Any) -> Any:
-    """The list of cards may stand by itself, as it used to, and what is null is absent."""
+    """The list of cards may be at the top level, as in older versions, and null means absent."""
     if not isinstance(raw, dict):
         return {} if raw is None else raw
     given = {key: value for key, value in raw.items() if value is not None}

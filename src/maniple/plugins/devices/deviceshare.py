@@ -1,15 +1,18 @@
-"""deviceshare: pods get devices of a node, or parts of them, and the node's agents are told which.
+"""deviceshare: pods get devices of a node, or parts of them, and annotations pass the choice to the node's
+agents.
 
-may go = every kind of device that the pod asks for finds something for it there (`gpu_share.py`, `virtual_gpu.py`,
-         `ascend_hami.py`, `ascend_310p.py`)
-score  = ScheduleWeight * what the choices are worth, rounded; for Ascend 310P nodes are compared with each other
-What is chosen counts from that moment until it is undone and goes into the annotations of the binding. With NodeLockEnable these
-also carry maniple.dev/lock-node: the annotation with which the node is to be locked before the pod is bound. Whoever writes the
-binding does that (`live/node_lock.py`).
+- filter: every kind of device that the pod requests has something for it there (`gpu_share.py`,
+  `virtual_gpu.py`, `ascend_hami.py`, `ascend_310p.py`)
+- score: ScheduleWeight * the scores of the choices, rounded; for Ascend 310P nodes are compared with each
+  other
 
-GPUExclusiveRules: pods that carry all labels of a rule do not share a card with each other. It is read off the pods on the node,
-so it holds from session to session. A node without devices of a kind refuses pods that ask for them; with
-`devices.missing_devices_pass`, as in Volcano, it is left to the amounts of resources to keep them away.
+A choice counts from that moment until it is undone and goes into the annotations of the binding. With
+NodeLockEnable these also carry maniple.dev/lock-node: the annotation that has to lock the node before the pod
+is bound, which `live/node_lock.py` writes.
+
+GPUExclusiveRules: pods that carry all labels of a rule do not share a card with each other. It is derived
+from the pods on the node, so it holds across sessions. A node without devices of a kind refuses pods that
+request them; with `devices.missing_devices_pass`, as in Volcano, only resource amounts keep them away.
 """
 
 from collections.abc import Iterable, Mapping
@@ -92,7 +95,7 @@ class DeviceShareSettings:
 
 
 def _report_rivals(session: Session, memory: bool, number: bool, virtual: bool) -> None:
-    """Two ways to hand out the same cards. Volcano would not start; here the first of them stays."""
+    """Report two ways to share the same cards: Volcano would not start; here the first of them stays."""
     if memory and number:
         session.report(
             f"{DeviceShare.name}: GPUSharingEnable and GPUNumberEnable exclude each other; the former stays"
@@ -113,7 +116,7 @@ def _rules(listed: Iterable[Any]) -> tuple[tuple[tuple[str, str], ...], ...]:
 
 
 def shares_npus(configuration: Configuration) -> bool:
-    """Whether parts of Ascend cards are not to be counted as resources of their own."""
+    """Whether parts of Ascend cards are not counted as resources of their own."""
     options = (option for tier in configuration.tiers for option in tier if option.name == DeviceShare.name)
     values = [option.arguments.get(_NPUS_SHARED) for option in options]
     return any(parse_bool(value) if isinstance(value, str) else value is True for value in values)
@@ -127,7 +130,7 @@ class DeviceShare:
         self._session = session
         self._settings = DeviceShareSettings.read(session, arguments)
         self._kinds = self._enabled()
-        self._asking: dict[int, tuple[tuple[int, Asker], ...]] = {}  # by class: places of kinds
+        self._asking: dict[int, tuple[tuple[int, Asker], ...]] = {}  # by class: indices of kinds
         self._traits: list[Traits] = []  # by mark
         self._opened: dict[tuple[int, int], NodeDevices | None] = {}  # by kind and node
         self._parted: dict[
@@ -164,11 +167,11 @@ class DeviceShare:
     def _asking_tasks(self) -> TaskRows:
         session = self._session
         asks = np.array([bool(self._askers(class_)) for class_ in session.classes] or [False], dtype=np.bool_)
-        self._asking.clear()  # marks are still to come
+        self._asking.clear()  # marks are set later
         return np.flatnonzero((session.tasks.status >= 0) & asks[session.tasks.class_of])
 
     def _askers(self, class_: TaskClass) -> tuple[tuple[int, Asker], ...]:
-        """The kinds of devices that a class asks for, by their places, each with what it asks."""
+        """The kinds of devices that a class requests, by index, each with its request."""
         found = self._asking.get(class_.number)
         if found is None:
             mark = class_.marks.get(self.name)
@@ -180,7 +183,7 @@ class DeviceShare:
         return found
 
     def _mark(self, rows: TaskRows) -> None:
-        """Tasks of one class may differ in labels and groups, of which classes know nothing."""
+        """Tasks of one class may differ in labels and groups, which are not part of the class."""
         numbers: dict[Traits, int] = {}
         pods = self._session.cluster.tasks.pods
         traits = {row: self._traits_of(pods[row]) for row in rows.tolist()}
@@ -208,14 +211,14 @@ class DeviceShare:
         return frozenset(i for i, rule in enumerate(self._settings.exclusive) if carried >= set(rule))
 
     def _find_occupants(self, asking: TaskRows) -> None:
-        """Tasks that hold devices. What is being released counts as free, as it does for resources."""
+        """Tasks that hold devices; those being released count as free, as with other resources."""
         tasks = self._session.tasks
         on_node = ON_NODE[tasks.status[asking]] & (tasks.status[asking] != Status.RELEASING)
         for row in asking[on_node & (tasks.node[asking] >= 0)].tolist():
             self._occupants.setdefault(int(tasks.node[row]), []).append(row)
 
     def _devices(self, place: int, node: int) -> NodeDevices | None:
-        """The devices of one kind on a node, with those who hold them."""
+        """The devices of one kind on a node, with their allocations."""
         key = (place, node)
         if key not in self._opened:
             devices = self._kinds[place].on(self._session.nodes.facts.objects[node])
@@ -228,7 +231,7 @@ class DeviceShare:
         pod = self._session.cluster.tasks.pods[row]
         grant = None if devices is None else devices.held_by(pod)
         if devices is not None and grant is not None:
-            # Whoever is there is in the way of a group that spreads, whether it asked to be spread or not.
+            # A pod on the card excludes a spreading group's pod, whether it asked to be spread or not.
             devices.books.take(row, grant, Traits(self._rules_of(pod), _group(pod)))
 
     # -- criteria -------------------------------------------------------------------------------------------------
@@ -275,7 +278,7 @@ class DeviceShare:
         return FITS, floor(worth + 0.5)
 
     def _score_310p(self, class_: TaskClass, cells: Cells) -> Scores:
-        """These nodes are compared with each other, and only if the pod asks for such chips."""
+        """These nodes are compared with each other, and only if the pod requests such chips."""
         rows = cells.node_rows()
         scores = np.zeros(len(rows))
         dimension = self._session.resources.known(ascend_310p.RESOURCE)
@@ -303,7 +306,7 @@ class DeviceShare:
 
     def _take(self, place: int, devices: NodeDevices, asker: Asker, task: int) -> None:
         before = self._parted.pop((place, task), None)
-        if before is not None:  # it was evicted and is not after all
+        if before is not None:  # its eviction was undone
             devices.books.take(task, *before)
             return
         grant = devices.choose(asker)
@@ -331,10 +334,10 @@ class DeviceShare:
                     self._parted[place, task] = held
 
     def _give_back(self, place: int, devices: NodeDevices, task: int) -> tuple[Grant, Traits] | None:
-        """What the task holds, which it gives back, with one exception.
+        """What the task holds, which it returns, with one exception.
 
-        The original looks on the pod for what it holds of virtual GPUs, and finds it there only once it is bound: what a job took that did
-        not become ready stays taken until the end of the cycle.
+        The original looks for virtual GPUs on the pod, and finds them there only once it is bound: what a job
+        took that did not become ready stays taken until the end of the cycle.
         """
         promised = WAITING[self._session.cluster.tasks.status[task]]
         if (
@@ -354,7 +357,7 @@ class DeviceShare:
 
 
 def _group(pod: Pod) -> str:
-    """The pod group as namespace/name; empty when it is in none."""
+    """The pod group as namespace/name; empty without one."""
     annotations = pod.metadata.annotations
     name = annotations.get(_GROUPS[0]) or annotations.get(_GROUPS[1], "")
     return f"{pod.metadata.namespace}/{name}" if name else ""

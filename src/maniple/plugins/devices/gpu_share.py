@@ -1,9 +1,10 @@
 """gpushare: pods share the memory of a card, or take whole cards, by number.
 
-cards  = capacity volcano.sh/gpu-number, each with volcano.sh/gpu-memory / number, without those that annotation
-         volcano.sh/gpu-unhealthy-ids lists
-memory : the first card with enough memory left
-number : the first cards that nobody is on
+- cards: capacity volcano.sh/gpu-number, each with volcano.sh/gpu-memory / number, without those in annotation
+  volcano.sh/gpu-unhealthy-ids
+- memory: the first card with enough memory left
+- number: the first unused cards
+
 A pod's cards are written as volcano.sh/gpu-index "0,2" with volcano.sh/predicate-time in nanoseconds.
 """
 
@@ -21,7 +22,7 @@ NUMBER = "volcano.sh/gpu-number"
 INDEX = "volcano.sh/gpu-index"
 PREDICATE_TIME = "volcano.sh/predicate-time"
 UNHEALTHY = "volcano.sh/gpu-unhealthy-ids"
-_MOST_CARDS = 1024  # of one node; a number beyond that is a mistake, and only so many are believed
+_MOST_CARDS = 1024  # of one node; a larger number is a mistake, and is cut to this
 
 NOT_ENOUGH_MEMORY = Reason("GpuShare no enough gpu memory on node")
 NOT_ENOUGH_CARDS = Reason("GpuNumber no enough gpu number on node")
@@ -36,7 +37,7 @@ class GpuShare:
 
     @property
     def lock(self) -> str:
-        """Only shared cards are handed out under a lock."""
+        """Only shared cards are assigned under a lock."""
         return "" if self.by_number else "gpu"
 
     def wishes(self, pod: Pod) -> tuple[Wish, ...]:
@@ -85,7 +86,7 @@ class SharedCards:
 
 
 def demand(pod: Pod, resource: str) -> int:
-    """What a pod asks for: its containers together, or the greediest of its init containers."""
+    """What a pod requests: its containers together, or the largest of its init containers."""
     limit: Callable[[Container], int] = lambda container: amount(container.resources.limits.get(resource, 0))  # noqa: E731
     together = sum(map(limit, pod.spec.containers))
     return max(together, *map(limit, pod.spec.init_containers)) if pod.spec.init_containers else together

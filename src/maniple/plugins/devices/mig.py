@@ -1,7 +1,8 @@
-"""MIG: a card that is cut into instances by one of its known geometries.
+"""MIG: a card that is partitioned into instances by one of its known geometries.
 
-The geometry that is in use on a card stays while anybody is on it; an empty card takes the first that has an instance large enough.
-Inside a geometry the smallest free instance that is large enough is taken. An instance's position counts over the geometry's list.
+The geometry in use on a card stays while the card is in use; an empty card takes the first geometry that has
+an instance large enough. Within a geometry the smallest free instance that is large enough is taken. An
+instance's position counts over the geometry's list.
 """
 
 from dataclasses import dataclass
@@ -40,7 +41,7 @@ def pick(geometries: tuple[Geometry, ...], used: tuple[str, ...], memory: int) -
 
 
 def named(geometries: tuple[Geometry, ...], label: str) -> Instance | None:
-    """The instance that a label "group-position" stands for."""
+    """The instance with the label "group-position"."""
     group, _, text = label.rpartition("-")
     position = whole(text)
     for geometry in geometries:
@@ -51,6 +52,6 @@ def named(geometries: tuple[Geometry, ...], label: str) -> Instance | None:
 
 
 def split(identity: str) -> tuple[str, str]:
-    """A card's id and the label of an instance on it, which is empty for a card that is not cut up."""
+    """A card's id and the label of an instance on it, which is empty for an unpartitioned card."""
     card, bracket, rest = identity.partition("[")
     return (card, rest.removesuffix("]")) if bracket else (identity, "")

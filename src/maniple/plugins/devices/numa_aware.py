@@ -1,14 +1,16 @@
-"""numa-aware: pods that are guaranteed whole cpus go where the kubelet will find these on the NUMA nodes that its policy wants.
+"""numa-aware: guaranteed pods with whole CPUs go where the kubelet's NUMA policy can be satisfied.
 
-A pod that names a policy (annotation volcano.sh/numa-topology-policy) goes only to nodes with that TopologyManager policy and the
-static CPUManager policy. A pod that names none is looked at on nodes with static and some policy. Container by container, cpus
-that are free and not reserved are looked for:
-best-effort       the fewest NUMA nodes on which there are enough; nothing of that keeps the pod away
-restricted        only as few NUMA nodes as could do it if nobody were there
-single-numa-node  only one NUMA node
-score = weight * (100 - 100 * NUMA nodes used / most used by a candidate), for pods that name a policy
-The cpus of placed pods stay taken over cycles until the exporter (Numatopology) has reported all newly placed pods of the node.
-The choice goes along with the binding as volcano.sh/topology-decision: cpus by NUMA node.
+A pod that names a policy (annotation volcano.sh/numa-topology-policy) goes only to nodes with that
+TopologyManager policy and the static CPUManager policy. A pod that names none is checked on nodes with static
+and some policy. For each container, CPUs are searched that are free and not reserved:
+- best-effort: the fewest NUMA nodes with enough of them; never refuses a pod
+- restricted: only as few NUMA nodes as on an empty node
+- single-numa-node: only one NUMA node
+
+score = weight * (100 - 100 * NUMA nodes used / most used by a candidate), for pods that name a policy.
+
+The CPUs of placed pods stay taken over cycles until the exporter (Numatopology) has reported all newly placed
+pods of the node. The choice is part of the binding as volcano.sh/topology-decision: CPUs by NUMA node.
 """
 
 from collections.abc import Mapping
@@ -75,13 +77,13 @@ class NodeCpus:
 
     @property
     def has_say(self) -> bool:
-        """Whether the kubelet looks at NUMA nodes for pods that do not ask for it."""
+        """Whether the kubelet applies a NUMA policy to pods that do not name one."""
         return self.manager == _STATIC and self.policy not in _NO_POLICY
 
 
 @dataclass(frozen=True, slots=True)
 class CpuDemand:
-    """What of a class matters: the policy that it names, and whole cpus by container (0: not whole, None: nothing stated)."""
+    """What matters of a class: its policy, and whole CPUs by container (0: not whole, None: none stated)."""
 
     policy: str
     cpus: tuple[tuple[str, int | None], ...]
@@ -107,7 +109,8 @@ class NumaAware:
         self._forget_reported()
 
     def _forget_reported(self) -> None:
-        """The kubelet may have chosen otherwise, so the guesses about a node go together, once it has chosen for all."""
+        """The kubelet may have chosen differently, so drop a node's guesses together, once it has chosen for
+        all."""
         for name in list(self._known):
             topology = self._topologies.get(name)
             reported = set() if topology is None else _reported(topology)
@@ -157,7 +160,7 @@ class NumaAware:
         ]
 
     def _demand(self, class_: TaskClass) -> CpuDemand | None:
-        """None for pods that are not guaranteed what they ask for: they share cpus with others."""
+        """None for pods that are not guaranteed: they share CPUs with others."""
         number = class_.spec.number
         if number not in self._demands:
             self._demands[number] = _demand(class_.spec.pod)
@@ -218,7 +221,7 @@ class NumaAware:
                 self._session.annotations.pop(task, None)
 
     def on_close(self) -> None:
-        """Remember what was handed out, until it is reported."""
+        """Remember the assigned CPUs until they are reported."""
         session, pods = self._session, self._session.cluster.tasks.pods
         for rows, _ in (*session.bound, *session.held):
             for task in rows.tolist() if self._taken else ():
@@ -229,7 +232,7 @@ class NumaAware:
 
 
 def _reported(topology: Numatopology) -> set[str]:
-    """Pods for which the kubelet has chosen, by uid and by key: exporters know one or the other."""
+    """Pods for which the kubelet has chosen, by uid and by key: exporters report one or the other."""
     allocations = topology.spec.pod_allocations
     named = {f"{one.namespace}/{one.name}" for one in allocations if one.name}
     return named | {one.uid for one in allocations if one.uid}
@@ -241,7 +244,7 @@ def _described(detail: bytes) -> CpuTopology:
 
 
 def _cpus(topology: Numatopology) -> CpuTopology:
-    """Nodes of a kind have their cpus alike."""
+    """Nodes of a kind have the same CPUs."""
     return _described(msgspec.json.encode(topology.spec.cpu_detail, order="deterministic"))
 
 
@@ -269,7 +272,7 @@ def _is_exact(container: Container) -> bool:
 
 
 def _choose(node: NodeCpus | None, demand: CpuDemand) -> Bits | Reason:
-    """The cpus for a pod; none where the kubelet does not mind."""
+    """The CPUs for a pod; none if the kubelet has no preference."""
     if demand.policy not in _NO_POLICY:
         if node is None:
             return NO_TOPOLOGY
@@ -293,9 +296,9 @@ def _choose(node: NodeCpus | None, demand: CpuDemand) -> Bits | Reason:
 
 
 def best(node: NodeCpus, free: Bits, wanted: int | None) -> Hint | None:
-    """The hint that the node's policy settles for; None when it admits none."""
+    """The hint that the node's policy accepts; None if it accepts none."""
     topology = node.topology
-    anywhere = Hint(topology.all_nodes, not wanted)  # a request that is not for whole cpus is fine anywhere
+    anywhere = Hint(topology.all_nodes, not wanted)  # a request for other than whole CPUs fits anywhere
     hints = topology.hints(free, wanted) if wanted else []
     if node.policy == "single-numa-node":
         hints = [hint for hint in hints if hint.preferred and hint.nodes.bit_count() == 1]
@@ -305,7 +308,7 @@ def best(node: NodeCpus, free: Bits, wanted: int | None) -> Hint | None:
 
 
 def _aligned(topology: CpuTopology, free: Bits, wanted: int, hint: Hint) -> Bits:
-    """Cpus on the hint's NUMA nodes as far as there are enough, then others; none at all when that is not enough."""
+    """CPUs on the hint's NUMA nodes as far as there are enough, then others; none if that is not enough."""
     near = free & topology.cpus_of(hint.nodes)
     chosen = topology.take(near, min(wanted, (near & topology.cpus).bit_count())) or 0
     rest = topology.take(free & ~chosen, wanted - chosen.bit_count())
@@ -313,7 +316,7 @@ def _aligned(topology: CpuTopology, free: Bits, wanted: int, hint: Hint) -> Bits
 
 
 def decision(topology: CpuTopology, cpus: Bits) -> str:
-    """Whole cpus by NUMA node, as the kubelet's side reads it."""
+    """Whole CPUs by NUMA node, as the kubelet's side reads it."""
     by_node = {
         str(node): {"cpu": str((topology.nodes[node] & cpus).bit_count())}
         for node in numbers(topology.nodes_of(cpus))

@@ -1,17 +1,23 @@
-"""vGPU (HAMi): containers get shares of cards, memory and cores, or instances of cards that are cut up (`mig.py`).
+"""vGPU (HAMi): containers get shares of cards (memory and cores), or instances of partitioned cards
+(`mig.py`).
 
-A node's cards stand in volcano.sh/node-vgpu-register, "uuid,shares,memory in MiB,type,healthy,mode:" each; the node counts only
-if it also offers the three resources. Each container takes its cards one after the other in the order of the policy:
-binpack  most memory used first
-spread   fewest users first
-neither  the last card first
-A card is passed over that is out of shares, memory or cores (100 in all; 100 means the card for oneself; none does not go onto a
-card with no cores left), that is of a type or an id that the pod does not want, that is unhealthy, on which the pod's group is
-already (podgroup policy spread), or on which a pod is that falls under the same exclusive rule (not on cards that are cut up).
-score = sum over cards: binpack 100 * used / memory; spread 100 for a card that nobody was on
+A node's cards are in volcano.sh/node-vgpu-register, "uuid,shares,memory in MiB,type,healthy,mode:" each; the
+node counts only if it also offers the three resources. Each container takes its cards one after the other in
+the order of the policy:
+- binpack: most memory used first
+- spread: fewest users first
+- neither: the last card first
 
-In Volcano spread never scores, since a card is looked at when the pod is already on it; the health of a card is not looked at;
-and of the default names of resources the percentage is missing. Three rules of `devices` say which way it is.
+A card is skipped if it is out of shares, memory or cores (100 in all; 100 means exclusive; a request for 0
+cores needs a card with cores left), if its type or id is not the pod's, if it is unhealthy, if the pod's
+group is already on it (podgroup policy spread), or if a pod under the same exclusive rule is (not on
+partitioned cards).
+
+score = sum over cards: binpack 100 * used / memory; spread 100 for a card that was unused.
+
+In Volcano spread never scores, since the card is inspected after the pod is counted on it; the health of a
+card is ignored; and the default name of the percentage resource is missing. Three rules of `devices` choose
+either behaviour.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -96,7 +102,7 @@ class VirtualGpu:
         return VirtualCards(node.metadata.name, self, mode, cards, Books.of(card.uuid for card in cards))
 
     def _registered(self, text: str) -> tuple[Sequence[Card], str]:
-        """The cards of a node and the mode in which it shares them, which is that of the last card."""
+        """The cards of a node and its sharing mode, which is that of the last card."""
         read = registered(text)
         if not any(cut_up for _, cut_up in read):
             return [card for card, _ in read], CORE
@@ -109,7 +115,7 @@ class VirtualGpu:
 
 @lru_cache(maxsize=16384)
 def registered(text: str) -> tuple[tuple[Card, bool], ...]:
-    """The cards in a register, each with whether it is to be cut up; none when any of it cannot be read."""
+    """The cards in a register, each with whether it is partitioned; none if any of it cannot be parsed."""
     if ":" not in text:
         return ()
     cards = []
@@ -158,7 +164,7 @@ class VirtualCards:
         return Grant(tuple(containers), score)
 
     def _suits(self, card: Card, asker: Asker) -> bool:
-        """Whether the pod may be on a card at all, whatever is left of it."""
+        """Whether the pod may use a card at all, whatever is left of it."""
         annotations, traits = asker.pod.metadata.annotations, asker.traits
         if not (card.healthy or self.kind.rules.unhealthy_cards_are_used) or not _is_wanted(card, asker.pod):
             return False
@@ -182,7 +188,7 @@ class VirtualCards:
         return list(cards)[::-1]
 
     def _piece(self, card: Card, load: Load, wish: Wish) -> Piece | None:
-        """A card's part for a wish, if there is enough left of it."""
+        """A card's part for a request, if there is enough left."""
         memory, cores = wish.memory_of(card.memory), wish.cores
         if load.number >= card.shares or card.memory - load.memory < memory:
             return None
@@ -254,7 +260,7 @@ def _listed(text: str) -> list[str]:
 
 
 def _type_is_wanted(card_type: str, annotations: Mapping[str, str]) -> bool:
-    """By parts of the type's name, in capitals. Types to use leave no say to those to avoid."""
+    """By parts of the type's name, in capitals; types to use take precedence over types to avoid."""
     if USE_TYPE in annotations:
         return any(part in card_type for part in annotations[USE_TYPE].upper().split(","))
     if AVOID_TYPE in annotations:

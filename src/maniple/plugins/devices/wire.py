@@ -1,8 +1,10 @@
-"""How devices are written down: the text formats that device plugins and schedulers share, read and written to the letter.
+"""The text formats of devices that device plugins and schedulers share, read and written exactly.
 
-containers   separated by ";" (HAMi ends each with it), inside one each device is "id,type,memory in MiB,cores:"
-MIG          the id carries the instance: "uuid[group-position]"
-What cannot be read is left out, so that one bad record costs nothing else.
+- containers: separated by ";" (HAMi ends each with it), inside one each device is "id,type,memory in
+  MiB,cores:"
+- MIG: the id carries the instance: "uuid[group-position]"
+
+What cannot be parsed is left out, so that one bad record costs nothing else.
 """
 
 from collections.abc import Iterable, Sequence
@@ -29,7 +31,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What a container asks for. `percentage` None: the memory is stated; otherwise it goes by the card's."""
+    """What a container requests; `percentage` None: the memory is stated; otherwise a part of the card's."""
 
     number: int
     memory: int = 0
@@ -42,7 +44,7 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class ResourceNames:
-    """Under which names containers ask. An empty name is not looked for."""
+    """The resource names that containers use; an empty name is ignored."""
 
     number: str
     memory: str
@@ -76,14 +78,17 @@ def _record(part: str) -> Record | None:
 
 
 def whole(text: str) -> int | None:
-    """A number that is not negative and not out of all proportion."""
+    """A number that is not negative and not absurdly large."""
     if not (text.isascii() and text.isdigit()) or len(text) > 10:
         return None
     return int(text) if int(text) < _LARGEST else None
 
 
 def wishes(containers: Sequence[Container], names: ResourceNames) -> tuple[Wish, ...]:
-    """The wishes of the containers that have one. Memory alone means one device; a device alone means all of its memory."""
+    """The requests of the containers that have one.
+
+    Memory alone means one device; a device alone means all of its memory.
+    """
     return tuple(wish for container in containers if (wish := _wish(container, names)) is not None)
 
 
@@ -105,6 +110,6 @@ def _stated(container: Container, name: str) -> int | None:
 
 
 def amount(quantity: Quantity) -> int:
-    """A whole amount; a fraction of a device, of a MiB or of a per cent is none."""
+    """A whole amount; a fraction of a device, of a MiB or of a per cent counts as none."""
     exact = parse(quantity)
     return int(exact) if exact == int(exact) else 0

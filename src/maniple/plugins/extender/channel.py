@@ -1,8 +1,8 @@
-"""Asking an extender: one JSON body there, one back.
+"""Requests to an extender: one JSON body each way.
 
-Called by the plugin. The core does no I/O: the request is carried by the transport that the option `extenderTransport` gives, a
-function of url, body and timeout (seconds) that returns status and body, and raises OSError when there is no answer. An answer that is
-not 200, is longer than 10 MiB or cannot be read is an error, too.
+Called by the plugin. The core does no I/O: the option `extenderTransport` is a function of url, body and
+timeout (seconds) that sends the request, returns status and body, and raises OSError if there is no response.
+A response other than 200, longer than 10 MiB or unreadable is an error, too.
 """
 
 from collections.abc import Callable, Mapping
@@ -38,12 +38,12 @@ VERBS = (
 
 
 class ExtenderError(Exception):
-    """No answer that could be used."""
+    """There was no usable response."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExtenderSettings:
-    """`verbs`: the last part of the address by what is asked; what has none is not asked."""
+    """`verbs`: the last part of the address by request; a request without one is not sent."""
 
     url_prefix: str
     timeout: float
@@ -79,7 +79,7 @@ def _timeout(session: Session, text: str, owner: str) -> float:
 
 
 class Channel:
-    """The way to one extender."""
+    """The connection to one extender."""
 
     def __init__(self, settings: ExtenderSettings, transport: Transport | None) -> None:
         self._settings = settings

@@ -1,16 +1,20 @@
-"""extender: questions are passed on to an HTTP service, which answers for this plugin.
+"""extender: delegates decisions to an HTTP service.
 
 POST `extender.urlPrefix`/`extender.<verb>Verb` for each verb that is configured:
-onSessionOpen, onSessionClose   told that a session begins or ends
-predicate, prioritize           may this task go to this node; points for the nodes that are left
-preemptable, reclaimable        who of these tasks may be evicted for that one
-queueOverused, jobEnqueueable, jobReady, jobEnqueued    as the extension points of these names
-allocateFunc, deallocateFunc    told that a task got a node or lost it; an objection to the former keeps the task waiting
-Only tasks that name one of `extender.managedResources` are sent, if any are given. Where there is no answer: with
-`extender.ignorable` nodes and jobs are let through, without it they are refused, queues count as overused and jobs as ready; nobody is
-evicted either way. A session whose beginning could not be told goes without the extender, unless that is ignorable.
+- onSessionOpen, onSessionClose: notified that a session begins or ends
+- predicate, prioritize: whether this task fits this node; scores for the remaining nodes
+- preemptable, reclaimable: which of these tasks may be evicted for that one
+- queueOverused, jobEnqueueable, jobReady, jobEnqueued: as the extension points of these names
+- allocateFunc, deallocateFunc: notified that a task got a node or lost it; an error from the former keeps the
+  task pending
 
-Every task is a class of its own here, since the service may look at anything; it is asked again whenever something has moved.
+Only tasks that name one of `extender.managedResources` are sent, if any are given. If there is no response:
+with `extender.ignorable` nodes and jobs pass, without it they are refused, queues count as overused and jobs
+as ready; nothing is evicted either way. If onSessionOpen fails, the session runs without the extender, unless
+that is ignorable.
+
+Every task is a class of its own here, since the service may read anything; it is called again whenever
+something has moved.
 """
 
 from collections.abc import Mapping
@@ -33,9 +37,9 @@ from maniple.plugins.extender.shapes import Shapes
 NO_ANSWER = "extender: {cause}"
 REFUSED = "refused by the extender"
 
-# By the number in the answer; a message without a number, and one that waits or skips, rules a node out for good.
+# By the code in the response; a message without a code, and a wait or skip, make a node unresolvable.
 _CODES = {2: Code.UNSCHEDULABLE, 3: Code.UNRESOLVABLE}
-_MOST_TEXTS = 1000  # beyond these, refusals are no longer told apart
+_MOST_TEXTS = 1000  # beyond these, refusals are no longer distinguished
 _ABOUT_NODES = ("predicate", "prioritize", "allocateFunc")
 
 
@@ -86,7 +90,7 @@ class Extender:
         self._shapes = Shapes(session)
         self._interest: dict[int, bool] = {}  # by spec
         self._asked: dict[tuple[int, int], tuple[int, int]] = {}  # task, node -> as of when, verdict
-        self._reserved: set[int] = set()  # allocations that the service has been told of already
+        self._reserved: set[int] = set()  # allocations that the service already knows
         self._part = self._open()
         if self._part:
             self._answer()
@@ -101,7 +105,7 @@ class Extender:
         return told or self._settings.ignorable
 
     def _answer(self) -> None:
-        """Answer the points whose verbs are configured; for the others it is as if this plugin were not there."""
+        """Implement the points whose verbs are configured; for the others this plugin does not exist."""
         for verb, point, answer in (
             ("preemptable", "preemptable", self._preemptable),
             ("reclaimable", "reclaimable", self._reclaimable),
@@ -176,7 +180,7 @@ class Extender:
         return np.array(verdicts, dtype=np.int16)
 
     def _verdict(self, row: int, node: int) -> int:
-        """Asked once for every state of the cluster."""
+        """Called once for every state of the cluster."""
         stamp = len(self._session.changes)
         known = self._asked.get((row, node))
         if known is None or known[0] != stamp:
@@ -201,7 +205,7 @@ class Extender:
         return reasons.number(text if len(reasons.reasons) < _MOST_TEXTS else REFUSED, code)
 
     def _score(self, class_: TaskClass, cells: Cells) -> Scores:
-        """Nowhere, if the points cannot be had; a node that is the only one left needs none."""
+        """No scores if the response fails; a single remaining node needs none."""
         nodes = cells.node_rows()
         if len(nodes) < 2:
             return np.zeros(len(nodes))
@@ -279,7 +283,7 @@ class Extender:
     # -- placements -----------------------------------------------------------------------------------------------
 
     def _reserve(self, event: Event) -> str | None:
-        """The service may object to an allocation; then it is told that nothing came of it."""
+        """The service may refuse an allocation; then it is notified of the deallocation."""
         told: list[tuple[int, int]] = []
         for row, node in zip(event.rows.tolist(), event.nodes.tolist(), strict=True):
             if not self._concerns(row):
@@ -303,7 +307,7 @@ class Extender:
         return NO_ANSWER.format(cause=answer.error_message) if answer.error_message else None
 
     def _on_allocate(self, event: Event) -> None:
-        """What the service has not heard of: a plan carried out again, room made by eviction, an eviction taken back."""
+        """What the service does not know yet: a repeated plan, room made by eviction, an eviction undone."""
         for row, node in zip(event.rows.tolist(), event.nodes.tolist(), strict=True):
             if row in self._reserved:
                 self._reserved.discard(row)

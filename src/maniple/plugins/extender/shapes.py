@@ -1,7 +1,8 @@
-"""Tasks, nodes, jobs and queues as Volcano's Go program writes them into JSON, for extenders that were built for it.
+"""Tasks, nodes, jobs and queues as Volcano's Go program writes them into JSON, for its extenders.
 
-Field names are Go's; pods, nodes, pod groups and queues inside are Kubernetes objects with the fields that we keep of them. Amounts are
-milli-cpu, bytes, whole pods, and thousandths of everything else; a status is a power of two.
+Field names are Go's; pods, nodes, pod groups and queues inside are Kubernetes objects with the fields in use
+here. Amounts are millicores, bytes, whole pods, and thousandths of everything else; a status is a power of
+two.
 """
 
 from typing import Any
@@ -43,7 +44,7 @@ _EVICTING = "volcano.sh/offline-job-evicting"
 
 
 class Shapes:
-    """Writes what a session knows, as of now."""
+    """Writes the state of a session, as of now."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -52,7 +53,7 @@ class Shapes:
     # -- amounts --------------------------------------------------------------------------------------------------
 
     def resource(self, vector: Amounts, *, places: int = 0) -> Shape:
-        """`places`: how many pods a node can hold in all, which Volcano states beside what it has."""
+        """`places`: the maximum number of pods on a node, which Volcano states separately."""
         amounts: list[int] = vector.tolist()
         resources = self._session.resources
         scalars = {
@@ -106,7 +107,7 @@ class Shapes:
         }
 
     def _pod(self, row: int, pod: Pod) -> Shape:
-        """With the phase spelled out, which we leave away where it is the usual one."""
+        """With the phase spelled out, which is omitted here if it is the usual one."""
         known = self._pods.get(row)
         if known is None:
             known = msgspec.to_builtins(pod)
@@ -206,7 +207,7 @@ class Shapes:
     # -- everything -----------------------------------------------------------------------------------------------
 
     def everything(self) -> Shape:
-        """What an extender is told when a session opens."""
+        """What an extender gets when a session opens."""
         session = self._session
         nodes = {session.node_name(row): self.node(row) for row in range(len(session.nodes))}
         quotas: dict[str, Shape] = {}
@@ -225,7 +226,7 @@ class Shapes:
 
 
 def _waiting_time(annotations: dict[str, str]) -> int | None:
-    """In nanoseconds; None for a job that states none that counts."""
+    """In nanoseconds; None for a job without a valid one."""
     for key in WAITING_TIME:
         try:
             waiting = nanoseconds(annotations.get(key, ""))

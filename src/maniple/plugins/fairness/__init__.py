@@ -1,5 +1,5 @@
-"""Plugins that share the cluster out: between jobs, between queues, and at the door.
+"""Plugins that divide the cluster: between jobs, between queues, and on admission.
 
-`amounts.py` and `min_resources.py` hold what they have in common: rules for resource vectors, and what jobs say they
-need; `queue_terms.py`, `queue_amounts.py` and `ceilings.py` what those have in common that deal with queues.
+`amounts.py` and `min_resources.py` are shared: rules for resource vectors, and the minimums of jobs;
+`queue_terms.py`, `queue_amounts.py` and `ceilings.py` are shared by the plugins about queues.
 """

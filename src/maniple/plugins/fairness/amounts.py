@@ -1,8 +1,8 @@
-"""Rules for amounts that the fairness plugins have in common: comparing, summing by group, naming what is short.
+"""Rules for amounts that the fairness plugins share: comparing, summing by group, naming shortages.
 
 Amounts are columns of a matrix (resources x things) in exact base units. Two amounts that differ by less than
-TOLERANCE count as equal where a rule says "at most"; rules that speak of requested resources compare strictly
-and leave "pods" out.
+TOLERANCE count as equal where a rule says "at most"; rules about requested resources compare strictly and
+leave "pods" out.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ from maniple.framework.session import Session
 from maniple.objects.meta import Quantity
 
 Numbers = NDArray[np.int64] | NDArray[np.float64]
-# Less than the smallest base unit: what rounding may cost, never a real amount.
+# Less than the smallest base unit: covers rounding, never a real amount.
 TOLERANCE = 0.1
 # More than any cluster has; sums of many such amounts still fit 64 bits.
 _LARGEST_STATED = 2**56
@@ -35,9 +35,10 @@ def sums_by_group(amounts: Amounts, group: NDArray[np.integer], groups: int) -> 
 
 
 def stated(session: Session, amounts: Mapping[str, Quantity]) -> tuple[Amounts, NDArray[np.bool_], list[str]]:
-    """A resource list in the session's dimensions: amounts, which of them it names, and names that nothing here has.
+    """A resource list in the session's dimensions: amounts, which of them it names, and unknown names.
 
-    A resource that no node offers and no pod asks for gets no dimension, so that reading a list never changes the model.
+    A resource that no node offers and no pod requests gets no dimension, so that reading a list never changes
+    the model.
     """
     height = len(session.total)
     vector, given = np.zeros(height, dtype=np.int64), np.zeros(height, dtype=np.bool_)

@@ -1,16 +1,15 @@
-"""capacity: each queue states what it deserves; it may lend and borrow, and is held to its ceiling only.
+"""capacity: each queue states what it deserves; it may lend and borrow, and only its ceiling limits it.
 
-share = max over the resources that a queue deserves of allocated / deserved; a queue that deserves
-nothing stands at 1. Queues go by priority, then by share, then those that deserve something first; in a
-tree two queues are compared by their branches just below the ancestor that they have in common. A task
-is taken while allocated + reserved + its request <= ceiling, in its queue and in all queues above it. A
-queue may reclaim while, with the tasks added, it stays below its ceiling and within what it deserves in
-one of the resources they ask for. A job is let in while minimum + allocated + kept for admitted jobs -
-elastic <= ceiling, in its queue and in all above it.
+share = max over the resources that a queue deserves of allocated / deserved; a queue that deserves nothing
+has share 1. Queues are ordered by priority, then by share, then those that deserve something first; in a tree
+two queues are compared by their branches just below their common ancestor. A task is allocated while
+allocated + reserved + its request <= ceiling, in its queue and in all queues above it. A queue may reclaim
+while, with the tasks added, it stays below its ceiling and within what it deserves in one of the resources
+they request. A job is admitted while minimum + allocated + kept for admitted jobs - elastic <= ceiling, in
+its queue and in all above it.
 
-What queues deserve and may have is worked out in `capacity_tree.py`, who may be reclaimed in
-`capacity_reclaim.py`, device quotas in `device_book.py`, places kept for tasks behind scheduling gates
-in `gate_reservations.py`.
+Deserved amounts and ceilings are computed in `capacity_tree.py`, victims in `capacity_reclaim.py`, device
+quotas in `device_book.py`, reservations for tasks behind scheduling gates in `gate_reservations.py`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -46,7 +45,7 @@ NO_ROOT = "capacity: there is no queue 'root'; one without limits is assumed"
 
 @dataclass(frozen=True, slots=True)
 class CapacityArguments:
-    """The two switches are Kubernetes feature gates that are on unless somebody turns them off."""
+    """The two switches are Kubernetes feature gates that are on unless turned off."""
 
     ancestor_levels: int = 0
     devices: bool = True
@@ -76,12 +75,12 @@ class Capacity:
         self._served = served_jobs(session)
         self._queue_of: list[int] = session.jobs.queue.tolist()
         self._requests: dict[int, list[int]] = {}
-        self._stopped = ""  # why nobody is served; only to the letter
+        self._stopped = ""  # why no job is scheduled; strict rules only
         self._tree = is_hierarchical(session, self.name)
         self._levels = given.ancestor_levels  # queues that form no tree have no ancestors
         if self._tree:
             self._accounts = self._open_tree()
-            # One point more is answered in this mode, and only in this one.
+            # Only this mode implements one more extension point.
             self.victim_queue_order = self._victim_queue_order
         else:
             self._accounts = side_by_side(session, sums_by_queue(session, self._claims))
@@ -112,7 +111,7 @@ class Capacity:
         return accounts
 
     def _explain(self) -> None:
-        """Tell jobs that wait in a queue which takes none."""
+        """Report to pending jobs that their queue accepts none."""
         jobs, shut = self._session.jobs, [queue for queue, account in self._accounts.items() if account.shut]
         waiting = np.isin(jobs.queue[jobs.rows], shut) & (jobs.counts[Status.PENDING, jobs.rows] > 0)
         for job in jobs.rows[waiting].tolist():
@@ -177,7 +176,7 @@ class Capacity:
         return rows[_mask(reclaim.victims(self._candidates(rows)))]
 
     def _barred(self, job: int) -> set[int]:
-        """Resources that a job may not take from others: its queue would then have more of them than it deserves."""
+        """Resources that a job may not reclaim: its queue would then exceed what it deserves of them."""
         session = self._session
         if not session.rules.queues.reclaim_within_deserved:
             return set()
@@ -189,7 +188,7 @@ class Capacity:
         return set.intersection(*(one.exceeded(together) for one in entitling)) if entitling else set()
 
     def unified_evictable(self, task: int, candidates: TaskRows) -> TaskRows:
-        """Inside the asker's queue this is preemption, which capacity leaves to others; across queues it is reclaim."""
+        """Across queues this is reclaim; within a queue it is preemption, which capacity leaves to others."""
         job = int(self._session.tasks.job[task])
         if not self._served[job]:
             return candidates[:0]
@@ -232,7 +231,7 @@ class Capacity:
             self._devices.entered(job)
 
     def _too_much(self, account: CapacityAccount, job: int) -> str:
-        """What the first queue from here up has too little of; empty when all have room."""
+        """What the first queue from here up has too little of; empty if all have enough."""
         wanted, unoffered = self._claims.wanted(job), self._claims.unoffered(job)
         for queue in account.path:
             short = [self._session.resources.names[dimension] for dimension in queue.short_of(wanted)]

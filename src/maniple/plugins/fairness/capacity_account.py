@@ -1,7 +1,7 @@
-"""One queue as capacity keeps it: its amounts, its ancestors, and the comparisons that rules are made of.
+"""The account of one queue in capacity: its amounts, its ancestors, and the comparisons that rules use.
 
-Rules about limits look at what a task asks for, strictly and without places for pods. Rules about what
-is deserved look at the resources that the queue deserves any of.
+Rules about limits compare what a task requests, strictly and without the resource `pods`. Rules about
+deserved amounts compare the resources that the queue deserves any of.
 """
 
 import math
@@ -22,13 +22,13 @@ class CapacityAccount(QueueAmounts):
     """`allocated`, `kept` and `elastic` of a queue with queues below it include theirs."""
 
     name: str
-    tie: tuple[Any, ...]  # age and name: what decides between queues that stand equal
+    tie: tuple[Any, ...]  # age and name: the tie-break between equal queues
     guarantee: list[int]
-    counts: list[bool]  # where having more than is deserved makes a victim
+    counts: list[bool]  # where exceeding the deserved amount makes a victim
     above: "tuple[CapacityAccount, ...]" = ()  # the parent first, the root last
     path: "tuple[CapacityAccount, ...]" = ()  # itself, then `above`
     inner: bool = False  # has queues below it
-    refusal: str = ""  # what is wrong with its place in the tree
+    refusal: str = ""  # what is wrong with its position in the tree
     reserved: list[int] = field(default_factory=list)  # for tasks whose gate was or may be removed
     devices: DeviceQuota | None = None
     best_effort: bool = False  # deserves nothing
@@ -42,11 +42,11 @@ class CapacityAccount(QueueAmounts):
 
     @property
     def shut(self) -> str:
-        """Why the queue takes no jobs and no tasks; empty for one that does."""
+        """Why the queue accepts no jobs and no tasks; empty for one that does."""
         return self.refusal or ("" if self.open else f"queue {self.name} is not open")
 
     def measure(self) -> None:
-        """A queue that deserves nothing stands behind all that have not got what they deserve."""
+        """A queue that deserves nothing comes after all that have not got what they deserve."""
         if self.best_effort:
             self.share = 1.0
         else:
@@ -55,9 +55,9 @@ class CapacityAccount(QueueAmounts):
     # -- limits ---------------------------------------------------------------------------------------------------
 
     def spare(self, request: Request, count: int, *, beside: bool = True) -> int:
-        """How many of `count` equal requests fit below the ceiling; negative when it is passed already.
+        """How many of `count` equal requests fit below the ceiling; negative if it is exceeded already.
 
-        `beside`: what is reserved for others counts as taken.
+        `beside`: reservations count as taken.
         """
         for dimension, amount in enumerate(request):
             limit = self.ceiling[dimension]
@@ -67,7 +67,8 @@ class CapacityAccount(QueueAmounts):
         return count
 
     def lacks(self, request: Request) -> bool:
-        """With the request added, at least one of its resources would still be within what the queue deserves."""
+        """Whether, with the request added, at least one of its resources stays within what the queue
+        deserves."""
         return any(
             self.allocated[dimension] + amount - self.deserved[dimension] < TOLERANCE
             for dimension, amount in enumerate(request)
@@ -75,7 +76,8 @@ class CapacityAccount(QueueAmounts):
         )
 
     def exceeded(self, request: Request) -> set[int]:
-        """Resources in which having more makes victims, and of which the queue would have more with the request added."""
+        """Resources of which the queue would exceed its deserved amount with the request added, where that
+        counts."""
         return {
             dimension
             for dimension, deserved in self.measures_excess(request)
@@ -85,12 +87,12 @@ class CapacityAccount(QueueAmounts):
     # -- victims --------------------------------------------------------------------------------------------------
 
     def deserves_of(self, request: Request) -> bool:
-        """Whether the queue deserves anything of what is asked for; places for pods count here."""
+        """Whether the queue deserves any of the requested resources; `pods` counts here."""
         pairs = zip(request, self.deserved, strict=True)
         return any(amount > 0 and deserved >= TOLERANCE for amount, deserved in pairs)
 
     def measures_excess(self, request: Request) -> list[tuple[int, float]]:
-        """What is deserved of the resources in which having more makes a victim of a task with this request."""
+        """The deserved amounts whose excess makes a victim of a task with this request."""
         return [
             (dimension, self.deserved[dimension])
             for dimension, amount in enumerate(request)
@@ -98,6 +100,6 @@ class CapacityAccount(QueueAmounts):
         ]
 
     def is_shared_with(self, other: "CapacityAccount", levels: int) -> bool:
-        """Whether both have the same ancestor, other than the root, within so many levels."""
+        """Whether both have the same ancestor, other than the root, within that many levels."""
         ours = {id(queue) for queue in self.above[:levels] if queue.above}
         return any(id(queue) in ours for queue in other.above[:levels])

@@ -1,9 +1,8 @@
-"""The order of queues in the capacity plugin, as keys: whose turn is first, and from whom to take first.
+"""The order of queues in the capacity plugin, as keys: the next to be served, and the next to reclaim from.
 
-Called by capacity. Two leaves of the tree are compared by the branches that they are on just below
-their common ancestor: the smaller share first, then the one that deserves something. Branches that
-stand equal go by their age and name, so that the order has no circles; in the original the leaves' own
-age decides, also where that makes one.
+Called by capacity. Two leaves of the tree are compared by their branches just below their common ancestor:
+the smaller share first, then the one that deserves something. Equal branches are ordered by their age and
+name, so that the order has no cycles; in the original the leaves' own age decides, even where that makes one.
 """
 
 from typing import Any
@@ -12,14 +11,14 @@ from maniple.plugins.fairness.capacity_account import CapacityAccount
 
 
 def standing(account: CapacityAccount) -> tuple[Any, ...]:
-    """Of queues side by side; the smaller goes first."""
+    """The key of a queue among siblings; the smaller goes first."""
     return -account.priority, account.share, account.best_effort
 
 
 def standing_in_tree(account: CapacityAccount, *, deep_ties: bool) -> tuple[Any, ...]:
-    """The smaller goes first. Queues that have queues below them stand behind those that have none.
+    """The key of a queue in a tree; the smaller goes first, and leaves before inner queues.
 
-    `deep_ties`: branches that compare equal are told apart by what identifies them.
+    `deep_ties`: equal branches are distinguished by their identity.
     """
     alone = account.inner or not account.above
     branches = (
@@ -32,7 +31,7 @@ def standing_in_tree(account: CapacityAccount, *, deep_ties: bool) -> tuple[Any,
 
 
 def victim_standing(account: CapacityAccount, asking: CapacityAccount) -> int:
-    """The smaller is taken first: the nearest relatives of the asker."""
+    """The key for victims; the smaller is taken first: the preemptor's nearest relatives."""
     depth = 0
     for ours, theirs in zip(reversed(account.above), reversed(asking.above), strict=False):
         if ours is not theirs:

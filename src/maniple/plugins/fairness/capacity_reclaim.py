@@ -1,20 +1,20 @@
-"""Who may be taken for a task of another queue, as the capacity plugin sees it.
+"""Which tasks may be evicted for a task of another queue, in the capacity plugin.
 
-Called by capacity for each asker with candidates in victim order. A candidate is passed over if it has
-no resource in common with the asker (places for pods aside) or if its queue would fall below its
-guarantee. It is a victim if its queue deserves nothing of what it asks for (an immediate victim), or
-has more than it deserves of one of those resources. What a victim had is taken off its queue before the
-next candidate is looked at.
+Called by capacity for each reclaimer with candidates in victim order. A candidate is skipped if it has no
+resource in common with the reclaimer (`pods` aside) or if its queue would fall below its guarantee. It is a
+victim if its queue deserves none of what it requests (an immediate victim), or exceeds what it deserves of
+one of those resources. A victim's amount is subtracted from its queue before the next candidate is
+considered.
 
-A task is no victim if it has any of a resource that the asker's queue would then have more of than it
-deserves (`barred`). So no queue can take from the asker in turn what it took, and queues come to rest. In
-the original it is enough that the asker stays within what it deserves of one resource; two queues of
-which each has too much of another then take from each other for ever.
+A task is no victim if it has any of a resource that the reclaimer's queue would then exceed (`barred`). So no
+queue can reclaim in turn what it lost, and queues settle. In the original it is enough that the reclaimer
+stays within what it deserves of one resource; two queues of which each has too much of another then evict
+each other forever.
 
-With `ancestorReclaimLevel` > 0 the ancestors have a say: an immediate victim that shares an ancestor
-below the root with the asker, within so many levels, is spared if the asker's queue deserves nothing of
-what it asks for either; and at each of those levels where the two branches differ, the victim's
-ancestor must have more than it deserves as well.
+With `ancestorReclaimLevel` > 0 ancestors count: an immediate victim that shares an ancestor below the root
+with the reclaimer, within that many levels, is spared if the reclaimer's queue deserves none of what it
+requests either; and at each of those levels where the two branches differ, the victim's ancestor must exceed
+what it deserves as well.
 """
 
 from collections.abc import Collection, Iterable
@@ -29,11 +29,11 @@ Measures = list[tuple[int, float]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Test:
-    """What has to hold of a queue before it loses a task of one kind. `left` is shared by all tests of the queue."""
+    """The condition for a queue to lose a task of one kind; `left` is shared by all tests of the queue."""
 
     left: list[int]
-    floors: Measures  # at least so much must be there
-    excess: Measures | None  # more than this of any of them; None: nothing more is asked
+    floors: Measures  # at least this much must be left
+    excess: Measures | None  # more than this of any of them; None: no condition
 
     def passes(self) -> bool:
         left = self.left
@@ -44,13 +44,13 @@ class _Test:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Kind:
-    """Candidates of one queue that ask for the same."""
+    """Candidates of one queue with equal requests."""
 
     request: list[tuple[int, int]]
     tests: list[_Test]
 
     def take(self) -> bool:
-        """Whether one more of them is a victim; if so, the queues that were looked at have it no longer."""
+        """Whether one more of them is a victim; if so, its amount is subtracted from the queues concerned."""
         if not all(test.passes() for test in self.tests):
             return False
         for test in self.tests:
@@ -60,9 +60,10 @@ class _Kind:
 
 
 class Reclaim:
-    """The walk over the candidates of one asker.
+    """The walk over the candidates of one reclaimer.
 
-    For a whole gang as the asker there is no request to compare with, and only the victims' own queues have a say.
+    For a whole gang as the reclaimer there is no request to compare with, and only the victims' own queues
+    count.
     """
 
     def __init__(
@@ -91,7 +92,7 @@ class Reclaim:
         return allowed
 
     def _kind(self, account: CapacityAccount, request: Request) -> _Kind | None:
-        """None for those that are passed over whatever their queue has."""
+        """None for those that are skipped whatever their queue has."""
         if self._request is not None and not _have_in_common(request, self._request):
             return None
         if any(request[dimension] > 0 for dimension in self._barred):
@@ -118,7 +119,7 @@ class Reclaim:
         return not self._asker.deserves_of(self._request)
 
     def _ancestors_to_check(self, account: CapacityAccount) -> list[CapacityAccount]:
-        """The victim's ancestors within the levels, without the root and those that the asker has at the same level."""
+        """The victim's ancestors within the levels, without the root and those shared with the reclaimer."""
         ours = self._asker.above
         return [
             ancestor

@@ -1,12 +1,11 @@
-"""The accounts of capacity: what queues deserve and may have, side by side or in a tree.
+"""The accounts of capacity: deserved amounts and ceilings, of sibling queues or in a tree.
 
-Called by capacity when a session opens.
-Side by side: ceiling as in `ceilings.py`; deserved = max(min(stated, ceiling), guarantee). Only queues
-with a job take part.
-In a tree, from the root down: deserved = max(stated, guarantee); a capability that is not stated is the
-parent's; ceiling = min(max(parent's ceiling - guarantees of all its children, 0) + own guarantee,
-capability). The root has no ceiling unless it states a capability, and deserves and guarantees what its
-children do together. Amounts of a queue count for all its ancestors.
+Called by capacity when a session opens. Without a tree: ceiling as in `ceilings.py`; deserved =
+max(min(stated, ceiling), guarantee). Only queues with a job take part. In a tree, from the root down:
+deserved = max(stated, guarantee); an unset capability is the parent's; ceiling = min(max(parent's ceiling -
+guarantees of all its children, 0) + own guarantee, capability). The root has no ceiling unless it states a
+capability, and deserves and guarantees what its children do together. Amounts of a queue count for all its
+ancestors.
 """
 
 import math
@@ -62,7 +61,7 @@ def side_by_side(session: Session, sums: QueueSums) -> Accounts:
 
 
 def in_a_tree(session: Session, sums: QueueSums, lineage: Lineage) -> Accounts:
-    placed = sorted(lineage.above, key=lambda row: len(lineage.above[row]))  # each behind its parent
+    placed = sorted(lineage.above, key=lambda row: len(lineage.above[row]))  # each after its parent
     queues = [*placed, *sorted(lineage.problems)]
     place_of = {queue: place for place, queue in enumerate(queues)}
     parent = [place_of[lineage.above[queue][0]] if lineage.above[queue] else -1 for queue in placed]
@@ -87,13 +86,13 @@ def _descend(
     named: NDArray[np.bool_],
     guarantee: Amounts,
 ) -> Vectors:
-    """The ceilings; what the root deserves and guarantees is written into its columns on the way."""
+    """The ceilings; the root's deserved amount and guarantee are written into its columns on the way."""
     ceiling, capability = np.zeros_like(deserved), np.full_like(deserved, math.inf)
     capability[:, 0], ceiling[:, 0] = _root_limits(session, terms[0])
     below: dict[int, list[int]] = {}
     for place, above in enumerate(parent[1:], start=1):
         below.setdefault(above, []).append(place)
-    for above, children in sorted(below.items()):  # parents stand before their children
+    for above, children in sorted(below.items()):  # parents before their children
         own = np.stack([terms[child].capability for child in children], axis=1)
         limited = np.stack([terms[child].limits for child in children], axis=1)
         capability[:, children] = np.where(limited, own, capability[:, above, None])
@@ -108,10 +107,10 @@ def _descend(
 
 
 def _root_limits(session: Session, terms: QueueTerms) -> tuple[Vectors, Vectors]:
-    """What the root passes on as a capability, and its ceiling: it is not held to what the cluster has today.
+    """The root's capability for its children, and its ceiling: it is not limited to today's capacity.
 
-    Of what no node lists, not even with an amount of 0, there is nothing to have. With
-    `queues.unnamed_limits_are_zero` a root that limits anything has nothing of what it does not name.
+    The root has 0 of a resource that no node lists. With `queues.unnamed_limits_are_zero` a root with any
+    limit has 0 of what it does not name.
     """
     offered = _offered(session)
     unlimited = np.full(len(session.total), math.inf)
@@ -157,7 +156,7 @@ def _ascend(
 def _accounts(
     session: Session, queues: list[int], columns: _Columns, above: Mapping[int, tuple[int, ...]]
 ) -> Accounts:
-    """Ancestors come before those below them."""
+    """Ancestors come before their descendants."""
     lists = {column.name: getattr(columns, column.name).T.tolist() for column in fields(columns)}
     accounts: Accounts = {}
     for place, queue in enumerate(queues):
@@ -188,7 +187,7 @@ def _terms(session: Session, queue: int) -> QueueTerms:
 
 
 def _stated(terms: Sequence[QueueTerms], height: int) -> tuple[Vectors, NDArray[np.bool_]]:
-    """What queues say they deserve, and which resources they name for it or as a guarantee."""
+    """The deserved amounts that queues state, and the resources that they name there or as a guarantee."""
     stated, named = np.zeros((height, len(terms))), np.zeros((height, len(terms)), dtype=np.bool_)
     for place, one in enumerate(terms):
         stated[:, place] = one.deserved
@@ -197,7 +196,7 @@ def _stated(terms: Sequence[QueueTerms], height: int) -> tuple[Vectors, NDArray[
 
 
 def _counts(deserved: Vectors, named: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Where having more than is deserved makes a victim: cpu and memory if any is deserved, the rest if it is named."""
+    """Where exceeding the deserved amount makes a victim: CPU and memory if any is deserved, others if named."""
     counts = named.copy()
     counts[:PODS] = deserved[:PODS] >= TOLERANCE
     return counts

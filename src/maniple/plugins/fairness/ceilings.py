@@ -1,8 +1,8 @@
-"""The most that queues may have that form no tree: what nobody else is guaranteed, under their capability.
+"""The ceilings of queues without a tree: what is guaranteed to no other queue, up to their capability.
 
-Called by proportion and capacity when a session opens. ceiling = min(max(total - all guarantees, 0) +
-own guarantee, capability), per resource. A resource that a capability does not name is not limited by
-it, and neither are cpu and memory when they are not positive.
+Called by proportion and capacity when a session opens. ceiling = min(max(total - all guarantees, 0) + own
+guarantee, capability), per resource. A capability does not limit resources that it does not name, nor CPU and
+memory if they are not positive.
 """
 
 import math
@@ -19,7 +19,8 @@ from maniple.plugins.fairness.water_filling import Vectors
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ceilings:
-    """Resources x queues. `limit` holds for what a queue deserves; see `queues.exhausted_scalars_are_unlimited`."""
+    """Resources x queues; `limit` applies to what a queue deserves, see
+    `queues.exhausted_scalars_are_unlimited`."""
 
     ceiling: Vectors
     limit: Vectors
@@ -39,7 +40,7 @@ def ceilings(session: Session, queues: NDArray[np.int32]) -> Ceilings:
         result.ceiling[:, place] = np.minimum(free + terms.guarantee, terms.capability)
         result.limit[:, place] = result.ceiling[:, place]
         if session.rules.queues.exhausted_scalars_are_unlimited:
-            # A scalar of which nothing is free drops out of the list of limits, so it limits nobody.
+            # A scalar that is used up drops out of the list of limits, so it limits no queue.
             dropped = (free == 0) & ~terms.guarantees
             dropped[:PODS] = False
             result.limit[dropped, place] = math.inf

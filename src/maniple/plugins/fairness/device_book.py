@@ -1,9 +1,9 @@
-"""The device quotas of all queues in one session: who holds which claims, and what is kept for jobs.
+"""The device quotas of all queues in one session: the claims of each, and what is kept for jobs.
 
-Called by capacity, and only made when some queue has a device quota. A job's minimum of devices is what
-the first tasks of each role claim, as many as the role's minimum says; without minimums of roles, what
-its first tasks with claims do, up to the job's own minimum. A claim that several of them use, or that
-the queue holds already, is wanted once.
+Called by capacity, and only made if some queue has a device quota. A job's minimum of devices is what the
+first tasks of each role claim, as many as the role's minimum says; without minimums of roles, what its first
+tasks with claims do, up to the job's own minimum. A claim that several of them use, or that the queue holds
+already, counts once.
 """
 
 from collections.abc import Iterator, Mapping
@@ -48,7 +48,7 @@ class DeviceBook:
             self._open()
 
     def _open(self) -> None:
-        """Count what tasks have, and what is kept for jobs that were let in before this session."""
+        """Count the claims of tasks, and what is kept for jobs admitted before this session."""
         tasks = self._session.tasks
         rows = self._claims.rows()
         rows = rows[np.isin(tasks.job[rows], self._session.jobs.rows)]
@@ -95,24 +95,24 @@ class DeviceBook:
     # -- the door -------------------------------------------------------------------------------------------------
 
     def wants(self, job: int) -> bool:
-        """Whether the job's minimum asks for devices that some quota could be about."""
+        """Whether the job's minimum includes devices that some quota could limit."""
         return any(self._quotas(job)) and any(claims for claims, _ in self._minimum(job))
 
     def short_of(self, queue: CapacityAccount, job: int) -> list[str]:
-        """The quotas of this one queue that the job's minimum would pass."""
+        """The quotas of this one queue that the job's minimum would exceed."""
         if queue.devices is None:
             return []
         _, demand = self._demand(queue.devices, job)
         return queue.devices.short_of(demand)
 
     def entered(self, job: int) -> None:
-        """The job was let in."""
+        """The job was admitted."""
         for quota in self._quotas(job):
             claims, demand = self._demand(quota, job)
             quota.keep(claims, demand)
 
     def _demand(self, quota: DeviceQuota, job: int) -> tuple[Claims, Demand]:
-        """What the job's minimum adds to a queue: the claims that are new there, and what they come to."""
+        """What the job's minimum adds to a queue: the claims that are new there, and their total."""
         if self._rules.claims_count_per_pod:
             sums: dict[Measure, Amount] = {}
             for claims, times in self._minimum(job):
@@ -126,7 +126,7 @@ class DeviceBook:
         return new, total(new)
 
     def _minimum(self, job: int) -> list[tuple[Claims, int]]:
-        """Claims of the tasks that make up the minimum; each stands for so many like it."""
+        """Claims of the tasks that make up the minimum, each with a count of equal ones."""
         session, facts = self._session, self._session.job_facts(job)
         rows = sorted(session.tasks_of(job).tolist(), key=session.task_key)
         found = [(row, claims) for row in rows if (claims := self._claims.of_task(row))]

@@ -1,10 +1,10 @@
 """Quotas on devices: how many of a class, and how much of their capacity, a queue may claim in all.
 
 Called by capacity. A capability names them: `deviceclass/<class>` counts devices,
-`<dimension>.deviceclass/<class>` adds up what requests want of each device's capacity. Pods ask for
-devices through resource claims. A claim is charged to a queue once, however many of the queue's pods
-use it, for as long as one of them holds it. A class that the capability does not mention is not
-limited; of one that it mentions, a dimension that it does not name is not to be had.
+`<dimension>.deviceclass/<class>` sums what requests need of each device's capacity. Pods request devices
+through resource claims. A claim is charged to a queue once, however many of the queue's pods use it, for as
+long as one of them holds it. A class that the capability does not mention is not limited; of one that it
+mentions, an unnamed dimension is limited to 0.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -49,7 +49,7 @@ def limits_of(capability: Mapping[str, Quantity]) -> dict[Measure, Amount]:
 
 
 class DeviceQuota:
-    """One queue's limits, and what it holds of them; a queue above others holds what they do."""
+    """One queue's limits, and what it holds of them; a queue above others includes theirs."""
 
     def __init__(self, limits: Mapping[Measure, Amount], *, zero_counts_limit: bool) -> None:
         self._classes = frozenset(device_class for device_class, _ in limits)
@@ -78,7 +78,7 @@ class DeviceQuota:
                 _add(self._held, demand, -1)
 
     def room(self, shared: Claims, own: Demand, count: int) -> int:
-        """How many of `count` tasks fit that use the same claims together and want something for themselves."""
+        """How many of `count` tasks fit that share the same claims and have some of their own."""
         first: dict[Measure, Amount] = {}
         for claim, demand in shared.items():
             if claim not in self._users:
@@ -97,7 +97,7 @@ class DeviceQuota:
     # -- the door -------------------------------------------------------------------------------------------------
 
     def short_of(self, demand: Demand) -> list[str]:
-        """The quotas that a job's minimum would pass, beside what is held and kept for jobs let in before."""
+        """The quotas that a job's minimum would exceed, beside what is held and kept for admitted jobs."""
         return sorted(
             name_of(measure)
             for measure, amount in demand.items()
@@ -106,7 +106,7 @@ class DeviceQuota:
         )
 
     def unclaimed(self, claims: Claims) -> Claims:
-        """Those that are neither held nor kept yet."""
+        """The claims that are neither held nor kept yet."""
         return {
             claim: demand
             for claim, demand in claims.items()
@@ -114,7 +114,7 @@ class DeviceQuota:
         }
 
     def keep(self, claims: Iterable[str], demand: Demand) -> None:
-        """A job was let in: so much is kept for it, and these claims need not be counted again."""
+        """A job was admitted: keep this much for it, and do not count these claims again."""
         self._kept_claims.update(claims)
         _add(self._kept, demand, 1)
 
@@ -126,7 +126,7 @@ class DeviceQuota:
 
 
 class DeviceClaims:
-    """What the tasks of a session claim. `consumable`: capacities are counted beside devices."""
+    """The claims of a session's tasks; `consumable`: capacities are counted beside devices."""
 
     def __init__(self, session: Session, *, consumable: bool) -> None:
         self._session = session
@@ -146,7 +146,7 @@ class DeviceClaims:
         return self._claims(pod, pod.spec.resource_claims)
 
     def of_class(self, class_: TaskClass) -> tuple[Claims, Demand]:
-        """Claims that all tasks of the class use together, and the most that a waiting one wants for itself."""
+        """Claims that all tasks of the class share, and the most that a pending one needs for itself."""
         known = self._by_class.get(class_.number)
         if known is None:
             named = [
@@ -190,7 +190,7 @@ class DeviceClaims:
         for request in claim.spec.devices.requests:
             exact = request.exact
             if exact is None or exact.allocation_mode == "All":
-                # How many devices it will get is not known before it has them.
+                # The number of devices is unknown before they are allocated.
                 self._session.report(
                     f"capacity: request {request.name!r} of claim {key} does not count for device quotas"
                 )
@@ -212,7 +212,7 @@ def claims_anything(class_: TaskClass) -> bool:
 
 
 def total(claims: Claims, times: int = 1) -> Demand:
-    """All of the claims together, so many times."""
+    """All of the claims together, this many times."""
     sums: dict[Measure, Amount] = {}
     for demand in claims.values():
         _add(sums, demand, times)
@@ -220,7 +220,7 @@ def total(claims: Claims, times: int = 1) -> Demand:
 
 
 def _add(amounts: dict[Measure, Amount], more: Demand, times: int) -> None:
-    """Nothing is left behind of a measure that comes back to zero."""
+    """Remove a measure that returns to zero."""
     for measure, amount in more.items():
         amounts[measure] = amounts.get(measure, 0) + amount * times
         if not amounts[measure]:

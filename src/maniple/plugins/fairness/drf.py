@@ -1,10 +1,10 @@
-"""drf: dominant resource fairness between jobs, and between queues in a tree when `enableHierarchy` is on.
+"""drf: dominant resource fairness between jobs, and between queues in a tree if `enableHierarchy` is on.
 
-share of a job = max over the resources that the cluster has of allocated / total; places for pods are one of
-them. The smaller share goes first. A task may be preempted for another if, with the one added and the other
-removed, the asker's share is not above the victim's. In hierarchical mode queues go by the standing of their
-branches, from the root down, and a task may be reclaimed if the asker's queue still stands before the
-victim's after the exchange.
+share of a job = max over the resources that the cluster has of allocated / total; `pods` is one of them. The
+smaller share goes first. A task may be preempted for another if, with the one added and the other removed,
+the preemptor's share is not above the victim's. In hierarchical mode queues are ordered by their branches,
+from the root down, and a task may be reclaimed if the reclaimer's queue still comes before the victim's after
+the exchange.
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ SAME_SHARE = 1e-6
 
 
 class Drf:
-    """No arguments. What is pipelined counts as allocated from the moment it is placed."""
+    """No arguments; pipelined tasks count as allocated from the moment they are placed."""
 
     name = "drf"
 
@@ -36,11 +36,11 @@ class Drf:
         self._total = session.total[self._offered][:, None].astype(np.float64)
         self._measures: list[tuple[int, int]] = [(d, int(session.total[d])) for d in self._offered.tolist()]
         self._shares: list[float] = self._shares_of(self._allocated).tolist()
-        self._changed: set[int] = set()  # jobs whose share is to be worked out anew
+        self._changed: set[int] = set()  # jobs whose share must be recomputed
         self._hierarchy: QueueHierarchy | None = None
         if is_hierarchical(session, self.name):
             self._hierarchy = QueueHierarchy(session, self._allocated, self._served)
-            # Two points more are answered in this mode, and only in this one.
+            # Only this mode implements two more extension points.
             self.queue_order = self._hierarchy.queue_order
             self.reclaimable = self._hierarchy.reclaimable
 
@@ -59,7 +59,7 @@ class Drf:
         return np.array([shares[job] for job in jobs.tolist()], dtype=np.float64)
 
     def preemptable(self, task: int, candidates: TaskRows) -> TaskRows:
-        """Victims are taken off their jobs one after the other, whether allowed or not."""
+        """Victims are subtracted from their jobs one after the other, whether allowed or not."""
         tasks = self._session.tasks
         job = int(tasks.job[task])
         if not self._served[job]:

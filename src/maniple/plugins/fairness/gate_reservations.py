@@ -1,9 +1,9 @@
-"""Places that queues keep for tasks which went through their door by way of a scheduling gate.
+"""Reservations of queues for tasks that were admitted by removing a scheduling gate.
 
-Called by capacity. A pod opts in by an annotation and starts behind the gate of the same name. When its
-queue has room, the gate may be removed, and from then on its amount is reserved in the queue, and in
-those above it, until it is allocated: also in later sessions, where such a pod is one with the
-annotation, without a gate, and waiting. It needs no second place for itself.
+Called by capacity. A pod opts in by an annotation and starts behind the gate of the same name. When its queue
+has room, the gate may be removed, and from then on its amount is reserved in the queue, and in those above
+it, until it is allocated: also in later sessions, where such a pod has the annotation, no gate, and is
+pending. It needs no second reservation.
 """
 
 from collections.abc import Callable
@@ -25,7 +25,7 @@ def opted_in(class_: TaskClass) -> bool:
 
 
 class _Known:
-    """Which of the cluster's classes opted in. Outlives sessions, since classes only come."""
+    """Which of the cluster's classes opted in; outlives sessions, since classes are only added."""
 
     def __init__(self) -> None:
         self.looked_at = 0
@@ -33,7 +33,7 @@ class _Known:
 
 
 class GateReservations:
-    """`account_of` gives the account of a job's queue, `request_of` what a task of a class asks for."""
+    """`account_of` returns the account of a job's queue, `request_of` the request of a class."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class GateReservations:
         session.refine(_GATED, behind_gates, np.zeros(len(behind_gates), dtype=np.int64))
 
     def covers(self, class_: TaskClass) -> bool:
-        """Whether waiting tasks of this class hold their places already."""
+        """Whether pending tasks of this class have a reservation already."""
         return opted_in(class_) and _GATED not in class_.marks
 
     def admitted(self, event: Event) -> None:
@@ -79,7 +79,7 @@ class GateReservations:
             self._reserve(event.job, event.class_, self._holding(event))
 
     def _holding(self, event: Event) -> int:
-        """How many of them have a place by their gate, or get one now that they are evicted."""
+        """How many of them have a reservation by their gate, or get one now that they are evicted."""
         if self._rules.evicted_pods_keep_gate_places:
             return len(event.rows)
         return len(self._holders.intersection(event.rows.tolist()))

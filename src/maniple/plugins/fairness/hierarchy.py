@@ -1,9 +1,10 @@
 """drf's hierarchical mode: queues in a tree, compared branch by branch from the root down.
 
 Called by drf. A queue's annotations give its path and a weight for each step of it; the tree itself is in
-`share_tree.py`. A queue without a path hangs below the root under its own name, with weight 1; in the original
-its jobs hang on the root itself, so that it stands level with every other and nobody reclaims from it. Of two queues
-that stand equal as far as the shorter path goes, the one with the shorter path goes first; in the original neither does.
+`share_tree.py`. A queue without a path is below the root under its own name, with weight 1; in the original
+its jobs are children of the root itself, so that it equals every other queue and no queue reclaims from it.
+Of two queues that are equal as far as the shorter path goes, the one with the shorter path goes first; in the
+original neither does.
 """
 
 from collections.abc import Sequence
@@ -21,7 +22,7 @@ PATH_WEIGHTS = "volcano.sh/hierarchy-weights"
 
 
 class QueueHierarchy:
-    """`allocated` (resources x jobs) is drf's own; it is changed here only for a question, and then put back."""
+    """`allocated` (resources x jobs) is drf's own; it is changed here only for a what-if, and then restored."""
 
     def __init__(self, session: Session, allocated: Amounts, served: NDArray[np.bool_]) -> None:
         self._session = session
@@ -29,7 +30,8 @@ class QueueHierarchy:
         self._served = served
         self._tree = ShareTree(session.total, allocated, session.jobs.total)
         self._paths: dict[int, list[Branch]] = {}
-        # By name and not as they were met: the first queue on a path gives it its weight, and sums of fractions depend on the order.
+        # By name, not by input order: the first queue on a path gives it its weight, and sums of fractions
+        # depend on the order.
         rows = np.array(sorted(session.jobs.rows.tolist(), key=session.job_key), dtype=np.int64)
         for queue in sorted(session.queues.facts, key=session.queue_name):
             steps, weights = _path(session, queue)
@@ -40,7 +42,7 @@ class QueueHierarchy:
         return Way(self._paths[queue], level=self._session.rules.queues.deep_ties_are_equal)
 
     def reclaimable(self, task: int, candidates: TaskRows) -> TaskRows:
-        """Each candidate by itself: the exchange is made, looked at, and taken back."""
+        """Each candidate by itself: exchange, compare, restore."""
         tasks, classes = self._session.tasks, self._session.classes
         job = int(tasks.job[task])
         if not self._served[job]:
@@ -58,7 +60,7 @@ class QueueHierarchy:
         return candidates[allowed]
 
     def changed(self, job: int, amounts: Amounts) -> None:
-        """A job got so much more, or less; its column says so already."""
+        """The allocated amount of a job changed; its column is updated already."""
         path = self._paths[int(self._session.jobs.queue[job])]
         self._tree.changed(path[-1] if path else self._tree.root, amounts)
 
@@ -73,10 +75,11 @@ class QueueHierarchy:
 
 
 class Way:
-    """How a queue's branches stand, from below the root down, at the moment when somebody compares it.
+    """A queue's branches from below the root down, as they are when queues are compared.
 
-    Not at the moment when it is asked for: what one queue gets changes how all below the same branch stand, also those that wait for their turn.
-    With `level` queues are compared as far as the shorter path goes, and beyond that are equal; among three that may go round.
+    Not when the key is made: an allocation of one queue changes all queues below the same branch, also queued
+    ones. With `level` queues are compared as far as the shorter path goes, and are equal beyond that; among
+    three that may be cyclic.
     """
 
     __slots__ = ("_branches", "_level")
@@ -102,11 +105,11 @@ class Way:
 
 
 def _path(session: Session, queue: int) -> tuple[Sequence[str], Sequence[float]]:
-    """The steps below the root and their weights; a weight that is missing, no number or below 1 counts as 1."""
+    """The steps below the root and their weights; a missing or invalid weight, or one below 1, counts as 1."""
     annotations = session.queues.objects[queue].metadata.annotations
     steps = annotations.get(PATH, "").split("/")[1:]
     if not steps and session.rules.queues.pathless_stand_apart:
-        return [f"/{session.queue_name(queue)}"], [1.0]  # no step of a path has a slash in it
+        return [f"/{session.queue_name(queue)}"], [1.0]  # no step of a path contains a slash
     weights = [_weight(text) for text in annotations.get(PATH_WEIGHTS, "").split("/")[1 : len(steps) + 1]]
     return steps, weights + [1.0] * (len(steps) - len(weights))
 

@@ -1,8 +1,8 @@
-"""What jobs say they need at least (minResources), and how much of it is still to be kept free for them.
+"""The minimums of jobs (minResources), and how much of them is still to be kept free.
 
-Shared by the plugins that decide who may enter: one `MinResources` per session, on columns that are kept from
-session to session and refreshed only for jobs whose facts are new. A task held back by somebody else's
-scheduling gate is not waited for, so what it asks for is taken off again.
+Shared by the plugins that decide on admission: one `MinResources` per session, on columns that are kept
+across sessions and refreshed only for jobs whose facts are new. A task behind another controller's scheduling
+gate is not waited for, so its request is subtracted.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ Wanted = tuple[tuple[int, int], ...]
 
 
 class _Columns:
-    """By job row: the stated minimum, and whether the job was admitted or runs. Outlives sessions."""
+    """By job row: the stated minimum, and whether the job was admitted or runs; outlives sessions."""
 
     def __init__(self, height: int) -> None:
         self._read: dict[int, JobFacts] = {}
@@ -73,7 +73,10 @@ class _Columns:
                     self.unoffered[row] = unknown
 
     def _number(self, session: Session, resources: Mapping[str, Quantity]) -> int:
-        """Of a resource list, as amounts, with what it names that nobody offers. Most jobs state one of few lists."""
+        """The number of a resource list, with its amounts and the resources that no node offers.
+
+        Most jobs have one of few lists.
+        """
         key = tuple(resources.items())
         known = self._numbers.get(key)
         if known is None:
@@ -100,11 +103,11 @@ class MinResources:
         return known
 
     def states(self, job: int) -> bool:
-        """Whether the job says anything; one that does not is let in unasked."""
+        """Whether the job states a minimum; one without is admitted without a check."""
         return bool(self._columns.stated[job])
 
     def wanted(self, job: int) -> Wanted:
-        """Dimension and amount of each resource that the job's minimum asks for; pods are never what is short."""
+        """Dimension and amount of each resource in the job's minimum; `pods` is never short."""
         known = self._wanted.get(job)
         if known is None:
             amounts = self._columns.amounts[:, job].tolist()
@@ -117,18 +120,18 @@ class MinResources:
         return self._columns.unoffered.get(job, ())
 
     def on_entry(self, job: int) -> list[int]:
-        """What to keep free for a job that is let in now."""
+        """What to keep free for a job that is admitted now."""
         amounts = self._columns.amounts[:, job]
         gated = self._gated.get(job)
         kept: list[int] = (amounts if gated is None else np.maximum(amounts - gated, 0)).tolist()
         return kept
 
     def minimums(self, rows: NDArray[np.int64]) -> Amounts:
-        """The stated minimums, a column per job; zero where nothing is stated."""
+        """The stated minimums, a column per job; zero if none is stated."""
         return self._columns.amounts[:, rows]
 
     def of_admitted(self, *, less_allocated: bool) -> tuple[NDArray[np.int64], Amounts]:
-        """Jobs that were admitted and do not run yet, with what is kept for them: their minimum, or what is left of it."""
+        """Jobs that were admitted and do not run yet, with what is kept for them: the rest of their minimum."""
         rows = self._session.jobs.rows
         rows = rows[(self._columns.inqueue & self._columns.stated)[rows]]
         amounts = self._left(rows) if less_allocated else self.minimums(rows)
@@ -137,7 +140,7 @@ class MinResources:
     def of_running(self) -> tuple[NDArray[np.int64], Amounts]:
         """Running jobs that still have their minimum of tasks, with what they lack of their stated minimum.
 
-        One that has fewer is winding down: it will not ask for the rest.
+        A job with fewer is finishing: it will not request the rest.
         """
         jobs, rows = self._session.jobs, self._session.jobs.rows
         rows = rows[(self._columns.running & self._columns.stated)[rows]]
@@ -156,12 +159,12 @@ class MinResources:
 
 
 def _gated(session: Session) -> dict[int, Amounts]:
-    """By job, what its tasks ask for that wait behind a gate which this scheduler does not open."""
+    """By job, what its tasks request that are behind a gate of another controller."""
     tasks = session.tasks
     sums: dict[int, Amounts] = {}
     for row in np.flatnonzero(tasks.gated & ~tasks.admissible & (tasks.job >= 0)).tolist():
         request = session.classes[tasks.class_of[row]].request
         job = int(tasks.job[row])
         sums[job] = sums[job] + request if job in sums else request
-    # Pods alone are nothing to wait for or to give back.
+    # `pods` alone is nothing to wait for or to return.
     return {job: amount for job, amount in sums.items() if np.delete(amount, PODS).any()}

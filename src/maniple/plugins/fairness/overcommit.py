@@ -1,8 +1,8 @@
-"""overcommit: as many jobs may wait inside as fit into a little more than the cluster has.
+"""overcommit: admit as many jobs as fit into a little more than the cluster has.
 
-idle = total x factor - used by nodes. A job is let in while, in every resource that its stated minimum asks
-for, kept for admitted jobs + its minimum <= idle. Kept are the whole minimums of jobs that were admitted and
-do not run yet, and what running jobs lack of theirs.
+idle = total x factor - used by nodes. A job is admitted while, in every resource of its stated minimum, kept
+for admitted jobs + its minimum <= idle. Kept are the whole minimums of jobs that were admitted and do not run
+yet, and what running jobs lack of theirs.
 """
 
 from collections.abc import Mapping
@@ -45,7 +45,7 @@ class Overcommit:
         self._claims = MinResources.of(session)
         factor = OvercommitArguments.read(session, arguments).factor
         idle = session.total * factor - session.nodes.used.sum(axis=1)
-        # A product such as 3000 x 1.13 comes out a hair too small.
+        # A product such as 3000 x 1.13 comes out slightly too small.
         self._idle: list[float] = (
             idle if session.rules.queues.rounding_errors_count else idle + TOLERANCE
         ).tolist()

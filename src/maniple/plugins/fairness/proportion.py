@@ -1,12 +1,12 @@
-"""proportion: queues share the cluster by weight, each up to what it asks for.
+"""proportion: queues share the cluster by weight, each up to what it requests.
 
 deserved comes from water filling (`water_filling.py`) under each queue's ceiling (`ceilings.py`). share = max
-over resources of allocated / deserved. Queues go by priority, then by share. A queue that has all it deserves
-is overused; one that would have more than it deserves, in a resource that a task asks for, does not get the
-task. A job is let in while minimum + allocated + kept for admitted jobs - elastic <= ceiling in every
-resource that its minimum asks for, where elastic = what jobs have beyond their minimums. Only queues with a
-job in the session take part. With `preempt` among the actions, what jobs of the queue that matter less have
-does not keep a job out.
+over resources of allocated / deserved. Queues are ordered by priority, then by share. A queue that has all it
+deserves is overused; a task is not allocated if its queue would exceed what it deserves of a resource that
+the task requests. A job is admitted while minimum + allocated + kept for admitted jobs - elastic <= ceiling
+in every resource of its minimum, where elastic = what jobs have beyond their minimums. Only queues with a job
+in the session take part. With `preempt` among the actions, what lower-priority jobs of the queue hold does
+not keep a job out.
 """
 
 from bisect import bisect_left
@@ -39,7 +39,7 @@ class Account(QueueAmounts):
     most: list[int]  # deserved in whole base units: the most that may be allocated
 
     def room(self, request: Sequence[int], count: int) -> int:
-        """How many of `count` equal requests fit below what the queue deserves; places for pods do not matter."""
+        """How many of `count` equal requests fit below what the queue deserves; `pods` does not count."""
         for dimension, amount in enumerate(request):
             if amount > 0 and dimension != PODS:
                 count = min(count, (self.most[dimension] - self.allocated[dimension]) // amount)
@@ -68,7 +68,7 @@ class Proportion:
         return (-account.priority, account.share)
 
     def overused(self, queue: int) -> bool:
-        """Every resource that the queue deserves is used up."""
+        """Whether every resource that the queue deserves is used up."""
         account = self._accounts[queue]
         pairs = zip(account.deserved, account.allocated, strict=True)
         return all(deserved - allocated < TOLERANCE for deserved, allocated in pairs)
@@ -85,7 +85,7 @@ class Proportion:
         return account.open and account.room(together, 1) > 0
 
     def reclaimable(self, _task: int, candidates: TaskRows) -> TaskRows:
-        """Tasks of a queue in order, as long as it has more than it deserves in any resource."""
+        """Tasks of a queue in order, as long as it exceeds what it deserves of any resource."""
         job_of = self._session.tasks.job
         candidates = candidates[self._served[job_of[candidates]]]
         if not len(candidates):
@@ -120,9 +120,10 @@ class Proportion:
         return Vote.REJECT
 
     def _yielding(self, job: int, queue: int) -> Sequence[int] | None:
-        """What jobs of the queue that matter less would have to give up for this one; None when nobody would make them.
+        """What lower-priority jobs of the queue would have to release for this one; None if nothing preempts
+        them.
 
-        Without `queues.preemptors_enter` a full queue refuses also a job that could preempt.
+        Without `queues.preemptors_enter` a full queue also refuses a job that could preempt.
         """
         if not self._session.rules.queues.preemptors_enter or "preempt" not in self._session.actions:
             return None
@@ -166,14 +167,17 @@ class Proportion:
     # -- for people -----------------------------------------------------------------------------------------------
 
     def deserved(self, queue: int) -> Vectors:
-        """What a queue deserves; nothing for one that has no job."""
+        """What a queue deserves; nothing for one without jobs."""
         account = self._accounts.get(queue)
         if account is None:
             return np.zeros(len(self._session.total), dtype=np.float64)
         return np.array(account.deserved, dtype=np.float64)
 
     def queue_report(self, queue: int) -> Mapping[str, NDArray[Any] | float]:
-        """Amounts of a queue as of now; empty for one that has no job. `capability` is the ceiling that was in force."""
+        """Amounts of a queue as of now; empty for one without jobs.
+
+        `capability` is the effective ceiling.
+        """
         account = self._accounts.get(queue)
         if account is None:
             return {}
@@ -195,7 +199,7 @@ def _accounts(session: Session, claims: MinResources) -> dict[int, Account]:
     limits = ceilings(session, sums.queues)
     weights = np.array([fact.weight for fact in facts], dtype=np.int64)
     request = sums.allocated + sums.pending
-    # Sums of fractions depend on the order of what is summed, which must not be the order in which queues were met.
+    # Sums of fractions depend on the order of the terms, which must not be the input order of queues.
     by_name = np.array(
         sorted(range(len(facts)), key=lambda place: session.queue_name(int(sums.queues[place]))),
         dtype=np.intp,
@@ -208,7 +212,7 @@ def _accounts(session: Session, claims: MinResources) -> dict[int, Account]:
         limits.limit[:, by_name],
         limits.guarantee[:, by_name],
     )
-    # A part may come out a hair too small.
+    # A part may come out slightly too small.
     most = np.floor(deserved if session.rules.queues.rounding_errors_count else deserved + TOLERANCE).astype(
         np.int64
     )

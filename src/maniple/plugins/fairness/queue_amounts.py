@@ -1,8 +1,8 @@
-"""What queues have and are bound to get: summed over jobs when a session opens, then kept as plain numbers.
+"""What queues have and are going to get: summed over jobs when a session opens, then updated.
 
-Shared by the plugins that give queues a ceiling. promised = allocated + kept for admitted jobs -
-elastic, where elastic = what jobs have beyond their stated minimums. A job may enter while its minimum
-+ promised <= ceiling in every resource that its minimum asks for.
+Shared by the plugins that give queues a ceiling. promised = allocated + kept for admitted jobs - elastic,
+where elastic = what jobs have beyond their stated minimums. A job may be admitted while its minimum +
+promised <= ceiling in every resource of its minimum.
 """
 
 from collections.abc import Iterable, Sequence
@@ -48,27 +48,29 @@ class QueueAmounts:
         self.measures = [(d, deserved) for d, deserved in enumerate(self.deserved) if deserved >= TOLERANCE]
 
     def add(self, request: Sequence[int], count: int) -> None:
-        """Tasks with this request came, or went when `count` is negative; `measure` when the share is to follow."""
+        """Tasks with this request were added, or removed if `count` is negative; `measure` to update the
+        share."""
         self.allocated = [had + amount * count for had, amount in zip(self.allocated, request, strict=True)]
 
     def measure(self) -> None:
-        """share = the largest part used of what is deserved, over the resources of which anything is."""
+        """share = the largest used fraction of a deserved amount."""
         share, allocated = 0.0, self.allocated
         for dimension, deserved in self.measures:
             share = max(share, allocated[dimension] / deserved)
         self.share = share
 
     def promised(self, dimension: int) -> int:
-        """What the queue has or is bound to get, without what it could give back."""
+        """What the queue has or is going to get, without what it could return."""
         return self.allocated[dimension] + self.kept[dimension] - self.elastic[dimension]
 
     def short_of(self, wanted: Wanted, yielding: Sequence[int] | None = None) -> list[int]:
-        """The dimensions in which a job's minimum would pass the ceiling; `yielding` would be given up for it."""
+        """The dimensions in which a job's minimum would exceed the ceiling; `yielding` would be released for
+        it."""
         given = yielding or [0] * len(self.allocated)
         return [d for d, amount in wanted if amount + self.promised(d) - given[d] > self.ceiling[d]]
 
     def keep(self, amounts: Iterable[int]) -> None:
-        """A job was let in: so much is kept for it."""
+        """A job was admitted: keep this much for it."""
         self.kept = [kept + more for kept, more in zip(self.kept, amounts, strict=True)]
 
 

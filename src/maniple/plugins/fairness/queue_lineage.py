@@ -1,8 +1,8 @@
-"""Where queues hang: each one's ancestors up to the queue `root`, and which queues cannot be used and why.
+"""The tree of queues: each one's ancestors up to the queue `root`, and which queues cannot be used and why.
 
-Called by capacity in hierarchical mode. A queue that names no parent hangs below the root. A queue
-whose parent does not exist, one that is its own ancestor, and everything below either, hang nowhere.
-Only queues without queues below them may hold jobs.
+Called by capacity in hierarchical mode. A queue without a parent is below the root. A queue with a missing
+parent, one that is its own ancestor, and everything below either, are not in the tree. Only leaf queues may
+have jobs.
 """
 
 from collections.abc import Mapping
@@ -22,15 +22,15 @@ _NO_ROOT = "there is no queue 'root'"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lineage:
-    """`above` leads from the parent to the root; it is missing for queues that hang nowhere."""
+    """`above` leads from the parent to the root; it is absent for queues outside the tree."""
 
     root: int
     above: Mapping[int, tuple[int, ...]]
     inner: frozenset[int]  # have queues below them
-    problems: Mapping[int, str]  # of queues that hang nowhere
+    problems: Mapping[int, str]  # of queues outside the tree
 
     def refusals(self, session: Session) -> dict[int, str]:
-        """By queue, why it takes no jobs."""
+        """By queue, why it accepts no jobs."""
         told = dict.fromkeys(self.inner, _INNER) | dict(self.problems)
         return {
             row: f"queue {session.queue_name(row)!r} cannot be used: {why}"
@@ -39,7 +39,7 @@ class Lineage:
         }
 
     def stops_everything(self, session: Session) -> str:
-        """What makes the original serve nobody at all; empty when nothing does."""
+        """Why the original schedules nothing at all; empty if it does."""
         if self.root == ASSUMED_ROOT:
             return f"no queue can be used: {_NO_ROOT}"
         used = set(session.jobs.queue[session.jobs.rows].tolist())
@@ -68,14 +68,14 @@ def lineage(session: Session) -> Lineage:
 
 
 class _Climb:
-    """Queues placed one after the other, each with those above it that have no place yet."""
+    """Queues placed one after the other, each with its ancestors that are not placed yet."""
 
     def __init__(self, session: Session, root: int, parents: Mapping[int, int | None]) -> None:
         self._session = session
         self._parents = parents
         self.above: dict[int, tuple[int, ...]] = {root: ()}
         self.problems: dict[int, str] = {}
-        self._below: dict[int, str] = {}  # what is wrong with queues that hang below this one
+        self._below: dict[int, str] = {}  # what is wrong with queues below this one
 
     def place(self, row: int) -> None:
         climbed: dict[int, None] = {}  # in order

@@ -1,4 +1,4 @@
-"""What a queue's object says about amounts: deserved, guarantee and capability, in the session's dimensions.
+"""The amounts in a queue's object: deserved, guarantee and capability, in the session's dimensions.
 
 Read by the plugins that divide the cluster among queues. A list is read once and kept until the queue
 changes, since most queues are the same from session to session.
@@ -28,8 +28,8 @@ class QueueTerms:
     deserves: Mask
     guarantee: Amounts
     guarantees: Mask
-    capability: Vectors  # without end where nothing is said, and for cpu and memory that are not positive
-    limits: Mask  # where it has an end
+    capability: Vectors  # infinite if unset, and for CPU and memory that are not positive
+    limits: Mask  # where it is finite
 
 
 class _Read:

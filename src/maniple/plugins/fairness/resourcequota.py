@@ -1,8 +1,8 @@
-"""resourcequota: a job is let in only if its namespace's quotas would still hold.
+"""resourcequota: a job is admitted only if its namespace's quotas would still hold.
 
-For every ResourceQuota of the namespace: used + let in during this session + the job's stated minimum <=
+For every ResourceQuota of the namespace: used + admitted during this session + the job's stated minimum <=
 hard, for the resources that both the minimum and the quota name. Amounts are compared by those names,
-exactly; scopes are not looked at.
+exactly; scopes are ignored.
 """
 
 from collections.abc import Mapping

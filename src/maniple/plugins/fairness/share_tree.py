@@ -1,10 +1,10 @@
 """The tree of hierarchical dominant resource fairness: branches named by queues' paths, jobs as leaves.
 
-Called by drf. What a branch counts as having is the sum over its children, where children that can still grow
-are scaled down to the least dominant share among them, so that a branch with one greedy child is not punished
-for it. A leaf is saturated by a resource that it has some of, when it has all that it asks for, or asks for more
-and the cluster has run out; what it has none of does not count. A branch is saturated when all its children are. Every value is
-worked out from integers, so undoing a change gives back the same bits.
+Called by drf. The amount of a branch is the sum over its children, where children that can still grow are
+scaled down to the least dominant share among them, so that a branch is not penalised for one greedy child. A
+leaf is saturated by a resource that it has some of, if it has all that it requests, or requests more and the
+cluster has run out; what it has none of does not count. A branch is saturated if all its children are. Every
+value is computed from integers, so undoing a change restores the same bits.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ Standing = tuple[bool, float]
 
 
 class Branch:
-    """An inner node. `jobs` are the rows of the leaves that hang on it directly."""
+    """An inner node; `jobs` are the rows of its direct leaves."""
 
     def __init__(self, parent: "Branch | None", weight: float, height: int) -> None:
         self.parent = parent
@@ -32,12 +32,13 @@ class Branch:
 
     @property
     def standing(self) -> Standing:
-        """What branches are compared by: those that can still grow first, then the smaller share for its weight."""
+        """The key of a branch: those that can still grow first, then the smaller share by weight."""
         return self.saturated, self.share / self.weight
 
 
 class ShareTree:
-    """`allocated` and `request` are resources x jobs; the owner changes `allocated` and says so with `changed`."""
+    """`allocated` and `request` are resources x jobs; the owner changes `allocated` and reports it by
+    `changed`."""
 
     def __init__(self, total: Amounts, allocated: Amounts, request: Amounts) -> None:
         self._offered = total > 0
@@ -48,10 +49,10 @@ class ShareTree:
         self._in_use = np.zeros_like(total)
         self._demanding = np.zeros(len(total), dtype=np.bool_)
         self.root = Branch(None, 1.0, len(total))
-        self._branches = [self.root]  # each behind its parent
+        self._branches = [self.root]  # each after its parent
 
     def place(self, path: Sequence[str], weights: Sequence[float], jobs: NDArray[np.int64]) -> list[Branch]:
-        """Hang jobs below a path, making branches that are missing; the branches from below the root down."""
+        """Add jobs below a path, creating missing branches; returns the branches from below the root down."""
         branch, passed = self.root, []
         for name, weight in zip(path, weights, strict=True):
             if name not in branch.branches:
@@ -64,13 +65,13 @@ class ShareTree:
         return passed
 
     def refresh(self) -> None:
-        """Work out the whole tree."""
+        """Compute the whole tree."""
         self._demanding = self._offered & (self._in_use < self._total)
         for branch in reversed(self._branches):
             self._measure(branch)
 
     def changed(self, branch: Branch, amounts: Amounts) -> None:
-        """A job on this branch got so much more (or less); its column says so already."""
+        """The allocated amount of a job on this branch changed; its column is updated already."""
         self._in_use = self._in_use + amounts
         demanding = self._offered & (self._in_use < self._total)
         if not np.array_equal(demanding, self._demanding):

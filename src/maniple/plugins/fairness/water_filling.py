@@ -1,5 +1,4 @@
-"""Water filling: the cluster poured out over queues by weight, each taking no more than it asks for and may
-have.
+"""Water filling: divide the cluster among queues by weight, each up to its request and its limit.
 
 Called by proportion. All arguments are resources x queues; the result is what each queue deserves.
 """
@@ -16,10 +15,11 @@ Vectors = NDArray[np.float64]
 def water_fill(
     total: Amounts, weights: Amounts, request: Amounts, limit: Vectors, guarantee: Amounts
 ) -> Vectors:
-    """In rounds, hand what remains to the queues that are not met yet, in proportion to their weights.
+    """In rounds, divide what remains among the queues that are not met yet, in proportion to their weights.
 
-    deserved = max(min(deserved + remaining x weight / all weights, limit, request), guarantee). A queue is met when it
-    has all that it asks for, or when a round brought it nothing. What a queue could not take goes into the next round.
+    deserved = max(min(deserved + remaining x weight / all weights, limit, request), guarantee). A queue is
+    met if it has all that it requests, or if a round brought it nothing. What a queue could not take goes
+    into the next round.
     """
     deserved = np.zeros(request.shape, dtype=np.float64)
     remaining = total.astype(np.float64)
@@ -42,5 +42,5 @@ def water_fill(
 
 
 def _is_empty(amounts: Vectors) -> bool:
-    """Whether nothing is left that somebody could ask for; places for pods alone are nothing."""
+    """Whether nothing is left to divide; `pods` alone does not count."""
     return not (np.delete(amounts, PODS) >= TOLERANCE).any()

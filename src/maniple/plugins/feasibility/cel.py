@@ -1,14 +1,16 @@
 """The part of CEL (Common Expression Language) in which device selectors are written.
 
-`compiled` turns a text into an `Expression` or into the `CelError` that says what is wrong with it; `Expression.holds` asks it of a
-device. Called by `device_catalogue.py`. Nothing is handed to Python to evaluate, nothing but `CelError` is ever raised, and the work is
-bounded by the text: its length and depth are limited, there are no loops and no lists of lists (which `cel.bind` could double with every
-use), and patterns are matched in linear time.
+`compiled` turns a text into an `Expression` or into the `CelError` that says what is wrong with it;
+`Expression.holds` evaluates it on a device. Called by `device_catalogue.py`. Nothing is passed to Python to
+evaluate, nothing but `CelError` is ever raised, and the work is bounded by the text: its length and depth are
+limited, there are no loops and no lists of lists (which `cel.bind` could double with every use), and patterns
+are matched in linear time.
 
-Known: `device.driver`, `device.allowMultipleAllocations`, `device.attributes[domain].name`, `device.capacity[domain].name`; `== != < <= >
->= in && || ! ?:`; texts, numbers, true, false, null and lists; `has()`, `size()`, `quantity()`, `semver()`, `isQuantity()`, `isSemver()`,
-`cel.bind()`; and the methods in `cel_values.py`. As in CEL, a part that fails does not matter where the other side of && or ||
-decides by itself, and a domain of which a device says nothing is an empty one.
+Supported: `device.driver`, `device.allowMultipleAllocations`, `device.attributes[domain].name`,
+`device.capacity[domain].name`; `== != < <= > >= in && || ! ?:`; strings, numbers, true, false, null and
+lists; `has()`, `size()`, `quantity()`, `semver()`, `isQuantity()`, `isSemver()`, `cel.bind()`; and the
+methods in `cel_values.py`. As in CEL, an error in one operand does not matter if the other operand of && or
+|| decides, and an unknown domain of a device is empty.
 """
 
 from collections.abc import Callable, Mapping
@@ -34,8 +36,8 @@ from maniple.plugins.feasibility.cel_values import (
 Scope = Mapping[str, Value | CelError]
 _Evaluate = Callable[[Scope], Value]
 
-_LONGEST = 10 * 1024  # the API takes no longer ones
-_DEEPEST = 50  # brackets inside brackets
+_LONGEST = 10 * 1024  # the API accepts no longer ones
+_DEEPEST = 50  # nested brackets
 _DEEPEST_NODE = 200
 _ORDERS: dict[str, Callable[[int], bool]] = {
     "<": lambda sign: sign < 0,
@@ -48,7 +50,7 @@ _CONSTANTS: dict[str, Value] = {"true": True, "false": False, "null": None}
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """A selector that could be read."""
+    """A parsed selector."""
 
     _evaluate: _Evaluate
 
@@ -68,7 +70,7 @@ def compiled(text: str) -> Expression | CelError:
 
 @dataclass(frozen=True, slots=True)
 class _Node:
-    """A part of an expression; `field` is set for `a.b`, which `has` looks into."""
+    """A part of an expression; `field` is set for `a.b`, which `has` inspects."""
 
     evaluate: _Evaluate
     depth: int = 1
@@ -109,7 +111,7 @@ class _Parser:
         return CelError(f"unexpected {what} at position {token.position + 1}")
 
     def _accept(self, *signs: str) -> str:
-        """The sign that comes next, if it is one of these; otherwise nothing is read."""
+        """The next sign, if it is one of these; otherwise nothing is read."""
         token = self._next
         if token.kind == "sign" and token.text in signs:
             self._at += 1
@@ -238,7 +240,7 @@ class _Parser:
         return _node(lambda scope: function(given[0].evaluate(scope)), *given)
 
     def _binding(self) -> _Node:
-        """`cel.bind(name, value, expression)`: the value is worked out once."""
+        """`cel.bind(name, value, expression)`: the value is computed once."""
         self._expect(".")
         if self._name() != "bind":
             raise CelError("of cel, only cel.bind() is supported")
@@ -258,7 +260,7 @@ class _Parser:
 
 
 def _joined(parts: list[_Node], *, decisive: bool) -> _Node:
-    """|| (decided by a true part) or && (by a false one); a failure counts only if nothing decides."""
+    """|| (decided by a true operand) or && (by a false one); an error counts only if nothing decides."""
 
     def evaluate(scope: Scope) -> Value:
         failure: CelError | None = None

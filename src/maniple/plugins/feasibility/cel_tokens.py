@@ -1,4 +1,4 @@
-"""The words of CEL: names, signs and literals, for `cel.py`."""
+"""The tokens of CEL: names, signs and literals, for `cel.py`."""
 
 import re
 from dataclasses import dataclass

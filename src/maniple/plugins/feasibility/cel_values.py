@@ -1,7 +1,7 @@
-"""The values of CEL that device selectors deal with, and what can be done with them, for `cel.py`.
+"""The values of CEL in device selectors, and their operations, for `cel.py`.
 
-Every operation takes any values and either gives one or raises `CelError`. Numbers are equal across their kinds; true and false are
-no numbers.
+Every operation takes any values and either returns one or raises `CelError`. Numbers are equal across their
+types; true and false are not numbers.
 """
 
 import re
@@ -37,7 +37,7 @@ class Quantity:
 @total_ordering
 @dataclass(frozen=True, slots=True, eq=False)
 class Version:
-    """A semantic version. Two that differ in their build only are equal."""
+    """A semantic version; two that differ only in their build are equal."""
 
     numbers: tuple[int, int, int]
     before: tuple[tuple[int, int, str], ...]  # the parts of a pre-release; none for a release
@@ -67,7 +67,7 @@ class Version:
 
 
 class ByDomain(dict[str, Mapping[str, "Value"]]):
-    """Attributes or capacities by domain; one that is not there is empty."""
+    """Attributes or capacities by domain; an unknown domain is empty."""
 
     def __missing__(self, domain: str) -> Mapping[str, "Value"]:
         return {}
@@ -124,7 +124,7 @@ def equal(one: Value, other: Value) -> bool:
 
 
 def ordered(one: Value, other: Value) -> int:
-    """Below zero, zero or above, as the first is less than, equal to or more than the other."""
+    """Negative, zero or positive, as the first is less than, equal to or greater than the other."""
     if kind(one) != kind(other) or kind(one) not in ("bool", "number", "string", "quantity", "version"):
         raise CelError(f"a {kind(one)} cannot be compared with a {kind(other)}")
     left: Any = one

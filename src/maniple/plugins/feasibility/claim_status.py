@@ -1,6 +1,6 @@
-"""What a resource claim's status says once devices have been chosen: results, node selector, words for the drivers.
+"""A resource claim's status once devices are chosen: results, node selector, parameters for the drivers.
 
-Called by `dynamic_resources.py`. Nothing here decides; it writes down a decision as Kubernetes wants it.
+Called by `dynamic_resources.py`. Nothing here decides; it writes a decision in Kubernetes' form.
 """
 
 import uuid
@@ -27,13 +27,16 @@ def allocation(
 
 
 def _selector(choices: Sequence[Choice], node: str) -> NodeSelector | None:
-    """Nodes that reach all the devices; None for all nodes. One device of a single node ties the claim to it."""
+    """Nodes that reach all the devices; None for all nodes.
+
+    One device of a single node ties the claim to it.
+    """
     expressions: list[Requirement] = []
     fields: list[Requirement] = []
     for choice in choices:
         place = choice.offer.place
         selector = place.node_selector
-        # Alternatives cannot be added up; no valid slice has any.
+        # Alternatives cannot be combined; no valid slice has any.
         if place.node_name or (selector is not None and len(selector.node_selector_terms) > 1):
             named = Requirement(key="metadata.name", operator="In", values=(node,))
             return NodeSelector(node_selector_terms=(NodeSelectorTerm(match_fields=(named,)),))
@@ -49,7 +52,7 @@ def _selector(choices: Sequence[Choice], node: str) -> NodeSelector | None:
 def _configuration(
     catalogue: DeviceCatalogue, claim: dra.ResourceClaim, choices: Sequence[Choice]
 ) -> tuple[dra.DeviceConfiguration, ...]:
-    """The words of the classes, each class once, then those of the claim that concern what was chosen."""
+    """The parameters of the classes, each class once, then those of the claim for the chosen requests."""
     requests = list(dict.fromkeys(choice.request for choice in choices))
     by_class: dict[str, list[str]] = {}
     for choice in choices:
@@ -73,7 +76,7 @@ def _configuration(
 def _word(
     source: str, concerned: Sequence[str], requests: Sequence[str], given: dra.DeviceConfiguration
 ) -> dra.DeviceConfiguration:
-    """Nobody named means everybody."""
+    """An empty list means all requests."""
     everybody = all(_is_named(request, concerned) for request in requests)
     return dra.DeviceConfiguration(
         source=source, requests=() if everybody else tuple(concerned), opaque=given.opaque

@@ -1,9 +1,10 @@
-"""The devices that drivers publish: which ones a node can reach, and which of them suit a request.
+"""The devices that drivers publish: which ones a node can reach, and which of them match a request.
 
-Drivers publish devices in slices, slices form pools. Of a pool only the newest generation counts, and only when all its slices are
-there, unless who asks takes what is there (`partial`); one whose device names repeat or whose devices draw on counters that are not there gives nothing. Pools are in the order of their
-driver and name, slices in that of their name, devices as they are listed, so that drivers can say what is to be used first.
-Nothing here depends on what is taken: a catalogue serves one session after the other until slices, device classes or nodes change.
+Drivers publish devices in slices, slices form pools. Of a pool only the newest generation counts, and only if
+it is complete, unless the caller accepts incomplete ones (`partial`); a pool with duplicate device names or
+with missing counters offers nothing. Pools are ordered by driver and name, slices by name, devices as listed,
+so that drivers determine what is used first. Nothing here depends on allocations: a catalogue serves many
+sessions until slices, device classes or nodes change.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -35,7 +36,7 @@ _encoder = msgspec.json.Encoder(order="deterministic")
 
 @dataclass(frozen=True, slots=True)
 class Flaw:
-    """A selector that has no value for a device; it is one of a class, or else of the request."""
+    """A selector that fails on a device; it is one of a class, or else of the request."""
 
     device_class: str
     place: int
@@ -47,7 +48,7 @@ class Flaw:
 
 
 class NodeMasks:
-    """Nodes by selector. By identity: the selector is kept, and so is its identity."""
+    """Nodes by selector, by identity: the selector is kept, and so is its identity."""
 
     def __init__(self, facts: NodeFacts) -> None:
         self._facts = facts
@@ -67,7 +68,7 @@ class Offer:
     id: DeviceId
     body: dra.DeviceBody
     slice: dra.ResourceSliceSpec
-    draws: Counters  # what it takes of its pool's counters
+    draws: Counters  # what it consumes of its pool's counters
 
     @property
     def pool(self) -> PoolId:
@@ -75,16 +76,16 @@ class Offer:
 
     @property
     def shared(self) -> bool:
-        """Several claims may have a part of it."""
+        """Whether several claims may share it."""
         return bool(self.body.allow_multiple_allocations)
 
     @property
     def place(self) -> dra.DeviceBody | dra.ResourceSliceSpec:
-        """What says which nodes reach it."""
+        """The selector of the nodes that reach it."""
         return self.body if self.slice.per_device_node_selection else self.slice
 
     def attribute(self, name: str) -> tuple[str, object] | None:
-        """The value of an attribute by its full name, with its kind; the driver's own may be listed without the domain."""
+        """The value of an attribute by its full name, with its type; the driver's own may omit the domain."""
         found = self.body.attributes.get(name)
         domain, _, short = name.partition("/")
         if found is None and domain == self.id[0]:
@@ -94,7 +95,7 @@ class Offer:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NodeOffers:
-    """What a node can reach. `whole`: no pool of it is being changed or wrong, so that all devices are known."""
+    """What a node can reach; `whole`: no pool is incomplete or invalid, so that all devices are known."""
 
     devices: tuple[Offer, ...]
     whole: bool
@@ -140,7 +141,7 @@ class DeviceCatalogue:
 
     @classmethod
     def of(cls, session: Session, *, partial: bool = False) -> "DeviceCatalogue":
-        """The one of an earlier session, if it still holds."""
+        """The one of an earlier session, if it is still valid."""
         facts = session.nodes.facts
         slices, classes = session.cluster.all(dra.ResourceSlice), session.cluster.all(dra.DeviceClass)
         known = facts.memory.get(cls)
@@ -189,7 +190,7 @@ class DeviceCatalogue:
         return place.node_selector is not None and bool(self._masks.of(place.node_selector)[node])
 
     def neighbours(self, offers: Iterable[Offer]) -> NodeRows | None:
-        """Nodes for which something changes when these devices change hands; None for all."""
+        """Nodes affected when these devices are allocated or freed; None for all."""
         rows: set[int] = set()
         for offer in offers:
             name = offer.place.node_name
@@ -219,7 +220,7 @@ class DeviceCatalogue:
 
     @cached_property
     def drawing(self) -> dict[DeviceId, Counters]:
-        """The devices that draw on counters."""
+        """The devices that consume counters."""
         return {
             (*pool.id, device.name): _draws(device.body)
             for pool in self.pools.values()
@@ -230,7 +231,7 @@ class DeviceCatalogue:
 
 
 def selectors_key(demand: dra.DeviceDemand) -> bytes:
-    """Equal for requests that the same devices suit."""
+    """Equal for requests that the same devices match."""
     return _encoder.encode((demand.device_class_name, demand.selectors))
 
 
@@ -292,7 +293,7 @@ def _kind_and_value(attribute: dra.DeviceAttribute) -> tuple[str, object] | None
 
 
 def _view(offer: Offer) -> Device:
-    """What selectors see. A version that cannot be read is not there."""
+    """What selectors see; an invalid version is absent."""
     driver = offer.id[0]
     attributes: dict[str, dict[str, Value]] = {}
     for name, attribute in offer.body.attributes.items():

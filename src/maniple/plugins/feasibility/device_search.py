@@ -1,8 +1,9 @@
 """Choosing devices on one node for all claims of a pod at once.
 
-Called by `dynamic_resources.py`. Claim by claim, request by request, device by device, the first device that suits is tried and the
-rest is looked for; if that leads nowhere, the next one is. So a solution is found wherever there is one, and it is the first in the order
-of pools, slices and devices. Alternatives of a request are tried in their order. The work on a node is bounded by `MOST_STEPS`.
+Called by `dynamic_resources.py`. A depth-first search: claim by claim, request by request, device by device,
+the first device that matches is tried before the next. So a solution is found if there is one, and it is the
+first in the order of pools, slices and devices. Alternatives of a request are tried in their order. The work
+on a node is bounded by `MOST_STEPS`.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,7 +16,7 @@ from maniple.plugins.feasibility.device_catalogue import Amount, DeviceId, Offer
 from maniple.plugins.feasibility.device_stock import Amounts, DeviceStock
 
 MOST_STEPS = 20_000
-MOST_RESULTS = 32  # a claim holds no more
+MOST_RESULTS = 32  # of a claim
 MOST_DEVICES = 200  # of a pod
 MOST_ALTERNATIVES = 8
 _REFUSING_EFFECTS = ("NoSchedule", "NoExecute")
@@ -32,14 +33,14 @@ class Choice:
     request: str  # "request", or "request/alternative"
     demand: dra.DeviceDemand
     offer: Offer
-    consumed: Amounts  # of a device that claims share
+    consumed: Amounts  # of a device shared by claims
 
     @property
     def admin(self) -> bool:
         return bool(self.demand.admin_access)
 
     def result(self, share: str) -> dra.DeviceResult:
-        """As a claim's status has it; `share` tells the claims apart that share the device."""
+        """As in a claim's status; `share` distinguishes the claims that share the device."""
         driver, pool, device = self.offer.id
         return dra.DeviceResult(
             request=self.request,
@@ -58,7 +59,7 @@ class _TakenDevices:
     """What a search has taken so far."""
 
     choices: list[list[Choice]]  # by claim
-    devices: dict[DeviceId, list[int]] = field(default_factory=dict)  # claims that have it
+    devices: dict[DeviceId, list[int]] = field(default_factory=dict)  # claims that use it
     count: int = 0
 
 
@@ -74,7 +75,7 @@ class DeviceSearch:
         self._steps = 0
 
     def solution(self) -> list[list[Choice]] | None:
-        """The choices by claim, None when there are none. Raises TooHardError."""
+        """The choices by claim, None if there are none; raises TooHardError."""
         return self._taken.choices if self._claim(0) else None
 
     # -- what is tried --------------------------------------------------------------------------------------------
@@ -98,7 +99,7 @@ class DeviceSearch:
     def _next(
         self, claim: int, number: int, name: str, demand: dra.DeviceDemand, wanted: int, start: int
     ) -> bool:
-        """Find `wanted` more devices from place `start` on, and everything after this request."""
+        """Find `wanted` more devices from index `start` on, and everything after this request."""
         if not wanted:
             return self._request(claim, number + 1)
         devices = self._offers.devices
@@ -113,7 +114,7 @@ class DeviceSearch:
         return False
 
     def _all(self, claim: int, number: int, name: str, demand: dra.DeviceDemand) -> bool:
-        """Every device that suits, in use or not; there must be one, and none that could not be had."""
+        """Every device that matches, in use or not; there must be one, and all must be available."""
         if not self._offers.whole:
             return False
         suitable = [
@@ -137,7 +138,7 @@ class DeviceSearch:
     # -- one device -----------------------------------------------------------------------------------------------
 
     def _chosen(self, claim: int, name: str, demand: dra.DeviceDemand, offer: Offer) -> Choice | None:
-        """Take a device for a request; None if it is not to be had."""
+        """Take a device for a request; None if it is not available."""
         self._steps += 1
         if self._steps > MOST_STEPS or self._taken.count >= MOST_DEVICES:
             raise TooHardError
@@ -146,7 +147,7 @@ class DeviceSearch:
         if not self._suits(claim, name, demand, offer):
             return None
         if offer.body.binding_conditions:
-            return None  # pods would have to wait for them to be met, for which there is nobody
+            return None  # binding conditions would have to be awaited, which nothing here does
         if untolerated(demand.tolerations, offer.body.taints, _REFUSING_EFFECTS) is not None:
             return None
         parts = [self._stock.consumed(offer.id), *self._parts_of(offer)]
@@ -171,7 +172,7 @@ class DeviceSearch:
         return not users and not self._stock.in_use(offer.id)
 
     def _parts_of(self, offer: Offer) -> Iterator[Amounts]:
-        """What this search has taken of a device that claims share."""
+        """What this search has taken of a device shared by claims."""
         if offer.shared and offer.id in self._taken.devices:
             for choices in self._taken.choices:
                 yield from (choice.consumed for choice in choices if choice.offer.id == offer.id)
@@ -183,7 +184,7 @@ class DeviceSearch:
         return all(left[name] >= amount for name, amount in offer.draws.items())
 
     def _is_drawn(self, offer: Offer) -> bool:
-        """Somebody has a part of the device, so that its counters are accounted for."""
+        """Whether a part of the device is in use, so that its counters are accounted for."""
         return offer.shared and (offer.id in self._taken.devices or self._stock.in_use(offer.id))
 
     def _counters(self, pool: PoolId) -> dict[tuple[str, str], Amount]:
@@ -227,7 +228,7 @@ class DeviceSearch:
 
 
 def alternatives(request: dra.DeviceRequest) -> list[tuple[str, dra.DeviceDemand]]:
-    """What may serve a request, with the name that the result gets; the first that works is taken."""
+    """What may satisfy a request, with the name for the result; the first that works is taken."""
     exact = request.exact
     if exact is not None:
         return [(request.name, exact)]
@@ -235,7 +236,7 @@ def alternatives(request: dra.DeviceRequest) -> list[tuple[str, dra.DeviceDemand
 
 
 def _field(claim: dra.ResourceClaim, name: str) -> str:
-    """Where the demand that a result's request names stands."""
+    """The path of the demand that a result's request names."""
     base, _, choice = name.partition("/")
     for number, request in enumerate(claim.spec.devices.requests):
         if request.name == base:
@@ -253,7 +254,7 @@ def _concerns(constraint: dra.DeviceConstraint, request: str) -> bool:
 
 
 def _agrees(constraint: dra.DeviceConstraint, new: Offer, others: Iterable[Offer]) -> bool:
-    """Whether a device may join others. A constraint of a kind that is not known lets nobody in."""
+    """Whether a device may join others; a constraint of an unknown kind matches none."""
     name = constraint.match_attribute or constraint.distinct_attribute
     value = new.attribute(name) if name else None
     if name is None or value is None:
@@ -266,7 +267,7 @@ def _agrees(constraint: dra.DeviceConstraint, new: Offer, others: Iterable[Offer
 
 
 def consumption(demand: dra.DeviceDemand, offer: Offer, parts: Iterable[Amounts]) -> Amounts | None:
-    """What a request would take of a device's capacity beside the parts that are taken; None if that is not to be had."""
+    """What a request would take of a device's capacity beside the allocated parts; None if too much."""
     wanted = demand.capacity.requests if demand.capacity is not None else {}
     capacity = offer.body.capacity
     if any(name not in capacity for name in wanted):
@@ -286,7 +287,7 @@ def consumption(demand: dra.DeviceDemand, offer: Offer, parts: Iterable[Amounts]
 
 
 def _rounded(asked: Amount | None, capacity: dra.DeviceCapacity) -> Amount | None:
-    """What is taken when so much is asked for: up to the next amount that the driver hands out; None if there is none."""
+    """The amount rounded up to the next one that the driver offers; None if there is none."""
     policy = capacity.request_policy
     default = parse(policy.default) if policy is not None and policy.default is not None else None
     if asked is None:

@@ -1,7 +1,7 @@
-"""What is taken of the cluster's devices, by claims and by what a session has promised.
+"""The allocated devices of the cluster, by claims and by this session's decisions.
 
-Called by `device_search.py`, which chooses, and by `dynamic_resources.py`, which takes and gives back. Giving back what was taken
-leaves everything as it was before.
+Called by `device_search.py`, which chooses, and by `dynamic_resources.py`, which takes and frees. Freeing
+what was taken restores the earlier state.
 """
 
 from collections.abc import Callable, Iterable
@@ -28,7 +28,7 @@ Key = TypeVar("Key")
 
 
 class DeviceStock:
-    """The devices of one session, of which the given claims have some."""
+    """The devices of one session, some of them allocated to the given claims."""
 
     def __init__(
         self, session: Session, claims: Iterable[dra.ResourceClaim], *, partial: bool = False
@@ -36,9 +36,7 @@ class DeviceStock:
         self._session = session
         self.catalogue = DeviceCatalogue.of(session, partial=partial)
         self._masks = NodeMasks(session.nodes.facts)
-        self._keys: dict[
-            int, tuple[dra.DeviceDemand, bytes]
-        ] = {}  # by identity, which keeping the demand secures
+        self._keys: dict[int, tuple[dra.DeviceDemand, bytes]] = {}  # by identity; the demand is kept alive
         self._users: dict[DeviceId, Amount] = {}
         self._consumed: dict[DeviceId, Amounts] = {}
         self._drawn: dict[PoolId, dict[tuple[str, str], Amount]] = {}
@@ -51,7 +49,7 @@ class DeviceStock:
         return self._masks.of(selector)
 
     def suits(self, demand: dra.DeviceDemand, offer: Offer, field: Callable[[], str]) -> bool:
-        """Whether a device is what a request wants; `field` says where the request stands, for those who have to mend it."""
+        """Whether a device matches a request; `field` is the path of the request, for messages."""
         known = self._keys.get(id(demand))
         if known is None:
             known = self._keys[id(demand)] = (demand, selectors_key(demand))
@@ -67,7 +65,7 @@ class DeviceStock:
         return device in self._users
 
     def consumed(self, device: DeviceId) -> Amounts:
-        """What claims have of a device that they share."""
+        """What claims use of a device that they share."""
         return self._consumed.get(device, {})
 
     def left(self, pool: PoolId) -> dict[tuple[str, str], Amount]:
@@ -85,7 +83,7 @@ class DeviceStock:
 
     def _book(self, results: Iterable[dra.DeviceResult], sign: int) -> None:
         for result in results:
-            if result.admin_access:  # looks on, and takes nothing
+            if result.admin_access:  # admin access allocates nothing
                 continue
             device = (result.driver, result.pool, result.device)
             before = self._users.get(device, 0)
@@ -98,14 +96,14 @@ class DeviceStock:
                     self._consumed[device] = had
             if (
                 before == 0 or before + sign == 0
-            ):  # its first user draws on the counters, the last one frees them
+            ):  # its first user consumes the counters, the last one frees them
                 for counter, drawn in self.catalogue.drawing.get(device, {}).items():
                     sums = self._drawn.setdefault(device[:2], {})
                     _set(sums, counter, sums.get(counter, 0) + sign * drawn)
 
 
 def _set(amounts: dict[Key, Amount], key: Key, amount: Amount) -> None:
-    """Nothing stays behind of what comes back to zero."""
+    """Remove what returns to zero."""
     if amount:
         amounts[key] = amount
     else:

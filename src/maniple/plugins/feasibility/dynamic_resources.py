@@ -1,9 +1,10 @@
-"""DynamicResources: a node can reach the devices of a pod's allocated claims, and offers devices for the others.
+"""DynamicResources: a node reaches the devices of a pod's allocated claims, and has devices for the others.
 
-A claim without an allocation gets devices from what the node can reach (`device_catalogue.py`, `device_stock.py`), all open claims of a pod together
-(`device_search.py`). What a placement takes is promised until it is undone, and later tasks that share a claim follow it to the nodes
-that reach its devices. What was found for a node is remembered until devices that it can reach change hands.
-Score: of requests with alternatives, 8 points for the first, 7 for the second, and so on; then in proportion to the best node.
+A claim without an allocation gets devices that the node can reach (`device_catalogue.py`, `device_stock.py`),
+all open claims of a pod together (`device_search.py`). What a placement takes is promised until it is undone,
+and later tasks that share a claim follow it to the nodes that reach its devices. Results for a node are
+cached until devices that it can reach are allocated or freed. Score: of requests with alternatives, 8 points
+for the first, 7 for the second, and so on; then in proportion to the best node.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -52,17 +53,17 @@ _UNKNOWN = -1
 
 @dataclass(slots=True, eq=False)
 class Decision:
-    """The devices that a claim gets, and how many placed tasks rely on that."""
+    """The devices of a claim, and how many placed tasks rely on that."""
 
     allocation: dra.AllocationResult
-    node: int  # where its first user went
-    nodes: NodeRows | None  # for which its devices change hands; None: all
+    node: int  # of its first user
+    nodes: NodeRows | None  # nodes affected by its devices; None: all
     users: int = 0
 
 
 @dataclass(slots=True, eq=False)
 class _Column:
-    """By node, what came of the search for some claims; true up to a place in the log of changes."""
+    """By node, the result of the search for some claims; valid up to a position in the log of changes."""
 
     verdict: Verdicts
     points: Scores
@@ -70,7 +71,10 @@ class _Column:
 
 
 class DynamicResources:
-    """The filter, the score and the promises, for one session. `claims`, by key, if they are not as the cluster has them."""
+    """The filter, the score and the promises, for one session.
+
+    `claims`, by key, if they are not as the cluster has them.
+    """
 
     def __init__(
         self,
@@ -83,7 +87,8 @@ class DynamicResources:
     ) -> None:
         """`evictable`: see `ResourceClaims`; `partial`: see `DeviceCatalogue`.
 
-        `unshared`: a claim that got its devices in this session is refused to other pods until that is written down.
+        `unshared`: a claim allocated in this session is refused to other pods until the allocation is
+        written.
         """
         self._session = session
         self._facts = session.nodes.facts
@@ -93,7 +98,7 @@ class DynamicResources:
         self._unshared = unshared
         self._stock_made: DeviceStock | None = None
         self._columns: dict[bytes, _Column] = {}
-        self._log: list[NodeRows | None] = []  # nodes for which devices changed hands; None: all
+        self._log: list[NodeRows | None] = []  # nodes affected by device changes; None: all
         self._decisions: dict[str, Decision] = {}
         self._promises: dict[int, tuple[str, ...]] = {}
         number = session.reasons.number
@@ -121,7 +126,7 @@ class DynamicResources:
         return asked.refusal or self._in_progress(asked)
 
     def _in_progress(self, asked: Asked) -> str:
-        """The first claim that was promised to another pod in this session, if that stands in the way."""
+        """The first claim that was promised to another pod in this session, if that is an obstacle."""
         if not self._unshared:
             return ""
         promised = (
@@ -140,7 +145,7 @@ class DynamicResources:
 
     def _check(self, class_: TaskClass, cells: Cells) -> Verdicts:
         asked, rows = self._claims.of_class(class_), cells.node_rows()
-        if asked.refusal:  # `refusal` has spoken, and nodes are not to blame
+        if asked.refusal:  # `problem` reports it; nodes are not the cause
             return np.zeros(rows.shape, dtype=np.int16)
         busy = self._in_progress(asked)
         if busy:
@@ -199,7 +204,7 @@ class DynamicResources:
     # -- what was found -------------------------------------------------------------------------------------------
 
     def _column(self, claims: Sequence[dra.ResourceClaim], rows: NDArray[np.intp]) -> _Column:
-        """What the search says of these nodes. Claims that ask for the same find the same."""
+        """The results for these nodes; claims with equal requests share them."""
         key = b"\n".join(spec_key(claim) for claim in claims)
         column = self._columns.get(key)
         if column is None:
@@ -232,7 +237,7 @@ class DynamicResources:
     def on_allocate(self, event: Event) -> None:
         before = self._session.cluster.tasks.status
         for task, node in zip(event.rows.tolist(), event.nodes.tolist(), strict=True):
-            # A task that was running and is not evicted after all takes nothing anew.
+            # A running task whose eviction was undone takes nothing new.
             if WAITING[before[task]]:
                 self._promise(task, node)
 
@@ -254,7 +259,7 @@ class DynamicResources:
         wanting = [claim for claim in asked.claims if self._standing(claim) is None]
         undecided = [claim for claim in wanting if claim.key not in self._decisions]
         if asked.refusal or not self._decide(undecided, node):
-            return  # placed against the filter's word: there is nothing to promise
+            return  # placed despite the filter: there is nothing to promise
         for claim in wanting:
             self._decisions[claim.key].users += 1
         self._promises[task] = tuple(claim.key for claim in wanting)
@@ -277,7 +282,7 @@ class DynamicResources:
     # -- what is left to do ---------------------------------------------------------------------------------------
 
     def to_write(self, rows: Iterable[int]) -> dict[str, dict[str, Any]]:
-        """The changes to claims' statuses that have to come before these tasks are bound."""
+        """The changes to claims' statuses that must precede the binding of these tasks."""
         written: dict[str, dict[str, Any]] = {}
         for task in rows:
             pod = self._pod(task)
@@ -309,5 +314,5 @@ def _preference(claim: dra.ResourceClaim, chosen: Iterable[str]) -> int:
 
 
 def _plain(record: msgspec.Struct) -> Any:
-    """As JSON has it: lists instead of tuples."""
+    """As in JSON: lists instead of tuples."""
     return msgspec.json.decode(msgspec.json.encode(record))

@@ -1,19 +1,24 @@
-"""InterPodAffinity: near the pods that a pod asks for, away from those it avoids and from those that avoid it.
+"""InterPodAffinity: near the pods that a pod's affinity selects, away from those that anti-affinity selects.
 
 Filter, in this order:
-1. every required affinity term finds, in the node's domain, a pod that matches all of the pod's affinity terms; the node must have
-   all topology labels. If no such pod is placed anywhere and the pod matches its own terms, it may be the first of its kind.
+1. every required affinity term finds, in the node's domain, a pod that matches all of the pod's affinity
+   terms; the node must have all topology labels. If no such pod is placed anywhere and the pod matches its
+   own terms, it may be the first of its kind.
 2. no required anti-affinity term of the pod finds a pod in the node's domain;
 3. no pod in the node's domain has a required anti-affinity term that selects this pod.
-A pod that is being deleted counts for anti-affinity until it is gone, but no other pod may rely on it: for rule 1 it only
-prevents a pod from being the first of its kind. Nor may a pod that this cycle has placed lose the pods that it relies on to
-an eviction of the same cycle (`keeps_near`). To the letter, as in Kubernetes, pods being deleted count for everything.
-Score: over all placed pods, the weights of the preferred terms that hold in the node's domain, the pod's own and those of the
-placed pods that select it, anti-affinity negative; required affinity of placed pods counts with `hard_weight`. The candidates are
-then stretched onto 0..100, unless who asks wants the sums as they are.
 
-With `frozen`, as in Volcano, terms of placed pods are looked for only on nodes that had a pod with such terms when the session opened: what a
-pod that this session placed on another node asks for is not seen. The score looks everywhere for a pod with preferences of its own.
+A pod that is being deleted counts for anti-affinity until it is gone, but no other pod may rely on it: for
+rule 1 it only prevents a pod from being the first of its kind. Nor may a pod placed in this cycle lose the
+pods that it relies on to an eviction of the same cycle (`keeps_near`). With strict rules, as in Kubernetes,
+pods being deleted count for everything.
+
+Score: over all placed pods, the weights of the preferred terms that hold in the node's domain, the pod's own
+and those of the placed pods that select it, anti-affinity negative; required affinity of placed pods counts
+with `hard_weight`. The candidates are then scaled to 0..100, unless the caller needs the raw sums.
+
+With `frozen`, as in Volcano, terms of placed pods are only read from nodes that had a pod with such terms
+when the session opened: the terms of a pod that this session placed on another node are ignored. For a pod
+with preferences of its own the score reads all nodes.
 """
 
 from collections.abc import Callable, Iterable
@@ -49,17 +54,17 @@ Owners = dict[int, dict[int, int]]  # term -> class that owns it -> weight
 
 
 class InterPod:
-    """What filter and score have in common: which terms select a class, who owns them, where those are."""
+    """What filter and score share: which terms select a class, their owners, and where those are."""
 
     def __init__(self, session: Session, placements: Placements) -> None:
         self._session = session
         self._facts: NodeFacts = session.nodes.facts
         self._terms = session.cluster.terms.terms
         self._placements = placements
-        self._seen: Mask | None = None  # nodes on which terms of placed pods are looked for; None for all
+        self._seen: Mask | None = None  # nodes whose pods' terms are read; None for all
 
     def see_only(self, owning: Callable[[TaskClass], bool]) -> None:
-        """From here on, look for terms of placed pods only on nodes that have a pod of such a class now."""
+        """From now on, read terms of placed pods only on nodes that have a pod of such a class now."""
         session = self._session
         rows = present_rows(session, living=False)
         owners = [class_.number for class_ in classes_in_use(session) if owning(class_)]
@@ -79,7 +84,7 @@ class InterPod:
         return self._placements.selected(terms)
 
     def seen(self, rows: NodeRows) -> Mask | None:
-        """On which of these nodes terms of placed pods are looked for; None for all."""
+        """On which of these nodes terms of placed pods are read; None for all."""
         return None if self._seen is None else self._seen[rows]
 
 
@@ -108,7 +113,7 @@ class InterPodFilter(InterPod):
 
     @cached_property
     def _avoiders(self) -> Owners:
-        """Who has a required anti-affinity term, placed or yet to be placed."""
+        """The classes with a required anti-affinity term, placed or yet to be placed."""
         return _owners(self._session, lambda class_: ((term, 1) for term in class_.spec.own.anti_affinity))
 
     def _applies(self, class_: TaskClass) -> bool:
@@ -132,7 +137,7 @@ class InterPodFilter(InterPod):
         return verdict[cells.rows]
 
     def _domains_with(self, column: Column, term: int) -> Mask:
-        """Nodes in whose domain the column has something; never those without the label."""
+        """Nodes in a domain where the column is positive; never those without the label."""
         bins = self.bins(term)
         if not column.amounts.any():
             return np.zeros(len(bins), dtype=np.bool_)
@@ -141,7 +146,7 @@ class InterPodFilter(InterPod):
         return there[bins]
 
     def _near(self, class_: TaskClass) -> Mask:
-        """Nodes where the required affinity of a class that has some holds."""
+        """Nodes where the required affinity of a class holds."""
         return self._near_steps(class_, EVERY_NODE).fits()
 
     def _near_steps(self, class_: TaskClass, rows: NodeRows | slice) -> "_Near":
@@ -178,9 +183,9 @@ class InterPodFilter(InterPod):
         return np.array([bool(one.spec.own.affinity) for one in self._session.classes], dtype=np.bool_)
 
     def keeps_near(self, outcome: Outcome) -> bool:
-        """Whether pods that this cycle has placed keep the pods that they rely on, although the victims lose their places.
+        """Whether pods placed in this cycle keep the pods that they rely on if the victims are evicted.
 
-        A pod that runs already may lose them: its affinity is ignored during execution.
+        A running pod may lose them: its affinity is ignored during execution.
         """
         tasks = self._session.tasks
         waited = self._session.cluster.tasks.status[: len(tasks)] == Status.PENDING
@@ -222,7 +227,7 @@ class _Near:
 
 
 class InterPodSteps:
-    """The filter's answer for some nodes, while tasks of a class are placed one by one."""
+    """The filter's result for some nodes, while tasks of a class are placed one by one."""
 
     def __init__(
         self, avoided: Mask, repelling: list[tuple[Bins, Mask | None]], near: "_Near | None"
@@ -276,7 +281,7 @@ class InterPodScore(InterPod):
 
     @cached_property
     def _admirers(self) -> Owners:
-        """Who has a preference for or against the pods that a term selects."""
+        """The classes with a preference for or against the pods that a term selects."""
         return _owners(self._session, self._preferences)
 
     def _preferences(self, class_: TaskClass) -> Iterable[tuple[int, int]]:
@@ -307,7 +312,7 @@ class InterPodScore(InterPod):
         return raw[cells.rows]
 
     def _around(self, column: Column, term: int) -> Scores:
-        """The column's sum over each node's domain; nothing for nodes without the label."""
+        """The column's sum over each node's domain; zero for nodes without the label."""
         bins = self.bins(term)
         if not column.amounts.any():
             return np.zeros(len(bins))

@@ -1,8 +1,9 @@
-"""NodeAffinity: the node selector and the required terms of a pod are met; preferred terms add up their weights.
+"""NodeAffinity: the node selector and the required terms of a pod hold; preferred terms add their weights.
 
-A node fits when all labels of `nodeSelector` are there and any of the required terms holds; a term holds when all its
-expressions (labels) and fields (the node's name) do, and an empty term never does. Score: sum of the weights of the preferred
-terms that hold, in proportion to the best candidate. Work is per distinct label value, never per node.
+A node fits if it has all labels of `nodeSelector` and any of the required terms holds; a term holds if all
+its expressions (labels) and fields (the node's name) do, and an empty term never does. Score: sum of the
+weights of the preferred terms that hold, in proportion to the best candidate. Work is per distinct label
+value, never per node.
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,12 +1,16 @@
-"""nodegroup: a queue's tasks run on the groups of nodes that its affinity names, up to a limit for each group.
+"""nodegroup: a queue's tasks run on the node groups that its affinity names, up to a limit for each group.
 
-A node's group is its label volcano.sh/nodegroup-name. A queue names groups as required or preferred, and the same two against.
-may go   = group is required or preferred, and not required-against; preferred-against lets it in again
-score    = 100 if required + 50 if preferred; -1 if preferred-against. With `enablePreferredOrder` the i-th of n preferred
-           groups gives 50 * (n - i) / n, i from 0
-A node without a group is open only to queues without affinity, and only if `strict` is off; a node with one is closed to those.
-The queue's annotation volcano.sh/nodegroup-resource-limits, {group: {resource: quantity}}, caps what the queue holds in a group; one that
-cannot be read closes all nodes to the queue. With `enableHierarchy` a queue without affinity has that of its nearest ancestor.
+A node's group is its label volcano.sh/nodegroup-name. A queue's affinity and anti-affinity name groups as
+required or preferred.
+- filter: the group is required or preferred, and not required by anti-affinity; preferred by anti-affinity
+  admits it again
+- score: 100 if required + 50 if preferred; -1 if preferred by anti-affinity. With `enablePreferredOrder` the
+  i-th of n preferred groups gives 50 * (n - i) / n, i from 0
+
+A node without a group is open only to queues without affinity, and only if `strict` is off; a node with one
+is closed to those. The queue's annotation volcano.sh/nodegroup-resource-limits, {group: {resource:
+quantity}}, limits what the queue holds in a group; an invalid one closes all nodes to the queue. With
+`enableHierarchy` a queue without affinity has that of its nearest ancestor.
 """
 
 from collections.abc import Iterator, Mapping
@@ -58,7 +62,7 @@ class NodeGroupSettings:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Policy:
-    """What holds for the tasks of a queue, by the number of the node's group; the last entry is for nodes in none."""
+    """The policy of a queue, by the number of the node's group; the last entry is for nodes without one."""
 
     verdicts: Verdicts
     scores: Scores
@@ -86,7 +90,7 @@ class NodeGroup:
         self._count_held()
 
     def filters(self) -> list[Filter]:
-        # Not static: what a queue says may change while the nodes stay the same.
+        # Not static: a queue may change while the nodes stay the same.
         return [
             Filter("NodeGroup", Dependence.NODE, self._check_group, self._applies),
             Filter("NodeGroupLimit", Dependence.CLUSTER, self._check_limit, self._has_limits),
@@ -157,7 +161,7 @@ class NodeGroup:
     # -- what queues say ------------------------------------------------------------------------------------------
 
     def _read_queues(self, hierarchical: bool) -> None:
-        """A policy for each queue of the session's jobs. Queues that say the same and have no limits share one."""
+        """A policy for each queue of the session's jobs; equal policies without limits are shared."""
         session = self._session
         shared: dict[tuple[QueueAffinity | None, bool], int] = {}
         for queue in np.unique(session.jobs.queue[session.jobs.rows]).tolist():
@@ -202,7 +206,7 @@ class NodeGroup:
         return None
 
     def _lineage(self, queue: int) -> Iterator[int]:
-        """The queue and its ancestors, the nearest first, as far as they exist and do not come round again."""
+        """The queue and its ancestors, the nearest first, as far as they exist and form no cycle."""
         queues, seen = self._session.queues, set[int]()
         row: int | None = queue
         while row is not None and row not in seen and row in queues.facts:
@@ -212,7 +216,7 @@ class NodeGroup:
             row = queues.index_of(queues.facts[row].parent or ROOT) if name != ROOT else None
 
     def _limits(self, queue: int) -> Limits | None:
-        """What the queue's annotation says; None when it cannot be read."""
+        """The queue's annotation; None if it cannot be parsed."""
         text = self._session.queues.objects[queue].metadata.annotations.get(LIMITS, "")
         if not text:
             return {}
@@ -225,7 +229,7 @@ class NodeGroup:
             return None
 
     def _amounts(self, written: Mapping[str, str | int | float]) -> dict[int, int]:
-        """By dimension, in base units. What no pod and no node has cannot be used up."""
+        """By dimension, in base units; a resource that no pod and no node has cannot be used up."""
         resources = self._session.resources
         exact = {name: parse(amount) for name, amount in written.items()}
         known = {name: resources.known(name) for name in exact}

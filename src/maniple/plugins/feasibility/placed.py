@@ -1,12 +1,13 @@
-"""What is placed where, counted per node: "pods that a term selects", "pods that own this anti-affinity", "pods on this port".
+"""Counts of placed pods per node: "pods that a term selects", "pods with this anti-affinity", "pods on this
+port".
 
-A column is the sum, per node, of a weight that each class has (most often 1 or 0). It is built from the session's tasks when it
-is first asked for and then follows placements and their undoing, so it always equals what a fresh count would give. Sums per
-domain (nodes with the same value of a label) are one `bincount`. Several plugins share one index per session; whoever asked
-for it first passes the session's notices on to it.
+A column is the sum, per node, of a weight that each class has (most often 1 or 0). It is built from the
+session's tasks on first use and then follows placements and their undoing, so it always equals a fresh count.
+Sums per domain (nodes with the same value of a label) are one `bincount`. Several plugins share one index per
+session; the first to use it forwards the session's events to it.
 
-As on kube-scheduler's books, pods count from the moment they are placed or pipelined until this session evicts them; pods that
-were being deleted already count too, except in `living` columns.
+As in kube-scheduler, pods count from the moment they are placed or pipelined until this session evicts them;
+pods that were being deleted already count too, except in `living` columns.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
@@ -58,14 +59,14 @@ class Placements:
         )  # tasks and nodes: more of the same, for tasks that were moved and evicted again
 
     def keep_evicted(self) -> None:
-        """Pods go on counting where they are when the session opens, also once it evicts them."""
+        """Pods continue to count on their nodes, even after this session evicts them."""
         if self.homes is None:
             self.homes = np.full(len(self._session.tasks), -1, dtype=np.intp)
             rows = present_rows(self._session)
             self.homes[rows] = self._session.tasks.node[rows]
 
     def keep(self, rows: TaskRows, nodes: NodeRows) -> None:
-        """These go on counting on these nodes as well."""
+        """These continue to count on these nodes as well."""
         assert self.homes is not None
         first = self.homes[rows] < 0
         self.homes[rows[first]] = nodes[first]
@@ -84,14 +85,15 @@ class Placements:
 
     @classmethod
     def shared(cls, session: Session, keeper: object) -> "Placements":
-        """The session's index; `keeper` becomes the one who passes notices on if nobody is yet."""
+        """The session's index; `keeper` forwards events to it unless another plugin does already."""
         if cls not in session.shared:
             session.shared[cls] = cls(session, keeper)
         index: Placements = session.shared[cls]
         return index
 
     def follow(self, keeper: object, event: Event, sign: int) -> None:
-        """Tasks were placed (+1) or taken away (-1). Only the keeper's word counts, so that nothing counts twice."""
+        """Tasks were placed (+1) or removed (-1); only the keeper's events count, so that nothing counts
+        twice."""
         followed = self._followed.get(event.class_.number)
         if followed is None or keeper is not self._keeper:
             return
@@ -100,7 +102,7 @@ class Placements:
             np.add.at(column.amounts, nodes, weight * sign)
 
     def column(self, key: Hashable, weights: Callable[[], Weights], *, living: bool = False) -> Column:
-        """The column of that key; `weights` is asked only when it has to be built."""
+        """The column of that key; `weights` is called only if it has to be built."""
         living = living and self._some_leave
         known = self._columns.get((key, living))
         if known is None:
@@ -112,7 +114,7 @@ class Placements:
 
     @cached_property
     def _some_leave(self) -> bool:
-        """Some pods were being deleted when the session opened. If not, `living` makes no difference."""
+        """Whether some pods were being deleted when the session opened; if not, `living` makes no difference."""
         return bool((self._session.cluster.tasks.status == Status.RELEASING).any())
 
     def selected(self, terms: tuple[int, ...], *, living: bool = False) -> Column:
@@ -142,7 +144,7 @@ class Placements:
         return counts
 
     def _rows_of(self, classes: Iterable[int]) -> TaskRows:
-        """The tasks of some classes. By class they are found once: after opening, tasks keep their classes."""
+        """The tasks of some classes, indexed by class once: after opening, tasks keep their classes."""
         if self._by_class is None:
             class_of = self._session.tasks.class_of
             order = np.argsort(class_of, kind="stable")
@@ -190,6 +192,6 @@ def bins_of(facts: NodeFacts, key: str) -> Bins:
 
 
 def classes_in_use(session: Session) -> list[TaskClass]:
-    """The classes that some task of the session has; a cluster also remembers those of tasks that are gone."""
+    """The classes of the session's tasks; a cluster also remembers those of deleted tasks."""
     numbers = np.unique(session.tasks.class_of)
     return [session.classes[number] for number in numbers[numbers >= 0].tolist()]

@@ -1,8 +1,9 @@
 """Pod count: a node takes no more pods than its allocatable `pods`.
 
-A place that a pod is leaving counts as free, as everything else that is being released does: whether a task has to wait for it is decided with the resources,
-of which places are one. Tasks that are placed without a look at resources, because they ask for nothing or for part of a device, wait until the pod
-is gone; to the letter, so do all.
+The slot of a terminating pod counts as free, as everything else that is being released does: whether a task
+has to wait for it is decided with the resources, of which `pods` is one. Tasks that are placed without a
+resource check, because they request nothing or part of a device, wait until the pod is gone; with strict
+rules, so do all.
 """
 
 import numpy as np
@@ -19,7 +20,7 @@ FULL = "node(s) pod number exceeded"
 def pod_count_filter(session: Session) -> Filter:
     full = np.int16(session.reasons.number(FULL))
     places = session.nodes.allocatable[PODS].copy()
-    # With those that have been leaving since before this cycle; pods evicted in it are not counted anyway.
+    # Including pods that were terminating before this cycle; pods evicted in it are not counted anyway.
     coming = places + session.nodes.releasing[PODS]
 
     leaving_count = session.rules.placing.leaving_pods_hold_places

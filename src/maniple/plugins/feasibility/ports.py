@@ -1,7 +1,7 @@
 """NodePorts: two pods on a node do not share a host port.
 
-Ports clash when number and protocol are equal and the host addresses are equal or one of them is 0.0.0.0 (which is also what an
-empty address means). Init containers count only if they keep running beside the others.
+Ports conflict if number and protocol are equal and the host addresses are equal or one of them is 0.0.0.0
+(which is also the meaning of an empty address). Init containers count only if they are sidecars.
 """
 
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ class Ports:
         return Filter("NodePorts", Dependence.NODE, self._check, _uses_ports)
 
     def _check(self, class_: TaskClass, cells: Cells) -> Verdicts:
-        # A pod clashes with a copy of itself.
+        # A pod conflicts with a copy of itself.
         clash = np.asarray(cells.extra) > 0
         for wanted in host_ports(class_.spec.pod):
             column = self._placements.column(("port", wanted), partial(self._users, wanted))
@@ -42,7 +42,7 @@ class Ports:
         return np.where(clash, self._taken, FITS).astype(np.int16)
 
     def _users(self, wanted: HostPort) -> Weights:
-        """Classes that use a port which clashes with the wanted one."""
+        """Classes that use a port which conflicts with the wanted one."""
         return {
             class_.number: 1
             for class_ in classes_in_use(self._session)

@@ -1,14 +1,17 @@
 """predicates: the filters of kube-scheduler that Volcano uses, in its order.
 
-pod count, NodeUnschedulable, the conditions of nodes (`placing.node_conditions_count`), NodeAffinity, TaintToleration, NodePorts, InterPodAffinity, NodeVolumeLimits, VolumeZone,
-PodTopologySpread, VolumeBinding, DynamicResources. All but the first three and the last can be turned off. A pod that a filter rules out beforehand (a claim that
-does not exist, say) is not considered on any node.
+pod count, NodeUnschedulable, the conditions of nodes (`placing.node_conditions_count`), NodeAffinity,
+TaintToleration, NodePorts, InterPodAffinity, NodeVolumeLimits, VolumeZone, PodTopologySpread, VolumeBinding,
+DynamicResources. All but the first three and the last can be turned off. A pod that a filter rejects in
+advance (because a claim does not exist, say) is not considered on any node.
 
-`volumebinding.bindTimeoutSeconds` is how long a placed pod may wait for its volumes. Some arguments change nothing here. `predicate.CacheEnable`: verdicts that
-depend only on labels and taints are always remembered, and they come out the same. `volumebinding.weight` and `.shape` concern a
-score that Kubernetes has behind a gate which is off (StorageCapacityScoring). `predicate.DynamicResourceAllocationEnable` is
-known to Volcano but never read, and a pod bound without its devices could not start. `dynamicresources.filterTimeoutSeconds`: the
-search for devices is bounded by its steps, so that it ends the same way on every machine. There is no filter by `spec.nodeName`: a pod that names its node is bound, not waiting.
+`volumebinding.bindTimeoutSeconds` is how long a placed pod may wait for its volumes. Some arguments have no
+effect here. `predicate.CacheEnable`: verdicts that depend only on labels and taints are always cached, with
+the same result. `volumebinding.weight` and `.shape` concern a score that Kubernetes has behind a feature gate
+which is off (StorageCapacityScoring). `predicate.DynamicResourceAllocationEnable` is known to Volcano but
+never read, and a pod bound without its devices could not start. `dynamicresources.filterTimeoutSeconds`: the
+search for devices is bounded by its steps, so that it ends the same way on every machine. There is no filter
+by `spec.nodeName`: a pod that names its node is bound, not pending.
 """
 
 from collections.abc import Iterable, Mapping
@@ -38,7 +41,7 @@ from maniple.plugins.settings import report
 
 @dataclass(frozen=True, slots=True)
 class PredicateSettings:
-    """The arguments that decide something, with Volcano's defaults."""
+    """The arguments with an effect, with Volcano's defaults."""
 
     node_affinity: bool = True
     node_ports: bool = True
@@ -68,7 +71,7 @@ class PredicateSettings:
 
 
 def _read_what_decides_nothing(given: Arguments) -> None:
-    """Read for the sake of the complaints about values of the wrong type; see the module's docstring."""
+    """Read only to report values of the wrong type; see the module's docstring."""
     given.bool("predicate.CacheEnable", False)
     given.bool("predicate.DynamicResourceAllocationEnable", True)
     given.int("volumebinding.weight", 1)
@@ -78,7 +81,7 @@ def _read_what_decides_nothing(given: Arguments) -> None:
 
 class Predicates:
     name = "predicates"
-    _tells_of_devices = True  # nobody else tells `DynamicResources` what happens
+    _tells_of_devices = True  # no other plugin forwards events to `DynamicResources`
 
     def __init__(self, session: Session, arguments: Mapping[str, Any]) -> None:
         given = Arguments(arguments, self.name)
@@ -141,7 +144,7 @@ class Predicates:
         return reason
 
     def pre_bind(self, class_: TaskClass) -> str | None:
-        """Claims that wait for a node have to get their volumes, and resource claims be written, before the pod is bound."""
+        """Delayed volume claims must be bound, and resource claims written, before the pod is bound."""
         if self._settings.volume_binding and self._volume_binding.has_delayed(class_):
             return "volumes"
         return CLAIMS_FIRST if self._dynamic_resources.has_claims(class_) else None
@@ -151,7 +154,7 @@ class Predicates:
         return self._dynamic_resources.to_write(rows)
 
     def volumes_to_bind(self, rows: Iterable[int]) -> dict[str, PodVolumes]:
-        """What has to become of these tasks' volumes before they are bound, by task."""
+        """The volumes to bind or provision before these tasks are bound, by task."""
         settings = self._settings
         return self._volume_binding.to_bind(rows, settings.volume_seconds) if settings.volume_binding else {}
 

@@ -1,11 +1,13 @@
-"""The resource claims of a pod, sorted by what has to happen to them before the pod can run.
+"""The resource claims of a pod, by what has to happen to them before the pod can run.
 
-allocated  the claim has its devices: the node must be able to reach them
-open       devices are chosen together with the node
-Everything else keeps the pod from being considered at all, in kube-scheduler's words. Called by `dynamic_resources.py`.
+- allocated: the claim has its devices; the node must be able to reach them
+- open: devices are chosen together with the node
 
-Claims that are made from a template are named in a pod's status, so pods of one class have claims of their own. Where these are alike
-the pods stay alike; where not, `mark` tells them apart for the session.
+Everything else keeps the pod from being considered at all, with kube-scheduler's message. Called by
+`dynamic_resources.py`.
+
+Claims created from a template are named in a pod's status, so pods of one class have claims of their own. If
+these are equal the pods stay equal; if not, `mark` distinguishes them for the session.
 """
 
 from collections.abc import Mapping
@@ -21,21 +23,21 @@ from maniple.objects import dra
 from maniple.objects.core import Pod
 from maniple.objects.pod import PodResourceClaim
 
-MOST_CONSUMERS = 256  # a claim can be reserved for so many
+MOST_CONSUMERS = 256  # a claim can be reserved for at most this many pods
 _OWNER = "predicates: resource claims"
 _encoder = msgspec.json.Encoder(order="deterministic")
 
 
 @dataclass(slots=True, eq=False)
 class Asked:
-    """What a pod's claims come to."""
+    """The claims of a pod, by state."""
 
     allocated: list[dra.ResourceClaim] = field(default_factory=list)
     open: list[dra.ResourceClaim] = field(default_factory=list)
     refusal: str = ""
     own: set[str] = field(
         default_factory=set
-    )  # open claims of this very pod: another of the class has its own
+    )  # open claims of this pod only: another of the class has its own
 
     @property
     def claims(self) -> list[dra.ResourceClaim]:
@@ -47,7 +49,7 @@ def claims_anything(class_: TaskClass) -> bool:
 
 
 class ResourceClaims:
-    """For one session. `evictable`: evicted pods give their own claims' devices up, and may be placed anew."""
+    """For one session; `evictable`: evicted pods free their own claims' devices, and may be placed again."""
 
     def __init__(
         self, session: Session, claims: Mapping[str, dra.ResourceClaim], *, evictable: bool = False
@@ -79,7 +81,7 @@ class ResourceClaims:
     # -- pods of one class that differ ----------------------------------------------------------------------------
 
     def _differ(self, class_: TaskClass) -> bool:
-        """Whether the claims of a class's pods are each pod's own, or reserved for some of them and for no more."""
+        """Whether the claims of a class's pods are each pod's own, or reserved for some of them only."""
         pod = class_.spec.pod
         return any(
             not one.resource_claim_name or _is_full(self._claims.get(_key(pod, one.resource_claim_name)))
@@ -131,14 +133,14 @@ class ResourceClaims:
         made: Mapping[str, str | None],
         seen: set[str],
     ) -> str:
-        """Put a claim where it belongs; why that is not possible."""
+        """Sort a claim into its list; returns why that is not possible."""
         if name is None:
             unmade = bool(one.resource_claim_template_name)
             return f'claim "{one.name}": ' + (
                 "ResourceClaim not created yet" if unmade else "none of the supported fields are set"
             )
         key = _key(pod, name)
-        if key in seen:  # named twice, yet one claim
+        if key in seen:  # named twice, but one claim
             return ""
         seen.add(key)
         claim = self._claims.get(key)
@@ -182,7 +184,7 @@ def is_reserved(claim: dra.ResourceClaim, pod: Pod) -> bool:
 
 
 def spec_key(claim: dra.ResourceClaim) -> bytes:
-    """Equal for claims that ask for the same."""
+    """Equal for claims with equal specs."""
     return _encoder.encode(claim.spec)
 
 
@@ -201,7 +203,7 @@ def _key(pod: Pod, name: str) -> str:
 
 
 def _once_evicted(asked: Asked, pod: Pod) -> Asked:
-    """What a running pod's claims would come to: those that only it uses are open again."""
+    """A running pod's claims if it were evicted: those that only it uses are open again."""
     freed = [
         claim
         for claim in asked.allocated
@@ -212,7 +214,7 @@ def _once_evicted(asked: Asked, pod: Pod) -> Asked:
 
 
 def _likeness(asked: Asked) -> bytes:
-    """Equal for pods of one class that can go to the same nodes."""
+    """Equal for pods of one class that fit the same nodes."""
     found = [claim.status.allocation for claim in asked.allocated if claim.status.allocation is not None]
     return _encoder.encode(
         (

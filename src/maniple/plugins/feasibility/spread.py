@@ -1,15 +1,19 @@
-"""PodTopologySpread: pods that a selector means are spread evenly over the values of a node label.
+"""PodTopologySpread: pods that a selector matches are spread evenly over the values of a node label.
 
-A constraint counts, per domain, the placed pods of the pod's namespace that its selector means (pods being deleted do not count, and
-an empty selector counts nobody). Only nodes that have the labels of all constraints count, and of those the ones that the pod's
-node selector and affinity allow (unless `nodeAffinityPolicy: Ignore`) and, with `nodeTaintsPolicy: Honor`, whose taints it tolerates.
+A constraint counts, per domain, the placed pods of the pod's namespace that its selector matches (pods being
+deleted do not count, and an empty selector matches none). Only nodes that have the labels of all constraints
+count, and of those the ones that the pod's node selector and affinity allow (unless `nodeAffinityPolicy:
+Ignore`) and, with `nodeTaintsPolicy: Honor`, whose taints it tolerates.
 
-DoNotSchedule: pods in the node's domain + 1 if the pod means itself - pods in the emptiest domain <= maxSkew; the emptiest counts as
-empty while there are fewer domains than `minDomains`.
-ScheduleAnyway: sum over constraints of pods in the node's domain x log(domains among the candidates + 2) + maxSkew - 1, rounded;
-then 100 x (highest + lowest - own) / highest. Candidates without all the labels get 0.
-A pod that states no constraint is spread by kubernetes.io/hostname (3) and topology.kubernetes.io/zone (5), ScheduleAnyway, over the
-pods that the services and controllers select which select it; then nodes without the labels are not left out.
+DoNotSchedule: pods in the node's domain + 1 if the pod matches its own selector - pods in the emptiest domain
+<= maxSkew; the emptiest counts as empty while there are fewer domains than `minDomains`.
+
+ScheduleAnyway: sum over constraints of pods in the node's domain x log(domains among the candidates + 2) +
+maxSkew - 1, rounded; then 100 x (highest + lowest - own) / highest. Candidates without all the labels get 0.
+
+A pod without constraints is spread by kubernetes.io/hostname (3) and topology.kubernetes.io/zone (5),
+ScheduleAnyway, over the pods of the services and controllers that select it; then nodes without the labels
+are included.
 """
 
 import math
@@ -44,7 +48,7 @@ class Constraint:
     key: str
     max_skew: int
     min_domains: int
-    counted: tuple[int, ...]  # a pod counts when all of these terms select it; none: nobody counts
+    counted: tuple[int, ...]  # a pod counts if all of these terms select it; none: no pod counts
     counts_itself: bool
     bins: Bins  # the domain of every node, 0 without the label
     counting: Bins  # the same, but 0 also for nodes on which pods do not count
@@ -53,7 +57,7 @@ class Constraint:
     size: int  # one more than the highest domain
 
     def skew(self, sums: Scores, bins: Bins) -> Scores:
-        """What the skew would be with one more pod in each of some domains. `sums`: the pods by domain."""
+        """The skew with one more pod in each of some domains; `sums`: the pods by domain."""
         enough = len(self.domains) >= max(self.min_domains, 1)
         emptiest = sums[self.domains].min() if enough else 0
         skew: Scores = sums[bins] + self.counts_itself - emptiest
@@ -157,7 +161,7 @@ class Spreading:
         return selector is not None and bool(selector.match_labels or selector.match_expressions)
 
     def _default(self, class_: TaskClass) -> list[Constraint]:
-        """What kube-scheduler assumes for pods that services and controllers hold together."""
+        """What kube-scheduler assumes for pods of services and controllers."""
         counted = tuple(term for term in class_.terms if term in self._groups)
         allowed = required_mask(self._facts, class_.spec.pod)
         found = []
@@ -208,7 +212,7 @@ class Spreading:
     def points(
         self, class_: TaskClass, constraints: list[Constraint], tallies: list[Scores], rows: NodeRows
     ) -> Scores:
-        """The raw scores of candidates, with the pods that count for each constraint beside it."""
+        """The raw scores of candidates, with the counted pods for each constraint beside it."""
         scored = np.ones(len(rows), dtype=np.bool_)
         if class_.spec.own.spread:
             for one in constraints:
@@ -233,7 +237,7 @@ class Spreading:
 
 
 class HardSteps:
-    """The filter's answer for some nodes, while tasks of a class are placed one by one."""
+    """The filter's result for some nodes, while tasks of a class are placed one by one."""
 
     def __init__(
         self, class_: TaskClass, constraints: list[Constraint], sums: list[Scores], rows: NodeRows
@@ -286,7 +290,7 @@ def _has_hard(class_: TaskClass) -> bool:
 
 
 def evened(raw: Scores) -> Scores:
-    """The fewer the better, onto 0..100; ignored candidates get 0."""
+    """The fewer the better, scaled to 0..100; ignored candidates get 0."""
     scored = ~np.isnan(raw)
     result = np.zeros(len(raw))
     if not scored.any():

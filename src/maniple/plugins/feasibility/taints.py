@@ -1,9 +1,10 @@
-"""TaintToleration, NodeUnschedulable and NodeConditions: a node keeps out pods that do not tolerate its taints, that it is cordoned, or its state.
+"""TaintToleration, NodeUnschedulable and NodeConditions: a node rejects pods that do not tolerate its taints.
 
-Filter: every taint with effect NoSchedule or NoExecute is tolerated; a node that is marked unschedulable counts as if it had
-the taint `node.kubernetes.io/unschedulable:NoSchedule`, and one in a bad condition as if it had the taint that the node controller is about to
-give it (`node.kubernetes.io/not-ready` and so on). Score: the fewer PreferNoSchedule taints are not tolerated the better,
-in proportion to the worst candidate. Work is per distinct list of taints.
+Filter: every taint with effect NoSchedule or NoExecute is tolerated; an unschedulable node counts as if it
+had the taint `node.kubernetes.io/unschedulable:NoSchedule`, and one in a bad condition as if it had the taint
+that the node controller is about to add (`node.kubernetes.io/not-ready` and so on). Score: the fewer
+PreferNoSchedule taints are not tolerated the better, in proportion to the worst candidate. Work is per
+distinct list of taints.
 """
 
 from collections.abc import Sequence
@@ -25,7 +26,7 @@ CORDONED = "node(s) were unschedulable"
 KEEPING_OUT = ("NoSchedule", "NoExecute")
 _CORDON = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 _DISCOURAGING = "PreferNoSchedule"
-# By type and status of a condition, the taint that goes with it, and what is said of the node.
+# By type and status of a condition, its taint, and the message about the node.
 _CONDITIONS = {
     ("Ready", "False"): ("not-ready", "node(s) were not ready"),
     ("Ready", "Unknown"): ("unreachable", "node(s) were unreachable"),
@@ -74,7 +75,7 @@ class Taints:
         )
 
     def tolerated_mask(self, tolerations: Sequence[Toleration]) -> Mask:
-        """Nodes without a taint that keeps such a pod out."""
+        """Nodes without a taint that rejects such a pod."""
         kept_out = [
             untolerated(tolerations, taints, KEEPING_OUT) is not None for taints in self._facts.taint_sets
         ]
@@ -109,7 +110,7 @@ class Taints:
 
 
 def _ailing(session: Session) -> list[tuple[Taint, int, NodeRows]]:
-    """For each bad condition that some nodes are in: the taint that goes with it, the number of the reason, and the nodes."""
+    """For each bad condition of some nodes: its taint, the number of the reason, and the nodes."""
     rows: dict[tuple[str, str], list[int]] = {}
     for row, node in enumerate(session.nodes.facts.objects):
         for condition in node.status.conditions:

@@ -1,16 +1,20 @@
 """tdm: nodes that are lent out by the hour (time division multiplexing).
 
-A node's zone is its label volcano.sh/revocable-zone; `tdm.revocable-zone.<zone>` says when the zone may be used. While it may, its
-nodes take tasks that allow it: annotation volcano.sh/revocable-zone "*", or volcano.sh/preemptable "true" and no zone stated.
-may go       = node without a zone, or zone open now and task allows it; then the score is 100 on nodes with a zone
-preemptable  = of jobs' preemptable running tasks on nodes without a zone, as many as each job may lose, for a task that is neither
-               preemptable nor allows zones
-victim tasks = once per `tdm.evict.period`: preemptable running tasks on nodes of closed zones, as many as each job may lose
-Jobs that are not preemptable come first, and starve while any task of theirs waits; `job_budget.py` says what a job may lose.
+A node's zone is its label volcano.sh/revocable-zone; `tdm.revocable-zone.<zone>` says when the zone is open.
+While it is, its nodes accept tasks that allow it: annotation volcano.sh/revocable-zone "*", or
+volcano.sh/preemptable "true" and no zone stated.
+- filter: node without a zone, or zone open now and task allows it; then the score is 100 on nodes with a zone
+- preemptable: of jobs' preemptable running tasks on nodes without a zone, as many as each job may lose, for a
+  task that is neither preemptable nor allows zones
+- victim tasks: once per `tdm.evict.period`, preemptable running tasks on nodes of closed zones, as many as
+  each job may lose
 
-A window that goes over midnight is open after midnight too, and a zone whose window cannot be read is closed
-but not cleared; in Volcano neither (`placing.windows_cross_midnight`,
-`victims.unreadable_zones_are_cleared`). Without a clock every zone is closed and nothing is cleared.
+Jobs that are not preemptable come first, and starve while any task of theirs is pending; `job_budget.py` says
+what a job may lose.
+
+A window over midnight is open after midnight too, and a zone with an invalid window is closed but not
+cleared; in Volcano neither (`placing.windows_cross_midnight`, `victims.unreadable_zones_are_cleared`).
+Without a clock every zone is closed and nothing is cleared.
 """
 
 from collections.abc import Mapping
@@ -53,7 +57,7 @@ _REVOCABLE = 1  # the mark of tasks that allow zones
 
 @dataclass(frozen=True, slots=True)
 class TdmSettings:
-    """`zones` by name; None for a window that cannot be read."""
+    """`zones` by name; None for an invalid window."""
 
     zones: Mapping[str, Window | None]
     evict_period: timedelta = timedelta(minutes=1)
@@ -189,7 +193,7 @@ class Tdm:
         return self._as_many_as_allowed(self._on(running, closed[self._zone_of]))
 
     def _on(self, rows: TaskRows, chosen: NDArray[np.bool_]) -> TaskRows:
-        """The tasks that are on chosen nodes."""
+        """The tasks on chosen nodes."""
         rows = rows[self._session.tasks.node[rows] >= 0]
         return rows[chosen[self._session.tasks.node[rows]]]
 
@@ -225,7 +229,7 @@ class Tdm:
 
 
 def allows_zones(annotations: Mapping[str, str]) -> bool:
-    """Only "*" is a zone that a task can name; a label, unlike an annotation, says nothing about zones."""
+    """A task can only name the zone "*"; a label, unlike an annotation, does not set zones."""
     if ZONE in annotations:
         return annotations[ZONE] == ANY_ZONE
     return bool(parse_bool(annotations.get(PREEMPTABLE, "")))

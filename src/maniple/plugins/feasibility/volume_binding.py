@@ -1,10 +1,11 @@
-"""VolumeBinding: a node can reach the volumes of a pod's bound claims, and the others can be had there.
+"""VolumeBinding: a node can reach the volumes of a pod's bound claims, and unbound claims can be satisfied
+there.
 
-A claim that waits for its first consumer gets a volume that is there (`volume_offers.py`), else one that is made for it: its class has
-a provisioner, the class's allowed topologies include the node, and, if the driver says how much room there is, a CSIStorageCapacity
-that the node can reach has enough. A claim for which a node was chosen before can only be made there. What a placement
-takes is promised until it is undone, and later tasks that share a claim follow it. Claims whose volume should be there already
-and is not keep the pod from being considered.
+A claim that waits for its first consumer gets an existing volume (`volume_offers.py`), else a new one: its
+class has a provisioner, the class's allowed topologies include the node, and, if the driver reports capacity,
+a CSIStorageCapacity that the node can reach has enough. A claim with a selected node can only be provisioned
+there. What a placement takes is promised until it is undone, and later tasks that share a claim follow it.
+Claims with a missing volume keep the pod from being considered.
 """
 
 from collections.abc import Iterable
@@ -49,12 +50,12 @@ _NO_PROVISIONER = ("", "kubernetes.io/no-provisioner")
 class Promises:
     """What one placed task relies on."""
 
-    volumes: dict[str, str]  # that are there already, by claim
-    chosen_for: tuple[str, ...]  # claims to be made on the task's node
+    volumes: dict[str, str]  # existing volumes, by claim
+    chosen_for: tuple[str, ...]  # claims to be provisioned on the task's node
 
 
 class VolumeBinding:
-    """The filter and its promises, for one session. `minds_room`: whether drivers' room for volumes counts."""
+    """The filter and its promises, for one session; `minds_room`: whether reported storage capacity counts."""
 
     def __init__(self, session: Session, *, minds_room: bool = True) -> None:
         self._session = session
@@ -66,7 +67,7 @@ class VolumeBinding:
         self._offers_made: VolumeOffers | None = None
         self._node_of: dict[
             str, tuple[int, int]
-        ] = {}  # claim -> node where it will be made, tasks that rely on it
+        ] = {}  # claim -> node where it will be provisioned, tasks that rely on it
         self._promises: dict[int, Promises] = {}
         number = session.reasons.number
         self._out_of_reach = number(OUT_OF_REACH, Code.UNRESOLVABLE)
@@ -75,7 +76,7 @@ class VolumeBinding:
         self._gone = number(GONE, Code.UNRESOLVABLE)
 
     def filters(self) -> list[Filter]:
-        """Bound claims are a matter of labels; the others depend on what has been promised so far."""
+        """Bound claims depend on labels; the others on what has been promised so far."""
         return [
             Filter("VolumeBinding", Dependence.STATIC, self._check_bound, self._has_bound),
             Filter(
@@ -138,14 +139,14 @@ class VolumeBinding:
         return self._check_open(open_claims, verdict)[cells.rows]
 
     def _chosen_node(self, claim: PersistentVolumeClaim) -> int | None:
-        """The node for which a claim is to be made; -1 for one that is not there, None when it is still open."""
+        """The selected node of a claim; -1 for one that does not exist, None if there is none."""
         if claim.key in self._node_of:
             return self._node_of[claim.key][0]
         name = claim.metadata.annotations.get(SELECTED_NODE)
         return None if name is None else self._facts.index.get(name, -1)
 
     def _check_open(self, claims: list[PersistentVolumeClaim], verdict: Verdicts) -> Verdicts:
-        """Claims without a node: a volume that is there, or one that can be made."""
+        """Claims without a node: an existing volume, or one that can be provisioned."""
         claims = sorted(claims, key=lambda c: size_of(c.spec.resources.requests))
         if self._offers.compete(claims):
             for node in np.flatnonzero(verdict == FITS).tolist():
@@ -157,7 +158,7 @@ class VolumeBinding:
         return verdict
 
     def _on_node(self, claims: list[PersistentVolumeClaim], node: int) -> int:
-        """Claims that could want the same volumes, on one node: each in its turn takes what is left."""
+        """Claims that could compete for volumes, on one node: each in its turn takes what is left."""
         taken: set[str] = set()
         for claim in claims:
             volume = self._offers.pick(claim, node, taken)
@@ -170,7 +171,7 @@ class VolumeBinding:
     # -- making a volume ------------------------------------------------------------------------------------------
 
     def _making(self, claim: PersistentVolumeClaim) -> Verdicts:
-        """Where a volume can be made for a claim."""
+        """Where a volume can be provisioned for a claim."""
         if claim.key not in self._made:
             self._made[claim.key] = self._make(claim)
         return self._made[claim.key]
@@ -195,7 +196,7 @@ class VolumeBinding:
         return allowed
 
     def _room(self, storage_class: StorageClass, claim: PersistentVolumeClaim) -> Mask:
-        """Nodes that reach enough capacity, if the driver wants it looked at."""
+        """Nodes that reach enough capacity, if the driver reports it."""
         driver = self._session.cluster.all(CSIDriver).get(storage_class.provisioner)
         asked = claim.spec.resources.requests.get("storage")
         if not self._minds_room or asked is None or driver is None or not driver.spec.storage_capacity:
@@ -224,7 +225,7 @@ class VolumeBinding:
             return
         before = self._session.cluster.tasks.status
         for task, node in zip(event.rows.tolist(), event.nodes.tolist(), strict=True):
-            # A task that was running and is not evicted after all takes nothing anew.
+            # A running task whose eviction was undone takes nothing new.
             if WAITING[before[task]]:
                 self._promise(event.class_, task, node)
 
@@ -263,7 +264,7 @@ class VolumeBinding:
     # -- what is left to do ---------------------------------------------------------------------------------------
 
     def to_bind(self, rows: Iterable[int], seconds: float) -> dict[str, PodVolumes]:
-        """What has to become of these tasks' volumes before they are bound, by task, and how long it may take."""
+        """The volumes to bind or provision before these tasks are bound, by task, and the time limit."""
         return {
             self._session.task_key(task): PodVolumes(promises.volumes, promises.chosen_for, seconds)
             for task in rows

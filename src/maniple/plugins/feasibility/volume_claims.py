@@ -1,8 +1,10 @@
-"""The claims of a class's pods, sorted by what has to happen to them before a pod can run.
+"""The claims of a class's pods, by what has to happen to them before a pod can run.
 
-bound     the claim has its volume: the node must be able to reach it
-delayed   the volume is chosen or made once a node is known (WaitForFirstConsumer)
-Everything else keeps the pod from being considered at all, and `VolumeZone` and `VolumeBinding` say why in kube-scheduler's words.
+- bound: the claim has its volume; the node must be able to reach it
+- delayed: the volume is chosen or provisioned once a node is known (WaitForFirstConsumer)
+
+Everything else keeps the pod from being considered at all, with kube-scheduler's message from `VolumeZone`
+and `VolumeBinding`.
 """
 
 from dataclasses import dataclass, field
@@ -29,12 +31,12 @@ def uses_claims(class_: TaskClass) -> bool:
 
 
 def sorted_claims(storage: Storage, pod: Pod) -> VolumeClaims:
-    """What VolumeBinding makes of a pod's claims."""
+    """A pod's claims as VolumeBinding sees them."""
     claims = VolumeClaims()
     immediate = False
     seen: set[str] = set()
     for volume, key, claim in storage.claims_of(pod):
-        if key in seen:  # mounted twice, yet one volume
+        if key in seen:  # mounted twice, but one volume
             continue
         seen.add(key)
         claims.refusal = _unusable(pod, volume.ephemeral is not None, key, claim)
@@ -73,9 +75,9 @@ def _unusable(pod: Pod, ephemeral: bool, key: str, claim: PersistentVolumeClaim 
 
 
 def owned_by(claim: PersistentVolumeClaim, pod: Pod) -> bool:
-    """Whether an ephemeral volume's claim was made for the pod.
+    """Whether an ephemeral volume's claim was created for the pod.
 
-    By name: a spec outlives its pod, so the unique id at hand may be that of an earlier pod of the same name.
+    By name: a spec outlives its pod, so the uid here may be that of an earlier pod of the same name.
     """
     return any(
         owner.controller and owner.kind == "Pod" and owner.name == pod.metadata.name

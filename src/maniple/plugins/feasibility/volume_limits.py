@@ -1,8 +1,8 @@
 """NodeVolumeLimits: a node attaches no more volumes of a driver than its CSINode says.
 
-Counted are different volumes, however many pods share one: those of the pods on the node and, on top, those of the new pod that
-are not attached there yet. A claim without a volume counts as one of its class's driver; volumes of the cloud disks that moved
-to a CSI driver count as that driver's.
+Counted are distinct volumes, however many pods share one: those of the pods on the node plus those of the new
+pod that are not attached there yet. A claim without a volume counts as one of its class's driver; in-tree
+cloud disks that migrated to a CSI driver count as that driver's.
 """
 
 from collections.abc import Callable, Iterator
@@ -32,11 +32,11 @@ _MOVED = {
     "kubernetes.io/portworx-volume": "pxd.portworx.com",
 }
 
-Attached = tuple[str, str]  # driver, what tells its volumes apart
+Attached = tuple[str, str]  # driver, identity of the volume
 
 
 class Attachments:
-    """Which volumes are attached to which nodes, as far as drivers have limits. Follows placements once it is built."""
+    """Which volumes are attached to which nodes, for drivers with limits; follows placements once built."""
 
     def __init__(self, session: Session, volumes_of: Callable[[TaskClass], frozenset[Attached]]) -> None:
         self._volumes_of = volumes_of
@@ -121,7 +121,7 @@ class VolumeLimits:
             text = f'looking up PVC {missing}: persistentvolumeclaim "{missing.partition("/")[2]}" not found'
             number = self._session.reasons.number(text, Code.UNRESOLVABLE)
             return np.full(len(self._session.nodes), number, dtype=np.int16)[cells.rows]
-        # Behind a first task of this class all its volumes are there already.
+        # After a first task of this class all its volumes are attached already.
         refused = self._exceeds(class_)[cells.rows] & (np.asarray(cells.extra) == 0)
         return np.where(refused, self._exceeded, FITS).astype(np.int16)
 
@@ -174,7 +174,7 @@ class VolumeLimits:
 
 
 def _cloud_disk(source: VolumeSource) -> Attached | None:
-    """A disk of one of the clouds whose volume code moved out of Kubernetes into a CSI driver."""
+    """A disk of a cloud provider whose in-tree volume plugin migrated to a CSI driver."""
     if source.aws_elastic_block_store is not None:
         return _MOVED["kubernetes.io/aws-ebs"], source.aws_elastic_block_store.volume_id
     if source.gce_persistent_disk is not None:

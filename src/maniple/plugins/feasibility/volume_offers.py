@@ -1,8 +1,9 @@
-"""The volumes that are there to be claimed, and what this session has promised to whom.
+"""The volumes available to claims, and what this session has promised.
 
-`VolumeBinding` asks here which volume a claim would get on a node: the one that is already bound to it, else the smallest that is
-free, large enough, of the claim's class and modes, selected by its selector and reachable from the node; of equally small ones the
-first by name. A promise is counted per task that relies on it, so that undoing one in any order leaves what the others hold.
+`VolumeBinding` looks up here which volume a claim would get on a node: the one that is already bound to it,
+else the smallest that is free, large enough, of the claim's class and modes, matched by its selector and
+reachable from the node; of equally small ones the first by name. A promise is counted per task that relies on
+it, so that undoing one in any order leaves the others' intact.
 """
 
 from collections.abc import Collection, Iterable
@@ -29,12 +30,12 @@ _encoder = msgspec.msgpack.Encoder(order="deterministic")
 
 @dataclass(slots=True)
 class Pool:
-    """Volumes that would do for claims that ask for the same, smallest first."""
+    """Volumes that match equal claims, smallest first."""
 
     volumes: list[PersistentVolume]
     names: frozenset[str]
     free: Amounts  # how many of them each node can have now
-    # volumes with the same node affinity, by their places in the list; and the sets of these that each node can reach
+    # volumes with the same node affinity, by index; and the sets of these that each node can reach
     groups: list[list[int]]
     groups_at: dict[int, list[int]]
 
@@ -68,7 +69,7 @@ class VolumeOffers:
         return mask
 
     def rows(self, volume: PersistentVolume) -> NodeRows:
-        """The same as rows. Fields are not looked at, as they are nowhere for volumes."""
+        """The same as rows; node fields are ignored, as everywhere for volumes."""
         memory = ("reachable", _affinity_key(volume))
         if memory not in self._facts.memory:
             affinity = volume.spec.node_affinity
@@ -81,7 +82,7 @@ class VolumeOffers:
         return self._facts.memory[memory]  # type: ignore[return-value]  # what this function put there
 
     def available(self, claim: PersistentVolumeClaim) -> Mask:
-        """Nodes on which the claim, taken by itself, would get a volume."""
+        """Nodes on which the claim, by itself, would get a volume."""
         bound = self._bound(claim)
         if bound is not None:
             return self.reachable(bound)
@@ -93,7 +94,7 @@ class VolumeOffers:
     def pick(
         self, claim: PersistentVolumeClaim, node: int, taken: Collection[str]
     ) -> PersistentVolume | None:
-        """The volume that the claim would get on a node when others of its pod have taken some."""
+        """The volume that the claim would get on a node after others of its pod have taken some."""
         bound = self._bound(claim)
         if bound is not None:
             return bound if self.reachable(bound)[node] and bound.metadata.name not in taken else None
@@ -112,7 +113,7 @@ class VolumeOffers:
         return None
 
     def compete(self, claims: Iterable[PersistentVolumeClaim]) -> bool:
-        """Whether two of the claims could want the same volume."""
+        """Whether two of the claims could get the same volume."""
         seen: set[str] = set()
         for claim in claims:
             names = self._pool(claim).names if self._bound(claim) is None else frozenset[str]()
@@ -122,7 +123,7 @@ class VolumeOffers:
         return False
 
     def _bound(self, claim: PersistentVolumeClaim) -> PersistentVolume | None:
-        """The volume that names the claim, in its own words or by a promise of this session."""
+        """The volume bound to the claim, in the cluster or by a promise of this session."""
         promised = self._promised_to.get(claim.key)
         if promised is not None:
             return self._storage.volumes[promised]
@@ -169,7 +170,7 @@ class VolumeOffers:
     # -- promises -------------------------------------------------------------------------------------------------
 
     def promise(self, volume: str, claim: str) -> None:
-        """One task more relies on the claim getting the volume."""
+        """One more task relies on the claim getting the volume."""
         _, tasks = self._promised.get(volume, (claim, 0))
         self._promised[volume] = (claim, tasks + 1)
         if not tasks:
@@ -205,7 +206,7 @@ def _class_of(volume: PersistentVolume) -> str:
 
 
 def _large_enough(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    """Also of the same mode, and not on its way out."""
+    """Also of the same mode, and not being deleted."""
     return (
         size_of(volume.spec.capacity) >= size_of(claim.spec.resources.requests)
         and volume.spec.volume_mode == claim.spec.volume_mode
@@ -214,7 +215,7 @@ def _large_enough(volume: PersistentVolume, claim: PersistentVolumeClaim) -> boo
 
 
 def _suits(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    """Whether a volume that nobody has claimed yet would do, wherever it is."""
+    """Whether an unclaimed volume matches, wherever it is."""
     selector = claim.spec.selector
     return (
         _large_enough(volume, claim)

@@ -1,8 +1,9 @@
 """VolumeZone: a bound volume's zone and region labels agree with the node's.
 
-Every zone or region label of a claim's volume must be on the node with one of the volume's values (several are written
-`a__b`); the older failure-domain labels of a volume are also met by the node's newer ones. Nodes without any such label
-take part in no zones and fit. Volumes that are still to be chosen or made are left to VolumeBinding.
+Every zone or region label of a claim's volume must be on the node with one of the volume's values (several
+are written `a__b`); the older failure-domain labels of a volume also match the node's newer ones. Nodes
+without any such label are in no zone and fit. Volumes that are still to be chosen or provisioned are left to
+VolumeBinding.
 """
 
 import numpy as np
@@ -47,7 +48,7 @@ class VolumeZone:
     def _check(self, class_: TaskClass, cells: Cells) -> Verdicts:
         zones, message = self._zones(class_)
         fits = np.ones(len(self._facts), dtype=np.bool_)
-        if not message:  # otherwise `refusal` has spoken, and nodes are not to blame
+        if not message:  # otherwise `refusal` reports it; nodes are not the cause
             for key, values in zones:
                 fits &= self._agrees(key, values)
             fits |= ~self._zoned()
@@ -67,7 +68,7 @@ class VolumeZone:
         return zoned
 
     def _zones(self, class_: TaskClass) -> tuple[Zones, str]:
-        """The zone labels of all bound volumes, or why a claim cannot be followed to its volume."""
+        """The zone labels of all bound volumes, or why the volume of a claim cannot be found."""
         zones: Zones = []
         for pod_volume, key, claim in self._storage.claims_of(class_.spec.pod):
             if pod_volume.persistent_volume_claim is None:
@@ -103,6 +104,6 @@ def _zone_labels(volume: PersistentVolume) -> Zones:
     for key in _LABELS:
         if key in volume.metadata.labels:
             values = {value.strip() for value in volume.metadata.labels[key].split("__")}
-            if "" not in values:  # one that cannot be read is left out of account
+            if "" not in values:  # an invalid one is ignored
                 found.append((key, values))
     return found

@@ -1,7 +1,7 @@
 """Times of the day at which something holds: "08:00-20:00", or overnight "22:00-06:00".
 
-Called by tdm. Both ends are included, to the second; a window that ends when it begins, or earlier, ends on the next day. Hours are
-those of the zone that the session's time carries.
+Called by tdm. Both ends are included, to the second; a window that ends when it begins, or earlier, ends on
+the next day. Hours are in the time zone of the session's time.
 """
 
 import re

@@ -1,1 +1,1 @@
-"""Plugins that keep gangs whole and leave alone what must not be evicted."""
+"""Plugins that keep gangs whole and protect what must not be evicted."""

@@ -1,7 +1,7 @@
 """The conditions of jobs at the end of a session: scheduled, or unschedulable and why.
 
-Called by gang. Jobs without tasks get none; neither does one that is short only because tasks of it are still
-leaving their nodes. Complete jobs are told apart by columns, so that they cost next to nothing.
+Called by gang. Jobs without tasks get none; neither does one that is short only because its tasks are still
+terminating. Complete jobs are recognised by columns, so that they cost next to nothing.
 """
 
 import numpy as np
@@ -28,7 +28,7 @@ def write_conditions(session: Session) -> None:
     counts = jobs.counts[:, rows]
     complete = jobs.ready[rows] + jobs.pending_best_effort[rows] >= needed(session)[rows]
     exists = counts.any(axis=0)
-    # One list for all of them: nobody changes it, and there may be thousands.
+    # One list for all of them: it is never changed, and there may be thousands.
     scheduled = [SCHEDULED_CONDITION]
     for job in rows[complete & exists].tolist():
         session.conditions[job] = scheduled
@@ -39,7 +39,7 @@ def write_conditions(session: Session) -> None:
 
 def _write_lacking(session: Session, lacking: NDArray[np.int64]) -> None:
     origins, jobs = _origins(session), session.jobs
-    messages: dict[tuple[int, ...], str] = {}  # gangs of one make stand alike
+    messages: dict[tuple[int, ...], str] = {}  # equal gangs share a message
     fitting = _fitting(session)[lacking]
     columns = np.vstack(
         [jobs.minimum[lacking], jobs.ready[lacking], fitting, jobs.counts[:, lacking]]
@@ -55,7 +55,7 @@ def _write_lacking(session: Session, lacking: NDArray[np.int64]) -> None:
 
 
 def _leaving(session: Session, counts: Amounts) -> NDArray[np.bool_]:
-    """By session job: nothing waits, and with the tasks that are still leaving their nodes the minimum is there."""
+    """By session job: nothing is pending, and with its terminating tasks the minimum is reached."""
     tasks, jobs = session.tasks, session.jobs
     on_its_way = (tasks.status == Status.RELEASING) & (session.cluster.tasks.node[: len(tasks)] >= 0)
     of_jobs = tasks.job[on_its_way & (tasks.job >= 0)]
@@ -66,7 +66,7 @@ def _leaving(session: Session, counts: Amounts) -> NDArray[np.bool_]:
 
 
 def _fitting(session: Session) -> Amounts:
-    """By job: waiting tasks for which there was a place, had the gang been whole."""
+    """By job: pending tasks that would have fitted, had the gang been complete."""
     tasks = session.tasks
     rows = np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *session.refusals.not_whole()]))
     rows = rows[tasks.status[rows] == Status.PENDING]
@@ -74,7 +74,7 @@ def _fitting(session: Session) -> Amounts:
 
 
 def _message(minimum: int, ready: int, fitting: int, counts: list[int]) -> str:
-    """How a gang stands: what it lacks, and its tasks by status. One that is gated waits like any other."""
+    """The state of a gang: what it lacks, and its tasks by status; a gated one counts as pending."""
     total = sum(counts)
     counts[Status.PENDING] += counts[Status.GATED]
     parts = [f"{counts[status]} {status.word}" for status in _SHOWN if counts[status]]
@@ -88,7 +88,8 @@ def _message(minimum: int, ready: int, fitting: int, counts: list[int]) -> str:
 
 
 def _origins(session: Session) -> dict[int, str]:
-    """The first cause that was recorded for each job, of the job itself or of one of its tasks: later ones do not replace it."""
+    """The first cause recorded for each job, of the job itself or of one of its tasks; later ones do not
+    replace it."""
     refusals = session.refusals
     origins = {job: f"Origin reason is: {causes[0]}" for job, causes in refusals.jobs.items() if causes}
     for job, (row, cause) in refusals.origins(session.tasks.job).items():
@@ -98,7 +99,7 @@ def _origins(session: Session) -> dict[int, str]:
 
 
 def needed(session: Session) -> NDArray[np.int32]:
-    """By job, how many tasks have to be placed; gated ones that ask for nothing need not be where they count."""
+    """By job, how many tasks have to be placed; gated ones that request nothing need not be where they count."""
     tasks, minimum = session.tasks, session.jobs.minimum
     if not session.rules.gangs.gated_pods_count:
         return minimum

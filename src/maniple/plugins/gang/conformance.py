@@ -1,6 +1,6 @@
-"""conformance: what keeps the cluster itself running is no victim.
+"""conformance: pods that keep the cluster itself running are never victims.
 
-Spared are pods of the priority classes system-cluster-critical and system-node-critical, and everything in
+Protected are pods of the priority classes system-cluster-critical and system-node-critical, and everything in
 kube-system.
 """
 

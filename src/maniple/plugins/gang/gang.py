@@ -1,13 +1,14 @@
-"""gang: a job gets its minimum whole or nothing; what it has beyond the minimum may be taken away.
+"""gang: a job gets its minimum whole or nothing; what it has beyond the minimum may be evicted.
 
-ready     = ready tasks + waiting best-effort tasks (in the original also gated ones) >= minimum, every role has its own minimum, and every policy its sub-groups
-pipelined = the same, with pipelined tasks counted
-starving  = ready tasks + pipelined < minimum
-victims   = of each job, the first (ready tasks - minimum) candidates
+- ready: ready tasks + pending best-effort tasks (in the original also gated ones) >= minimum, every role has
+  its own minimum, and every policy its sub-groups
+- pipelined: the same, with pipelined tasks counted
+- starving: ready tasks + pipelined < minimum
+- victims: of each job, the first (ready tasks - minimum) candidates
 
-A sub-job of a policy is ready, pipelined, ordered by the same rule with its own minimum (see `sub_groups.py`). Role
-minimums are not looked at when they add up to more than the job's minimum (see `roles.py`). At the end
-of a session every job with tasks gets a condition that says whether its gang is complete.
+A sub-job of a policy is ready, pipelined and ordered by the same rule with its own minimum (see
+`sub_groups.py`). Role minimums are ignored if they add up to more than the job's minimum (see `roles.py`). At
+the end of a session every job with tasks gets a condition that says whether its gang is complete.
 """
 
 from collections.abc import Mapping
@@ -47,7 +48,7 @@ class Gang:
         self._minimum: list[int] = session.jobs.minimum.tolist()
         self._needed = needed(session)
         self._needed_of: list[int] = self._needed.tolist()
-        self._voting: dict[tuple[str, int], bool] = {}  # by point, and how many plugins there were
+        self._voting: dict[tuple[str, int], bool] = {}  # by point, and the number of plugins
 
     # -- is the job complete --------------------------------------------------------------------------------------
 
@@ -56,7 +57,7 @@ class Gang:
         if lacking is not None:
             return f"{TOO_FEW_OF_A_ROLE}: {lacking}"
         jobs, minimum = self._session.jobs, self._minimum[job]
-        # Those that wait and those that are placed are nearly always enough, and cheaper to count than all.
+        # Pending and placed tasks are nearly always enough, and cheaper to count than all.
         if jobs.ready.item(job) + jobs.counts.item(_PENDING, job) >= minimum:
             return None
         valid = self._session.valid(job)
@@ -65,9 +66,9 @@ class Gang:
         return None
 
     def job_order(self, job: int) -> int:
-        """Those that lack something come before those that are complete, and before all a gang that has lost some of its tasks.
+        """Incomplete jobs come before complete ones, and first of all a gang that has lost some of its tasks.
 
-        What still runs of such a gang is of no use to anybody until it is whole again.
+        What still runs of such a gang is useless until it is complete again.
         """
         if self._missing(job) <= 0:
             return 1
@@ -89,11 +90,12 @@ class Gang:
         return Vote.PERMIT if enough and self._sub_groups.enough(job, pipelined=True) else Vote.REJECT
 
     def job_starving(self, job: int) -> bool:
-        """Best-effort tasks do not count here, nor do roles: eviction only helps a job to its minimum."""
+        """Neither best-effort tasks nor roles count here: eviction only helps a job to its minimum."""
         return self._session.ready(job) + self._session.pipelined(job) < self._minimum[job]
 
     def shortfall(self, job: int, role: int, most: int) -> int:
-        """Any fewer tasks of this role leave the job incomplete; at least 1, since extras are given one at a time."""
+        """Any fewer tasks of this role leave the job incomplete; at least 1, since extras are added one at a
+        time."""
         missing = self._roles.missing(job)
         if any(other != role for other in missing):
             return most
@@ -135,7 +137,8 @@ class Gang:
     # -- victims --------------------------------------------------------------------------------------------------
 
     def surplus(self, job: int, rows: TaskRows) -> TaskRows:
-        """Of a job's tasks in task order, those that it can lose and still be whole: the last ones that no role needs."""
+        """Of a job's tasks in task order, those it can lose and stay complete: the last ones that no role
+        needs."""
         spare = self._session.ready(job) - self._minimum[job]
         if spare <= 0:
             return rows[:0]
@@ -143,7 +146,7 @@ class Gang:
         return losable[max(len(losable) - spare, 0) :]
 
     def spare(self, jobs: JobRows) -> NDArray[np.int64]:
-        """The same as a number, where neither roles nor sub-groups have a say."""
+        """The same as a number, if neither roles nor sub-groups matter."""
         columns = self._session.jobs
         spare: NDArray[np.int64] = np.maximum(columns.ready[jobs] - columns.minimum[jobs], 0).astype(np.int64)
         for place in np.flatnonzero(spare).tolist():
@@ -153,10 +156,10 @@ class Gang:
         return spare
 
     def preemptable(self, _task: int, candidates: TaskRows) -> TaskRows | None:
-        """What each job has beyond its minimum, counted anew for every list of candidates.
+        """What each job has beyond its minimum, counted afresh for every list of candidates.
 
-        The search for victims spares gangs by itself (`surplus`). A vote is needed only by the original's way of asking node by node, and where
-        nobody else has a say, so that somebody gives anybody up.
+        The search for victims protects gangs by itself (`surplus`). A vote is needed only by the original's
+        node-by-node search, and if no other plugin votes, so that there are victims at all.
         """
         return self._beyond_minimums(candidates) if self._votes("preemptable") else None
 
@@ -183,7 +186,7 @@ class Gang:
         return candidates[np.array(allowed, dtype=np.bool_)]
 
     def unified_evictable(self, _task: int, candidates: TaskRows) -> TaskRows:
-        """Gang-aware eviction splits jobs into what is safe to take and whole gangs by itself."""
+        """Gang-aware eviction itself splits jobs into surplus tasks and whole gangs."""
         return candidates
 
     # -- the end --------------------------------------------------------------------------------------------------

@@ -1,8 +1,7 @@
 """Minimums per role: how many tasks of each role a gang needs, and how many it lacks.
 
-Called by gang only. A job whose role minimums add up to more than its own minimum is not held to them. Tasks
-without a role have the number -1 and may be named in a minimum as "". Nothing is built for jobs that have no
-role minimums.
+Called by gang only. Role minimums that add up to more than the job's own minimum are ignored. Tasks without a
+role have the number -1 and may be named in a minimum as "". Nothing is built for jobs without role minimums.
 """
 
 from dataclasses import dataclass
@@ -21,7 +20,8 @@ _UNUSED = -2  # a role that no task in the cluster has
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Needs:
-    """One job: its tasks that have a role with a minimum, the place of that role in `roles`, and the minimums."""
+    """One job: its tasks that have a role with a minimum, the index of that role in `roles`, and the
+    minimums."""
 
     rows: TaskRows
     slots: NDArray[np.intp]
@@ -36,11 +36,12 @@ class RoleMinimums:
         self._needs: dict[int, _Needs | None] = {}
 
     def matter_to(self, job: int) -> bool:
-        """Whether the job names any."""
+        """Whether the job has any."""
         return bool(self._session.job_facts(job).role_minimums)
 
     def missing(self, job: int, *, pipelined: bool = False) -> dict[int, int]:
-        """Roles that have fewer tasks placed than they need, with how many; best-effort tasks count while they wait."""
+        """Roles that have fewer tasks placed than they need, and how many; best-effort tasks count while
+        pending."""
         needs = self._of(job)
         if needs is None:
             return {}
@@ -58,7 +59,7 @@ class RoleMinimums:
         }
 
     def lacking_for_good(self, job: int) -> str | None:
-        """A role that has too few tasks however they are placed, in words."""
+        """A role that has too few tasks wherever they are placed, as text."""
         needs = self._of(job)
         if needs is None:
             return None
@@ -69,7 +70,7 @@ class RoleMinimums:
         return None
 
     def losable(self, job: int, rows: TaskRows) -> TaskRows:
-        """Of tasks in order, those that their roles can do without; the last of a role go first."""
+        """Of tasks in order, those that their roles can spare; the last of a role go first."""
         needs = self._of(job)
         if needs is None:
             return rows

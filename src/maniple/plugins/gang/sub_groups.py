@@ -1,7 +1,7 @@
 """Minimums of sub-groups: how many sub-jobs of each policy a gang needs, and how many it has.
 
-Called by gang only. A sub-job is ready with its policy's size; best-effort tasks count while they wait. Nothing is looked at for jobs that have no
-policies.
+Called by gang only. A sub-job is ready with its policy's size; best-effort tasks count while pending. Jobs
+without policies cost nothing.
 """
 
 from collections.abc import Callable
@@ -22,7 +22,7 @@ class SubGroupMinimums:
         return job in self._groups.split
 
     def lacking_for_good(self, job: int) -> str | None:
-        """A policy that has too few sub-jobs however they are placed, in words."""
+        """A policy that has too few sub-jobs wherever they are placed, as text."""
         shape = self._shape(job)
         if shape is None:
             return None
@@ -32,7 +32,7 @@ class SubGroupMinimums:
         return None
 
     def enough(self, job: int, *, pipelined: bool = False) -> bool:
-        """Every policy has as many sub-jobs ready as it needs."""
+        """Whether every policy has as many sub-jobs ready as it needs."""
         shape = self._shape(job)
         if shape is None:
             return True
@@ -46,7 +46,7 @@ class SubGroupMinimums:
         return self._groups.lacking(one) <= self._groups.counts(one).pipelined
 
     def losable(self, job: int, rows: TaskRows) -> TaskRows:
-        """Of tasks in order, those that their policies can do without; a sub-job that is given up is given up whole."""
+        """Of tasks in order, those that their policies can spare; a sub-job is only given up whole."""
         shape = self._shape(job)
         if shape is None or not any(shape.least.values()):
             return rows

@@ -1,4 +1,6 @@
-"""The plugins of the `kai` profile, each named as in KAI's configuration; a plugin with many rules has these in files beside it.
+"""The plugins of the `kai` profile, named as in KAI's configuration; large plugins have their rules in files
+beside.
 
-`proportion` with its rules (`proportion_*`), `fair_share`, `queue_accounts` and `cluster_total` share the cluster out between queues.
+`proportion` with its rules (`proportion_*`), `fair_share`, `queue_accounts` and `cluster_total` divide the
+cluster among queues.
 """

@@ -1,4 +1,4 @@
-"""What a class asks of GPUs, in the kinds that KAI's rules speak of."""
+"""What a class requests of GPUs, in the kinds that KAI's rules distinguish."""
 
 from maniple.cluster.claims import claimed_gpus, claims_of
 from maniple.cluster.classes import TaskClass
@@ -9,7 +9,7 @@ from maniple.objects.requests import pod_requests
 
 
 def asks_mig(session: Session, class_: TaskClass) -> bool:
-    """A slice of a GPU that the node has cut."""
+    """Whether it requests a MIG slice."""
     return any(
         name.startswith(MIG_PREFIX) and class_.request[dimension] > 0
         for dimension, name in enumerate(session.resources.names)
@@ -20,7 +20,7 @@ def asks_gpu(session: Session, class_: TaskClass) -> bool:
     """Any kind of GPU: whole, in part, a slice, or through a resource claim."""
     if class_.share is not None or whole_gpu(session, class_) is not None or asks_mig(session, class_):
         return True
-    # A claim that another pod has counts with that one, and this one uses its devices all the same.
+    # A claim allocated for another pod counts there, but this pod uses its devices all the same.
     pod = class_.spec.pod
     if not pod.spec.resource_claims or not session.cluster.dialect.counts_devices:
         return False
@@ -28,14 +28,17 @@ def asks_gpu(session: Session, class_: TaskClass) -> bool:
 
 
 def whole_gpu(session: Session, class_: TaskClass) -> int | None:
-    """The dimension of the whole GPUs that it asks for, of whichever maker."""
+    """The dimension of the requested whole GPUs, of any vendor."""
     gpus = session.gpus
     known = gpus.other_makers if gpus.dimension is None else [gpus.dimension, *gpus.other_makers]
     return next((dimension for dimension in known if class_.request[dimension] > 0), None)
 
 
 def asks_device_plugin(class_: TaskClass) -> bool:
-    """Whole GPUs or a portion of one, not through a resource claim. How much an amount of memory is, is not known without a node."""
+    """Whole GPUs or a portion of one, not through a resource claim.
+
+    What part of a GPU an amount of memory is depends on the node.
+    """
     if class_.share is not None:
         return class_.share.portion > 0
     amounts = pod_requests(class_.spec.pod)

@@ -1,4 +1,7 @@
-"""What each of KAI's node scores is worth. The bands lie so far apart that a lower one decides only among equals of the higher ones."""
+"""The scale of each of KAI's node scores.
+
+The bands lie so far apart that a lower one only breaks ties of the higher ones.
+"""
 
 DENSITY = 9.0
 RESOURCE_TYPE = 10.0

@@ -1,7 +1,7 @@
-"""What there is to divide among queues: what ready nodes offer, without what pods of other schedulers hold there.
+"""What queues divide: the capacity of ready nodes, less what pods of other schedulers hold there.
 
-Read when a session opens by whoever divides it. Cpu in thousandths, bytes, GPUs, where slices of a device count with the number in their names; then
-whole units of the other resources that are counted.
+Read when a session opens. CPU in millicores, bytes, GPUs, where slices of a device count with the number in
+their names; then whole units of the other resources that are counted.
 """
 
 from collections.abc import Iterable
@@ -36,7 +36,7 @@ def cluster_total(session: Session, counting: Counting) -> NDArray[np.float64]:
 
 
 def _foreign(session: Session, ready: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Tasks on ready nodes that somebody else has placed. Pods that only stand for others' devices hold nothing of their own."""
+    """Tasks on ready nodes that another scheduler has placed; reservation pods hold nothing of their own."""
     tasks = session.tasks
     alone = (tasks.job < 0) & (tasks.node >= 0) & (tasks.status >= 0)
     rows = np.flatnonzero(alone)

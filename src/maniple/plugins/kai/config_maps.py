@@ -1,4 +1,4 @@
-"""Whether the config maps that a pod cannot start without are there, for KAI's `predicates`."""
+"""Whether the config maps that a pod needs to start exist, for KAI's `predicates`."""
 
 from maniple.cluster.classes import TaskClass
 from maniple.framework.session import Session

@@ -1,8 +1,10 @@
-"""How tasks count with queues: of which resources, and in what units.
+"""How tasks count with queues: which resources, in what units.
 
-Used by whoever divides a cluster among queues. The first three resources are always thousandths of a CPU, bytes of memory and GPUs as quotas count them
-(parts of devices, slices by the number in their names); behind them come as many others as are asked for. Shares are worked out of whole GPUs and whole units of
-the others; accounts are kept in the smallest parts that can be asked for, `units` of which make one, so that sums are exact and an undo restores them.
+Used by the plugins that divide a cluster among queues. The first three resources are always millicores, bytes
+of memory and GPUs as quotas count them (parts of devices, slices by the number in their names); then as many
+others as requested. Shares are computed from whole GPUs and whole units of the others; accounts are kept in
+the smallest parts that can be requested, `units` of which make one, so that sums are exact and an undo
+restores them.
 """
 
 from collections.abc import Sequence
@@ -19,19 +21,22 @@ Amount = list[float]
 Floats = NDArray[np.float64]
 GPU = 2  # behind CPU and MEMORY
 HUNDREDTHS = 100.0
-UNITS: Floats = np.array([[1.0], [1.0], [HUNDREDTHS]])  # per thousandth of a CPU, byte, GPU
+UNITS: Floats = np.array([[1.0], [1.0], [HUNDREDTHS]])  # per millicore, byte, GPU
 
 
 def in_units(amounts: Floats) -> Floats:
-    """Thousandths of a CPU, bytes and GPUs (3 x n) in units. A part of a GPU is a whole number of hundredths unless it is a guess."""
+    """Millicores, bytes and GPUs (3 x n) in units.
+
+    A part of a GPU is a whole number of hundredths unless it is an estimate.
+    """
     units: Floats = amounts * UNITS
-    # Only here are fractions multiplied; rounding bytes would take from their exactness.
+    # Only fractions are rounded here; rounding bytes would lose precision.
     units[GPU] = np.round(units[GPU], 6)
     return units
 
 
 class Counting:
-    """The resources of one session that queues divide. `others`: dimensions beyond cpu, memory and GPUs."""
+    """The resources of one session that queues divide; `others`: dimensions beyond CPU, memory and GPUs."""
 
     def __init__(self, session: Session, others: Sequence[int] = ()) -> None:
         self._session = session
@@ -55,7 +60,7 @@ class Counting:
         return first + class_.request[self.others].astype(np.float64).tolist() if len(self.others) else first
 
     def of_tasks(self, rows: TaskRows) -> Floats:
-        """A column a task: as accepted where it is on a node, as asked otherwise."""
+        """A column per task: as accepted if it is on a node, as requested otherwise."""
         session, gpus = self._session, self._session.gpus
         class_of = session.tasks.class_of[rows]
         amounts: Floats = self._of_classes().take(class_of, axis=1)
@@ -65,7 +70,7 @@ class Counting:
         return amounts
 
     def _of_classes(self) -> Floats:
-        """A column a class; parts of devices, which may depend on the node, apart."""
+        """A column per class; parts of devices, which may depend on the node, separately."""
         if self._classes.shape[1] < len(self._session.classes):
             others = self._session.class_requests.T[self.others]
             self._classes = np.concatenate([in_units(self._session.gpus.of_classes), others])

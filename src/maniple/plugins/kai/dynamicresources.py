@@ -1,8 +1,9 @@
-"""dynamicresources: claims get and lose devices as their pods are placed and evicted.
+"""dynamicresources: claims are allocated and freed as their pods are placed and evicted.
 
-A pod is not considered if a claim of its is not there, if a claim has as many consumers as it can have, or if it names a GPU claim
-that several pods may share and that does not carry the label of its job's queue: queues would otherwise use each other's GPUs uncounted.
-The argument `maxCelCacheEntries` is accepted and changes nothing: compiled selectors are kept as long as slices and classes stay the same.
+A pod is not considered if one of its claims does not exist, if a claim has as many consumers as it can have,
+or if it names a shared GPU claim without the label of its job's queue: queues would otherwise use each
+other's GPUs uncounted. The argument `maxCelCacheEntries` is accepted and has no effect: compiled selectors
+are kept as long as slices and classes stay the same.
 """
 
 from collections.abc import Iterable, Mapping
@@ -71,7 +72,7 @@ class DynamicResources:
             if claim is None:
                 return f"failed to get resource claim {namespace}/{name}: it does not exist"
             job = int(session.tasks.job[row])
-            # A pod whose pod group does not exist has no queue, and waits for that.
+            # A pod whose pod group does not exist has no queue, and waits for it.
             if not own and job in session.cluster.jobs.facts and claimed_gpus(claim):
                 wrong = self._wrong_label(claim, job)
                 if wrong:
@@ -105,7 +106,7 @@ class DynamicResources:
         return [Filter("claim consumers", Dependence.CLUSTER, self._check_full, claims_anything)]
 
     def _check_full(self, class_: TaskClass, cells: Cells) -> Verdicts:
-        """Tasks that are placed together fill up a claim one after the other."""
+        """Tasks that are placed together fill a claim one after the other."""
         full = any(self._holdings.is_full(claim) for claim in self._shared_claims(class_))
         return np.full(cells.node_rows().shape, self._full if full else FITS, dtype=np.int16)
 

@@ -1,4 +1,4 @@
-"""elastic: jobs that lack something of a minimum first, then those that have exactly their minimum, then those that have more."""
+"""elastic: jobs below a minimum first, then those with exactly their minimum, then those with more."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -39,7 +39,7 @@ class Elastic:
         return state
 
     def job_orders(self, jobs: JobRows) -> Amounts:
-        """All at once where a job is one pod set."""
+        """All at once if a job is one pod set."""
         have = _ACTIVE @ self._session.jobs.counts[:, jobs]
         states: Amounts = np.sign(have - self._session.jobs.minimum[jobs]) + _EXACT
         for place in np.flatnonzero(~self._session.groups.undivided[jobs]).tolist():

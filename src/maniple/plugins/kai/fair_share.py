@@ -1,16 +1,19 @@
 """Fair shares: what each queue of a tree is entitled to, for any number of resources at once.
 
-Called by `proportion` when a session opens. Arrays in, arrays out; nothing here knows of sessions. Every resource is divided by itself,
-level by level: the queues without a parent divide the whole, the queues below a queue divide what that one got.
+Called by `proportion` when a session opens. Arrays in, arrays out; nothing here depends on sessions. Every
+resource is divided by itself, level by level: the top queues divide the whole, the queues below a queue
+divide what that one got.
 
-1. A queue gets its quota, as far as it asks for it. An unlimited quota is all that there is to divide. Quotas are promises: where they add
-   up to more than there is, nobody's is cut.
-2. What is left goes by priority, the highest first, and by weight, in rounds: a queue that wants no more than its part gets what it wants, any other
-   gets whole units of its part; what that leaves is divided again. With weight w as a fraction of the weights of all who still want something and past
-   usage u as a fraction of capacity, a queue's part is in proportion to w + k (w - u), or 0 if that is negative.
-3. Units that rounding down left go one each, by priority, to those from whom most was cut, then to the earlier in the given order.
+1. A queue gets its quota, as far as it requests it. An unlimited quota is all that there is to divide. Quotas
+   are guaranteed: if they add up to more than there is, none is cut.
+2. What is left is divided by priority, the highest first, and by weight, in rounds: a queue that requests no
+   more than its part gets its request, any other gets whole units of its part; the rest is divided again.
+   With weight w as a fraction of the weights of all unsatisfied queues and past usage u as a fraction of
+   capacity, a queue's part is in proportion to w + k (w - u), or 0 if that is negative.
+3. Units left by rounding down go one each, by priority, to the queues from which most was cut, then to the
+   earlier in the given order.
 
-It always holds that nobody gets more than it asks for or than its limit, unless `whole_leftovers` is set (see there).
+No queue gets more than it requests or than its limit, unless `whole_leftovers` is set (see there).
 """
 
 from collections.abc import Iterator
@@ -26,9 +29,10 @@ Flags = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ShareTerms:
-    """What is known of the queues, in an order that breaks ties: the earlier goes first. Matrices are resources x queues.
+    """What is known of the queues, in an order that breaks ties: the earlier goes first.
 
-    Unlimited quotas and limits are infinite. `parent` is the place of the queue above, -1 for none; there are no circles.
+    Matrices are resources x queues. Unlimited quotas and limits are infinite. `parent` is the index of the
+    queue above, -1 for none; there are no cycles.
     """
 
     parent: NDArray[np.int64]
@@ -43,7 +47,8 @@ class ShareTerms:
 def fair_shares(total: Floats, terms: ShareTerms, *, k: float = 1.0, whole_leftovers: bool = False) -> Floats:
     """The share of every queue (resources x queues) of `total`, which has one amount per resource.
 
-    `whole_leftovers`: a unit that rounding left is given whole, also to a queue that wants less than that, as KAI does.
+    `whole_leftovers`: a unit left by rounding is given whole, also to a queue that requests less, as KAI
+    does.
     """
     shares = np.zeros(terms.quota.shape, dtype=np.float64)
     for queues in _levels(terms.parent):
@@ -74,7 +79,7 @@ def _levels(parent: NDArray[np.int64]) -> Iterator[Rows]:
 class _Division:
     """One level: families of siblings, each dividing an amount of every resource.
 
-    `family` is the family of each queue; `left` is what is still to be had (resources x families).
+    `family` is the family of each queue; `left` is what remains (resources x families).
     """
 
     def __init__(self, terms: ShareTerms, queues: Rows, family: Rows, amount: Floats) -> None:
@@ -87,7 +92,7 @@ class _Division:
         self._height, self._families = amount.shape
         self.left = amount
         self.share = np.zeros_like(self._quota)
-        self._cut = np.zeros_like(self._quota)  # what rounding down took from a queue when it was last cut
+        self._cut = np.zeros_like(self._quota)  # what rounding down last took from a queue
 
     def by_quota(self) -> None:
         due = np.where(np.isinf(self._quota), self.left[:, self._family], self._quota)
@@ -107,7 +112,7 @@ class _Division:
                 going = self._round(members, going & (self.left > 0), k)
 
     def _round(self, members: Rows, going: Flags, k: float) -> Flags:
-        """Divide what is left once. The families and resources of which something was left over by those who are satisfied."""
+        """Divide what is left once; returns where satisfied queues left something over."""
         family = self._family[members]
         share, wanted = self.share[:, members], self._wanted[:, members]
         weight, want = self._weight[:, members], wanted - share
@@ -127,7 +132,7 @@ class _Division:
         return self._sums((satisfied & (want < fair)).astype(np.float64), members) > 0
 
     def _parts(self, members: Rows, hungry: Flags, k: float) -> Floats:
-        """In what proportion the hungry divide."""
+        """In what proportion the unsatisfied queues divide."""
         weight = np.where(hungry, self._weight[:, members], 0.0)
         sums = self._sums(weight, members)[:, self._family[members]]
         normal = np.divide(weight, sums, out=np.zeros_like(weight), where=hungry & (sums != 0))

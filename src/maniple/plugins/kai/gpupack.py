@@ -1,4 +1,4 @@
-"""gpupack: of a node's GPUs, the one of which most is in use first, a whole one last."""
+"""gpupack: of a node's GPUs, the most used first, an unused one last."""
 
 from collections.abc import Mapping
 from typing import Any

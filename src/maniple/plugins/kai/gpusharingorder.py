@@ -1,7 +1,7 @@
 """gpusharingorder: a thousand points for a node where a shared GPU has enough left for the task.
 
-To the letter also for tasks that ask for no part of a GPU: they need nothing of it, so any shared GPU has enough, and CPU tasks are drawn
-to nodes with shared GPUs.
+With strict rules also for tasks that request no part of a GPU: any shared GPU has enough for them, so CPU
+tasks are drawn to nodes with shared GPUs.
 """
 
 from collections.abc import Mapping

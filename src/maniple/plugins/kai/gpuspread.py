@@ -1,4 +1,4 @@
-"""gpuspread: of a node's GPUs, a whole one first, then the one of which least is in use."""
+"""gpuspread: of a node's GPUs, an unused one first, then the least used."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,10 +1,12 @@
-"""Resource claims as KAI sees them: a claim holds its devices as long as some pod that has not been evicted uses it.
+"""Resource claims as KAI sees them: a claim holds its devices while a pod that is not evicted uses it.
 
-Called by `predicates`, which filters nodes by what is free, and by `dynamicresources`, which tells it what happens. Claims of pods that are
-about to be bound count as allocated, as their bind requests say. A claim whose last user is evicted gives its devices up, and its user
-finds others if it is moved. If it stays after all it has its own devices back; claims that took them meanwhile get others.
+Called by `predicates`, which filters nodes by what is free, and by `dynamicresources`, which reports changes.
+Claims of pods that are about to be bound count as allocated, by their bind requests. A claim whose last user
+is evicted frees its devices, and gets others if the pod is moved. If the pod stays after all the claim has
+its own devices back; claims that took them meanwhile get others.
 
-Devices of a pool that is not completely published can be had, as from the allocator that KAI embeds, unless somebody wants all there are.
+Devices of an incomplete pool are available, as in the allocator that KAI embeds, unless a request needs all
+devices.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -43,12 +45,13 @@ class Holdings(DynamicResources):
         return known
 
     def claims_of(self, pod: Pod) -> Iterator[tuple[bool, str, dra.ResourceClaim | None]]:
-        """A pod's claims: whether it is made for this pod alone, its name (empty: not known yet), and the claim if it is there."""
+        """A pod's claims: whether it is this pod's own, its name (empty: unknown), and the claim if it
+        exists."""
         for made, name in _claim_names(pod).values():
             yield made, name, self._every.get(f"{pod.metadata.namespace or 'default'}/{name}")
 
     def is_full(self, claim: dra.ResourceClaim) -> bool:
-        """Nobody more can use it, counting those that were placed in this session."""
+        """Whether no more pods can use it, counting those that were placed in this session."""
         return len(self._users_of(claim)) >= MOST_CONSUMERS
 
     def _users_of(self, claim: dra.ResourceClaim) -> set[str]:
@@ -83,7 +86,7 @@ class Holdings(DynamicResources):
             pod = self._pod(task)
             self._withdraw(task)
             for claim in self._claims.of_pod(pod).claims:
-                # Somebody who was there before, and has not run yet, keeps its reservation.
+                # A pod that was there before, and has not run yet, keeps its reservation.
                 if not (was_waiting and _reserves(claim, pod)):
                     self._users_of(claim).discard(pod.metadata.uid)
                 if not was_waiting and not self._users_of(claim):
@@ -97,7 +100,10 @@ class Holdings(DynamicResources):
             self._log.append(None)
 
     def _take_back(self, claim: dra.ResourceClaim) -> None:
-        """The devices that a claim gave up are its own again. Who has been promised one of them gets another, if there is any."""
+        """Return the devices that a claim freed to it.
+
+        A claim that has been promised one of them gets another, if there is any.
+        """
         assert claim.status.allocation is not None
         results = claim.status.allocation.devices.results
         own = _ids(results)
@@ -120,7 +126,7 @@ class Holdings(DynamicResources):
                 self._stock.take(taker.allocation.devices.results)
 
     def _serve_again(self, takers: Mapping[str, Decision]) -> bool:
-        """Find other devices for claims where they are; if one cannot be served, none has anything."""
+        """Find other devices for claims on their nodes; if one cannot be satisfied, none changes."""
         served: list[str] = []
         for key, taker in takers.items():
             if not self._decide([self._every[key]], taker.node):
@@ -133,14 +139,14 @@ class Holdings(DynamicResources):
 
 
 def _claims(session: Session) -> Mapping[str, dra.ResourceClaim]:
-    """The cluster's claims as they are seen in this session."""
+    """The cluster's claims as this session sees them."""
     claims = session.cluster.all(dra.ResourceClaim)
     decided = _decided(session, claims)
     return {**claims, **decided} if decided else claims
 
 
 def _decided(session: Session, claims: Mapping[str, dra.ResourceClaim]) -> dict[str, dra.ResourceClaim]:
-    """Claims that get what bind requests have decided and nobody has written yet."""
+    """Claims with an allocation in a bind request that is not written yet."""
     decided: dict[str, dra.ResourceClaim] = {}
     for request in session.cluster.all(BindRequest).values():
         if not request.spec.resource_claim_allocations:
@@ -160,7 +166,7 @@ def _decided(session: Session, claims: Mapping[str, dra.ResourceClaim]) -> dict[
 
 
 def _claim_names(pod: Pod) -> dict[str, tuple[bool, str]]:
-    """By the name inside the pod: whether the claim is made for it alone, and the claim's own name."""
+    """By the name inside the pod: whether the claim is created for it alone, and the claim's own name."""
     made = {one.name: one.resource_claim_name or "" for one in pod.status.resource_claim_statuses}
     return {
         one.name: (one.resource_claim_name is None, one.resource_claim_name or made.get(one.name, ""))

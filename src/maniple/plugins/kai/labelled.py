@@ -1,7 +1,7 @@
-"""Tasks that carry one of the labels by which KAI's plugins order the tasks of a job.
+"""Tasks with one of the labels by which KAI's plugins order the tasks of a job.
 
-One look at all pods of a session serves the plugins `kubeflow`, `ray` and `taskorder`; where nobody carries a label, its order costs
-nothing.
+One pass over all pods of a session serves the plugins `kubeflow`, `ray` and `taskorder`; if no task has a
+label, its order costs nothing.
 """
 
 from collections.abc import Callable
@@ -38,7 +38,7 @@ class LabelledTasks:
 
 
 class LabelOrder:
-    """Tasks by what a label of theirs says: `rank` of its value, and `without` for those that do not carry it."""
+    """Orders tasks by a label: `rank` of its value, and `without` for those without it."""
 
     def __init__(self, session: Session, label: str, rank: Callable[[str], int], without: int) -> None:
         found = LabelledTasks.shared(session).values[label]

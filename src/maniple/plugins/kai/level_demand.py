@@ -1,7 +1,8 @@
-"""What tasks that are to be placed together ask for, and how much of it domains have room for.
+"""The request of tasks that are to be placed together, and how much of it fits into domains.
 
-Asked by the topology plugin. Tasks that ask for the same kinds of things are counted: how many of the largest of them go into each node, and so into each
-domain. Otherwise all that they ask for together is compared with all that is free.
+Used by the topology plugin. Tasks that request the same resources are counted: how many of the largest of
+them fit into each node, and so into each domain. Otherwise their total request is compared with the total
+free amount.
 """
 
 from collections import Counter
@@ -18,14 +19,14 @@ from maniple.framework.points import TaskRows
 from maniple.framework.session import Session
 from maniple.plugins.kai.level_tree import Chosen, Domains, LevelTree, Ratios
 
-_ABSENT = 1000.0  # how full a domain would be that has nothing of what is asked for
+_ABSENT = 1000.0  # the fill of a domain that has none of what is requested
 
 
 class LevelDemand:
     """The tasks that are placed next."""
 
     def __init__(self, session: Session, numbers: Mapping[int, int]) -> None:
-        """`numbers`: of each class, how many."""
+        """`numbers`: how many of each class."""
         self._session = session
         self._gpu = session.gpus.dimension
         self._classes: list[TaskClass] = [session.classes[number] for number in numbers]
@@ -38,12 +39,12 @@ class LevelDemand:
         self.gpus = float(self._devices_in(self.total)) / UNIT + float(np.dot(portions, counts)) / 100
 
     def _devices_in(self, amounts: Amounts) -> Amounts:
-        """The GPUs of some amounts (resources first); none where no node and no pod knows the resource."""
+        """The GPUs of some amounts (resources first); none if the resource has no dimension."""
         return np.zeros_like(amounts[CPU]) if self._gpu is None else amounts[self._gpu]
 
     @cached_property
     def countable(self) -> bool:
-        """All tasks ask for the same kinds of things, and for equal parts of devices, if any."""
+        """Whether all tasks request the same resources, and equal parts of devices, if any."""
         return self.alike and len(self._parts) <= 1
 
     @cached_property
@@ -63,7 +64,8 @@ class LevelDemand:
         return {part for part in map(self._part, self._classes) if part}
 
     def _part(self, class_: TaskClass) -> int:
-        """The part that it asks for of each of its devices, in hundredths; 0 for none, or where that depends on the node."""
+        """The part of each device that it requests, in hundredths; 0 for none, or if that depends on the
+        node."""
         if class_.share is not None:
             return class_.share.portion
         return 100 if self._devices_in(class_.request) > 0 else 0
@@ -81,7 +83,7 @@ class LevelDemand:
         return np.maximum(places, 0)
 
     def _devices(self, shares: list[TaskClass], free: Amounts) -> Amounts:
-        """By node, how many tasks with parts of devices find as many different ones, free or shared."""
+        """By node, how many tasks with parts of devices find enough different ones, free or shared."""
         gpus = self._session.gpus
         widest = max(shares, key=lambda one: one.share.devices if one.share is not None else 0)
         assert widest.share is not None  # that is how they were chosen
@@ -91,7 +93,7 @@ class LevelDemand:
         return (self._devices_in(free) // UNIT + fitting) // widest.share.devices
 
     def ratios(self, free: Amounts) -> Ratios:
-        """By domain (from what is free there), how full it would be in the resource that it would be shortest of."""
+        """By domain (from what is free there), its fill in its scarcest resource."""
         ratios = np.zeros(free.shape[1])
         with np.errstate(divide="ignore"):
             if self.gpus > 0:
@@ -110,7 +112,7 @@ class LevelDemand:
         return -(-amount // self._session.resources.scale(dimension))
 
     def lacking(self, free: Amounts) -> list[str]:
-        """What a domain has too little of, in KAI's words."""
+        """What a domain has too little of, in KAI's message."""
         names = {CPU: "CPU cores", MEMORY: "memory"}
         short = ["GPUs"] if self.gpus > self._devices_in(free) / UNIT else []
         short += [
@@ -127,13 +129,13 @@ class Measure:
 
     demand: LevelDemand
     free: Amounts  # resources x domains
-    places: Amounts  # by domain: tasks that it has room for
-    fits: Chosen  # by domain: it has room for all of them
-    order: Domains  # by domain: its place among those of its level
+    places: Amounts  # by domain: tasks that fit
+    fits: Chosen  # by domain: whether all of them fit
+    order: Domains  # by domain: its index among those of its level
 
 
 class Measures:
-    """Measures of a session, remembered until a node changes: a backlog of jobs that are alike costs one."""
+    """Measures of a session, cached until a node changes: a backlog of equal jobs costs one."""
 
     def __init__(self, session: Session) -> None:
         self._session = session

@@ -1,6 +1,7 @@
 """A topology's domains as one tree under a root, with sums over their nodes and their order for a job.
 
-Made by the topology plugin from the cluster's levels. The root stands for all nodes that have every label of the topology.
+Made by the topology plugin from the cluster's levels. The root represents all nodes that have every label of
+the topology.
 """
 
 import numpy as np
@@ -35,10 +36,10 @@ class LevelTree:
         order = np.argsort(leaf, kind="stable")
         self._members = order[
             leaf[order] != OUTSIDE
-        ]  # nodes of the topology, those of a narrowest domain together
+        ]  # nodes of the topology, grouped by their narrowest domain
         self._leaves, self._starts = np.unique(leaf[self._members], return_index=True)
         self._all = np.sort(self._members)
-        self._nodes: dict[int, NodeRows] = {}  # by domain, as far as somebody has asked
+        self._nodes: dict[int, NodeRows] = {}  # by domain, computed on demand
 
     # -- nodes ----------------------------------------------------------------------------------------------------
 
@@ -50,7 +51,7 @@ class LevelTree:
         return some
 
     def nodes(self, domain: int, among: NodeRows) -> NodeRows:
-        """Those of some nodes of the topology that the domain holds."""
+        """Those of some nodes of the topology that are in the domain."""
         level = int(self.level[domain])
         if level == ROOT_LEVEL:
             return among
@@ -62,7 +63,7 @@ class LevelTree:
         return self._nodes[domain]
 
     def domains(self, nodes: NodeRows, level: int) -> Domains:
-        """The domains of a level that hold these nodes of the topology."""
+        """The domains of a level that contain these nodes of the topology."""
         if level == ROOT_LEVEL:
             return np.array([self.root] if len(nodes) else [], dtype=np.int64)
         return np.unique(self._domain_of[level, nodes])
@@ -80,18 +81,18 @@ class LevelTree:
         return self._at[level]
 
     def common(self, nodes: NodeRows, deepest: int) -> int:
-        """The narrowest domain, no deeper than a level, that holds all these nodes of the topology."""
+        """The narrowest domain, no deeper than a level, that contains all these nodes of the topology."""
         found = self.root
         for level in range(deepest + 1 if len(nodes) else 0):
             held = self._domain_of[level, nodes]
-            # A label without a value makes a domain, but none that nodes have in common.
+            # An empty label value makes a domain, but not one that nodes have in common.
             if (held != held[0]).any() or not self.ids[held[0]].rpartition(".")[2]:
                 break
             found = int(held[0])
         return found
 
     def below(self, domains: Domains | list[int]) -> Chosen:
-        """By domain: it is one of these, or inside one."""
+        """By domain: whether it is one of these, or inside one."""
         chosen = np.zeros(self.root + 1, dtype=np.bool_)
         chosen[domains] = True
         for level in range(len(self.levels)):
@@ -110,7 +111,7 @@ class LevelTree:
         return sums
 
     def order(self, ratios: Ratios) -> Domains:
-        """By domain its place among those of its level: siblings together, the fullest first, then by name."""
+        """By domain its index among those of its level: siblings together, the fullest first, then by name."""
         place = np.zeros(self.root + 1, dtype=np.int64)
         for level in range(len(self.levels)):
             rows = self._at[level]

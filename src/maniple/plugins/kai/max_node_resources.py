@@ -1,6 +1,7 @@
-"""Whether a pod asks for more of a resource than any node has, for KAI's `predicates`.
+"""Whether a pod requests more of a resource than any node has, for KAI's `predicates`.
 
-Nothing that is freed or evicted helps such a pod, so it is not considered on any node, and is told what would be the most.
+Nothing that is freed or evicted helps such a pod, so it is not considered on any node, and its message says
+what the most is.
 """
 
 import numpy as np
@@ -32,7 +33,7 @@ class MaxNodeResources:
         return ""
 
     def _comparisons(self, class_: TaskClass) -> list[tuple[str, float, float, str]]:
-        """Resource, how much of it is asked for, the most that a node has, and the unit of both in words."""
+        """Resource, requested amount, the most that a node has, and the unit of both as text."""
         session, request, most = self._session, class_.request, self._most
         gpu = session.gpus.dimension
         found = [
@@ -47,7 +48,7 @@ class MaxNodeResources:
         ]
         for dimension in np.flatnonzero(request).tolist():
             name = session.resources.names[dimension]
-            # Slices are a matter of the nodes that have any.
+            # Slices are left to the nodes that have any.
             if dimension in (CPU, MEMORY, gpu) or name.startswith(MIG_PREFIX):
                 continue
             scale = _GIGABYTE if name in _STORAGE else session.resources.scale(dimension)
@@ -80,7 +81,7 @@ class MaxNodeResources:
 
 
 def _gpus(session: Session, class_: TaskClass) -> float:
-    """Devices that a pod needs for certain. How much of a device an amount of memory is, only a node can tell."""
+    """Devices that a pod needs for certain; what part of a device an amount of memory is depends on the node."""
     share, gpu = class_.share, session.gpus.dimension
     parts = share.portion * share.devices / 100 if share is not None else 0.0
     return parts + (int(class_.request[gpu]) / session.resources.scale(gpu) if gpu is not None else 0.0)

@@ -1,10 +1,13 @@
-"""minruntime: a job that has started is left alone for a while.
+"""minruntime: a job that has started is protected for a while.
 
-Arguments `defaultPreemptMinRuntime`, `defaultReclaimMinRuntime` (durations; 0s), `reclaimResolveMethod` (lca, queue). Queues may say their own time, `preemptMinRuntime` and
-`reclaimMinRuntime`. For preemption the first queue that says something counts, from the victim's leaf up; so it is for reclaim with the method `queue`. With `lca` it is looked for from
-where the ways of the two queues part: the branch towards the victim, then upwards; between different trees the victim's top queue is asked alone.
+Arguments `defaultPreemptMinRuntime`, `defaultReclaimMinRuntime` (durations; 0s), `reclaimResolveMethod` (lca,
+queue). Queues may set their own `preemptMinRuntime` and `reclaimMinRuntime`. For preemption the first queue
+that sets one counts, from the victim's leaf up; likewise for reclaim with the method `queue`. With `lca` the
+search starts where the paths of the two queues part: the branch towards the victim, then upwards; between
+different trees only the victim's top queue counts.
 
-A protected job that cannot lose anything is no victim. One that can spare tasks may lose these: the scenario is refused if it would be left with less than its minimum.
+A protected job that cannot lose any task is no victim. One that can spare tasks may lose these: the scenario
+is refused if it would be left with less than its minimum.
 """
 
 from collections.abc import Mapping
@@ -44,7 +47,7 @@ class MinRuntime:
 
     @property
     def protects(self) -> bool:
-        """Whether anybody may be protected, for as long as it has not run long enough."""
+        """Whether any job may be protected, for as long as it has not run long enough."""
         return not self._idle
 
     # -- who is protected -----------------------------------------------------------------------------------------
@@ -71,7 +74,7 @@ class MinRuntime:
 
     @cached_property
     def _idle(self) -> bool:
-        """Nobody says any time, so that nobody is protected."""
+        """Whether no queue sets a time, so that no job is protected."""
         said = (time for times in self._queues.values() for time in times)
         return self._session.now is None or not (
             self._preempt or self._reclaim or any(time for time in said if time is not None)
@@ -104,7 +107,7 @@ class MinRuntime:
 
     @cached_property
     def _queues(self) -> dict[int, tuple[int | None, int | None]]:
-        """What queues say of preemption and of reclaim."""
+        """The times that queues set for preemption and for reclaim."""
         return {
             queue: (
                 _said(self._session, item, "preemptMinRuntime", item.spec.preempt_min_runtime),
@@ -137,7 +140,7 @@ class MinRuntime:
 
 
 def _from_the_fork(victim: list[int], asking: list[int]) -> list[int]:
-    """Of the victim's way up, what lies above the last queue before it meets the other's."""
+    """The victim's path upwards, from the last queue before it meets the other's."""
     if not victim or not asking or victim[-1] != asking[-1]:
         return victim[-1:]
     common = set(asking)

@@ -1,7 +1,8 @@
-"""Whether a queue has room for a part of a GPU that is known only on a node, for KAI's `predicates`.
+"""Whether a queue has room for a part of a GPU that depends on the node, for KAI's `predicates`.
 
-A job's whole devices and portions are checked before it is placed. What part of a device an amount of GPU memory is depends on the node,
-and so does whether the queue is within its limits; nodes whose devices have the same memory are asked about together.
+A job's whole devices and portions are checked before it is placed. What part of a device an amount of GPU
+memory is depends on the node, and so does whether the queue is within its limits; nodes whose devices have
+the same memory are checked together.
 """
 
 import numpy as np
@@ -16,7 +17,10 @@ OVER = "node does not have enough capacity. Reason: {reason}"
 
 
 class NodeQuota:
-    """The filter, for one session. It depends on the queue and on whether a job is preemptible, so classes are told apart by these."""
+    """The filter, for one session.
+
+    It depends on the queue and on whether a job is preemptible, so classes are split by these.
+    """
 
     _owner = "predicates: queue"
 
@@ -43,7 +47,7 @@ class NodeQuota:
 
     def _check(self, class_: TaskClass, cells: Cells) -> Verdicts:
         session, rows = self._session, cells.node_rows()
-        # Any task of the class stands for all of them.
+        # Any task of the class represents all of them.
         task = int(np.flatnonzero(session.tasks.class_of == class_.number)[0])
         memory = session.gpus.memory[rows]
         verdict = np.zeros(rows.shape, dtype=np.int16)

@@ -1,7 +1,7 @@
-"""Which nodes KAI's `predicates` rules out by what they are: their GPUs, their conditions, what they are there for.
+"""Which nodes KAI's `predicates` rejects by what they are: their GPUs, their conditions, their role.
 
-All of it but one holds as long as node objects stay as they are: a node with a pod that holds a slice in the way of long ago takes no new
-slices.
+All of it but one holds as long as node objects stay the same: a node with a pod that holds a legacy MIG slice
+accepts no new slices.
 """
 
 import numpy as np
@@ -57,7 +57,7 @@ class NodeRules:
         return nodes
 
     def by_gpus(self) -> list[Filter]:
-        """Legacy slices, devices that drivers hand out, slices and the nodes that have any."""
+        """Legacy slices, devices of DRA drivers, MIG slices and the nodes that have any."""
         any_legacy = bool(self._legacy.any())
         return [
             Filter(
@@ -104,7 +104,7 @@ class NodeRules:
         return np.where(synced, FITS, self._number(NOT_SYNCED)).astype(np.int16)[cells.rows]
 
     def by_conditions(self) -> list[Filter]:
-        """Cordoned, not ready, short of memory, disk, process ids or network. No toleration helps."""
+        """Cordoned, not ready, short of memory, disk, process ids or network; tolerations do not help."""
         texts = [_ailments(node) for node in self._facts.objects]
         if not any(texts):
             return []
@@ -149,7 +149,7 @@ def _asks_memory(class_: TaskClass) -> bool:
 
 
 def _ailments(node: Node) -> str:
-    """Everything that keeps a node from taking pods."""
+    """All conditions that keep a node from accepting pods."""
     found = [CORDONED] if node.spec.unschedulable else []
     for condition in node.status.conditions:
         if condition.type == "Ready" and condition.status != "True":

@@ -1,7 +1,8 @@
-"""nodeavailability: a hundred points for a node where the task fits on what is idle now.
+"""nodeavailability: a hundred points for a node where the task fits into what is idle now.
 
-Elsewhere it would have to wait for what is being released; so it would on a node that owes cpu, memory or GPUs, whatever it asks for. A task that asks for
-next to nothing and mounts no claim fits anywhere.
+Elsewhere it would have to wait for what is being released; so it would on a node whose CPU, memory or GPUs
+are overcommitted, whatever it requests. A task that requests next to nothing and mounts no claim fits
+anywhere.
 """
 
 from collections.abc import Mapping
@@ -46,7 +47,8 @@ class NodeAvailability:
         ]
 
     def _raw(self, class_: TaskClass, cells: Cells) -> Scores:
-        # While nothing is being released, whoever fits at all fits now. A node where that changes is asked again.
+        # While nothing is being released, a task that fits at all fits now. A node where that changes is
+        # checked again.
         if not self._session.flowing:
             return np.array(1.0)
         nodes, rows = self._session.nodes, cells.node_rows()
@@ -59,7 +61,7 @@ class NodeAvailability:
         return fits.astype(np.float64)
 
     def _owes(self, class_: TaskClass, rows: NodeRows) -> NDArray[np.bool_]:
-        """Nodes of which more is taken than there is, of something that the task does not ask for."""
+        """Nodes that are overcommitted in something that the task does not request."""
         nodes, gpu = self._session.nodes, self._session.gpus.dimension
         counted = [CPU, MEMORY] if gpu is None or class_.share is not None else [CPU, MEMORY, gpu]
         unasked = np.array([one for one in counted if class_.request[one] <= 0], dtype=np.intp)[:, None]
@@ -68,7 +70,7 @@ class NodeAvailability:
         return owes
 
     def _has_devices(self, class_: TaskClass, cells: Cells) -> NDArray[np.bool_]:
-        """Enough idle GPUs, and shared ones with enough left, for the parts that it asks for."""
+        """Enough idle GPUs, and shared ones with enough left, for the requested parts."""
         gpus, nodes, rows = self._session.gpus, self._session.nodes, cells.node_rows()
         flat = rows.ravel()
         if gpus.dimension is None:

@@ -1,10 +1,10 @@
-"""nodeplacement: fill nodes one after the other (`binpack`, the default), or use them evenly (`spread`); arguments `gpu` and `cpu`.
+"""nodeplacement: pack nodes (`binpack`, the default) or spread over them (`spread`); arguments `gpu`, `cpu`.
 
-What counts is the resource of which a task is short: GPUs for tasks that ask for any, otherwise CPU. binpack: nine points at most, the
-less of it is left the more; none where a node has nothing of it. spread: the part of it that is left. Left is what is idle or
-being released and not claimed; a GPU of which somebody has a part is not left.
+What counts is GPUs for tasks that request any, otherwise CPU. binpack: nine points at most, the more the less
+of it is left; none if a node has none of it. spread: the fraction of it that is left. Left is what is idle or
+being released and not claimed; a partly used GPU is not left.
 
-KAI puts what is left in proportion to the candidates at hand, here it is in proportion to the largest node: the order of nodes
+KAI scales what is left to the candidates at hand, here it is scaled to the largest node: the order of nodes
 is the same, and a node's points do not depend on the others.
 """
 
@@ -62,7 +62,7 @@ class NodePlacement:
         return density * (cells.allocatable(dimension) > 0)
 
     def _dimension(self, class_: TaskClass) -> int | None:
-        """The GPUs that count for a task: whole ones of the maker that it asks for, otherwise those that can be shared or sliced."""
+        """The GPUs that count for a task: whole ones of the requested vendor, else those that can be shared."""
         whole = whole_gpu(self._session, class_)
         return self._session.gpus.dimension if whole is None else whole
 

@@ -14,7 +14,7 @@ from maniple.plugins.settings import takes_none
 
 
 class NominatedNode:
-    """No arguments. Pods that are otherwise alike part where they are nominated to different nodes."""
+    """No arguments; equal pods with different nominations are split into classes."""
 
     name = "nominatednode"
 

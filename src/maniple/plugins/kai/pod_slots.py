@@ -1,9 +1,10 @@
-"""Whether a node has a place for one more pod, and for the reservation that goes with a shared GPU, for KAI's `predicates`.
+"""Whether a node has a slot for one more pod, and for the reservation pod of a shared GPU, for `predicates`.
 
-Whoever opens a GPU for sharing brings another pod with it, the reservation that holds the device: such a task needs two places. One
-that joins a shared GPU needs its own only. Reservations for GPUs that were opened in this session do not exist yet; the other pods leave
-room for them. To the letter they do not, and whoever joins a shared GPU needs two places as well, unless the GPU's name is a number: the
-original takes every other name for that of a GPU yet to be opened.
+A task that opens a GPU for sharing adds another pod, the reservation that holds the device: it needs two
+slots. One that joins a shared GPU needs only its own. Reservations for GPUs opened in this session do not
+exist yet; the other pods leave room for them. With strict rules they do not, and a task that joins a shared
+GPU needs two slots as well, unless the GPU's name is a number: the original takes every other name for that
+of a GPU yet to be opened.
 """
 
 import re
@@ -22,13 +23,16 @@ _NUMBER = re.compile(r"[+-]?[0-9]+", re.ASCII)
 
 
 class PodSlots:
-    """The filter, for one session. Where nobody shares GPUs, tasks that ask for something have their place counted as a resource."""
+    """The filter, for one session.
+
+    If no task shares GPUs, tasks with requests have their slot counted as a resource.
+    """
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self._joining_takes_two = session.rules.devices.joining_takes_two_places
         self._full = session.reasons.number(FULL)
-        # Reservations only come where tasks share GPUs.
+        # Reservations only exist where tasks share GPUs.
         shared = any(class_.share is not None for class_ in session.classes)
         self._for_all = shared and session.rules.devices.reservations_have_places
 

@@ -1,4 +1,4 @@
-"""podaffinity: preferred inter-pod affinity of both sides as Kubernetes counts it, not put in proportion, times 100,000."""
+"""podaffinity: preferred inter-pod affinity of both sides as Kubernetes counts it, unscaled, times 100,000."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,7 +13,7 @@ from maniple.plugins.settings import takes_none
 
 
 class PodAffinity:
-    """No arguments. Required affinity of placed pods does not count."""
+    """No arguments; required affinity of placed pods does not count."""
 
     name = "podaffinity"
 

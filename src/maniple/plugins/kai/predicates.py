@@ -1,12 +1,14 @@
 """predicates: on which nodes a pod can run at all.
 
-Beforehand, all that is wrong is told together: a pod that every affinity term sends to two nodes at once, claims of volumes or
-devices that cannot be used, more of a resource than any node has, config maps that are not there. Then by node, in this order: the queue's
-capacity with what the pod would count there; GPUs of the right kind; a place for the pod; the node's conditions; host ports,
-taints, node affinity, inter-pod affinity, volumes, devices; and, if nodes are kept for GPU or CPU tasks, the node's role.
+First, everything wrong with the pod itself is reported together: affinity terms that all name two nodes at
+once, unusable claims of volumes or devices, more of a resource than any node has, missing config maps. Then
+by node, in this order: the queue's capacity with what the pod would count there; GPUs of the right kind; a
+slot for the pod; the node's conditions; host ports, taints, node affinity, inter-pod affinity, volumes,
+devices; and, if nodes are restricted to GPU or CPU tasks, the node's role.
 
-Topology spread, volume limits and zones, preferred node affinity and PreferNoSchedule are not KAI's business. With
-`scheduleCSIStorage` the room for volumes that storage drivers report is kept books of; otherwise each claim is held against it by itself.
+Topology spread, volume limits and zones, preferred node affinity and PreferNoSchedule are not implemented by
+KAI. With `scheduleCSIStorage` the capacity that storage drivers report is accounted for; otherwise each claim
+is compared with it by itself.
 """
 
 from collections.abc import Iterable, Mapping
@@ -37,7 +39,7 @@ from maniple.plugins.kai.storage_room import StorageRoom
 from maniple.plugins.settings import takes_none
 
 _CONFLICT = "pod affinity terms conflict"
-VOLUME_SECONDS = 120.0  # what KAI's binder waits for volumes
+VOLUME_SECONDS = 120.0  # the timeout of KAI's binder for volumes
 
 
 class Predicates:
@@ -114,11 +116,11 @@ class Predicates:
         )
 
     def pre_bind(self, class_: TaskClass) -> str | None:
-        """Claims that wait for a node have to get their volumes before the pod is bound."""
+        """Delayed claims must get their volumes before the pod is bound."""
         return "volumes" if self._volumes.has_delayed(class_) else None
 
     def volumes_to_bind(self, rows: Iterable[int]) -> dict[str, PodVolumes]:
-        """What has to become of these tasks' volumes before they are bound, by task."""
+        """The volumes to bind or provision before these tasks are bound, by task."""
         return self._volumes.to_bind(rows, VOLUME_SECONDS)
 
     def on_allocate(self, event: Event) -> None:

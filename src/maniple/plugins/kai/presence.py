@@ -1,8 +1,8 @@
-"""Which pods count as being on a node for host ports and inter-pod affinity, in KAI's eyes.
+"""Which pods count as being on a node for host ports and inter-pod affinity, in KAI.
 
-As everywhere a pod counts once it is placed or pipelined. To the letter it also goes on counting after an eviction, until it is gone: a port
-that an evicted pod holds is not free for the one that waits for its place, and a pod that is moved counts at both ends. Otherwise
-an evicted pod no longer stands in the way.
+As everywhere a pod counts once it is placed or pipelined. With strict rules it also continues to count after
+an eviction, until it is gone: a port of an evicted pod is not free for the pod that waits for its place, and
+a pod that is moved counts at both ends. Otherwise an evicted pod no longer counts.
 """
 
 from dataclasses import replace
@@ -14,7 +14,7 @@ from maniple.plugins.feasibility.placed import Placements
 
 
 class Presence:
-    """Passes a session's notices on to the counts that several plugins share."""
+    """Forwards a session's events to the counts that several plugins share."""
 
     def __init__(self, session: Session, keeper: object) -> None:
         self._session = session
@@ -32,7 +32,8 @@ class Presence:
         self.placements.follow(self._keeper, self._that_count(event), -1)
 
     def _stay(self, event: Event) -> None:
-        """Who is evicted stays, also one that this session has placed. A move that is undone leaves nothing behind."""
+        """Evicted pods stay, also those that this session has placed; a move that is undone leaves nothing
+        behind."""
         tasks = self._session.tasks
         here = tasks.node[event.rows] == event.nodes
         evicted = here & (tasks.status[event.rows] == Status.RELEASING)

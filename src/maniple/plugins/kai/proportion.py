@@ -1,11 +1,13 @@
 """proportion: KAI's queues and what they may have.
 
-Fair shares of what there is (`cluster_total`, `fair_share`) stand as of the session's opening; what queues have follows every placement and eviction,
-on the whole way up the tree. Everything else is a rule in a file of its own: whose turn it is (`proportion_order`), whether a job is within limits and quota
-(`proportion_capacity`), whether a queue may take back from others (`proportion_reclaim`).
+Fair shares of the total (`cluster_total`, `fair_share`) are computed when the session opens; allocated
+amounts follow every placement and eviction, all the way up the tree. Everything else is a rule in a file of
+its own: the order of queues (`proportion_order`), whether a job is within limits and quota
+(`proportion_capacity`), whether a queue may reclaim (`proportion_reclaim`).
 
-Where KAI is not to be followed to the letter: an amount of GPU memory counts as the least part of a device that it can be when a job is held to
-limits (KAI counts nothing), the parts that tasks really hold count when victims are measured, and nobody's fair share exceeds its request.
+Without strict rules: an amount of GPU memory counts as the smallest part of a device that it can be when a
+job is compared with limits (KAI counts nothing), the parts that tasks really hold count when victims are
+measured, and no fair share exceeds the queue's request.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,7 +31,7 @@ from maniple.plugins.kai.proportion_reclaim import Loss, Path, Reclaimer, Victim
 from maniple.plugins.kai.queue_accounts import Account, open_accounts, quantities, stated_by_kai
 from maniple.plugins.settings import report
 
-# KAI's own spelling, the one that was meant, and that of its documentation.
+# KAI's own spelling, the intended one, and that of its documentation.
 _MULTIPLIERS = (
     "relcaimerSaturationMultiplier",
     "reclaimerSaturationMultiplier",
@@ -52,11 +54,9 @@ class Proportion:
         paths = session.queue_tree.path
         self._paths = {queue: [self._accounts[one] for one in paths(queue)] for queue in self._accounts}
         self._victims = Victims(session, self._counting)
-        self._units: dict[int, Amount] = {}  # class -> what a task of it asks for
-        self._by_memory: set[int] = set()  # those of them that ask for an amount of GPU memory
-        self._requests: dict[
-            int, tuple[TaskRows, Amount]
-        ] = {}  # job -> its next tasks, and what they ask for
+        self._units: dict[int, Amount] = {}  # class -> the request of a task
+        self._by_memory: set[int] = set()  # classes that request an amount of GPU memory
+        self._requests: dict[int, tuple[TaskRows, Amount]] = {}  # job -> its next tasks, and their request
         self._jobs: dict[int, tuple[int, Amount]] = {}  # job -> its version, and what it has
         self._given_up: dict[int, tuple[int, list[int], Amount]] = {}  # queue -> victims, and what they have
         self._firm: dict[int, bool] = {}
@@ -84,7 +84,7 @@ class Proportion:
         return known
 
     def _sum(self, rows: TaskRows) -> Amount:
-        """What tasks ask for, wherever they are."""
+        """What tasks request, wherever they are."""
         numbers: list[int] = self._session.tasks.class_of[rows].tolist()
         if not numbers:
             return self._counting.nothing
@@ -94,7 +94,7 @@ class Proportion:
         return _added([self._asked(number) for number in numbers])
 
     def _next(self, job: int) -> Amount:
-        """What a job's next tasks ask for."""
+        """What a job's next tasks request."""
         rows = self._session.groups.to_allocate(job, simulated=True)
         known = self._requests.get(job)
         if known is None or known[0] is not rows:
@@ -111,7 +111,7 @@ class Proportion:
         return self._paths.get(int(self._session.jobs.queue[job]), ())
 
     def _has(self, job: int) -> Amount:
-        """What a job has, without what it waits for."""
+        """What a job has, without what it is waiting for."""
         session, version = self._session, int(self._session.jobs.version[job])
         known = self._jobs.get(job)
         if known is None or known[0] != version:
@@ -125,7 +125,7 @@ class Proportion:
         return known[1]
 
     def _without_memory(self, rows: TaskRows) -> Amount:
-        """What tasks ask for, where amounts of GPU memory count as nothing."""
+        """What tasks request, with amounts of GPU memory as zero."""
         total = list(self._counting.nothing)
         for number in self._session.tasks.class_of[rows].tolist():
             for resource, amount in enumerate(self._asked(number)):
@@ -141,7 +141,7 @@ class Proportion:
         return turn(self._accounts[queue], request, given_up, older_first=self._older_first)
 
     def _sum_of_victims(self, queue: int, victims: Sequence[int]) -> Amount:
-        """Victims are asked for one more at a time: only those behind the last answer are added, if nothing has moved since."""
+        """Victims grow one at a time: only those after the last result are added, if nothing has moved since."""
         nothing = self._counting.nothing
         moves, known, total = self._given_up.get(queue, (-1, [], nothing))
         if moves != self._moves or victims[: len(known)] != known:
@@ -177,7 +177,7 @@ class Proportion:
         return over_quota(self._path(job), amount)
 
     def _counted(self, rows: TaskRows) -> Amount:
-        """What tasks count with when their job is held to limits."""
+        """What tasks count with when their job is compared with limits."""
         session, total = self._session, self._sum(rows)
         if not self._by_memory:
             return total
@@ -195,7 +195,7 @@ class Proportion:
         return self._counting.accepted(class_, node) if class_.number in self._by_memory else asked
 
     def _on_one_device(self, class_: TaskClass, node: int) -> Amount:
-        """The same where a task that asks for several devices, whole or in part, counts with one of them."""
+        """The same, but a task with several devices, whole or in part, counts with one of them."""
         cpu, memory, gpu = self._asked(class_.number)
         share = class_.share
         if share is not None:
@@ -211,7 +211,7 @@ class Proportion:
         return bool(path) and can_reclaim(path, self._next(job), firm=self._is_firm(job))
 
     def on_job_solution_start(self) -> None:
-        """From here on amounts are remembered as they are now: what a trial evicts must not speak for it."""
+        """From now on amounts are remembered: the evictions of a trial must not count in its favour."""
         self._before = {}
 
     def reclaim_scenario_validator(self, outcome: Any) -> bool:
@@ -277,9 +277,10 @@ class Proportion:
         return quantities(self._accounts[queue].fair)
 
     def queue_report(self, queue: int) -> Mapping[str, NDArray[Any] | float]:
-        """Amounts of a queue and those below it as of now; empty for one that is not in the tree. `deserved` is its fair share.
+        """Amounts of a queue and those below it as of now; empty for one outside the tree.
 
-        `counted` are the dimensions that queues are held to; what other dimensions say does not count.
+        `deserved` is its fair share. `counted` are the dimensions that limit queues; other dimensions do not
+        count.
         """
         account = self._accounts.get(queue)
         if account is None:

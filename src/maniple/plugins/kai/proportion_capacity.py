@@ -1,8 +1,8 @@
 """Whether a queue and those above it can take a job at all, for KAI's proportion.
 
-A queue never has more than its limit, and jobs that are not preemptible never more than its quota. Asked before a job is placed, with all that it asks
-for, and for a task on a node, where the part of a device that an amount of GPU memory is becomes known. The first queue on the way up that is in the way is
-the one that is named.
+A queue never exceeds its limit, and its non-preemptible jobs never exceed its quota. Checked before a job is
+placed, with its whole request, and for a task on a node, where the part of a device that an amount of GPU
+memory is becomes known. The message names the first queue on the way up that has no room.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,13 +18,13 @@ from maniple.plugins.kai.queue_accounts import Account, readable
 
 SCHEDULABLE = Capacity()
 OVER_LIMIT, OVER_QUOTA = "OverLimit", "NonPreemptibleOverQuota"
-# name in a limit's message, unit, and how many of ours one of that unit is
+# name in a limit's message, unit, and how many of our units make one of it
 _WORDS = {CPU: ("CPU cores", "cores", 1000), MEMORY: ("memory", "GB", 10**9), GPU: ("GPUs", "GPUs", 100)}
 _SUBJECT = {CPU: "CPU cores", MEMORY: "GB memory", GPU: "GPUs"}
 
 
 def over_capacity(path: Sequence[Account], request: Sequence[float], *, firm: bool) -> Capacity:
-    """Of a job in the first queue of the path. `firm`: it is not preemptible."""
+    """Of a job in the first queue of the path; `firm`: it is not preemptible."""
     for account in path:
         resource = beyond(account.limit, account.allocated, request)
         if resource is not None:
@@ -44,7 +44,7 @@ def over_quota(path: Sequence[Account], request: Sequence[float]) -> Capacity:
 
 
 def beyond(bound: Sequence[float], has: Sequence[float], request: Sequence[float]) -> int | None:
-    """The first resource that is asked for and of which there would be too much."""
+    """The first requested resource that would exceed its bound."""
     for resource, more in enumerate(request):
         if more and bound[resource] < has[resource] + more:
             return resource
@@ -66,7 +66,7 @@ def _over_limit(account: Account, resource: int, request: Sequence[float]) -> st
 def _over_quota(account: Account, resource: int, request: Sequence[float]) -> str:
     _, unit, scale = _WORDS[resource]
     quota, firm = (f"{readable(amount[resource], scale)} {unit}" for amount in (account.quota, account.firm))
-    # Of GPUs all decimals are told.
+    # GPUs are written with all decimals.
     asked = f"{request[GPU] / scale:.12g}" if resource == GPU else readable(request[resource], scale)
     return (
         f"Non-preemptible workload is over quota. Workload requested {asked} {_SUBJECT[resource]}, "
@@ -76,7 +76,7 @@ def _over_quota(account: Account, resource: int, request: Sequence[float]) -> st
 
 
 def details(account: Account, request: Sequence[float], *, firm: bool) -> Mapping[str, Any]:
-    """The queue's books, as a pod group's scheduling condition carries them: cpu, memory and GPUs."""
+    """The queue's amounts, as in a pod group's scheduling condition: CPU, memory and GPUs."""
     described: dict[str, Any] = {"name": account.key}
     for field, amount in (
         ("queueRequestedResources", account.request),

@@ -1,10 +1,14 @@
-"""Whose turn it is among queues, for KAI's proportion.
+"""The order of queues, for KAI's proportion.
 
 The first difference decides; the smaller goes first:
-1. a queue that has more than its fair share of everything is last; 2. one that stays within its quota with its next job is first;
-3. the higher priority; 4. one that would have something of which it may have nothing is last; 5. the smaller dominant share, with its next job and
-without the victims that it has given up; 6. the same as things are; 7. the one that may have less, if it may have no more of anything;
-8. to the letter, the older. Without that the session's own order follows, which tells all queues apart.
+1. a queue above its fair share of everything is last;
+2. one that stays within its quota with its next job is first;
+3. the higher priority;
+4. one that would have some of what it may not have is last;
+5. the smaller dominant share, with its next job and without its victims;
+6. the same as things are;
+7. the one that may have less, if it may have no more of anything;
+8. with strict rules, the older. Otherwise the session's own order follows, which is total.
 """
 
 from collections.abc import Sequence
@@ -15,7 +19,7 @@ from maniple.plugins.kai.queue_accounts import Account, fits, minus, plus
 
 
 class Room:
-    """What a queue may have, as a place in an order in which many are not comparable and count as equal."""
+    """What a queue may have, in a partial order where incomparable ones count as equal."""
 
     __slots__ = ("amount",)
 
@@ -34,7 +38,7 @@ class Room:
 def turn(
     account: Account, request: Sequence[float] | None, given_up: Sequence[float] | None, *, older_first: bool
 ) -> Key:
-    """A queue's place. `request` is what its next job asks for, `given_up` what its victims have."""
+    """The sort key of a queue; `request` is that of its next job, `given_up` what its victims have."""
     allocated = account.allocated
     with_job = plus(allocated, request) if request is not None else allocated
     out_of_bounds = any(with_job[resource] > 0 for resource in account.closed) if account.closed else False

@@ -1,14 +1,16 @@
-"""Whether a queue may take back from others, for KAI's proportion.
+"""Whether a queue may reclaim from others, for KAI's proportion.
 
 A job may try if its queue stays within its fair share with it. A scenario is allowed if
-- every victim is taken from a queue that, at that moment, has more than it may have, or more than its quota while the reclaimer stays within its own.
-  The queues compared are those where the ways down to the two leaves part. Victims go in chunks, tasks beyond a gang's minimum one by one and the
-  rest of the gang at once, so that the last chunk may leave a queue with less than its share;
-- afterwards no queue on the reclaimer's side has both more than its fair share and a larger part of it than a sibling that gave something;
-- a reclaimer that is not preemptible stays within the quotas all the way up.
+- every victim is taken from a queue that, at that moment, has more than it may have, or more than its quota
+  while the reclaimer stays within its own. The queues compared are those where the paths down to the two
+  leaves part. Victims go in chunks, tasks beyond a gang's minimum one by one and the rest of the gang at
+  once, so that the last chunk may leave a queue with less than its share;
+- afterwards no queue on the reclaimer's side has both more than its fair share and a larger part of it than a
+  sibling that lost something;
+- a non-preemptible reclaimer stays within the quotas all the way up.
 
-Amounts are those from before the trial in which the victims were evicted. Since a queue's chunks only ever make it smaller, it is enough to look at it before the
-last one: thousands of victims cost a few sums.
+Amounts are those from before the trial in which the victims were evicted. Since a queue's chunks only make it
+smaller, it is enough to check it before the last one: thousands of victims cost a few sums.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,19 +27,20 @@ from maniple.framework.session import Session
 from maniple.plugins.kai.counting import GPU, Amount, Counting, Floats
 from maniple.plugins.kai.queue_accounts import Account, fits, minus, plus
 
-Books = Mapping[int, tuple[Amount, Amount]]  # queue -> what it had allocated, and firmly, before the trial
+# queue -> what it had allocated, and of that not preemptible, before the trial
+Books = Mapping[int, tuple[Amount, Amount]]
 Path = Sequence[Account]  # from a leaf up
 
 
 @dataclass(slots=True, eq=False)
 class Reclaimer:
-    """The job that takes: its queue and those above, what it asks for, and whether it is not preemptible."""
+    """The job that reclaims: its queue and those above, its request, and whether it is not preemptible."""
 
     path: Path
     request: Amount
     involved: tuple[bool, ...]  # the resources that it asks for
     firm: bool
-    of: Sequence[int] | None = None  # the resources in which victims' queues must have too much; None: any
+    of: Sequence[int] | None = None  # the resources that victims' queues must exceed; None: any
 
 
 @dataclass(slots=True, eq=False)
@@ -60,7 +63,7 @@ def can_reclaim(path: Path, request: Sequence[float], *, firm: bool, of: Sequenc
 def may_take(
     reclaimer: Reclaimer, losses: Sequence[tuple[Path, Loss]], before: Books, multiplier: float
 ) -> bool:
-    """The rules above. `multiplier` makes the reclaimer's part count for more."""
+    """The rules above; `multiplier` scales the reclaimer's part."""
     taken: dict[int, _Taken] = {}
     for path, loss in losses:
         mine, theirs = _level(reclaimer.path, path)
@@ -100,7 +103,7 @@ def _had(account: Account, before: Books) -> tuple[Amount, Amount]:
 
 
 def _level(mine: Path, theirs: Path) -> tuple[Account, Account]:
-    """The first pair that differs on the ways down; where one way ends on the other, its end."""
+    """The first pair that differs on the paths down; if one path is a prefix of the other, its end."""
     pair = mine[-1], theirs[-1]
     for pair in zip(reversed(mine), reversed(theirs), strict=False):
         if pair[0] is not pair[1]:
@@ -111,7 +114,7 @@ def _level(mine: Path, theirs: Path) -> tuple[Account, Account]:
 def _guaranteed(
     mine: Account, reclaimer: Reclaimer, theirs: Account, has: Sequence[float], before: Books
 ) -> bool:
-    """The reclaimer stays within its quota, and the other has more than its own."""
+    """Whether the reclaimer stays within its quota, and the other exceeds its own."""
     asked = plus(_had(mine, before)[0], reclaimer.request)
     return fits(asked, mine.quota) and not fits(has, theirs.firm_quota, reclaimer.of)
 
@@ -144,7 +147,8 @@ def _more_saturated(
     involved: Sequence[bool],
     multiplier: float,
 ) -> bool:
-    """In some resource that is involved the queue would have too much, and more of its share than the sibling has of its own."""
+    """Whether, in some resource involved, the queue would exceed its share, and by a larger part than the
+    sibling."""
     for resource in np.flatnonzero(involved).tolist():
         part = _saturation(allocated[resource], account.fair[resource])
         due = sibling.fair[resource]
@@ -179,12 +183,12 @@ class Victims:
         self._session = session
         self._counting = counting
         self._ignore_moved = bool(session.options.get("allowConsolidatingReclaim", True))
-        # Slices of devices that do not make GPUs a resource which a scenario is about.
+        # Slices of devices that do not make GPUs a resource of a scenario.
         names = [] if session.rules.queues.slices_count_in_reclaim else session.resources.names
         self._slices = [number for number, name in enumerate(names) if name.startswith(MIG_PREFIX)]
 
     def losses(self, victims: Mapping[int, TaskRows]) -> dict[int, Loss]:
-        """By leaf queue, in the order in which queues first have a victim. Victims that found another place lose nothing."""
+        """By leaf queue, in the order of their first victims; victims with another place count as no loss."""
         session = self._session
         if not victims:
             return {}
@@ -205,7 +209,7 @@ class Victims:
             leaves, first, place = np.unique(queues[owner], return_index=True, return_inverse=True)
         totals = _by_leaf(amounts, place, len(leaves))
         counting = _by_leaf(self._that_counts(rows, amounts), place, len(leaves)) if self._slices else totals
-        # Behind the last task of a leaf there is none, so it is one of the chunk that goes last.
+        # After the last task of a leaf there is none, so it is in the chunk that goes last.
         ends = np.zeros(len(leaves), dtype=np.intp)
         ends[place] = np.arange(len(rows))
         alone = np.bincount(owner)[owner[ends]] == 1
@@ -220,13 +224,13 @@ class Victims:
         return found
 
     def involved(self, rows: TaskRows, amounts: Floats) -> tuple[bool, ...]:
-        """Which resources the tasks have something of."""
+        """Which resources the tasks have any of."""
         return tuple(
             amount > 0 for amount in self._that_counts(rows, amounts).max(axis=1, initial=0.0).tolist()
         )
 
     def _that_counts(self, rows: TaskRows, amounts: Floats) -> Floats:
-        """Amounts without what does not make a resource one that the scenario is about."""
+        """Amounts without what does not make a resource part of the scenario."""
         if not self._slices:
             return amounts
         counting = amounts.copy()
@@ -234,7 +238,7 @@ class Victims:
         return counting
 
     def _last_chunk(self, rows: TaskRows, gone: TaskRows, amounts: Floats) -> Amount:
-        """Of a job's victims that are gone: those of its core, or else the last of the others."""
+        """Of a job's evicted victims: those of its core, or else the last of the others."""
         last: Amount
         job = int(self._session.tasks.job[rows[0]])
         all_core = self._session.groups.undivided[job] and len(rows) <= self._session.jobs.minimum[job]

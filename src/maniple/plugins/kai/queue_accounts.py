@@ -1,7 +1,8 @@
-"""What KAI's proportion keeps of every queue: what it may have, what it has, what it asks for.
+"""The account of every queue in KAI's proportion: what it may have, what it has, what it requests.
 
-Made by `proportion` when a session opens, read by its rules. An amount is a list of numbers, one a resource, in the units of `counting.py`: thousandths of a CPU,
-bytes of memory, hundredths of a GPU, and whatever else is counted. Infinite means unlimited.
+Made by `proportion` when a session opens, read by its rules. An amount is a list of numbers, one per
+resource, in the units of `counting.py`: millicores, bytes of memory, hundredths of a GPU, and the other
+counted resources. Infinite means unlimited.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,14 +23,14 @@ from maniple.plugins.kai.counting import GPU, Amount, Counting, Floats
 from maniple.plugins.kai.fair_share import ShareTerms, fair_shares
 
 RESOURCES = ("cpu", "memory", "gpu")
-_THREE = len(RESOURCES)  # most often there are no others, and then a loop would cost more than it adds up
+_THREE = len(RESOURCES)  # most often there are no others, and then a loop would cost more than it saves
 _MEGABYTE = 1_000_000
 _UNLIMITED = -1
 _NOTHING = QueueResource()
 
 
 class Quantities(NamedTuple):
-    """An amount for people: thousandths of a CPU, bytes, GPUs. Written as KAI writes it."""
+    """An amount for messages, in KAI's format: millicores, bytes, GPUs."""
 
     cpu: float
     memory: float
@@ -55,36 +56,36 @@ def readable(value: float, unit: float = 1) -> str:
 
 @dataclass(slots=True, eq=False)
 class Account:
-    """One queue. `allocated` and `firm` follow the session, the rest stands as of its opening."""
+    """One queue; `allocated` and `firm` follow the session, the rest is as of its opening."""
 
     queue: int
     parent: int  # -1 for none
     key: str
-    name: str  # as it wants to be called
+    name: str  # its display name
     priority: int
     created: float
     quota: Amount
     limit: Amount
     request: Amount
     fair: Amount
-    allocatable: Amount  # what it may have before others can take it back
-    against: Amount  # what `allocated` is measured against
+    allocatable: Amount  # what it may have before others can reclaim it
+    against: Amount  # what `allocated` is compared with
     allocated: Amount
-    firm: Amount  # of that, what jobs have that are not preemptible
+    firm: Amount  # of that, what non-preemptible jobs have
     closed: list[int] = field(init=False)  # the resources of which it may have nothing
-    firm_quota: Amount = field(init=False)  # what it is held to: unlimited where it states nothing
+    firm_quota: Amount = field(init=False)  # its limit for them: unlimited if unset
 
     def __post_init__(self) -> None:
         self.closed = [resource for resource, amount in enumerate(self.allocatable) if amount == 0]
         self.firm_quota = self.quota
 
     def is_above_share(self) -> bool:
-        """It has more than its fair share of everything."""
+        """Whether it has more than its fair share of everything."""
         fair, has = self.fair, self.allocated
         return fair[0] < has[0] and fair[1] < has[1] and fair[2] < has[2]
 
     def share(self, amount: Sequence[float]) -> float:
-        """The largest part of what the queue may have that an amount is, over all resources."""
+        """The largest fraction of what the queue may have that an amount is, over all resources."""
         against = self.against
         if len(against) > _THREE:
             parts = zip(amount, against, strict=True)
@@ -103,7 +104,7 @@ AnyAccount = TypeVar("AnyAccount", bound=Account)
 
 
 def fits(amount: Sequence[float], bound: Sequence[float], of: Sequence[int] | None = None) -> bool:
-    """Nothing of the amount is above the bound, or nothing `of` some resources."""
+    """Whether no part of the amount exceeds the bound, or none `of` some resources."""
     if of is not None:
         return all(amount[resource] <= bound[resource] for resource in of)
     if len(amount) == _THREE:
@@ -128,12 +129,12 @@ def minus(one: Sequence[float], other: Sequence[float]) -> Amount:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stated:
-    """What queues' objects say (resources x queues), as shares are worked out of it: GPUs and others whole."""
+    """What queues' objects state (resources x queues), in the units of shares: GPUs and others whole."""
 
     quota: Floats
     limit: Floats
     weight: Floats
-    least: Floats | None = None  # divided as if at least so much were asked for
+    least: Floats | None = None  # divided as if at least this much were requested
 
 
 def open_accounts(
@@ -144,7 +145,8 @@ def open_accounts(
     read: Callable[[Session, list[int]], Stated],
     make: Callable[..., AnyAccount],
 ) -> dict[int, AnyAccount]:
-    """An account for every queue of the tree; `total` is what they divide, in thousandths of a CPU, bytes, GPUs and so on."""
+    """An account for every queue of the tree; `total` is what they divide, in millicores, bytes, GPUs and so
+    on."""
     queues = _in_order(session)
     if not queues:
         return {}
@@ -176,7 +178,7 @@ def open_accounts(
 
 
 def _exact(units: Floats) -> Floats:
-    """Hundredths of GPUs without what multiplying fractions adds."""
+    """Hundredths of GPUs without the error of multiplying fractions."""
     units[GPU] = np.round(units[GPU], 6)
     return units
 
@@ -201,7 +203,7 @@ def _accounts(
 
 
 def _in_order(session: Session) -> list[int]:
-    """The older first; among equals by name, which is what KAI knows a queue by."""
+    """The older first; then by name, which identifies a queue in KAI."""
     created, keys = session.queues.created, session.queues.keys
     return sorted(session.queue_tree, key=lambda queue: (created[queue], keys[queue]))
 
@@ -228,7 +230,7 @@ def stated_by_kai(session: Session, queues: list[int]) -> Stated:
 
 
 def _usage(session: Session, counting: Counting, queues: list[int]) -> Floats:
-    """What queues used in the past, as parts of the capacity. Nobody measures but the first three."""
+    """What queues used in the past, as parts of the capacity; only the first three are measured."""
     told: Mapping[str, Mapping[str, Any]] = session.options.get("queueUsage") or {}
     usage = np.zeros((len(counting.names), len(queues)), dtype=np.float64)
     if told:
@@ -239,7 +241,7 @@ def _usage(session: Session, counting: Counting, queues: list[int]) -> Floats:
 
 
 def _held(session: Session, counting: Counting, queues: list[int]) -> tuple[Floats, Floats, Floats]:
-    """What the tasks of each queue have, what of that is firm, and what those ask for that wait, without queues below."""
+    """By queue, without descendants: allocated, of that not preemptible, and requested by pending tasks."""
     tasks, jobs = session.tasks, session.jobs
     place = np.full(len(session.queues.keys) + 1, -1, dtype=np.int64)  # queue -1 reads the last entry
     place[queues] = np.arange(len(queues))
@@ -263,7 +265,7 @@ def _held(session: Session, counting: Counting, queues: list[int]) -> tuple[Floa
 
 
 def _pass_up(amounts: Floats, parent: NDArray[np.int64], depth: list[int]) -> None:
-    """Queues have what the queues below them have."""
+    """Add the amounts of queues to their ancestors."""
     depths = np.array(depth)
     for level in range(int(depths.max()), 1, -1):
         below = np.flatnonzero(depths == level)

@@ -1,4 +1,7 @@
-"""reflectjoborder: in KAI, the page `/get-job-order`. Nothing here serves pages; the name is known so that KAI's files load."""
+"""reflectjoborder: in KAI, the page `/get-job-order`.
+
+Nothing here serves pages; the name is accepted so that KAI's files load.
+"""
 
 from collections.abc import Mapping
 from typing import Any

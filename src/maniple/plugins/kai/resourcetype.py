@@ -1,4 +1,4 @@
-"""resourcetype: ten points for a node without GPUs where a task asks for none."""
+"""resourcetype: ten points for a node without GPUs if a task requests none."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,9 +1,9 @@
-"""snapshot: the cluster, the configuration and the parameters as a file that can be planned again elsewhere.
+"""snapshot: the cluster, the configuration and the parameters as a file that can be planned elsewhere.
 
-In KAI the plugin serves it as the page `/get-snapshot`. Nothing here serves pages: the plugin's name is known so that
-KAI's files load, and `maniple plan --snapshot-out` writes the file. It is KAI's own format
-(`objects/kai_snapshot.py`): a zip with `snapshot.json`. What the API server offers (`discovery`) is not known here,
-and left out.
+In KAI the plugin serves it as the page `/get-snapshot`. Nothing here serves pages: the plugin's name is
+accepted so that KAI's files load, and `maniple plan --snapshot-out` writes the file. It is KAI's own format
+(`objects/kai_snapshot.py`): a zip with `snapshot.json`. The API server's `discovery` is unknown here, and
+left out.
 """
 
 import io
@@ -35,7 +35,7 @@ _PARAMETERS = {
     "updatePodEvictionCondition": "updatePodEvictionCondition",
     "queueLabelKey": "queueLabelKey",
 }
-# What KAI's snapshots have no name for and its reader passes over, so that planning again gives the same.
+# Without a name in KAI's snapshots and ignored by its reader; needed so that planning again gives the same.
 _OURS = (
     "cpuWorkerNodeLabelKey",
     "gpuWorkerNodeLabelKey",
@@ -57,7 +57,7 @@ class Snapshot:
 def snapshot_file(
     configuration: Configuration, options: Mapping[str, Any], objects: Mapping[str, list[Any]]
 ) -> bytes:
-    """The zip of a cluster with what it is planned by. `objects`: in lists, see `written`."""
+    """The zip of a cluster with its configuration and parameters; `objects`: in lists, see `written`."""
     document = {
         "config": _configuration(configuration),
         "schedulerParams": _parameters(options),
@@ -71,7 +71,7 @@ def snapshot_file(
 
 
 def written(objects: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    """Objects of the kinds that a snapshot holds, each in its list."""
+    """Objects of the kinds in a snapshot, each in its list."""
     names = {(version.rpartition("/")[0], kind): name for name, (version, kind) in LISTS.items()}
     raw: dict[str, list[Any]] = {name: [] for name in LISTS}
     for one in objects:
@@ -91,9 +91,10 @@ def _configuration(configuration: Configuration) -> dict[str, Any]:
         "actions": ", ".join(configuration.actions),
         "tiers": tiers,
         "queueDepthPerAction": dict(configuration.queue_depth),
-        # Without the address, which may hold a password: a snapshot is made to be handed on, and asks nobody.
+        # Without the address, which may contain a password: a snapshot is made to be shared, and queries
+        # nothing.
         "usageDBConfig": {name: one for name, one in configuration.usage.items() if name != _ADDRESS},
-        # Ours: KAI does not know it, and takes no notice.
+        # Ours: KAI ignores it.
         "compat": "strict" if configuration.compat == "strict" else {},
     }
     return _without_nothing(written)

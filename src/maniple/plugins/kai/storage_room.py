@@ -1,12 +1,14 @@
-"""Room for volumes that drivers still have to make, for KAI's `predicates` with the option `scheduleCSIStorage`.
+"""Capacity for volumes to be provisioned, for KAI's `predicates` with the option `scheduleCSIStorage`.
 
-A CSIStorageCapacity says how much room the nodes that it selects have for volumes of a class. The claims that a pod waits for are added up by class and must
-fit into that room, less what this session and pods on nodes have taken of it already; or, if the pod can wait, with the claims on top that go with the pods which are leaving the
-node. What a task counts for is worked out from where it is at every notice, so that undoing a step restores the books.
+A CSIStorageCapacity says how much capacity the nodes that it selects have for volumes of a class. The pending
+claims of a pod are summed by class and must fit into it, less what this session and pods on nodes have taken
+already; or, if the pod can wait, with the claims added that are deleted with the node's terminating pods.
+What a task counts for is derived from its node on every event, so that undoing a step restores the amounts.
 
-Only classes that wait for their first consumer and whose provisioner is a driver are looked at. The largest capacity counts that a node sees for a class, no volume may exceed the
-largest that can be made, and drivers that report no room are not asked for any. To the letter: a node that sees several capacities for a class has none for any class, and neither
-of the two other rules holds.
+Only classes that wait for their first consumer and whose provisioner is a driver count. The largest capacity
+that a node sees for a class counts, no volume may exceed the largest possible, and drivers that report no
+capacity are not limited. With strict rules: a node that sees several capacities for a class has none for any
+class, and neither of the two other rules holds.
 """
 
 from collections.abc import Iterator
@@ -41,20 +43,20 @@ class _Claim:
     class_name: str
     size: int
     unbound: bool
-    owner: int  # the task that it belongs to, and with which it goes; -1 if there is none
-    orphaned: bool  # it belongs to a pod that is gone, or on its way out
+    owner: int  # the task that owns it, and with which it is deleted; -1 if there is none
+    orphaned: bool  # its owner is a pod that is gone, or terminating
 
 
 @dataclass(frozen=True, slots=True)
 class _Counted:
-    """What a task counts for: room that it takes, and room that it will leave on nodes."""
+    """What a task counts for: capacity that it takes, and capacity that it will free on nodes."""
 
     taken: tuple[Entry, ...] = ()
     leaving: tuple[tuple[int, str, int], ...] = ()  # node, class, bytes
 
 
 class StorageRoom:
-    """The books of one session."""
+    """The accounting of one session."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -73,13 +75,13 @@ class StorageRoom:
 
     @classmethod
     def shared(cls, session: Session) -> "StorageRoom | None":
-        """The books, for whoever wants to know whether a task has to wait; None when nobody keeps any."""
+        """The accounting, to find out whether a task has to wait; None if there is none."""
         return session.shared.get(cls)
 
     # -- what there is --------------------------------------------------------------------------------------------
 
     def _considered(self, name: str) -> bool:
-        """Whether room for volumes of a class is accounted for."""
+        """Whether capacity for volumes of a class is accounted for."""
         storage_class = self._storage.classes.get(name)
         if storage_class is None:
             return False
@@ -139,7 +141,7 @@ class StorageRoom:
             yield _Claim(key, name, size, unbound, *self._belongs_to(key, claim))
 
     def _belongs_to(self, key: str, claim: PersistentVolumeClaim) -> tuple[int, bool]:
-        """The task whose pod is the only owner of a claim and mounts it; whether it has such an owner that will not stay."""
+        """The task whose pod is the only owner of a claim and mounts it; whether that owner will not stay."""
         owners, tasks = claim.metadata.owner_references, self._session.cluster.tasks
         if len(owners) != 1 or owners[0].kind.lower() != "pod":
             return _NONE, False
@@ -151,7 +153,7 @@ class StorageRoom:
         return (row, pod.metadata.deletion_timestamp is not None) if mounts else (_NONE, True)
 
     def _wanted(self, class_: TaskClass) -> dict[str, list[_Claim]]:
-        """The claims to be made for the next task of a class, by their class."""
+        """The claims to be provisioned for the next task of a class, by their class."""
         wanted: dict[str, list[_Claim]] = {}
         for claim in self._claims_of(class_):
             if claim.unbound or self._made_anew(claim):
@@ -159,7 +161,7 @@ class StorageRoom:
         return wanted
 
     def _made_anew(self, claim: _Claim) -> bool:
-        """Whether a claim goes with a pod that is evicted in a trial, and comes with it wherever that is put."""
+        """Whether a claim is deleted with a pod that a trial evicts, and recreated wherever that is placed."""
         tasks, owner = self._session.tasks, claim.owner
         return owner >= 0 and bool(tasks.virtual[owner]) and not ALLOCATED_LIKE[tasks.status[owner]]
 
@@ -185,7 +187,7 @@ class StorageRoom:
         return verdict
 
     def waits(self, class_: TaskClass, cells: Cells) -> Mask:
-        """Where a task that fits has to wait for the room of claims that are going."""
+        """Where a task that fits has to wait for the capacity of terminating claims."""
         rows = cells.node_rows()
         waits = np.full(rows.shape, any(claim.orphaned for claim in self._claims_of(class_)))
         for name, claims in self._wanted(class_).items():
@@ -200,14 +202,14 @@ class StorageRoom:
         return self._largest[capacity] if capacity != _NONE else _ENDLESS
 
     def _room(self, claims: list[_Claim], here: NodeRows) -> Amounts:
-        """What would be left on nodes, by the capacities that count there. Negative: too little."""
+        """What would be left on nodes, by the capacities that count there; negative: too little."""
         left = {capacity: self._left_with(claims, capacity) for capacity in np.unique(here).tolist()}
         return np.array([left[capacity] for capacity in here.tolist()], dtype=np.int64)
 
     def _left_with(self, claims: list[_Claim], capacity: int) -> int:
         if capacity == _NONE:
             return -_ENDLESS // 2
-        # A claim that somebody has brought there already is there once.
+        # A claim that is already counted there counts once.
         counted = [
             claim
             for claim in claims
@@ -233,7 +235,7 @@ class StorageRoom:
         return np.flatnonzero(there)
 
     def on_change(self, event: Event) -> None:
-        """Tasks took a place, or gave one up."""
+        """Tasks were placed or removed."""
         if self.applies(event.class_):
             for row in event.rows.tolist():
                 self._count(row)
@@ -247,7 +249,7 @@ class StorageRoom:
             self._book(now, +1)
 
     def _counts_for(self, row: int) -> _Counted:
-        """By where a task is, and by the places that it is leaving although it claims another."""
+        """By a task's node, and by the nodes that it is leaving although it claims another."""
         tasks, moved = self._session.tasks, self._session.moved.get(row, [])
         node, status = int(tasks.node[row]), int(tasks.status[row])
         claims = self._claims_of(self._session.classes[tasks.class_of[row]])
@@ -281,7 +283,7 @@ class StorageRoom:
                 self._users[capacity, key] = users
             else:
                 del self._users[capacity, key]
-            # A claim takes its room once, however many tasks mount it.
+            # A claim takes its capacity once, however many tasks mount it.
             if users == (1 if sign > 0 else 0):
                 self._left[capacity] -= sign * size
         for node, name, size in counted.leaving:

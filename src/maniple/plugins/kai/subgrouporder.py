@@ -1,4 +1,5 @@
-"""subgrouporder: pod sets below their minimum first, then the one with the least in proportion to its minimum.
+"""subgrouporder: pod sets below their minimum first, then the one with the least in proportion to its
+minimum.
 
 Pod sets without a minimum come last, the one with the fewest tasks first.
 """

@@ -1,6 +1,7 @@
-"""taskorder: of a job's tasks, the one with the higher number in the label `kai.scheduler/task-priority` first.
+"""taskorder: of a job's tasks, the one with the higher number in the label `kai.scheduler/task-priority`
+first.
 
-A number comes before something that is no number, and that before no label at all.
+A number comes before a value that is not a number, and that before no label.
 """
 
 import re

@@ -1,10 +1,12 @@
 """topology: keeps a group of pods together in the domains of a topology, as its constraint says.
 
-A required level: all of the group go into one domain of that level, the one that they fill best. A preferred level: narrower domains are tried first, and where
-nothing narrow will do, the nodes of the roomiest domains come first. `subset_nodes` gives the node sets to be tried, the narrowest domains first, inside a level the
-fullest; the scorer puts nodes in the order of their domains at the preferred level. Nodes that lack a label of the topology are out of the question.
+A required level: the whole group goes into one domain of that level, the one that they fill best. A preferred
+level: narrower domains are tried first, and if none of them works, the nodes of the roomiest domains come
+first. `subset_nodes` returns the node sets to be tried, the narrowest domains first, inside a level the
+fullest; the scorer orders nodes by their domains at the preferred level. Nodes that lack a label of the
+topology are excluded.
 
-Without `topology.required_level_is_deepest` a group whose nodes all lie in a domain deeper than it asks for
+Without `topology.required_level_is_deepest` a group whose nodes all lie in a domain deeper than required
 finds nothing; with `topology.mixed_parts_are_refused` tasks with different parts of devices are refused. Both
 are so in KAI.
 """
@@ -35,11 +37,11 @@ TOO_LITTLE = "not enough resources in {domain} to allocate the job"
 TOO_FEW = "node-group {domain} can allocate only {places} of {count} required pods"
 MIXED_PARTS = "tasks that ask for different parts of GPUs cannot be counted together"
 _OUT = -np.inf
-_TOLD = 10  # domains that a job is told about, those with the most room
+_TOLD = 10  # domains in a job's message, those with the most room
 
 
 class _Group:
-    """Who is to be kept together, and where."""
+    """The tasks to be kept together, and where."""
 
     def __init__(
         self,
@@ -59,12 +61,12 @@ class _Group:
             self.whose += f", subgroup {group.name}"
 
     def level(self, label: str) -> int | None:
-        """The number of a level; None where nothing is asked for or nothing is known of it."""
+        """The number of a level; None if none is requested or it is unknown."""
         return self.tree.levels.index(label) if label in self.tree.levels else None
 
 
 class _Constant:
-    """What nodes are worth does not change as tasks are placed."""
+    """The scores of nodes do not change as tasks are placed."""
 
     def __init__(self, scores: Scores) -> None:
         self._scores = scores
@@ -122,7 +124,8 @@ class Topology:
     # -- scores ---------------------------------------------------------------------------------------------------
 
     def _outspoken(self, pod_set: PodSet, nodes: NodeRows) -> Scores | None:
-        """The scores of a pod set, or of the nearest group around it; None when they are the same for all these nodes."""
+        """The scores of a pod set, or of the nearest group around it; None if they are equal for all these
+        nodes."""
         scores, group = self._scores.get(pod_set.name), pod_set.parent
         while scores is None:
             scores = self._scores.get(group.name)
@@ -189,7 +192,7 @@ class Topology:
         return self._trees.get(name)
 
     def _deepest(self, asking: _Group) -> int:
-        """The level below which a narrower common domain is of no interest."""
+        """The level below which a narrower common domain does not matter."""
         preferred, required = asking.level(asking.wish.preferred), asking.level(asking.wish.required)
         if preferred is not None:
             return preferred
@@ -198,7 +201,7 @@ class Topology:
         return len(asking.tree.levels) - 1
 
     def _score(self, asking: _Group, name: str, below: Chosen, order: Domains) -> None:
-        """Nodes by their domains at the preferred level, if there is one: of ten steps, the roomiest get the highest."""
+        """Nodes by their domains at the preferred level, if there is one: in ten steps, the roomiest highest."""
         tree, level = asking.tree, asking.level(asking.wish.preferred)
         if level is not None:
             ordered = _in_order(tree.at(level), below, order)
@@ -207,7 +210,7 @@ class Topology:
             self._scores[name] = tree.by_node(values, level, len(self._session.nodes), _OUT)
 
     def _levels(self, asking: _Group) -> list[int]:
-        """The levels whose domains are tried: the narrowest that is asked for, and from there up to the required one."""
+        """The levels whose domains are tried: from the narrowest requested up to the required one."""
         wish, tree = asking.wish, asking.tree
         for kind, label in (("required", wish.required), ("preferred", wish.preferred)):
             if label and asking.level(label) is None:
@@ -225,7 +228,8 @@ class Topology:
         return list(range(narrowest, widest - 1, -1))
 
     def _around_placed(self, asking: _Group) -> Chosen:
-        """By domain: it is inside a domain of the required level that already holds a task of the group, if any does."""
+        """By domain: whether it is inside a required domain that already contains a task of the group, if any
+        does."""
         session, tree = self._session, asking.tree
         required = asking.level(asking.wish.required)
         everywhere = np.ones(tree.root + 1, dtype=np.bool_)

@@ -1,8 +1,9 @@
-"""binpack: the fuller a node would be, the better; a node from which this cycle evicts is as full as it will be then.
+"""binpack: the fuller a node would be, the better, without what this cycle evicts.
 
-Formula and arguments are those of `plugins/score/binpack.py`. There, what is being released counts as used until it is gone. Whoever is evicted to move closer to others would
-then find the node that it is to leave as full as the others, and stay. GPUs that are shared count as in use, for tasks that ask for parts as well; what is said of GPUs holds
-for those of every maker and for slices.
+Formula and arguments are those of `plugins/score/binpack.py`. There, what is being released counts as used
+until it is gone. A pod that is evicted to move closer to others would then find the node that it leaves as
+full as the others, and stay. Shared GPUs count as in use, for tasks that request parts as well; a weight for
+GPUs applies to those of every vendor and to slices.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,7 @@
-"""pdb: nobody evicts more pods than their PodDisruptionBudgets allow, whether for others or to find them another place.
+"""pdb: no more pods are evicted than their PodDisruptionBudgets allow, whether for others or to move them.
 
-A job of which every task is protected is no victim; a scenario whose evictions, together with those of this cycle, exceed a budget is refused. Which
-budgets a pod has is `plugins/victims/pdb.py`'s to say.
+A job with only protected tasks is no victim; a scenario whose evictions, together with those of this cycle,
+exceed a budget is refused. `plugins/victims/pdb.py` says which budgets a pod has.
 """
 
 from collections import Counter

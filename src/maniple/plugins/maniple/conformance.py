@@ -1,7 +1,8 @@
-"""conformance: what keeps the cluster itself running, and what says that it must not be evicted, is no victim.
+"""conformance: pods that keep the cluster itself running, or say that they must not be evicted, are no
+victims.
 
-A job is spared by everybody, also by those who would only move it, if one of its pods that are there is critical (see `plugins/gang/conformance.py`) or
-carries Volcano's annotation `volcano.sh/preemptable: "false"`.
+A job is protected, also from being moved, if one of its placed pods is critical (see
+`plugins/gang/conformance.py`) or carries Volcano's annotation `volcano.sh/preemptable: "false"`.
 """
 
 from collections.abc import Mapping

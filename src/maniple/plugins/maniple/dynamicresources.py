@@ -1,6 +1,7 @@
-"""dynamicresources: claims get and lose devices as their pods are placed and evicted, for pods of both systems.
+"""dynamicresources: claims are allocated and freed as pods of both systems are placed and evicted.
 
-See `plugins/kai/dynamicresources.py`. That a GPU claim which several pods may share has to carry a label with its queue is a custom of KAI's: pods of other jobs may use one without.
+See `plugins/kai/dynamicresources.py`. The label with the queue on a shared GPU claim is KAI's convention:
+pods of other jobs may use one without.
 """
 
 from maniple.objects.dra import ResourceClaim

@@ -1,6 +1,7 @@
-"""extender: questions are passed on to an HTTP service, as far as they are asked here.
+"""extender: delegates decisions to an HTTP service, as far as this profile has them.
 
-See `plugins/extender/extender.py`. Victims, queues and gangs are judged by this profile's own rules, so that the verbs about them are not used, and that is said.
+See `plugins/extender/extender.py`. Victims, queues and gangs follow this profile's own rules, so that the
+verbs about them are not used, with a warning.
 """
 
 from collections.abc import Mapping

@@ -1,11 +1,13 @@
 """fairness: what queues may have of every resource, whichever system's queues they are.
 
-Fair shares are divided as KAI divides them, over every resource that nodes offer (`queue_terms.py`). Ceilings and guarantees are Volcano's (`queue_account.py`). Beside
-KAI's proportion, whose books and rules these are otherwise:
-- a queue gives way for a job only if it has too much of a resource that the job asks for: a surplus of something else gives nobody away;
-- nobody is reclaimed from a queue that says so (`reclaimable: false`), nor below what is guaranteed to a queue;
+Fair shares are divided as in KAI, over every resource that nodes offer (`queue_terms.py`). Ceilings and
+guarantees are Volcano's (`queue_account.py`). Beyond KAI's proportion, whose accounts and rules are used
+otherwise:
+- a queue loses tasks only if it has too much of a resource that the reclaiming job requests: a surplus of
+  another resource makes no victim;
+- nothing is reclaimed from a queue with `reclaimable: false`, nor below a queue's guarantee;
 - a closed queue takes no new jobs;
-- a quota binds jobs that may not be preempted in the resources for which their queue states one.
+- a quota limits non-preemptible jobs in the resources for which their queue states one.
 """
 
 from collections.abc import Mapping, Sequence
@@ -83,7 +85,7 @@ class Fairness(Proportion):
         return super().is_job_over_capacity(job, rows)
 
     def _has_begun(self, job: int) -> bool:
-        """Something of it was there when the session opened."""
+        """Whether some of it was placed when the session opened."""
         before = self._session.cluster.tasks.status[self._session.tasks_of(job)]
         return bool(ACTIVE_USED[before].any())
 
@@ -96,7 +98,7 @@ class Fairness(Proportion):
     # -- taking back ----------------------------------------------------------------------------------------------
 
     def reclaim_victim_filter(self, actor: int, victim: int) -> bool:
-        """Not from a queue that gives nothing back, unless whoever asks is inside it too."""
+        """Not from a queue that is not reclaimable, unless the reclaimer is inside it too."""
         ours = self._way(actor)
         return all(account.reclaimable or account in ours for account in self._way(victim))
 
@@ -111,7 +113,7 @@ class Fairness(Proportion):
         )
 
     def _keeps_guarantees(self, reclaimer: Reclaimer, losses: Sequence[tuple[Path, Loss]]) -> bool:
-        """Nobody loses what is guaranteed to it. Queues that both are below do not lose at all."""
+        """No queue loses what is guaranteed to it; queues above both do not lose at all."""
         lost: dict[int, Floats] = {}
         for path, loss in losses:
             for account in path:
@@ -168,7 +170,7 @@ def _complete(
         account, item = accounts[queue], session.queues.stated(queue, VolcanoQueue)
         account.guarantee, account.bound = guarantees[place], bounds[place]
         account.ceiling = ceilings[place]
-        # Of what nobody states a quota for, nobody is above it.
+        # Without a quota for a resource, no queue is above it.
         account.quota = _where(known, quotas[place])
         account.firm_quota = _where(list(terms.states[:, place]), quotas[place])
         account.open = session.queues.facts[queue].open
@@ -182,7 +184,7 @@ def _complete(
 
 
 def _where(stated: Sequence[bool], quota: Amount) -> Amount:
-    """Unlimited where nothing is stated."""
+    """Unlimited if unset."""
     return [amount if here else inf for amount, here in zip(quota, stated, strict=True)]
 
 

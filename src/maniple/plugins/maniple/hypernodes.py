@@ -1,8 +1,9 @@
-"""hypernodes: jobs, and the parts of jobs, that want to be close together get nodes of one HyperNode.
+"""hypernodes: jobs, and parts of jobs, with a network topology get nodes of one HyperNode.
 
-The domains that a limit allows are tried one after the other: the narrower tier first, inside a tier the tighter first (the one with the least to
-spare that still has enough), then by name. A domain that has less free than all tasks together ask for is not tried, and once tasks
-of a part are placed, only domains around them are. A soft wish tries all nodes at last.
+The domains that a limit allows are tried one after the other: the narrower tier first, inside a tier the
+tighter first (the one with the least to spare that still has enough), then by name. A domain that has less
+free than all tasks request together is not tried, and once tasks of a part are placed, only domains around
+them are. A soft constraint tries all nodes at last.
 """
 
 from collections.abc import Mapping

@@ -1,8 +1,10 @@
-"""predicates: on which nodes a pod can run at all. All of kube-scheduler's filters, and KAI's for GPUs.
+"""predicates: on which nodes a pod can run at all; all of kube-scheduler's filters, and KAI's for GPUs.
 
-The filters and arguments are those of `plugins/feasibility/predicates.py`. Beside them: the right kind of GPUs (slices, devices that drivers hand out), room in the queue for the part of a device
-that an amount of memory is on a node, a place for the reservation that comes with a shared GPU, and nodes kept for GPU or CPU tasks if the options say so. Claims give up their
-devices when their pods are evicted, and get them back when they stay; `dynamicresources` tells of that.
+The filters and arguments are those of `plugins/feasibility/predicates.py`. Beside them: the right kind of
+GPUs (slices, devices of DRA drivers), room in the queue for the part of a device that an amount of memory is
+on a node, a slot for the reservation pod of a shared GPU, and nodes restricted to GPU or CPU tasks if the
+options say so. Claims free their devices when their pods are evicted, and get them back when they stay;
+`dynamicresources` reports that.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,8 @@
-"""One queue as `fairness` keeps it, and whether it and those above it can take a job.
+"""The account of one queue in `fairness`, and whether it and those above it can take a job.
 
-Beyond what KAI's proportion keeps: what is guaranteed to a queue, and who beside it is guaranteed anything. Guarantees of others are kept free also when several queues together
-would get at them. A request that leaves a queue within its own guarantee is never refused for somebody else's. The first queue on the way up that is in the way is named.
+Beyond KAI's proportion: what is guaranteed to a queue, and its siblings with guarantees. Guarantees of others
+are kept free even if several queues together would use them up. A request that leaves a queue within its own
+guarantee is never refused for another's. The message names the first queue on the way up that has no room.
 """
 
 from collections.abc import Sequence
@@ -23,12 +24,12 @@ QUOTA = (
     "such jobs have {has} of it, and this one asks for {asked}"
 )
 CLOSED_REASON, CLOSED = "QueueClosed", "queue {queue} is closed and takes no new jobs"
-CLUSTER, ABOVE_ALL = -1, -2  # rows that stand for the cluster, and for what is above it: nothing
+CLUSTER, ABOVE_ALL = -1, -2  # rows for the cluster, and for what is above it: nothing
 
 
 @dataclass(slots=True, eq=False)
 class QueueAccount(Account):
-    """Made by `open_accounts`, completed by `fairness`. `limit` is without what is guaranteed to others."""
+    """Made by `open_accounts`, completed by `fairness`; `limit` is without what is guaranteed to others."""
 
     guarantee: Amount = field(init=False)
     ceiling: Amount = field(init=False)  # the limit as it was stated
@@ -39,7 +40,7 @@ class QueueAccount(Account):
     reclaimable: bool = field(init=False)
 
     def is_above_share(self) -> bool:
-        """Of everything that it has, it has more than its fair share."""
+        """Whether it has more than its fair share of everything that it has."""
         held = [(fair, has) for fair, has in zip(self.fair, self.allocated, strict=True) if has > 0]
         return bool(held) and all(fair < has for fair, has in held)
 
@@ -95,7 +96,7 @@ def _sum(amounts: Sequence[Amount], size: int) -> Amount:
 def over_capacity(
     counting: Counting, path: Sequence[QueueAccount], request: Sequence[float], *, firm: bool
 ) -> Capacity:
-    """Of a job in the first queue of the path. `firm`: it may not be preempted."""
+    """Of a job in the first queue of the path; `firm`: it is not preemptible."""
     for account in path:
         resource = beyond(account.limit, account.allocated, request)
         if resource is not None:
@@ -122,7 +123,7 @@ def over_capacity(
 
 
 def over_quota(counting: Counting, path: Sequence[QueueAccount], request: Sequence[float]) -> Capacity:
-    """The same for quotas, of a job that may not be preempted."""
+    """The same for quotas, of a non-preemptible job."""
     for account in path:
         resource = beyond(account.firm_quota, account.firm, request)
         if resource is not None:
@@ -154,7 +155,7 @@ def _words(
 
 
 def _amount(counting: Counting, resource: int, value: float) -> str:
-    """An amount in the words of whoever wrote the queue."""
+    """An amount in the format of the queue's own system."""
     name = counting.names[resource]
     if isinf(value):
         return "any amount"

@@ -1,11 +1,12 @@
 """What queues of both systems state, as one: quota, limit, weight and guarantee of every resource.
 
-Read by `fairness` when a session opens. A KAI queue states quota, limit and over-quota weight of cpu, memory and GPUs; of everything else it has no quota, no
-limit, and the weight that it has for GPUs. A Volcano queue's `deserved` is its quota, its `capability` a limit, and its weight counts for every resource; its
-`guarantee` is part of the quota, and a queue above is guaranteed at least what the queues below it are together.
+Read by `fairness` when a session opens. A KAI queue states quota, limit and over-quota weight of CPU, memory
+and GPUs; of everything else it has no quota, no limit, and its weight for GPUs. A Volcano queue's `deserved`
+is its quota, its `capability` a limit, and its weight counts for every resource; its `guarantee` is part of
+the quota, and a parent queue is guaranteed at least the sum of its children's guarantees.
 
-Others never get at a guarantee, so it is taken off the limit of every queue beside the one that has it (`limit`). Amounts are those that shares are worked out of: GPUs and other
-resources whole, cpu in thousandths, bytes.
+A guarantee is never available to others, so it is subtracted from the limit of every sibling (`limit`).
+Amounts are in the units of shares: GPUs and other resources whole, CPU in millicores, bytes.
 """
 
 from dataclasses import dataclass
@@ -28,7 +29,7 @@ _VOLUMES = "attachable-volumes-"
 
 
 def divided(session: Session) -> Counting:
-    """Every resource that nodes offer. Places for pods and volumes belong to a node and are not divided."""
+    """Every resource that nodes offer, except pod and volume slots, which are per node."""
     names, gpu = session.resources.names, session.gpus.dimension
     others = [
         dimension
@@ -45,16 +46,16 @@ class QueueTerms:
     """Resources x queues."""
 
     quota: Floats  # 0 where nothing is said
-    states: Mask  # something is said about a quota
+    states: Mask  # whether a quota is stated
     limit: Floats
     weight: Floats
     guarantee: Floats
     ceiling: Floats  # the limit as it was stated
-    bound: Floats  # the most that a queue and those beside it may have together
+    bound: Floats  # the most that a queue and its siblings may have together
 
 
 def read_terms(session: Session, counting: Counting, queues: list[int], total: Floats) -> QueueTerms:
-    """Of queues in an order in which those above may stand behind those below."""
+    """Of queues in any order of parents and children."""
     shape = (len(counting.names), len(queues))
     quota, guarantee, weight = np.zeros(shape), np.zeros(shape), np.ones(shape)
     limit, states = np.full(shape, inf), np.zeros(shape, dtype=np.bool_)
@@ -67,18 +68,19 @@ def read_terms(session: Session, counting: Counting, queues: list[int], total: F
             quota[:, place] = _picked(session, counting, stated.deserved)
             states[:, place] = _picked(session, counting, stated.deserves | stated.guarantees) > 0
             limits = _picked(session, counting, stated.limits) > 0
-            # Without a limit of the GPUs that can be shared there is none of all GPUs together; other makers' keep theirs by name.
+            # Without a limit on shareable GPUs there is none on all GPUs together; other vendors' keep theirs
+            # by name.
             gpu = session.gpus.reported_as
             limits[GPU] &= gpu is not None and bool(stated.limits[gpu])
             capability = np.where(stated.limits, stated.capability, 0.0)
             limit[limits, place] = _picked(session, counting, capability)[limits]
-            # A weight of 0 is one that nobody has filled in.
+            # A weight of 0 means unset.
             weight[:, place] = session.queues.facts[queue].weight or 1
         elif kai is not None:
             weight[:, place] = of_kai.weight[GPU, place]
         if kai is None or (kai.spec.resources is None and len(session.queues.said[queue]) > 1):
             continue
-        # Both promises are kept and neither limit is passed, where both systems' queues of a name state one.
+        # If both systems' queues of a name state one, both guarantees are kept and neither limit is exceeded.
         states[:three, place] = True
         quota[:three, place] = np.maximum(quota[:three, place], of_kai.quota[:, place])
         limit[:three, place] = np.minimum(limit[:three, place], of_kai.limit[:, place])
@@ -102,14 +104,14 @@ def _picked(session: Session, counting: Counting, vector: NDArray[np.generic]) -
 
 
 def _by_depth(session: Session, queues: list[int]) -> list[tuple[int, int]]:
-    """Places of queues with the place of the queue above (-1: none), those at the top first."""
+    """Indices of queues with the index of the parent (-1: none), top queues first."""
     tree, place = session.queue_tree, {queue: number for number, queue in enumerate(queues)}
     ordered = sorted(queues, key=lambda queue: len(tree.path(queue)))
     return [(place[queue], place.get(tree.parent(queue), -1)) for queue in ordered]
 
 
 def _add_up(session: Session, queues: list[int], guarantee: Floats, quota: Floats) -> None:
-    """A queue is guaranteed what those below it are, and a quota is never less than a guarantee."""
+    """A queue is guaranteed what its children are, and a quota is never less than a guarantee."""
     below = np.zeros_like(guarantee)
     for place, parent in reversed(_by_depth(session, queues)):
         guarantee[:, place] = np.maximum(guarantee[:, place], below[:, place])
@@ -123,7 +125,7 @@ def _below_guarantees(
 ) -> tuple[Floats, Floats]:
     """Limits without what is guaranteed to others, and what each level may have together."""
     pairs = _by_depth(session, queues)
-    promised = np.zeros((len(total), len(queues) + 1))  # by the queue above; the last column is the top's
+    promised = np.zeros((len(total), len(queues) + 1))  # by parent; the last column is the top's
     for place, parent in pairs:
         promised[:, parent] += guarantee[:, place]
     limit, bound = limit.copy(), np.zeros_like(limit)

@@ -1,7 +1,7 @@
-"""tdm: nodes that are lent out by the hour take tasks that allow it, while their zone is open.
+"""tdm: nodes that are lent out by the hour accept tasks that allow it, while their zone is open.
 
-Arguments, filter and score are those of `plugins/feasibility/tdm.py`. Jobs that may not be preempted come first, whichever system's they are. Nobody is driven off a node when its zone closes:
-no action here evicts for anything but a job that needs the room.
+Arguments, filter and score are those of `plugins/feasibility/tdm.py`. Non-preemptible jobs come first, of
+either system. Nothing is evicted when a zone closes: actions here evict only for a job that needs the room.
 """
 
 from maniple.plugins.feasibility import tdm

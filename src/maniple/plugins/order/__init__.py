@@ -1,1 +1,1 @@
-"""Plugins that say who comes first: by priority, by deadline."""
+"""Plugins for the order of jobs and tasks: by priority, by deadline."""

@@ -1,4 +1,4 @@
-"""priority: the higher number first, for tasks, for jobs and for sub-jobs; whoever is lower may be preempted.
+"""priority: the higher number first, for tasks, jobs and sub-jobs; lower ones may be preempted.
 
 A victim of another job must belong to a job of strictly lower priority; a victim of the same job must be a
 task of strictly lower priority. A job starves while ready + pipelined < number of its tasks.
@@ -58,7 +58,8 @@ class Priority:
         return candidates[allowed]
 
     def unified_evictable(self, task: int, candidates: TaskRows) -> TaskRows:
-        """Inside the asker's queue this is preemption and priority decides; across queues it is reclaim and does not."""
+        """Within a queue this is preemption by priority; across queues it is reclaim, where it does not
+        count."""
         tasks, jobs = self._session.tasks, self._session.jobs
         job = int(tasks.job[task])
         if not self._served[job]:

@@ -1,9 +1,9 @@
-"""sla: a job that has waited longer than it was promised goes first and is let in.
+"""sla: a job that is pending for longer than its waiting time goes first and is admitted.
 
 deadline = creation + waiting time; jobs with a deadline come before those without, the earlier one first.
-Once the deadline has passed, the job is permitted to enter and to hold what it was given while it waits for
-the rest; until then this plugin abstains. The vote on holding only counts in a tier before gang's, because
-gang rejects in its own.
+Once the deadline has passed, the job is permitted to be admitted and to hold its allocation while it waits
+for the rest; until then this plugin abstains. The vote on holding only counts in a tier before gang's,
+because gang rejects in its own.
 """
 
 import math
@@ -24,7 +24,7 @@ _SECOND = 10**9
 
 @dataclass(frozen=True, slots=True)
 class SlaArguments:
-    """`waiting_time` in seconds holds for jobs that state none themselves; None: they have no deadline."""
+    """`waiting_time` in seconds applies to jobs that state none; None: they have no deadline."""
 
     waiting_time: float | None = None
 
@@ -47,7 +47,7 @@ class Sla:
         self._deadlines: dict[int, float] = {}
 
     def job_order(self, job: int) -> float:
-        """When the job should have been served; never, for one that was promised nothing."""
+        """The deadline of the job; never, for one without."""
         deadline = self._deadlines.get(job)
         if deadline is None:
             deadline = self._deadlines[job] = self._deadline(job)
@@ -78,13 +78,13 @@ class Sla:
 
 
 def _positive(session: Session, text: str, where: str) -> float | None:
-    """A waiting time in seconds; one that is not positive or cannot be read is reported and left out."""
+    """A waiting time in seconds; one that is not positive or invalid is reported and left out."""
     try:
         waiting = nanoseconds(text)
     except ValueError as error:
         session.report(f"{where}: {error}, ignored")
         return None
     if waiting <= 0:
-        session.report(f"{where}: must be longer than nothing, ignored")
+        session.report(f"{where}: must be positive, ignored")
         return None
     return waiting / _SECOND

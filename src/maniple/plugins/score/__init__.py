@@ -1,5 +1,5 @@
-"""Where a task should rather run: scores over nodes, higher is better.
+"""Where a task should run: scores of nodes, higher is better.
 
-`nodeorder.py` brings kube-scheduler's scores together; those that have a filter of the same name live beside it in
+`nodeorder.py` combines kube-scheduler's scores; those that have a filter of the same name are beside it in
 `feasibility/`.
 """

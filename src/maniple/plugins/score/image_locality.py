@@ -1,7 +1,7 @@
-"""ImageLocality: nodes that already have a pod's images are better, the more so the larger and the more widespread those are.
+"""ImageLocality: prefer nodes that already have a pod's images, by their size and spread.
 
-An image that is on the node counts with size x nodes that have it / all nodes. The sum over the pod's containers is cut to between
-23 MiB and 1000 MiB x containers, and this range is 0..100. Not put in proportion to other candidates.
+An image on the node counts with size x nodes that have it / all nodes. The sum over the pod's containers is
+clamped to between 23 MiB and 1000 MiB x containers, and this range is 0..100. Not scaled to other candidates.
 """
 
 import numpy as np
@@ -57,7 +57,8 @@ def _tagged(name: str) -> str:
 
 
 def images_of(facts: NodeFacts) -> Images:
-    """What is on the nodes, worked out once while no node changes. Of differing sizes the first node's is taken."""
+    """The images on the nodes, computed once while no node changes; of differing sizes the first node's is
+    taken."""
     if ImageLocality not in facts.memory:
         images: Images = {}
         for row, node in enumerate(facts.objects):

@@ -1,7 +1,7 @@
-"""nodeorder: kube-scheduler's scores, each 0..100 times its weight, added up. A weight of 0 turns a score off.
+"""nodeorder: kube-scheduler's scores, each 0..100 times its weight, added up; a weight of 0 turns one off.
 
-Required affinity of pods that are already placed adds nothing to InterPodAffinity's score here, unlike in kube-scheduler with its
-default of 1: Volcano leaves that weight at 0.
+Required affinity of placed pods adds nothing to InterPodAffinity's score here, unlike in kube-scheduler with
+its default of 1: Volcano leaves that weight at 0.
 """
 
 from collections.abc import Mapping

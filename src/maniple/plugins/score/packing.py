@@ -1,6 +1,6 @@
 """How full a node would be, resource by resource, as a weighted average.
 
-Shared by binpack and resource-strategy-fit. Cells are nodes with tasks imagined on them (see
+Shared by binpack and resource-strategy-fit. Cells are nodes with hypothetical tasks on them (see
 framework/criteria.py).
 """
 
@@ -17,7 +17,7 @@ Counted = Callable[[Cells, int], Amounts]
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One resource: most=True asks for what would be used, most=False for what would be left, None for nothing."""
+    """One resource: most=True scores what would be used, most=False what would be left, None nothing."""
 
     dimension: int
     weight: int
@@ -25,11 +25,10 @@ class Term:
 
 
 def weighted_average(terms: Sequence[Term], cells: Cells, counted: Counted = Cells.used) -> Scores:
-    """`counted`: what is in use of a resource, tasks that are imagined there included.
+    """`counted`: what is in use of a resource, hypothetical tasks included.
 
-    Between 0 and 1, if weights are positive; 0 where a node would be more than full in a resource that has a weight.
-
-    A resource of which the node has nothing adds 0 but its weight counts.
+    Between 0 and 1, if weights are positive; 0 if a node would be more than full in a weighted resource. A
+    resource of which the node has none adds 0 but its weight counts.
     """
     total: Scores = np.zeros(np.shape(cells.pods()), dtype=np.float64)
     overfull = np.zeros(total.shape, dtype=np.bool_)

@@ -106,7 +106,7 @@ class ResourceStrategyFit:
         return [Term(d, strategy.weight, strategy.most) for d, strategy in found if strategy is not None]
 
     def _own_terms(self, class_: TaskClass) -> list[Term] | None:
-        """What the pod's annotations say; None without them, nothing at all when they cannot be read."""
+        """What the pod's annotations say; None without them, empty if they are invalid."""
         annotations = class_.spec.pod.metadata.annotations
         strategy = annotations.get(STRATEGY_ANNOTATION)
         if not strategy:
@@ -125,7 +125,7 @@ class ResourceStrategyFit:
 
 
 def _strategy(given: Arguments, name: str, value: object) -> Strategy:
-    """Anything that is not understood falls back to LeastAllocated with weight 1."""
+    """An invalid value falls back to LeastAllocated with weight 1."""
     nested = Arguments(value if isinstance(value, Mapping) else {}, f"{given.owner}: resources.{name}")
     kind, weight = nested.string("type", LEAST), nested.int("weight", 1)
     if kind not in (MOST, LEAST):

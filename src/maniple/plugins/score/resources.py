@@ -1,14 +1,16 @@
 """LeastAllocated, MostAllocated, BalancedAllocation: how full a node would be with the task on it.
 
-least     per resource 100 x (allocatable - requested) / allocatable, 0 when it is exceeded; the mean over cpu and memory
-most      per resource 100 x requested / allocatable, at most 100; the mean over cpu and memory
-balanced  50 + (50 + b(with the task) - b(without)) / 2, where b = 100 x (1 - standard deviation of requested / allocatable) over
-          cpu, memory and, for tasks that ask for them, nvidia.com/gpu; tasks that ask for none of these get no score
+- least: per resource 100 x (allocatable - requested) / allocatable, 0 if it is exceeded; the mean over CPU
+  and memory
+- most: per resource 100 x requested / allocatable, at most 100; the mean over CPU and memory
+- balanced: 50 + (50 + b(with the task) - b(without)) / 2, where b = 100 x (1 - standard deviation of
+  requested / allocatable) over CPU, memory and, for tasks that request them, nvidia.com/gpu; tasks that
+  request none of these get no score
 
-Strictly, a node has what its status says: kube-scheduler's books know nothing of what it lends beyond that.
+With strict rules, a node's capacity is its status: kube-scheduler does not know about oversubscription.
 
-Whole numbers, rounded down at every step as kube-scheduler does; a resource that a node does not have is left out. Least and
-most count 100m and 200Mi for containers that state nothing, balanced counts what is stated.
+Whole numbers, rounded down at every step as in kube-scheduler; a resource that a node does not have is left
+out. Least and most count 100m and 200Mi for containers without requests, balanced counts the real requests.
 """
 
 from typing import TypeGuard
@@ -40,7 +42,7 @@ class ResourceScores:
             d: offered[d] if session.rules.placing.lent_resources_score else _stated(session, d)
             for d in dimensions
         }
-        # A divisor for every node, and where the resource is really there.
+        # A divisor for every node, and whether the resource really exists there.
         self._divisor = {d: np.maximum(self._has[d], 1) for d in dimensions}
         self._there = {d: self._has[d] > 0 for d in dimensions}
         self._everywhere = {d: bool(self._there[d].all()) for d in dimensions}
@@ -70,7 +72,7 @@ class ResourceScores:
         return self._mean(taken * HIGHEST // divisor, cells.rows)
 
     def _offered(self, cells: Cells) -> tuple[Amounts, Amounts]:
-        """cpu and memory of the nodes, a row each; and the same as divisors."""
+        """CPU and memory of the nodes, a row each; and the same as divisors."""
         return self._main[:, cells.rows], self._main_divisors[:, cells.rows]
 
     def _mean(self, shares: Amounts, rows: NodeRows | slice) -> Scores:
@@ -112,7 +114,7 @@ class _Balance:
         count, every = np.sum(there, axis=0), range(len(dimensions))
         self._full: Mask = count == len(dimensions)  # nodes that have all of the resources
         self._everywhere = bool(self._full.all())
-        # The deviation of two fractions is worked out in another way than that of three, and rounded otherwise.
+        # The deviation of two fractions is computed differently from that of three, and rounded differently.
         pairs = [(one, other) for one in every for other in every if one < other and len(every) > 2]
         places = [(pair, (count == 2) & there[pair[0]] & there[pair[1]]) for pair in pairs]
         self._pairs = [(pair, where) for pair, where in places if where.any()]
@@ -124,7 +126,7 @@ class _Balance:
         divisors = self._divisors[:, rows]
         asked = class_.request[self._dimensions].reshape(-1, *(1,) * requested.ndim)
         if _is_ladder(extra, requested):
-            # Nodes with more and more tasks imagined there: after one task is before the next.
+            # Nodes with more and more hypothetical tasks: after one task is before the next.
             steps = np.arange(len(extra) + 1) * asked[:, 0]
             found = self._of((requested + steps) / divisors, rows)
             return found[:, 1:] - found[:, :-1]
@@ -137,7 +139,7 @@ class _Balance:
         return gain
 
     def _of(self, fractions: Scores, rows: NodeRows | slice) -> Scores:
-        """By the fraction of each resource that is requested, resources first."""
+        """By the requested fraction of each resource, resources first."""
         np.minimum(fractions, 1.0, out=fractions)
         if len(fractions) == 2:
             deviation = np.abs((fractions[0] - fractions[1]) / 2)
@@ -147,7 +149,8 @@ class _Balance:
             apart *= apart
             deviation = np.sqrt((apart[0] + apart[1] + apart[2]) / 3)
         if not self._everywhere:
-            # With one fraction there is no deviation; with fewer than all, each choice of two is a case of its own.
+            # With one fraction there is no deviation; with fewer than all, each choice of two is a case of
+            # its own.
             deviation *= self._full[rows]
             for (one, other), where in self._pairs:
                 np.copyto(deviation, np.abs((fractions[one] - fractions[other]) / 2), where=where[rows])
@@ -156,14 +159,14 @@ class _Balance:
 
 
 def _is_ladder(extra: Amounts | int, requested: Amounts) -> TypeGuard[Amounts]:
-    """The same numbers of tasks, from none upwards, imagined on each of some nodes."""
+    """Whether the same numbers of hypothetical tasks, from none upwards, are on each of some nodes."""
     if not isinstance(extra, np.ndarray) or requested.ndim != 3 or requested.shape[2] != 1:
         return False
     return np.array_equal(extra, np.arange(len(extra)))
 
 
 def _requested(class_: TaskClass, cells: Cells) -> Amounts:
-    """cpu and memory that would be requested with the task there, where stating nothing counts as something."""
+    """CPU and memory that would be requested with the task there, with defaults for unset requests."""
     requested = cells.nodes.nonzero[:, cells.rows]
     asked = np.array([class_.spec.nonzero_cpu, class_.spec.nonzero_memory])
     found: Amounts = requested + (cells.extra + 1) * asked.reshape(2, *(1,) * (requested.ndim - 1))
@@ -171,7 +174,7 @@ def _requested(class_: TaskClass, cells: Cells) -> Amounts:
 
 
 def _stated(session: Session, dimension: int) -> Amounts:
-    """What the nodes say that they have of a resource."""
+    """The capacity of a resource in the nodes' status."""
     name, facts = session.resources.names[dimension], session.nodes.facts
     units = [
         session.resources.base_units(dimension, one.status.allocatable.get(name, 0)) for one in facts.objects

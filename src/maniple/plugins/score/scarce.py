@@ -1,10 +1,10 @@
-"""The two policies of resource-strategy-fit that keep scarce resources free for those who need them.
+"""The two policies of resource-strategy-fit that keep scarce resources free for tasks that need them.
 
 sra: nodes that have scarce resources score lower: 100 x weight x (1 - weights of the scarce resources it has
-/ all weights), and 0 for a node that lacks something the task asks for.
+/ all weights), and 0 for a node that lacks something the task requests.
 
-proportional: a task that asks for none of the scarce resources must leave, for every unit of them that is
-idle on the node, the stated cpu (cores) and memory (GB, 10^9 bytes) free.
+proportional: a task that requests none of the scarce resources must leave, for every idle unit of them on the
+node, the stated CPU (cores) and memory (GB, 10^9 bytes) free.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ from maniple.framework.reasons import Code, ReasonTable, Verdicts
 from maniple.framework.session import Session
 
 _BEST = 100
-# An idle amount is in thousandths of a unit: so many milli-cpu and bytes belong to each thousandth at ratio 1.
+# An idle amount is in thousandths of a unit: this many millicores and bytes per thousandth at ratio 1.
 _MILLI_CPU, _BYTES = 1, 1_000_000
 
 
@@ -41,7 +41,7 @@ def _names(nested: Arguments) -> list[str]:
 
 
 def _numbers(nested: Arguments, key: str, names: list[str], *, whole: bool) -> dict[str, Any]:
-    """Numbers by name from a nested mapping; 1 where one is missing, negative or none."""
+    """Numbers by name from a nested mapping; 1 for one that is missing, negative or invalid."""
     values = Arguments(nested.mapping(key), f"{nested.owner}.{key}")
     numbers: dict[str, Any] = {
         name: values.int(name, 1) if whole else values.float(name, 1.0) for name in names
@@ -54,7 +54,7 @@ def _numbers(nested: Arguments, key: str, names: list[str], *, whole: bool) -> d
 class ScarceResourceAvoidance:
     weight: int
     resources: Mapping[int, int]  # weight by dimension
-    weight_sum: int  # also of resources that no node has
+    weight_sum: int  # including resources that no node has
 
     @classmethod
     def read(cls, session: Session, given: Arguments) -> "ScarceResourceAvoidance | None":

@@ -1,12 +1,15 @@
-"""Shadow load: what pods will use that the monitoring system cannot see yet, and how loaded a node then is.
+"""Shadow load: what pods will use that the monitoring system does not report yet, and a node's load with it.
 
-Called by usage. A pod is a shadow from the moment it gets a node until it has run for one interval of the monitoring; what it
-will use is estimated when it becomes one, and exactly that is taken off again when the placement is undone.
-estimate = (request * request ratio + (limit - request) * burst ratio) * risk, at most the limit (the request, if there is no higher
-           limit), for cpu and memory each; fixed amounts * risk for a pod that asks for nothing
-load     = min(1, measured / 100 + estimates of the shadows / capacity); risk is the risk factor on a node whose weighted load has
-           reached the risk threshold, else 1
-Estimates are kept as whole numbers (millionths of a cpu, bytes), so that taking off what was added leaves nothing behind.
+Used by usage. A pod is a shadow from the moment it gets a node until it has run for one interval of the
+monitoring; its usage is estimated when it becomes one, and exactly that is subtracted again when the
+placement is undone.
+- estimate: (request * request ratio + (limit - request) * burst ratio) * risk, at most the limit (the
+  request, if there is no higher limit), for CPU and memory each; fixed amounts * risk for a pod without
+  requests
+- load: min(1, measured / 100 + estimates of the shadows / capacity); risk is the risk factor on a node whose
+  weighted load has reached the risk threshold, else 1
+
+Estimates are integers (millionths of a CPU, bytes), so that subtracting what was added leaves nothing behind.
 """
 
 from dataclasses import dataclass
@@ -27,7 +30,7 @@ _MILLIONTHS = 1000  # in a thousandth of a cpu
 
 @dataclass(frozen=True, slots=True)
 class Estimator:
-    """`idle_cpu` (milli) and `idle_memory` (bytes) stand for pods that ask for nothing."""
+    """`idle_cpu` (milli) and `idle_memory` (bytes) are for pods without requests."""
 
     request_ratio: float = 0.7
     burst_ratio: float = 0.0
@@ -54,7 +57,10 @@ class Estimator:
 
 
 class ShadowLoad:
-    """The shadows of one session. `measured` in percent and `capacity` (milli-cpu, bytes) have a row each for cpu and memory."""
+    """The shadows of one session.
+
+    `measured` in percent and `capacity` (millicores, bytes) have a row each for CPU and memory.
+    """
 
     def __init__(
         self,
@@ -84,7 +90,7 @@ class ShadowLoad:
             self._shadows.update((row, (node, cpu, memory)) for row, node, cpu, memory in spots)
 
     def remove(self, rows: TaskRows) -> None:
-        """Tasks are no shadows any more; those that were none are passed over."""
+        """Tasks are no longer shadows; others are skipped."""
         for row in rows.tolist():
             node, cpu, memory = self._shadows.pop(row, (-1, 0, 0))
             if node >= 0:
@@ -99,7 +105,8 @@ class ShadowLoad:
         return self._shadows.get(row)
 
     def freedom(self, class_: TaskClass, nodes: NodeRows, extra: Amounts | int) -> Scores:
-        """1 for an idle node, 0 for one under full load, with `extra` tasks of the class imagined there first."""
+        """1 for an idle node, 0 for one under full load, with `extra` hypothetical tasks of the class added
+        first."""
         flat = nodes.reshape(-1)
         estimated = self._estimated[:, flat]
         amounts = self._amounts(class_)[None]

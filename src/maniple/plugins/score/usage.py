@@ -1,10 +1,13 @@
-"""usage: rather where little is really used, and nowhere where too much is.
+"""usage: prefer nodes with little real usage, and reject those with too much.
 
-refused = average cpu or memory above its threshold (80 %)
-score   = 100 * usage.weight * ((1 - cpu load) * cpu.weight + (1 - memory load) * memory.weight) / (cpu.weight + memory.weight)
-The load is what was measured plus an estimate of what the monitoring cannot see yet (`shadow_load.py`). A node that was not measured in
-the last five minutes is neither refused nor scored. Measurements come from outside (`node_usage.py`); the interval
-of the configuration's `metrics` block, 30 s if it states none, is how long a running pod stays unseen.
+- filter: average CPU and memory not above their thresholds (80 %)
+- score: 100 * usage.weight * ((1 - cpu load) * cpu.weight + (1 - memory load) * memory.weight) / (cpu.weight
+  + memory.weight)
+
+The load is what was measured plus an estimate of what the monitoring does not report yet (`shadow_load.py`).
+A node that was not measured in the last five minutes is neither rejected nor scored. Measurements come from
+outside (`node_usage.py`); the interval of the configuration's `metrics` block, 30 s if unset, is how long a
+running pod stays unreported.
 """
 
 from collections.abc import Callable, Mapping
@@ -89,7 +92,7 @@ def _within(
     least: int = 0,
     most: int | None = None,
 ) -> Number:
-    """A number in its bounds; one outside is reported and the default stays."""
+    """A number within its bounds; one outside is reported and the default stays."""
     number = getter(key, default)
     if number < least or (most is not None and number > most):
         bounds = f"at least {least}" if most is None else f"from {least} to {most}"
@@ -101,7 +104,7 @@ def _within(
 def _amount(
     session: Session, given: Arguments, key: str, default: str, scale: int, exact: Callable[[str], int]
 ) -> int:
-    """A quantity as text, or a plain number: of thousandths of a cpu, of mebibytes."""
+    """A quantity as text, or a plain number of millicores or mebibytes."""
     plain = isinstance(given.values.get(key), int)
     value = given.int(key, 0) * scale if plain else exact(default)
     if not plain:
@@ -145,7 +148,7 @@ class Usage:
         return [Scorer("Usage", settings.weight, Dependence.NODE, self._score)]
 
     def on_allocate(self, event: Event) -> None:
-        """Tasks got a node, or an eviction was taken back: then they are again what they were."""
+        """Tasks got a node, or an eviction was undone: then they are again what they were."""
         before = self._on_a_node[event.rows]
         for row in event.rows[before].tolist():
             shadow = self._evicted.pop(row, None)
@@ -183,7 +186,7 @@ class Usage:
         return scores
 
     def _unseen(self) -> TaskRows:
-        """Tasks on nodes that the monitoring does not know yet, in the order of their unique ids."""
+        """Tasks on nodes that the monitoring does not report yet, in the order of their uids."""
         tasks = self._session.tasks
         unseen: NDArray[np.bool_] = _UNSEEN[tasks.status]
         running = np.flatnonzero((tasks.status == Status.RUNNING) & (tasks.node >= 0))
@@ -192,7 +195,7 @@ class Usage:
         return rows[np.argsort(tasks.rank[rows])]
 
     def _is_new(self, rows: TaskRows) -> NDArray[np.bool_]:
-        """Started less than an interval ago. Without a clock only those that have not started count."""
+        """Started less than an interval ago; without a clock only those that have not started count."""
         pods, now = self._session.cluster.tasks.pods, self._session.now
         started = [pods[row].status.start_time for row in rows.tolist()]
         latest = now - _interval(self._session) if now is not None else None
@@ -211,7 +214,7 @@ def _interval(session: Session) -> timedelta:
 
 
 def _capacity(session: Session) -> Amounts:
-    """Cpu and memory that nodes have in all, with what they lend beyond it."""
+    """CPU and memory of nodes in all, with oversubscription."""
     facts = session.nodes.facts
     if Usage not in facts.memory:
         offered = _cpu_and_memory(session, [node.status.allocatable for node in facts.objects])

@@ -1,1 +1,1 @@
-"""Plugins that care how near to each other a job's tasks are."""
+"""Plugins about how close to each other a job's tasks are."""

@@ -1,9 +1,10 @@
-"""Buckets: tasks of one job that should be placed together, as its rules about roles draw them to each other.
+"""Buckets: tasks of one job that should be placed together, by the affinity rules of its roles.
 
-Called by task-topology, once per job. Tasks that are on nodes come first and make a bucket per node; then the waiting ones, by the job's
-own order, the kind of rule and the name. Each goes to the bucket that draws it most, if that is not below 0, of equal ones to the one that
-asks for least (1m of cpu counts like 1 Mi and like a thousandth of anything else); else it opens a new one. A bucket follows placements
-and their undoing. Tasks whose role no rule names are in none.
+Called by task-topology, once per job. Tasks on nodes come first and make a bucket per node; then the pending
+ones, by the job's own order, the kind of rule and the name. Each goes to the bucket with the highest
+affinity, if that is not negative, of equal ones to the one with the smallest request (1m of CPU counts like 1
+Mi and like a thousandth of anything else); else it opens a new one. A bucket follows placements and their
+undoing. Tasks whose role no rule names are in none.
 """
 
 from dataclasses import dataclass, field
@@ -22,7 +23,7 @@ _MEBIBYTE = 1024 * 1024
 
 @dataclass(slots=True, eq=False)
 class Bucket:
-    """`waiting` are its tasks without a node; `on_node` counts those that have one, by node."""
+    """`waiting` are its tasks without a node; `on_node` counts those with one, by node."""
 
     number: int
     roles: dict[str, int] = field(default_factory=dict)
@@ -50,7 +51,7 @@ class JobBuckets:
         self.bucket_of: dict[int, Bucket] = {}
         self.roles_on: dict[int, dict[str, int]] = {}  # node -> role -> tasks of the job there
         self.weights = _weights(session, self.rows)
-        # By role, buckets that may take a task of it, the best first; outdated entries are passed over.
+        # By role, buckets that may take a task of it, the best first; outdated entries are skipped.
         self._best: dict[str, list[tuple[int, float, int, int]]] = {role: [] for role in rules.ranks}
         self._first: set[int] = set()  # had a node when the session opened
         self._gather_placed()
@@ -69,7 +70,7 @@ class JobBuckets:
             self._count_role(row, node, 1)
 
     def taken_away(self, row: int, node: int) -> None:
-        """The opposite. Only a task that had no node before this session waits for one again."""
+        """The opposite; only a task that had no node before this session is pending again."""
         bucket = self.bucket_of.get(row)
         if bucket is not None:
             bucket.count(node, -1)
@@ -138,7 +139,7 @@ class JobBuckets:
 
 
 def _roles(session: Session, rows: TaskRows, rules: RoleRules) -> dict[int, str]:
-    """By task, the role that some rule names."""
+    """By task, its role if some rule names it."""
     names = [*session.cluster.tasks.roles, ""]  # the last: tasks without one
     named = (
         (row, names[number])

@@ -1,8 +1,9 @@
 """How full the domains around a node would be, the closer ones counting more.
 
-Called by network-topology-aware, for tasks without a topology: they fill domains one after the other, so that whole ones stay free for those that need
-them. Sum over tiers of fading^(tier - 1) x how full the domain of that tier would be (1 where the node is in none), divided by the sum of the
-fading weights. Tiers between the lowest and the highest that no HyperNode has count like those that do not hold the node.
+Called by network-topology-aware, for tasks without a topology: they fill domains one after the other, so that
+whole ones stay free for tasks that need them. Sum over tiers of fading^(tier - 1) x how full the domain of
+that tier would be (1 if the node is in none), divided by the sum of the fading weights. Tiers between the
+lowest and the highest that no HyperNode has count like those that do not contain the node.
 """
 
 from functools import cached_property
@@ -29,13 +30,13 @@ class Fullness:
         return self.steps(class_, rows).shift(np.ones(len(rows), dtype=np.bool_))
 
     def steps(self, class_: TaskClass, rows: NodeRows) -> "FullnessSteps":
-        """Nodes that the same domains hold are worth the same; there are far fewer such sets than nodes."""
+        """Nodes in the same domains have the same score; there are far fewer such sets than nodes."""
         weights, chains, chain_of = self._chains
         return FullnessSteps(self._packing.running(class_.request), weights, chains, chain_of[rows])
 
     @cached_property
     def _chains(self) -> tuple[list[float], Domains, NDArray[np.intp]]:
-        """What every tier counts; the sets of domains that hold nodes together (tiers x sets), and each node's set."""
+        """The weight of every tier; the sets of domains that hold nodes (tiers x sets), and each node's set."""
         tree, tiers = self._session.domains, self._session.groups.places.tiers
         every = range(tiers[0], tiers[-1] + 1)
         holders = np.full((len(every), len(self._session.nodes)), NONE, dtype=np.int64)
@@ -48,7 +49,7 @@ class Fullness:
         return [self._weight(tier) for tier in every], chains, chain_of.reshape(-1)
 
     def _weight(self, tier: int) -> float:
-        # Tier 0 counts more than tier 1; where everything fades at once that would be without end.
+        # Tier 0 counts more than tier 1; with a fading of 0 its weight would be infinite.
         weight: float = self._fading ** (tier - 1 if self._fading > 0 else max(tier - 1, 0))
         return weight
 
@@ -65,7 +66,7 @@ class FullnessSteps:
         self._chain_of = chain_of
 
     def shift(self, _candidates: NDArray[np.bool_]) -> Scores:
-        full = np.append(self._packing.scores, 1.0)  # the last is for nodes that no domain of a tier holds
+        full = np.append(self._packing.scores, 1.0)  # the last is for nodes in no domain of a tier
         scores = np.zeros(self._chains.shape[1])
         for weight, domains in zip(self._weights, self._chains, strict=True):
             scores += weight * full[domains]

@@ -1,7 +1,8 @@
 """Gradients: the domains that a job or a sub-job may be placed in, tier by tier.
 
-Called by network-topology-aware. Nothing is placed yet: all domains inside the given one, up to the highest tier allowed, that have enough of every
-resource. Something is placed: the domains inside the widest one that is allowed around it, whatever they have.
+Called by network-topology-aware. If nothing is placed yet: all domains inside the given one, up to the
+highest tier allowed, that have enough of every resource. If something is placed: the domains inside the
+widest one that is allowed around it, whatever they have.
 """
 
 import numpy as np
@@ -15,7 +16,7 @@ from maniple.framework.session import Session
 
 
 class Gradients:
-    """What domains have, as of the opening of the session."""
+    """The capacity of domains, as of the opening of the session."""
 
     def __init__(self, session: Session, most_for_eviction: int) -> None:
         self._places: DomainSums = session.groups.places
@@ -27,7 +28,7 @@ class Gradients:
         self._known: dict[tuple[bytes, Purpose], NDArray[np.bool_]] = {}
 
     def of(self, given: int, placed: int, highest: int, least: Amounts, purpose: Purpose) -> list[list[int]]:
-        """Domains by tier, the lowest first; for eviction the highest first, and not more than so many."""
+        """Domains by tier, the lowest first; for eviction the highest first, and at most this many."""
         root = self._search_root(given, placed, highest)
         if root == NONE:
             return []
@@ -40,7 +41,7 @@ class Gradients:
         return self._capped(by_tier) if purpose is Purpose.EVICT else by_tier
 
     def _search_root(self, given: int, placed: int, highest: int) -> int:
-        """The part of the given domain that is allowed: all of it, or what it shares with the widest domain around what is placed."""
+        """The allowed part of the given domain: all of it, or only around what is placed."""
         if placed == NONE:
             return given
         tree, widest = self._places.tree, NONE
@@ -56,7 +57,7 @@ class Gradients:
         return widest if common == given else NONE
 
     def _enough(self, least: Amounts, purpose: Purpose) -> NDArray[np.bool_]:
-        """By domain. Gangs of one make ask for the same."""
+        """By domain; equal gangs share the result."""
         key = least.tobytes(), purpose
         if key not in self._known:
             if purpose is Purpose.EVICT:
@@ -76,7 +77,7 @@ class Gradients:
 
 
 def _covers(sums: Amounts, least: Amounts) -> NDArray[np.bool_]:
-    """By domain: it has enough of every resource that is asked for, and owes neither cpu nor memory."""
+    """By domain: whether it has enough of every requested resource, without overcommitted CPU or memory."""
     known = len(sums)
     covers = np.full(sums.shape[1], not least[known:].any(), dtype=np.bool_)
     for dimension in {CPU, MEMORY, *np.flatnonzero(least[:known]).tolist()}:

@@ -1,7 +1,8 @@
-"""How near nodes are to what a sub-job already has.
+"""How close nodes are to what a sub-job already has.
 
-Called by network-topology-aware, for tasks with a topology. 1 in the node's own domain, else (highest tier - tier of the domain around both) / (highest
-tier - lowest tier); equals at the top get + (tasks of the sub-job in the node's own domain) / (its tasks). Before anything is placed all nodes are equal.
+Called by network-topology-aware, for tasks with a topology. 1 in the node's own domain, else (highest tier -
+tier of the domain around both) / (highest tier - lowest tier); equals at the top get + (tasks of the sub-job
+in the node's own domain) / (its tasks). Before anything is placed all nodes are equal.
 """
 
 import numpy as np
@@ -32,13 +33,13 @@ class Nearness:
         return NearnessSteps(self, home, progress.domain, counts, len(progress.pod_set.rows))
 
     def _counts(self, one: PodSet) -> Scores:
-        """By a node's own domain, how many of a sub-job's tasks are there. The last entry is for nodes that have none."""
+        """By a node's own domain, how many of a pod set's tasks are there. The last entry is for nodes that have none."""
         on = self._session.tasks.node[one.rows]
         home = self._session.groups.places.home[on[on >= 0]]
         return np.bincount(home[home >= 0], minlength=len(self._session.domains) + 1).astype(np.float64)
 
     def to(self, domain: int) -> Scores:
-        """By a node's own domain, how near it is to a domain. The last entry is for nodes that have none."""
+        """By a node's own domain, how close it is to a domain; the last entry is for nodes without one."""
         known = self._near.get(domain)
         if known is None:
             places, tree = self._session.groups.places, self._session.domains

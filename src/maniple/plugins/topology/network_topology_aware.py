@@ -1,12 +1,12 @@
-"""network-topology-aware: tasks that talk to each other go close together, and domains are filled one after the other.
+"""network-topology-aware: tasks of a job go close together, and domains are filled one after the other.
 
-gradient     domains up to the highest tier allowed, the nearest tier first (`gradients.py`)
-domain score 100 x weight x (how full a sub-job would make the domain; equals at the top get + its tasks already
-             inside / its tasks) (`packing.py`)
-node score   100 x weight x how near the node is to what the sub-job has (`nearness.py`); for a task without a
-             topology, 100 x weight x how full the domains around the node would be (`fullness.py`)
+- gradient: domains up to the highest tier allowed, the nearest tier first (`gradients.py`)
+- domain score: 100 x weight x (how full a sub-job would make the domain; equals at the top get + its tasks
+  already inside / its tasks) (`packing.py`)
+- node score: 100 x weight x how close the node is to what the sub-job has (`nearness.py`); for a task without
+  a topology, 100 x weight x how full the domains around the node would be (`fullness.py`)
 
-Tiers count the root's, one above the highest HyperNode. A node's own domain is the one of the lowest tier.
+Tiers include the root's, one above the highest HyperNode. A node's own domain is the one of the lowest tier.
 """
 
 from collections.abc import Mapping
@@ -105,7 +105,7 @@ class NetworkTopologyAware:
         return [*found, *(domains for domains in left if domains)]
 
     def _lacking(self, one: PodSet) -> int:
-        """How many tasks make a sub-job whole; one, for a sub-job that is."""
+        """How many tasks complete a pod set; one, if it is complete."""
         session = self._session
         if not one.whole:
             return max(session.groups.lacking(one), 1)
@@ -129,7 +129,7 @@ class NetworkTopologyAware:
         return scores * float(_BEST * self._arguments.weight)
 
     def _fullness_with(self, one: PodSet) -> Scores:
-        """By domain, how full the whole sub-job would make it; remembered until a node changes."""
+        """By domain, how full the whole pod set would make it; remembered until a node changes."""
         moment = one, len(self._session.changes)
         if self._packed is None or self._packed[0] != moment:
             if one not in self._requests:
@@ -150,7 +150,7 @@ class NetworkTopologyAware:
     def scorers(self) -> list[Scorer]:
         weight = float(_BEST * self._arguments.weight)
         if weight == 0 or len(self._session.domains) == 1:
-            return []  # without HyperNodes all nodes are equally near
+            return []  # without HyperNodes all nodes are equally close
         nearness = Nearness(self._session)
         tied = Scorer(
             self.name,

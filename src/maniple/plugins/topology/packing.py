@@ -1,8 +1,9 @@
-"""How full domains would be: binpack, with a domain in the place of a node.
+"""How full domains would be: binpack, with domains instead of nodes.
 
-Called by network-topology-aware. score = sum of w_r x (used_r + request_r) / allocatable_r, divided by the sum of w_r, over the requested resources r that
-have a weight; 0 where that would be more than a domain has, or where no resource has a weight. What is used follows every placement and
-eviction of the session, since it is read off the nodes.
+Called by network-topology-aware. score = sum of w_r x (used_r + request_r) / allocatable_r, divided by the
+sum of w_r, over the requested resources r that have a weight; 0 if that would be more than a domain has, or
+if no resource has a weight. Used amounts follow every placement and eviction of the session, since they are
+read from the nodes.
 """
 
 from collections.abc import Mapping
@@ -20,7 +21,7 @@ class DomainPacking:
         self._nodes = session.nodes
         self._places: DomainSums = session.groups.places
         known = ((session.resources.known(name), weight) for name, weight in weights.items())
-        # A resource that the session's books do not have is one that no node has.
+        # A resource without a dimension is one that no node has.
         height = len(session.nodes.allocatable)
         self._weights = {d: weight for d, weight in known if d is not None and d < height}
         self._dimensions = list(self._weights)
@@ -28,11 +29,11 @@ class DomainPacking:
         self._used = KeptSums(self._places, session.changes)
 
     def scores(self, request: Amounts) -> Scores:
-        """By domain, for tasks that ask for so much together."""
+        """By domain, for tasks with this total request."""
         return self.running(request).scores
 
     def running(self, request: Amounts) -> "RunningPacking":
-        """The same, to be kept up while tasks that ask for so much each are placed."""
+        """The same, updated while tasks with this request each are placed."""
         asked = [place for place, dimension in enumerate(self._dimensions) if request[dimension] > 0]
         weights = [self._weights[self._dimensions[place]] for place in asked]
         used = self._used.of(self._nodes.requested[self._dimensions])[asked]
@@ -52,7 +53,7 @@ class RunningPacking:
             self._judge(slice(None))
 
     def take(self, domains: Amounts) -> None:
-        """One task more went into each of these domains."""
+        """One more task went into each of these domains."""
         for used, asked in zip(self._used, self._request, strict=True):
             used[domains] += asked
         if sum(self._weights) > 0:

@@ -1,8 +1,9 @@
-"""What a job says about its roles: which belong together on a node, which do not, and which come first.
+"""A job's rules about its roles: which belong together on a node, which do not, and which come first.
 
-Called by task-topology. Read from the pod group's annotations volcano.sh/task-topology-affinity and -anti-affinity, groups of roles as
-"a,b;c", and volcano.sh/task-topology-task-order, "a,b,c". A group of one role is about tasks of that role among themselves, a larger one
-about tasks of different roles in it. A role that no task of the job has, or that stands twice in a group, makes all of it void.
+Called by task-topology. Read from the pod group's annotations volcano.sh/task-topology-affinity and
+-anti-affinity, groups of roles as "a,b;c", and volcano.sh/task-topology-task-order, "a,b,c". A group of one
+role is about tasks of that role among themselves, a larger one about tasks of different roles in it. A role
+that no task of the job has, or that appears twice in a group, makes all of it invalid.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -27,7 +28,10 @@ class RolesError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class RoleRules:
-    """Pairs are in both directions, a role with itself included. `ranks`: the higher first, for roles that any rule names."""
+    """Pairs are in both directions, a role with itself included.
+
+    `ranks`: the higher first, for roles that any rule names.
+    """
 
     together: frozenset[Pair]
     apart: frozenset[Pair]
@@ -48,11 +52,11 @@ class RoleRules:
         return cls(frozenset(_pairs(together)), frozenset(_pairs(apart)), ranks)
 
     def draw(self, role: str, others: Mapping[str, int]) -> int:
-        """How much tasks of these roles, by their number, speak for putting one of this role beside them."""
+        """The affinity of these roles, by their number of tasks, to one of this role."""
         return self._count(self.together, role, others) + self.push(role, others)
 
     def push(self, role: str, others: Mapping[str, int]) -> int:
-        """The part of it that speaks against, as a number up to 0."""
+        """The anti-affinity part of it, as a number up to 0."""
         return -self._count(self.apart, role, others)
 
     @staticmethod
@@ -73,7 +77,7 @@ def _check(key: str, named: Iterable[str], roles: Collection[str]) -> None:
     seen: set[str] = set()
     for role in named:
         if not role:
-            continue  # left empty, as behind a comma at the end
+            continue  # empty, as after a trailing comma
         if role not in roles:
             raise RolesError(f"{key}: no task has the role {role!r}")
         if role in seen:

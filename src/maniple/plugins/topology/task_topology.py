@@ -1,11 +1,16 @@
-"""task-topology: tasks of a job that belong together go to one node, tasks that disturb each other do not.
+"""task-topology: tasks of a job with affinity go to one node, tasks with anti-affinity do not.
 
-A job says by annotations which of its roles belong together (`roles.py`); its tasks are gathered in buckets accordingly (`buckets.py`).
-order = tasks in buckets first; the bucket with more waiting tasks first, then the older; inside it by the job's order of roles
-score = weight * 100 * (tasks of the bucket on the node - tasks of the job there that disturb this one + tasks of the bucket that
-        would fit there together, this one included) / tasks in the largest bucket; 0 where the task itself does not fit
-"Fit" is into what is idle or being released. To find how many fit, the heaviest of the others are left out first (Volcano leaves
-out any). The order is that of the session's beginning: a bucket is placed through before the next begins.
+A job's annotations state the affinity of its roles (`roles.py`); its tasks are gathered in buckets
+accordingly (`buckets.py`).
+- order: tasks in buckets first; the bucket with more pending tasks first, then the older; inside it by the
+  job's order of roles
+- score: weight * 100 * (tasks of the bucket on the node - tasks of the job there with anti-affinity to this
+  one + tasks of the bucket that would fit there together, this one included) / tasks in the largest bucket; 0
+  if the task itself does not fit
+
+"Fit" is into what is idle or being released. To find how many fit, the heaviest of the others are left out
+first (Volcano leaves out any). The order is that of the session's beginning: a bucket is placed completely
+before the next begins.
 """
 
 from collections.abc import Mapping
@@ -42,7 +47,7 @@ class TaskTopologySettings:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Place:
-    """Where a class of tasks stands: its job's buckets, its own bucket, its role."""
+    """The state of a class of tasks: its job's buckets, its own bucket, its role."""
 
     job: JobBuckets
     bucket: Bucket
@@ -90,7 +95,7 @@ class TaskTopology:
     # -- what jobs say --------------------------------------------------------------------------------------------
 
     def _rules(self, job: int) -> RoleRules | None:
-        """The rules of a job that has waiting tasks; None when it has none, or none that can be used."""
+        """The rules of a job with pending tasks; None if it has none, or no valid ones."""
         session = self._session
         annotations = session.cluster.jobs.objects[job].metadata.annotations
         if annotations.keys().isdisjoint(ANNOTATIONS):
@@ -109,7 +114,7 @@ class TaskTopology:
             return None
 
     def _mark_tasks(self) -> None:
-        """Waiting tasks of one bucket and role are alike; others, though of the same class, are not."""
+        """Pending tasks of one bucket and role are equal; others, though of the same class, are not."""
         marks: dict[int, int] = {}
         for job in self._jobs.values():
             for bucket in job.buckets:
@@ -139,7 +144,7 @@ class TaskTopology:
         return scores[cells.rows]
 
     def _company(self, place: _Place) -> Amounts:
-        """By node: tasks of the bucket that are there, less those of the job that disturb."""
+        """By node: tasks of the bucket there, less those of the job with anti-affinity."""
         company = np.zeros(len(self._session.nodes), dtype=np.int64)
         for node, count in place.bucket.on_node.items():
             company[node] += count
@@ -148,14 +153,15 @@ class TaskTopology:
         return company
 
     def _fitting(self, place: _Place, class_: TaskClass, free: Amounts) -> Amounts:
-        """By node: how many of the bucket's waiting tasks fit, as the first of the others are left out one by one."""
+        """By node: how many of the bucket's pending tasks fit, as the first of the others are left out one by
+        one."""
         others = [row for row in place.order if row in place.bucket.waiting]
         own = next((row for row in others if self._session.tasks.class_of[row] == class_.number), None)
         if own is not None:
             others.remove(own)
         count = len(others)
         requests = self._session.requests(np.array(others, dtype=np.int64))
-        # What the task and the last of the others ask for together: none of them, one, two, ...
+        # What the task and the last of the others request together: none of them, one, two, ...
         sums = np.zeros((len(class_.request), count + 1), dtype=np.int64)
         np.cumsum(requests[:, ::-1], axis=1, out=sums[:, 1:])
         sums += class_.request[:, None]

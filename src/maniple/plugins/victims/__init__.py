@@ -1,1 +1,1 @@
-"""Plugins that say who must not be evicted just now, and who should be."""
+"""Plugins about which pods must not be evicted just now, and which should be."""

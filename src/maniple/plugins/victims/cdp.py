@@ -1,8 +1,9 @@
-"""cdp: a pod that has just got its node is left alone for a while, so that elastic jobs are not evicted in turns.
+"""cdp: a pod that has just got its node is protected for a while.
 
-A running pod is no victim while now < time it was scheduled + its cooldown. The cooldown is the pod's label
-volcano.sh/cooldown-time, else its annotation of that name, as a duration ("10m"); the time it was scheduled is when its
-condition PodScheduled became true. All other pods may be victims. Without a clock every cooldown is still running.
+So elastic jobs do not evict each other in turns. A running pod is no victim while now < time it was scheduled
++ its cooldown. The cooldown is the pod's label volcano.sh/cooldown-time, else its annotation of that name, as
+a duration ("10m"); the time it was scheduled is when its condition PodScheduled became true. All other pods
+may be victims. Without a clock every cooldown is still running.
 """
 
 from collections.abc import Mapping

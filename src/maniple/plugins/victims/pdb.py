@@ -1,15 +1,15 @@
 """pdb: no more pods are evicted than their PodDisruptionBudgets allow.
 
-Each candidate, in order, takes one from status.disruptionsAllowed of every budget of its namespace whose selector matches it; one for
-which some budget has nothing left is spared. A selector that asks for nothing matches no pod, and a pod that stands in a budget's
-disruptedPods has been counted there already.
+Each candidate, in order, takes one from status.disruptionsAllowed of every budget of its namespace whose
+selector matches it; one for which some budget has nothing left is protected. An empty selector matches no
+pod, and a pod in a budget's disruptedPods has been counted there already.
 
-Done better than in Volcano, whose way the rules `budgets` can ask for (`compat: strict` does):
-- a pod without labels matches no budget and may be a victim (Volcano spares it);
-- what this session has evicted already is taken off the budgets (Volcano starts anew with every question, so that a budget holds
-  only within one node);
-- `victim_tasks` names nobody, the budgets only narrow down what others named (in Volcano they name every running pod they
-  do not protect, which then is evicted).
+Better than in Volcano, whose behaviour the rules `budgets` can restore (`compat: strict` does):
+- a pod without labels matches no budget and may be a victim (Volcano protects it);
+- evictions of this session are subtracted from the budgets (Volcano starts afresh on every call, so that a
+  budget holds only within one node);
+- `victim_tasks` adds no victims, the budgets only filter those of other plugins (in Volcano they name every
+  running pod that they do not protect, which then is evicted).
 """
 
 from collections.abc import Mapping
@@ -105,7 +105,7 @@ class Budgets:
         allowed = np.ones(len(candidates), dtype=np.bool_)
         for place, row in enumerate(candidates.tolist()):
             if row in self._gone:
-                continue  # it is off the budgets already
+                continue  # it is subtracted already
             if self._spares_unlabelled and not self._pods[row].metadata.labels:
                 allowed[place] = False
             for number in self._allowances.of_task(row):
@@ -119,7 +119,7 @@ class Budgets:
     def _evicted(self, event: Event) -> None:
         held_before = self._session.cluster.tasks.node
         for row in event.rows.tolist():
-            if held_before[row] >= 0:  # a pod that was given a node in this session is in no budget yet
+            if held_before[row] >= 0:  # a pod that was placed in this session is in no budget yet
                 self._gone.add(row)
                 for number in self._allowances.of_task(row):
                     self._left[number] -= 1

@@ -1,18 +1,22 @@
-"""rescheduling: now and then, pods of overloaded nodes are evicted, so that they start again where there is room.
+"""rescheduling: periodically, pods of overloaded nodes are evicted, so that they start again elsewhere.
 
-Once per `interval` (the first time one interval after the start), for each of `strategies`; there is one, lowNodeUtilization:
-low  = nodes that may be scheduled to and use less than `thresholds` of cpu and of memory
-high = other nodes that use more than `targetThresholds` of one of them
-room = over the low nodes, what is left up to the target
-If some nodes are low, not all, and some are high: from the most loaded high node on, running tasks by priority and then by quality of
-service, the lowest first, until the node is under its targets or the room is used up. What a task takes is what it requests.
+Once per `interval` (the first time one interval after the start), for each of `strategies`; there is one,
+lowNodeUtilization:
+- low: schedulable nodes that use less than `thresholds` of CPU and of memory
+- high: other nodes that use more than `targetThresholds` of one of them
+- room: over the low nodes, what is left up to the target
 
-What nodes use is measured outside (`node_usage.py`). Done better than in Volcano, whose way the rules `budgets` can
-ask for (`compat: strict` does):
-- measurements are used whatever `metricsPeriod` says (Volcano keeps them under "10m" only, so that with its default "5m" nothing
-  ever happens);
-- a node that was not measured in the last five minutes is neither low nor high (in Volcano it counts as idle);
-- nobody is evicted once the room has run out (Volcano stops only if it comes out at exactly 0).
+If some nodes are low, not all, and some are high: from the most loaded high node on, running tasks by
+priority and then by quality of service, the lowest first, until the node is under its targets or the room is
+used up. A task counts with its request.
+
+Usage is measured outside (`node_usage.py`). Better than in Volcano, whose behaviour the rules `budgets` can
+restore (`compat: strict` does):
+- measurements are used whatever `metricsPeriod` says (Volcano keeps them under "10m" only, so that with its
+  default "5m" nothing ever happens);
+- a node that was not measured in the last five minutes is neither low nor high (in Volcano it counts as
+  idle);
+- nothing is evicted once the room has run out (Volcano stops only if it comes out at exactly 0).
 """
 
 from collections.abc import Mapping
@@ -53,7 +57,7 @@ class Thresholds:
 
 @dataclass(frozen=True, slots=True)
 class ReschedulingSettings:
-    """`thresholds` is None when no strategy is configured that exists."""
+    """`thresholds` is None if no existing strategy is configured."""
 
     interval: timedelta
     metrics_period: str
@@ -167,7 +171,7 @@ class _Balance:
         return np.array(victims, dtype=np.int64)
 
     def _room(self) -> Amounts:
-        """What the low nodes can still take, in milli-cpu and bytes."""
+        """What the low nodes can still take, in millicores and bytes."""
         room = np.zeros(2, dtype=np.int64)
         for node in np.flatnonzero(self._low).tolist():
             status = self._session.nodes.facts.objects[node].status
@@ -177,7 +181,7 @@ class _Balance:
         return room
 
     def _relieve(self, node: int, rows: list[int], room: Amounts) -> list[int]:
-        """Tasks to take off a node, in order; they use up the room."""
+        """Tasks to evict from a node, in order; they use up the room."""
         capacity = self._amounts(self._session.nodes.facts.objects[node].status.capacity)
         used, victims = self._used[:, node].copy(), []
         for row in rows:

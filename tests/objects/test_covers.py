@@ -1,8 +1,8 @@
-"""When an object says all that another says."""
+"""When an object contains everything that another states."""
 
 import pytest
 
-from maniple.objects.saying import says
+from maniple.objects.covers import covers
 
 
 @pytest.mark.parametrize(
@@ -21,4 +21,4 @@ from maniple.objects.saying import says
     ],
 )
 def test_what_is_wanted_must_be_there_and_more_may_be(there: object, wanted: object, answer: bool) -> None:
-    assert says(there, wanted) is answer
+    assert covers(there, wanted) is answer
