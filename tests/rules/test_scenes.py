@@ -73,7 +73,7 @@ def test_only_leaves_of_the_queue_tree_take_jobs() -> None:
 def test_pods_of_others_leave_nothing_to_divide_and_less_than_nothing_in_kai(strict: bool) -> None:
     foreign = fairness.task("foreign", {GPU: "2"}, on="n1", scheduler="other")
     scene = fairness.Scene(fairness.node(gpus=1), fairness.queue("q"), foreign, strict=strict)
-    gpus = cluster_total(scene.session, scene.plugin._counting)[2]
+    gpus = cluster_total(scene.session, scene.plugin._books.counting)[2]
     assert gpus == (-1 if strict else 0)
 
 

@@ -12,6 +12,7 @@ from maniple.framework.configuration import load_kai
 from maniple.framework.session import Session
 from maniple.framework.transaction import Transaction
 from maniple.objects.meta import Object
+from maniple.plugins.kai.counting import GPU
 from maniple.plugins.kai.proportion import Proportion
 from maniple.plugins.kai.queue_accounts import Account
 from maniple.profiles.catalogue import KAI
@@ -191,14 +192,14 @@ class Scene:
         return np.array([self.task(name) for name in names], dtype=np.int64)
 
     def account(self, name: str) -> Account:
-        return self.plugin._accounts[self.queue(name)]
+        return self.plugin._books.accounts[self.queue(name)]
 
     def fair(self, name: str) -> float:
         """GPUs."""
-        return float(self.plugin.queue_fair_share(self.queue(name)).gpu)
+        return self.account(name).fair[GPU] / 100
 
     def allocated(self, name: str) -> float:
-        return float(self.plugin.queue_allocated(self.queue(name)).gpu)
+        return self.account(name).allocated[GPU] / 100
 
     def evict(self, *names: str) -> Transaction:
         transaction = Transaction(self.session)

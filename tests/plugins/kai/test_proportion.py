@@ -270,18 +270,6 @@ def test_tasks_of_no_queue_change_nothing() -> None:
     assert scene.allocated("top") == 0
 
 
-# -- for people -----------------------------------------------------------------------------------------------------
-
-
-def test_amounts_read_as_kai_writes_them() -> None:
-    scene = Scene(node(), TOP, under_top("a", 1.5), job("j", "a", running=1))
-    assert str(scene.plugin.queue_allocated(scene.queue("a"))) == "GPU: 1, CPU: 1 (cores), memory: 1 (GB)"
-    assert (
-        str(scene.plugin.queue_deserved(scene.queue("a")))
-        == "GPU: 1.5, CPU: Unlimited (cores), memory: Unlimited (GB)"
-    )
-
-
 def test_the_report_of_a_queue_is_in_the_session_s_dimensions() -> None:
     scene = Scene(node(), TOP, under_top("a", limit=4), job("j", "a", running=1, pending=1))
     told = scene.plugin.queue_report(scene.queue("a"))
@@ -385,7 +373,7 @@ def test_books_that_follow_the_session_are_those_of_a_fresh_start(
             transaction.allocate(rows, np.zeros(1, dtype=np.intp), groups)
     fresh = Proportion(scene.session, {})
     for name in ("top", "a", "m", "b", "c"):
-        followed, opened = scene.account(name), fresh._accounts[scene.queue(name)]
+        followed, opened = scene.account(name), fresh._books.accounts[scene.queue(name)]
         assert followed.allocated == pytest.approx(opened.allocated)
         assert followed.firm == pytest.approx(opened.firm)
 

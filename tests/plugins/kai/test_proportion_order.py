@@ -129,7 +129,9 @@ def test_what_victims_have_is_taken_off() -> None:
 
 def given_up(scene: Scene, *victims: str) -> float:
     """GPUs that a queue's victims have."""
-    return scene.plugin._sum_of_victims(scene.queue("a"), [scene.job(name) for name in victims])[2] / 100
+    return (
+        scene.plugin._books._sum_of_victims(scene.queue("a"), [scene.job(name) for name in victims])[2] / 100
+    )
 
 
 def test_victims_add_up_whether_one_after_the_other_or_at_once() -> None:
@@ -153,7 +155,7 @@ def test_an_amount_of_gpu_memory_counts_among_victims_unless_to_the_letter() -> 
     holds = job("x", "a", running=1, gpus=0, annotations={"gpu-memory": "50"})
     for strict, left in ((False, 0.0), (True, 50.0)):
         scene = pair({}, {}, holds, strict=strict)
-        assert scene.plugin._has(scene.job("x"))[2] == 50.0 - left
+        assert scene.plugin._books._has(scene.job("x"))[2] == 50.0 - left
 
 
 def test_equal_with_their_jobs_the_one_that_has_less_goes_first() -> None:

@@ -227,4 +227,4 @@ def fair(name: str, *parts: object) -> dict[str, float]:
     session, plugin = opened(*parts)
     row = session.queues.index_of(name)
     assert row is not None
-    return dict(plugin.queue_fair_share(row))
+    return dict(session.resources.describe(plugin._books.vector(plugin._books.accounts[row].fair)))

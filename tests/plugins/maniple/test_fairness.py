@@ -2,7 +2,9 @@
 
 import pytest
 
+from maniple.framework.session import Session
 from maniple.framework.transaction import Transaction
+from maniple.plugins.maniple.fairness import Fairness
 from tests.plugins.maniple.scenes import (
     GPU,
     bound,
@@ -118,7 +120,11 @@ def test_what_pods_of_other_schedulers_hold_is_not_divided() -> None:
 
 def test_places_for_pods_are_not_divided() -> None:
     _, plugin = opened(node("n1"), volcano_queue("v"), gang("a", "v", 2))
-    assert "pods" not in plugin._counting.names
+    assert "pods" not in plugin._books.counting.names
+
+
+def _allocated(session: Session, plugin: Fairness, row: int) -> dict[str, float]:
+    return dict(session.resources.describe(plugin._books.vector(plugin._books.accounts[row].allocated)))
 
 
 def test_books_follow_every_placement_and_come_back() -> None:
@@ -127,12 +133,12 @@ def test_books_follow_every_placement_and_come_back() -> None:
     )
     row = session.queues.index_of("v")
     assert row is not None
-    before = dict(plugin.queue_allocated(row))
+    before = _allocated(session, plugin, row)
     transaction = Transaction(session)
     transaction.evict(session.tasks_of(int(session.tasks.job[0])), "")
-    assert NPU not in plugin.queue_allocated(row)
+    assert NPU not in _allocated(session, plugin, row)
     transaction.discard()
-    assert dict(plugin.queue_allocated(row)) == before
+    assert _allocated(session, plugin, row) == before
     assert before[NPU] == 4
 
 

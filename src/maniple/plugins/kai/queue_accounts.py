@@ -41,10 +41,6 @@ class Quantities(NamedTuple):
         return f"GPU: {readable(self.gpu)}, CPU: {cores} (cores), memory: {gigabytes} (GB)"
 
 
-def quantities(amount: Sequence[float]) -> Quantities:
-    return Quantities(amount[CPU], amount[MEMORY], amount[GPU] / 100)
-
-
 def readable(value: float, unit: float = 1) -> str:
     """At most three decimals, the rest cut off."""
     if isinf(value):
@@ -281,7 +277,6 @@ __all__ = [
     "minus",
     "open_accounts",
     "plus",
-    "quantities",
     "readable",
     "stated_by_kai",
 ]

@@ -23,9 +23,11 @@ from maniple.framework.session import Session
 from maniple.objects.volcano import VolcanoQueue
 from maniple.plugins.kai.cluster_total import cluster_total
 from maniple.plugins.kai.counting import Amount, Counting, Floats
-from maniple.plugins.kai.proportion import Proportion
-from maniple.plugins.kai.proportion_reclaim import Loss, Path, Reclaimer, may_take
-from maniple.plugins.kai.queue_accounts import Account, Stated, open_accounts
+from maniple.plugins.kai.proportion import read_arguments
+from maniple.plugins.kai.proportion_capacity import SCHEDULABLE
+from maniple.plugins.kai.proportion_reclaim import Loss, Path, Reclaimer, can_reclaim, may_take
+from maniple.plugins.kai.queue_accounts import Stated, open_accounts
+from maniple.plugins.kai.queue_books import QueueBooks
 from maniple.plugins.maniple.queue_account import (
     QueueAccount,
     closed,
@@ -36,80 +38,78 @@ from maniple.plugins.maniple.queue_account import (
 from maniple.plugins.maniple.queue_terms import QueueTerms, divided, read_terms
 
 
-class Fairness(Proportion):
+class Fairness:
     """Arguments: `kValue`, how much past usage counts; `reclaimerSaturationMultiplier`, at least 1."""
 
     name = "fairness"
 
     def __init__(self, session: Session, arguments: Mapping[str, Any]) -> None:
-        self._books: dict[int, QueueAccount] = {}
-        super().__init__(session, arguments)
+        self._session = session
+        k, self._multiplier = read_arguments(session, arguments, self.name)
+        counting, tree = divided(session), session.queue_tree
+        total = cluster_total(session, counting)
+        accounts = _opened(session, counting, total, k)
         _tell_of_two_parents(session)
-        tops = [self._books[queue] for queue in session.queue_tree.roots]
-        total = (cluster_total(session, self._counting) * self._counting.units[:, 0]).tolist()
-        self._cluster = whole_cluster(total, tops)
-        self._ways: dict[int, list[QueueAccount]] = {
-            queue: [*(self._books[one] for one in session.queue_tree.path(queue)), self._cluster]
-            for queue in self._books
-        }
-        self._paths = {queue: list[Account](way) for queue, way in self._ways.items()}
+        tops = [accounts[queue] for queue in tree.roots]
+        cluster = whole_cluster((total * counting.units[:, 0]).tolist(), tops)
         for one in tops:
-            one.beside = self._cluster.allocated
-
-    def _resources(self) -> Counting:
-        return divided(self._session)
-
-    def _open(self, k: float) -> Mapping[int, Account]:
-        session, counting = self._session, self._counting
-        total, found = cluster_total(session, counting), list[tuple[list[int], QueueTerms]]()
-
-        def read(session: Session, queues: list[int]) -> Stated:
-            terms = read_terms(session, counting, queues, total)
-            found.append((queues, terms))
-            return Stated(terms.quota, terms.limit, terms.weight, terms.guarantee)
-
-        self._books = open_accounts(session, counting, total, k, read, QueueAccount)
-        for queues, terms in found:
-            _complete(session, self._books, queues, terms, counting.units)
-        return self._books
-
-    def _way(self, job: int) -> Sequence[QueueAccount]:
-        return self._ways.get(int(self._session.jobs.queue[job]), ())
+            one.beside = cluster.allocated
+        paths = {queue: [*(accounts[one] for one in tree.path(queue)), cluster] for queue in accounts}
+        books = self._books = QueueBooks(session, counting, accounts, paths)
+        # What the books answer as they are
+        self.queue_turn, self.queue_report = books.turn, books.report
+        self.on_allocate, self.on_deallocate = books.add, books.remove
+        self.on_job_solution_start = books.begin_trial
 
     # -- capacity -------------------------------------------------------------------------------------------------
 
     def is_job_over_capacity(self, job: int, rows: TaskRows) -> Capacity:
-        shut = closed(self._way(job))
+        shut = closed(self._books.path(job))
         if not shut.schedulable and not self._has_begun(job):
             return shut
-        return super().is_job_over_capacity(job, rows)
+        return self._over_capacity(job, self._books.counted(rows))
 
     def _has_begun(self, job: int) -> bool:
-        """Whether some of it was placed when the session opened."""
+        """Something of it was there when the session opened."""
         before = self._session.cluster.tasks.status[self._session.tasks_of(job)]
         return bool(ACTIVE_USED[before].any())
 
+    def is_non_preemptible_job_over_queue_quota(self, job: int, rows: TaskRows) -> Capacity:
+        books = self._books
+        if not books.is_firm(job):
+            return SCHEDULABLE
+        return over_quota(books.counting, books.path(job), books.counted(rows))
+
+    def is_task_allocation_on_node_over_capacity(self, task: int, node: int) -> Capacity:
+        job = int(self._session.tasks.job[task])
+        if job < 0 or not self._books.path(job):
+            return SCHEDULABLE
+        return self._over_capacity(job, self._books.accepted(task, node))
+
     def _over_capacity(self, job: int, amount: Amount) -> Capacity:
-        return over_capacity(self._counting, self._way(job), amount, firm=self._is_firm(job))
+        books = self._books
+        return over_capacity(books.counting, books.path(job), amount, firm=books.is_firm(job))
 
-    def _over_quota(self, job: int, amount: Amount) -> Capacity:
-        return over_quota(self._counting, self._way(job), amount)
+    # -- reclaiming -----------------------------------------------------------------------------------------------
 
-    # -- taking back ----------------------------------------------------------------------------------------------
+    def can_reclaim_resources(self, job: int) -> bool:
+        books = self._books
+        path = books.path(job)
+        return bool(path) and can_reclaim(path, books.next_request(job), firm=books.is_firm(job))
 
     def reclaim_victim_filter(self, actor: int, victim: int) -> bool:
         """Not from a queue that is not reclaimable, unless the reclaimer is inside it too."""
-        ours = self._way(actor)
-        return all(account.reclaimable or account in ours for account in self._way(victim))
+        ours = self._books.path(actor)
+        return all(account.reclaimable or account in ours for account in self._books.path(victim))
 
     def reclaim_scenario_validator(self, outcome: Any) -> bool:
-        path = self._path(outcome.actor)
+        books = self._books
+        path = books.path(outcome.actor)
         if not path:
             return False
-        losses, before = self._losses(outcome), self._before or {}
-        reclaimer = self._reclaimer(path, outcome)
+        reclaimer, losses = books.reclaimer(path, outcome), books.losses(outcome)
         return self._keeps_guarantees(reclaimer, losses) and may_take(
-            reclaimer, losses, before, self._multiplier
+            reclaimer, losses, books.before or {}, self._multiplier
         )
 
     def _keeps_guarantees(self, reclaimer: Reclaimer, losses: Sequence[tuple[Path, Loss]]) -> bool:
@@ -119,28 +119,27 @@ class Fairness(Proportion):
             for account in path:
                 if account not in reclaimer.path:
                     lost[account.queue] = lost.get(account.queue, 0.0) + np.array(loss.total)
-        before = self._before or {}
+        before = self._books.before or {}
         for queue, amount in lost.items():
-            account = self._books[queue]
+            account = self._books.accounts[queue]
             has = np.array(before.get(queue, (account.allocated,))[0])
             if ((amount > 0) & (has - amount < account.guarantee)).any():
                 return False
         return True
 
-    # -- for people -----------------------------------------------------------------------------------------------
 
-    def queue_allocated(self, queue: int) -> Any:
-        return self._described(self._accounts[queue].allocated)
+def _opened(session: Session, counting: Counting, total: Floats, k: float) -> Mapping[int, QueueAccount]:
+    found = list[tuple[list[int], QueueTerms]]()
 
-    def queue_deserved(self, queue: int) -> Any:
-        """The quota."""
-        return self._described(self._accounts[queue].quota)
+    def read(session: Session, queues: list[int]) -> Stated:
+        terms = read_terms(session, counting, queues, total)
+        found.append((queues, terms))
+        return Stated(terms.quota, terms.limit, terms.weight, terms.guarantee)
 
-    def queue_fair_share(self, queue: int) -> Any:
-        return self._described(self._accounts[queue].fair)
-
-    def _described(self, amount: Amount) -> Mapping[str, float]:
-        return self._session.resources.describe(self._vector(amount))
+    accounts = open_accounts(session, counting, total, k, read, QueueAccount)
+    for queues, terms in found:
+        _complete(session, accounts, queues, terms, counting.units)
+    return accounts
 
 
 def _tell_of_two_parents(session: Session) -> None:
