@@ -20,6 +20,7 @@ from maniple.plugins.devices.deviceshare import DeviceShare, shares_npus
 from maniple.plugins.devices.numa_aware import NumaAware
 from maniple.plugins.fairness.resourcequota import ResourceQuotas
 from maniple.plugins.feasibility.nodegroup import NodeGroup
+from maniple.plugins.kai.dynamicresources import DynamicResources
 from maniple.plugins.kai.elastic import Elastic
 from maniple.plugins.kai.gpupack import GpuPack
 from maniple.plugins.kai.gpusharingorder import GpuSharingOrder
@@ -36,7 +37,6 @@ from maniple.plugins.kai.topology import Topology
 from maniple.plugins.maniple.binpack import Binpack
 from maniple.plugins.maniple.budgets import Budgets
 from maniple.plugins.maniple.conformance import Conformance
-from maniple.plugins.maniple.dynamicresources import DynamicResources
 from maniple.plugins.maniple.extender import Extender
 from maniple.plugins.maniple.fairness import Fairness
 from maniple.plugins.maniple.hypernodes import HyperNodes

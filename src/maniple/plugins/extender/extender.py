@@ -97,6 +97,10 @@ class Extender:
             if any(map(self._channel.asks, _ABOUT_NODES)):
                 self._mark_tasks()
 
+    def asks(self, verb: str) -> bool:
+        """Whether the service is configured to be asked this."""
+        return self._channel.asks(verb)
+
     def _open(self) -> bool:
         """Whether the extender takes part in this session."""
         if not self._channel.asks("onSessionOpen"):

@@ -81,9 +81,11 @@ def _read_what_decides_nothing(given: Arguments) -> None:
 
 class Predicates:
     name = "predicates"
-    _tells_of_devices = True  # no other plugin forwards events to `DynamicResources`
 
-    def __init__(self, session: Session, arguments: Mapping[str, Any]) -> None:
+    def __init__(
+        self, session: Session, arguments: Mapping[str, Any], *, devices: DynamicResources | None = None
+    ) -> None:
+        """`devices`: those of another plugin, which also tells them of placements and evictions."""
         given = Arguments(arguments, self.name)
         self._settings = PredicateSettings.read(given)
         report(session, given)
@@ -93,10 +95,14 @@ class Predicates:
         self._volume_limits = VolumeLimits(session)
         self._volume_zone = VolumeZone(session)
         self._volume_binding = VolumeBinding(session)
-        self._dynamic_resources = self._claimed_devices()
+        unshared = not session.rules.devices.claims_shared_at_once
+        self._dynamic_resources = devices or DynamicResources(session, unshared=unshared)
+        self._tells_of_devices = devices is None
 
-    def _claimed_devices(self) -> DynamicResources:
-        return DynamicResources(self._session, unshared=not self._session.rules.devices.claims_shared_at_once)
+    @property
+    def affinity(self) -> InterPodFilter | None:
+        """Affinity between pods; None where it is not looked at."""
+        return self._inter_pod if self._settings.pod_affinity else None
 
     @cached_property
     def _inter_pod(self) -> InterPodFilter:

@@ -20,6 +20,7 @@ from maniple.framework.points import CLAIMS_FIRST, Event
 from maniple.framework.reasons import FITS, Code, Reason, Verdicts
 from maniple.framework.session import Session
 from maniple.objects import dra
+from maniple.objects.kai import KaiPodGroup
 from maniple.plugins.feasibility.resource_claims import MOST_CONSUMERS, claims_anything
 from maniple.plugins.kai.holdings import Holdings
 from maniple.plugins.settings import report
@@ -80,6 +81,10 @@ class DynamicResources:
         return ""
 
     def _wrong_label(self, claim: dra.ResourceClaim, job: int) -> str:
+        """The label is a custom of KAI's: pods of other systems' jobs may use a claim without one."""
+        of_kai = isinstance(self._session.cluster.jobs.objects.get(job), KaiPodGroup)
+        if not of_kai and self._label not in claim.metadata.labels:
+            return ""
         queue, label = self._session.job_facts(job).queue, claim.metadata.labels.get(self._label, "")
         if not label:
             return f"DRA claim {claim.metadata.name} is a shared GPU claim but does not have a queue label ({self._label})"

@@ -13,30 +13,37 @@ import numpy as np
 
 from maniple.cluster.classes import TaskClass
 from maniple.cluster.resources import Amounts
-from maniple.framework.criteria import Cells
+from maniple.framework.criteria import Cells, Scorer
 from maniple.framework.gpu_facts import GPU, UNIT
 from maniple.framework.session import Session
 from maniple.plugins.score import binpack
+from maniple.plugins.score.binpack import BinpackArguments, Packing, requested
 
 
-class Binpack(binpack.Binpack):
+class Binpack:
+    name = binpack.Binpack.name
+
     def __init__(self, session: Session, arguments: Mapping[str, Any]) -> None:
-        super().__init__(session, arguments)
         self._gpus = session.gpus
-        weight = self._arguments.resources.get(GPU)
+        settings = BinpackArguments.read(session, arguments)
+        self._packing = Packing(session, settings, self._in_use, self._counted)
+        weight = settings.resources.get(GPU)
         if weight is not None:
             for dimension in np.flatnonzero(self._gpus.units).tolist():
-                self._weights.setdefault(dimension, weight)
+                self._packing.weights.setdefault(dimension, weight)
 
-    def _counted(self, cells: Cells, dimension: int) -> Amounts:
+    def scorers(self) -> list[Scorer]:
+        return self._packing.scorers()
+
+    def _in_use(self, cells: Cells, dimension: int) -> Amounts:
         used = cells.requested(dimension)
         if dimension == self._gpus.dimension:
             used = used + UNIT * self._gpus.shared[cells.rows]
         return used
 
-    def _asked(self, class_: TaskClass) -> list[int]:
+    def _counted(self, class_: TaskClass) -> list[int]:
         gpu = self._gpus.dimension
-        return super()._asked(class_) + ([gpu] if class_.share is not None and gpu is not None else [])
+        return requested(class_) + ([gpu] if class_.share is not None and gpu is not None else [])
 
 
 __all__ = ["Binpack"]

@@ -17,7 +17,7 @@ class Extender(extender.Extender):
     def __init__(self, session: Session, arguments: Mapping[str, Any]) -> None:
         super().__init__(session, arguments)
         for verb in _NOT_ASKED:
-            if self._channel.asks(verb):
+            if self.asks(verb):
                 session.report(
                     f"{self.name}: argument extender.{verb}Verb: this is not asked in the profile maniple; it has no effect"
                 )

@@ -10,11 +10,9 @@ options say so. Claims free their devices when their pods are evicted, and get t
 from collections.abc import Mapping
 from typing import Any
 
-from maniple.eviction.kai_scenario import Outcome
 from maniple.framework.criteria import Filter
 from maniple.framework.session import Session
 from maniple.plugins.feasibility import predicates
-from maniple.plugins.feasibility.dynamic_resources import DynamicResources
 from maniple.plugins.kai.holdings import Holdings
 from maniple.plugins.kai.node_quota import NodeQuota
 from maniple.plugins.kai.node_rules import NodeRules
@@ -22,31 +20,24 @@ from maniple.plugins.kai.pod_slots import PodSlots
 
 
 class Predicates(predicates.Predicates):
-    _tells_of_devices = False
-
     def __init__(self, session: Session, arguments: Mapping[str, Any]) -> None:
-        self._quota = NodeQuota(session)
-        super().__init__(session, arguments)
+        super().__init__(session, arguments, devices=Holdings.shared(session))
+        self._rules, self._quota = NodeRules(session), NodeQuota(session)
+        self._slots = PodSlots(session)
         relies_on_leaving = session.rules.placing.leaving_pods_satisfy_affinity
-        if self._settings.pod_affinity and len(session.cluster.terms) and not relies_on_leaving:
-            self.reclaim_scenario_validator = self._keeps_near
-            self.preempt_scenario_validator = self._keeps_near
-            self.consolidation_scenario_validator = self._keeps_near
-
-    def _claimed_devices(self) -> DynamicResources:
-        return Holdings.shared(self._session)
-
-    def _keeps_near(self, outcome: Outcome) -> bool:
-        return self._inter_pod.keeps_near(outcome)
+        if self.affinity is not None and len(session.cluster.terms) and not relies_on_leaving:
+            keeps_near = self.affinity.keeps_near
+            self.reclaim_scenario_validator = keeps_near
+            self.preempt_scenario_validator = keeps_near
+            self.consolidation_scenario_validator = keeps_near
 
     def filters(self) -> list[Filter]:
-        rules = NodeRules(self._session)
         return [
             *super().filters(),
             self._quota.filter(),
-            *rules.by_gpus(),
-            PodSlots(self._session).filter(),
-            *rules.by_role(),
+            *self._rules.by_gpus(),
+            self._slots.filter(),
+            *self._rules.by_role(),
         ]
 
 

@@ -5,7 +5,7 @@ resources r that have a weight. A resource that the node does not have adds noth
 a node that would be more than full in some weighted resource scores 0.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -49,40 +49,55 @@ class Binpack:
     name = "binpack"
 
     def __init__(self, session: Session, arguments: Mapping[str, Any]) -> None:
-        self._arguments = BinpackArguments.read(session, arguments)
-        known = (
-            (session.resources.known(name), weight) for name, weight in self._arguments.resources.items()
-        )
-        self._weights = {dimension: weight for dimension, weight in known if dimension is not None}
+        settings = BinpackArguments.read(session, arguments)
+        self._packing = Packing(session, settings, Cells.used, requested)
+
+    def scorers(self) -> list[Scorer]:
+        return self._packing.scorers()
+
+
+def requested(class_: TaskClass) -> list[int]:
+    """The resources that a task requests."""
+    found: list[int] = np.flatnonzero(class_.request).tolist()
+    return found
+
+
+class Packing:
+    """The score, given what counts as in use of a resource, and which resources count for a task."""
+
+    def __init__(
+        self,
+        session: Session,
+        settings: BinpackArguments,
+        in_use: Callable[[Cells, int], Amounts],
+        counted: Callable[[TaskClass], list[int]],
+    ) -> None:
+        self._weight = settings.weight
+        known = ((session.resources.known(name), weight) for name, weight in settings.resources.items())
+        self.weights = {dimension: weight for dimension, weight in known if dimension is not None}
+        self._in_use = in_use
+        self._counted = counted
         self._terms: dict[int, list[Term]] = {}
 
     def scorers(self) -> list[Scorer]:
-        if self._arguments.weight == 0:
+        if self._weight == 0:
             return []
-        return [Scorer(self.name, 1.0, Dependence.NODE, self._score, applies=self._applies)]
+        return [Scorer(Binpack.name, 1.0, Dependence.NODE, self._score, applies=self._applies)]
 
     def _applies(self, class_: TaskClass) -> bool:
         return sum(term.weight for term in self._terms_of(class_)) > 0
 
     def _score(self, class_: TaskClass, cells: Cells) -> Scores:
         # Multiplied in this order, scores that tie in the original tie here too.
-        average = weighted_average(self._terms_of(class_), cells, self._counted)
-        return average * float(_BEST * self._arguments.weight)
-
-    def _counted(self, cells: Cells, dimension: int) -> Amounts:
-        """What is in use of a resource."""
-        return cells.used(dimension)
-
-    def _asked(self, class_: TaskClass) -> list[int]:
-        """The resources that count for a task."""
-        return np.flatnonzero(class_.request).tolist()
+        average = weighted_average(self._terms_of(class_), cells, self._in_use)
+        return average * float(_BEST * self._weight)
 
     def _terms_of(self, class_: TaskClass) -> list[Term]:
         terms = self._terms.get(class_.number)
         if terms is None:
             terms = self._terms[class_.number] = [
                 Term(dimension, weight, most=True)
-                for dimension in self._asked(class_)
-                if (weight := self._weights.get(dimension)) is not None
+                for dimension in self._counted(class_)
+                if (weight := self.weights.get(dimension)) is not None
             ]
         return terms
