@@ -106,7 +106,7 @@ class Kubelet:
     def _set_status(self, key: str, status: Mapping[str, Any]) -> None:
         self._store.patch(Pod, key, {"status": status})
 
-    # -- timers ---------------------------------------------------------------------------------------------------------
+    # -- timers --------------------------------------------------------------------------------------------------------
 
     def _later(self, pod: Raw, key: str, seconds: float, action: Any) -> None:
         uid = _uid(pod)

@@ -41,7 +41,7 @@ _CPUS_OF_CHIP = 7
 _POINTS = 8.0
 
 NOT_ENOUGH = Reason("no Ascend 310P chip has enough left")
-NO_TEMPLATE = Reason("no template of Ascend 310P is what the pod asks for", Code.ERROR)
+NO_TEMPLATE = Reason("no template of Ascend 310P matches the pod's request", Code.ERROR)
 UNDER_WAY = Reason("a part of another template is still being cut on the node")
 
 

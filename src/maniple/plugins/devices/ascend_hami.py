@@ -40,7 +40,7 @@ _NETWORK_WEIGHT = 10
 _ALL_CORES = 100
 
 NOT_ENOUGH = Reason("no ascend device available")
-PARTS_OF_SEVERAL = Reason("no ascend device available: several cards are had whole only", Code.ERROR)
+PARTS_OF_SEVERAL = Reason("no ascend device available: several cards can only be requested whole", Code.ERROR)
 TOO_LARGE = Reason("no ascend device available: more memory than a card has", Code.ERROR)
 
 

@@ -45,7 +45,7 @@ from maniple.plugins.settings import report
 
 LOCK = "maniple.dev/lock-node"
 CONFIG_NAME, CONFIG_NAMESPACE = "volcano-vgpu-device-config", "kube-system"
-NONE_HERE = Reason("node has no devices of the kind that the pod asks for", Code.UNRESOLVABLE)
+NONE_HERE = Reason("node has no devices of the kind that the pod requests", Code.UNRESOLVABLE)
 _GROUPS = ("scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name")
 _NPUS_SHARED = "deviceshare.AscendHAMiVNPUEnable"
 _POLICIES = ("", virtual_gpu.BINPACK, virtual_gpu.SPREAD)

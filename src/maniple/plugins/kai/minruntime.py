@@ -40,7 +40,7 @@ class MinRuntime:
         report(session, given)
         if self._method not in (LCA, QUEUE):
             session.report(
-                f'minruntime: argument reclaimResolveMethod: "{self._method}" is none of lca, queue; lca is used'
+                f'minruntime: argument reclaimResolveMethod: "{self._method}" must be lca or queue; lca is used'
             )
             self._method = LCA
         self._by_queue: dict[tuple[int, int], int] = {}

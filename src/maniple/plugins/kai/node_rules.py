@@ -19,7 +19,7 @@ from maniple.plugins.kai.asks import asks_device_plugin, asks_gpu, asks_mig
 
 Mask = NDArray[np.bool_]
 
-UNREADABLE = "the pod's annotation {name} is no part of a GPU"
+UNREADABLE = "the pod's annotation {name} must be a part of a GPU, such as 0.5"
 LEGACY_MIG = "legacy MIG jobs cannot be scheduled"
 DRA_ONLY = "device-plugin GPU requests cannot be scheduled on DRA-only nodes"
 NO_MIG = "MIG job cannot be scheduled on non-MIG node"

@@ -41,7 +41,7 @@ class NodePlacement:
         strategy = given.string(resource, _BINPACK)
         if strategy not in (_BINPACK, _SPREAD):
             session.report(
-                f"{self.name}: argument {resource!r} is {strategy!r}; there is: {_BINPACK}, {_SPREAD}; "
+                f"{self.name}: argument {resource!r} must be {_BINPACK} or {_SPREAD}, found {strategy!r}; "
                 f"{_BINPACK} is used"
             )
         return strategy == _SPREAD

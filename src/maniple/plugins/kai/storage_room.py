@@ -30,7 +30,7 @@ from maniple.plugins.feasibility.volume_claims import uses_claims, waits_for_nod
 
 NO_CAPACITY = "no allocatable storage from storageclass {name} found"
 NO_ROOM = "node(s) did not have enough free storage for storageclass {name}"
-TOO_LARGE = "node(s) cannot make a volume of that size for storageclass {name}"
+TOO_LARGE = "node(s) cannot provision a volume of that size for storageclass {name}"
 
 _NONE = -1
 _ENDLESS = int(np.iinfo(np.int64).max)

@@ -30,11 +30,11 @@ from maniple.plugins.settings import takes_none
 
 UNKNOWN = "Requested topology {topology} does not exist"
 NO_LEVEL = "topology {topology}: {whose} has a constraint that names no level"
-UNKNOWN_LEVEL = "topology {topology} has no level {level!r}, which {whose} asks for as its {kind} level"
+UNKNOWN_LEVEL = "topology {topology} has no level {level!r}, the {kind} level of {whose}"
 UNSATISFIED = "topology {topology}, requirement {level} couldn't be satisfied for {whose}"
 TOO_LITTLE = "not enough resources in {domain} to allocate the job"
 TOO_FEW = "node-group {domain} can allocate only {places} of {count} required pods"
-MIXED_PARTS = "tasks that ask for different parts of GPUs cannot be counted together"
+MIXED_PARTS = "tasks that request different parts of GPUs cannot be counted together"
 _OUT = -np.inf
 _TOLD = 10  # domains in a job's message, those with the most room
 
