@@ -76,7 +76,7 @@ class NodeCpus:
     reserved: Bits
 
     @property
-    def has_say(self) -> bool:
+    def applies_to_all(self) -> bool:
         """Whether the kubelet applies a NUMA policy to pods that do not name one."""
         return self.manager == _STATIC and self.policy not in _NO_POLICY
 
@@ -282,7 +282,7 @@ def _choose(node: NodeCpus | None, demand: CpuDemand) -> Bits | Reason:
             return OTHER_POLICY
         if not node.free:
             return NO_CPUS
-    elif node is None or not node.has_say:
+    elif node is None or not node.applies_to_all:
         return 0
     free, chosen = node.free & ~node.reserved, 0
     for name, wanted in demand.cpus:

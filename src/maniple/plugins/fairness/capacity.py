@@ -112,10 +112,13 @@ class Capacity:
 
     def _explain(self) -> None:
         """Report to pending jobs that their queue accepts none."""
-        jobs, shut = self._session.jobs, [queue for queue, account in self._accounts.items() if account.shut]
-        waiting = np.isin(jobs.queue[jobs.rows], shut) & (jobs.counts[Status.PENDING, jobs.rows] > 0)
+        jobs, closed_reason = (
+            self._session.jobs,
+            [queue for queue, account in self._accounts.items() if account.closed_reason],
+        )
+        waiting = np.isin(jobs.queue[jobs.rows], closed_reason) & (jobs.counts[Status.PENDING, jobs.rows] > 0)
         for job in jobs.rows[waiting].tolist():
-            self._session.refusals.of_job(job, self._account_of(job).shut)
+            self._session.refusals.of_job(job, self._account_of(job).closed_reason)
 
     # -- order ----------------------------------------------------------------------------------------------------
 
@@ -155,7 +158,7 @@ class Capacity:
     def preemptive(self, queue: int, rows: TaskRows) -> bool:
         account = self._accounts[queue]
         together: list[int] = self._session.requests(rows).sum(axis=1).tolist()
-        if account.shut or account.spare(together, 1, beside=False) < 1:
+        if account.closed_reason or account.spare(together, 1, beside=False) < 1:
             return False
         return any(held.lacks(together) for held in self._entitling(account))
 
@@ -215,7 +218,7 @@ class Capacity:
 
     def job_enqueueable(self, job: int) -> Vote:
         account = self._account_of(job)
-        refusal = account.shut
+        refusal = account.closed_reason
         if not refusal and (self._claims.states(job) or self._wants_devices(job)):
             refusal = self._too_much(account, job)
         if refusal:
@@ -242,7 +245,7 @@ class Capacity:
         return ""
 
     def _wants_devices(self, job: int) -> bool:
-        return self._devices is not None and self._devices.wants(job)
+        return self._devices is not None and self._devices.needs_devices(job)
 
     # -- notices --------------------------------------------------------------------------------------------------
 

@@ -94,7 +94,7 @@ class DeviceBook:
 
     # -- the door -------------------------------------------------------------------------------------------------
 
-    def wants(self, job: int) -> bool:
+    def needs_devices(self, job: int) -> bool:
         """Whether the job's minimum includes devices that some quota could limit."""
         return any(self._quotas(job)) and any(claims for claims, _ in self._minimum(job))
 

@@ -127,12 +127,12 @@ class Proportion:
         """
         if not self._session.rules.queues.preemptors_enter or "preempt" not in self._session.actions:
             return None
-        priorities, sums = self._lesser.get(queue, ([], []))
+        priorities, sums = self._lower_priority.get(queue, ([], []))
         place = bisect_left(priorities, int(self._session.jobs.priority[job]))
         return sums[place - 1] if place else None
 
     @cached_property
-    def _lesser(self) -> dict[int, tuple[list[int], list[list[int]]]]:
+    def _lower_priority(self) -> dict[int, tuple[list[int], list[list[int]]]]:
         """By queue: priorities in ascending order, and what jobs up to each of them have allocated."""
         jobs, found = self._session.jobs, {}
         for queue in self._accounts:

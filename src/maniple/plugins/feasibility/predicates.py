@@ -81,7 +81,7 @@ def _read_what_decides_nothing(given: Arguments) -> None:
 
 class Predicates:
     name = "predicates"
-    _tells_of_devices = True  # no other plugin forwards events to `DynamicResources`
+    _forwards_device_events = True  # no other plugin forwards events to `DynamicResources`
 
     def __init__(self, session: Session, arguments: Mapping[str, Any]) -> None:
         given = Arguments(arguments, self.name)
@@ -163,7 +163,7 @@ class Predicates:
         if event.class_.spec.pod.spec.volumes:
             self._volume_limits.follow(event, +1)
             self._volume_binding.on_allocate(event)
-        if event.class_.spec.pod.spec.resource_claims and self._tells_of_devices:
+        if event.class_.spec.pod.spec.resource_claims and self._forwards_device_events:
             self._dynamic_resources.on_allocate(event)
 
     def on_deallocate(self, event: Event) -> None:
@@ -171,5 +171,5 @@ class Predicates:
         if event.class_.spec.pod.spec.volumes:
             self._volume_limits.follow(event, -1)
             self._volume_binding.on_deallocate(event)
-        if event.class_.spec.pod.spec.resource_claims and self._tells_of_devices:
+        if event.class_.spec.pod.spec.resource_claims and self._forwards_device_events:
             self._dynamic_resources.on_deallocate(event)

@@ -22,9 +22,9 @@ from maniple.cluster.statuses import ALLOCATED_LIKE
 from maniple.framework.arguments import TextArguments
 from maniple.framework.points import Capacity, Event, Key, TaskRows
 from maniple.framework.session import Session
-from maniple.plugins.kai.asks import whole_gpu
 from maniple.plugins.kai.cluster_total import cluster_total
 from maniple.plugins.kai.counting import GPU, Amount, Counting
+from maniple.plugins.kai.gpu_requests import whole_gpu
 from maniple.plugins.kai.proportion_capacity import SCHEDULABLE, over_capacity, over_quota
 from maniple.plugins.kai.proportion_order import turn
 from maniple.plugins.kai.proportion_reclaim import Loss, Path, Reclaimer, Victims, can_reclaim, may_take

@@ -36,7 +36,7 @@ TOO_LITTLE = "not enough resources in {domain} to allocate the job"
 TOO_FEW = "node-group {domain} can allocate only {places} of {count} required pods"
 MIXED_PARTS = "tasks that request different parts of GPUs cannot be counted together"
 _OUT = -np.inf
-_TOLD = 10  # domains in a job's message, those with the most room
+_DOMAINS_SHOWN = 10  # domains in a job's message, those with the most room
 
 
 class _Group:
@@ -98,7 +98,7 @@ class Topology:
         if group.wish is not None and group.wish.topology:
             sets = self._sets(job, group, group.wish, rows, nodes)
         if isinstance(group, PodSet) and self._scores:
-            self._now = self._outspoken(group, nodes)
+            self._now = self._scores_of_part(group, nodes)
         return sets
 
     def scorers(self) -> list[Scorer]:
@@ -116,7 +116,7 @@ class Topology:
 
     # -- scores ---------------------------------------------------------------------------------------------------
 
-    def _outspoken(self, pod_set: PodSet, nodes: NodeRows) -> Scores | None:
+    def _scores_of_part(self, pod_set: PodSet, nodes: NodeRows) -> Scores | None:
         """The scores of a pod set, or of the nearest group around it; None if they are equal for all these
         nodes."""
         scores, group = self._scores.get(pod_set.name), pod_set.parent
@@ -246,12 +246,12 @@ class Topology:
         tree, refusals, demand = asking.tree, self._session.refusals, measure.demand
         places = measure.places
         if demand.countable:
-            for one in sorted(tried, key=lambda domain: (-places[domain], tree.ids[domain]))[:_TOLD]:
+            for one in sorted(tried, key=lambda domain: (-places[domain], tree.ids[domain]))[:_DOMAINS_SHOWN]:
                 refusals.of_job(
                     asking.job, TOO_FEW.format(domain=tree.ids[one], places=places[one], count=demand.count)
                 )
         else:
-            for one in tried[-_TOLD:]:
+            for one in tried[-_DOMAINS_SHOWN:]:
                 refusals.of_job(asking.job, ", ".join(demand.lacking(measure.free[:, one])))
         self._refuse(asking)
 

@@ -44,7 +44,7 @@ class Fairness(Proportion):
     def __init__(self, session: Session, arguments: Mapping[str, Any]) -> None:
         self._books: dict[int, QueueAccount] = {}
         super().__init__(session, arguments)
-        _tell_of_two_parents(session)
+        _report_two_parents(session)
         tops = [self._books[queue] for queue in session.queue_tree.roots]
         total = (cluster_total(session, self._counting) * self._counting.units[:, 0]).tolist()
         self._cluster = whole_cluster(total, tops)
@@ -143,7 +143,7 @@ class Fairness(Proportion):
         return self._session.resources.describe(self._vector(amount))
 
 
-def _tell_of_two_parents(session: Session) -> None:
+def _report_two_parents(session: Session) -> None:
     """Queues of one name are one queue, which has one parent."""
     for queue, said in session.queues.said.items():
         parents = [facts.parent for _, facts in said.values() if facts.parent]

@@ -22,7 +22,7 @@ from maniple.plugins.kai.pod_slots import PodSlots
 
 
 class Predicates(predicates.Predicates):
-    _tells_of_devices = False
+    _forwards_device_events = False
 
     def __init__(self, session: Session, arguments: Mapping[str, Any]) -> None:
         self._quota = NodeQuota(session)
