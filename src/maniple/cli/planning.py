@@ -82,7 +82,7 @@ class Question:
             raise InputError(configuration_message(self.source, error)) from None
 
 
-# -- the command line --------------------------------------------------------------------------------------------------
+# -- the command line ------------------------------------------------------------------------------------------------
 
 
 def _moment(ctx: click.Context, param: click.Parameter, value: str | None) -> datetime | None:
@@ -172,7 +172,7 @@ def planning_options(function: Callable[..., None]) -> Callable[..., None]:
     return decorated
 
 
-# -- the question ------------------------------------------------------------------------------------------------------
+# -- the question ----------------------------------------------------------------------------------------------------
 
 
 def question(asked: Asked) -> Question:
@@ -278,7 +278,7 @@ def shard_among(objects: Iterable[Mapping[str, Any]], name: str) -> "ShardSettin
     return settings_of(shards[name], config)
 
 
-# -- what is wrong -----------------------------------------------------------------------------------------------------
+# -- problems --------------------------------------------------------------------------------------------------------
 
 
 def configuration_message(source: str | None, error: ConfigurationError) -> str:

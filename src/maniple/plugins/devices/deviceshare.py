@@ -162,7 +162,7 @@ class DeviceShare:
     def _config(self) -> DeviceConfig:
         return device_config(self._session, self._settings.config_namespace, self._settings.config_name)
 
-    # -- who asks, and what is there ------------------------------------------------------------------------------
+    # -- requests and devices -------------------------------------------------------------------------------------
 
     def _asking_tasks(self) -> TaskRows:
         session = self._session
@@ -298,7 +298,7 @@ class DeviceShare:
             scores[[i for i, _, _ in there]] = batch_scores([int(idle[row]) for _, row, _ in there], lesser)
         return scores
 
-    # -- what happens ---------------------------------------------------------------------------------------------
+    # -- events ---------------------------------------------------------------------------------------------------
 
     def on_allocate(self, event: Event) -> None:
         for place, requester in self._requesters(event.class_):

@@ -190,7 +190,7 @@ class NumaAware:
         nodes = 0 if node is None else node.topology.nodes_of(found).bit_count()
         return FITS, float(nodes)
 
-    # -- what happens ---------------------------------------------------------------------------------------------
+    # -- events ---------------------------------------------------------------------------------------------------
 
     def on_allocate(self, event: Event) -> None:
         demand = self._demand(event.class_) if self._topologies else None

@@ -214,7 +214,7 @@ class Capacity:
             for job, number in zip(tasks.job[rows].tolist(), tasks.class_of[rows].tolist(), strict=True)
         ]
 
-    # -- the door -------------------------------------------------------------------------------------------------
+    # -- admission ------------------------------------------------------------------------------------------------
 
     def job_enqueueable(self, job: int) -> Vote:
         account = self._account_of(job)
@@ -247,7 +247,7 @@ class Capacity:
     def _wants_devices(self, job: int) -> bool:
         return self._devices is not None and self._devices.needs_devices(job)
 
-    # -- notices --------------------------------------------------------------------------------------------------
+    # -- events ---------------------------------------------------------------------------------------------------
 
     def on_allocate(self, event: Event) -> None:
         if self._served[event.job]:
@@ -285,7 +285,7 @@ class Capacity:
             known = self._requests[class_.number] = class_.request.tolist()
         return known
 
-    # -- for people -----------------------------------------------------------------------------------------------
+    # -- reports --------------------------------------------------------------------------------------------------
 
     def queue_report(self, queue: int) -> Mapping[str, NDArray[Any] | float]:
         """Amounts of a queue as of now, with those of queues below it; empty for one that takes no part."""

@@ -92,7 +92,7 @@ class DeviceBook:
             if queue.devices is not None:
                 yield queue.devices
 
-    # -- the door -------------------------------------------------------------------------------------------------
+    # -- admission ------------------------------------------------------------------------------------------------
 
     def needs_devices(self, job: int) -> bool:
         """Whether the job's minimum includes devices that some quota could limit."""

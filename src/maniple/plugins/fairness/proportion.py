@@ -101,7 +101,7 @@ class Proportion:
         deserved = np.array([account.deserved for account in accounts], dtype=np.float64).T
         return candidates[~at_most(allocated - taken, deserved)]
 
-    # -- the door -------------------------------------------------------------------------------------------------
+    # -- admission ------------------------------------------------------------------------------------------------
 
     def job_enqueueable(self, job: int) -> Vote:
         queue = self._queue_of[job]
@@ -146,7 +146,7 @@ class Proportion:
         if self._claims.states(job):
             self._accounts[self._queue_of[job]].keep(self._claims.on_entry(job))
 
-    # -- notices --------------------------------------------------------------------------------------------------
+    # -- events ---------------------------------------------------------------------------------------------------
 
     def on_allocate(self, event: Event) -> None:
         if self._served[event.job]:
@@ -164,7 +164,7 @@ class Proportion:
             known = self._requests[class_.number] = class_.request.tolist()
         return known
 
-    # -- for people -----------------------------------------------------------------------------------------------
+    # -- reports --------------------------------------------------------------------------------------------------
 
     def deserved(self, queue: int) -> Vectors:
         """What a queue deserves; nothing for one without jobs."""

@@ -256,7 +256,7 @@ class _Parser:
         return _node(lambda scope: inner.evaluate({**scope, name: _outcome(value, scope)}), value, inner)
 
 
-# -- what the parts mean -------------------------------------------------------------------------------------------
+# -- evaluation ----------------------------------------------------------------------------------------------------
 
 
 def _joined(parts: list[_Node], *, decisive: bool) -> _Node:

@@ -261,7 +261,7 @@ class VolumeBinding:
             if tasks > 1:
                 self._node_of[claim] = (node, tasks - 1)
 
-    # -- what is left to do ---------------------------------------------------------------------------------------
+    # -- writes before binding ------------------------------------------------------------------------------------
 
     def to_bind(self, rows: Iterable[int], seconds: float) -> dict[str, PodVolumes]:
         """The volumes to bind or provision before these tasks are bound, by task, and the time limit."""

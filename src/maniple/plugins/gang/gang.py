@@ -49,7 +49,7 @@ class Gang:
         self._needed_of: list[int] = self._needed.tolist()
         self._voting: dict[tuple[str, int], bool] = {}  # by point, and the number of plugins
 
-    # -- is the job complete --------------------------------------------------------------------------------------
+    # -- completeness of jobs -------------------------------------------------------------------------------------
 
     def job_valid(self, job: int) -> str | None:
         lacking = self._roles.lacking_for_good(job) or self._sub_groups.lacking_for_good(job)
@@ -111,7 +111,7 @@ class Gang:
         jobs = self._session.jobs
         return self._needed_of[job] - jobs.ready.item(job) - jobs.pending_best_effort.item(job)
 
-    # -- is the sub-job complete ----------------------------------------------------------------------------------
+    # -- completeness of sub-jobs ---------------------------------------------------------------------------------
 
     def sub_job_order(self, sub_job: int) -> int:
         return 1 if self.sub_job_ready(sub_job) else 0
@@ -188,7 +188,7 @@ class Gang:
         """Gang-aware eviction itself splits jobs into surplus tasks and whole gangs."""
         return candidates
 
-    # -- the end --------------------------------------------------------------------------------------------------
+    # -- closing --------------------------------------------------------------------------------------------------
 
     def on_close(self) -> None:
         write_conditions(self._session)

@@ -204,7 +204,7 @@ class Proportion:
             gpu = 100.0
         return [cpu, memory, gpu]
 
-    # -- taking back ----------------------------------------------------------------------------------------------
+    # -- reclaim --------------------------------------------------------------------------------------------------
 
     def can_reclaim_resources(self, job: int) -> bool:
         path = self._path(job)
@@ -235,7 +235,7 @@ class Proportion:
         losses = self._victims.losses(outcome.victims)
         return [(self._paths[queue], loss) for queue, loss in losses.items() if queue in self._paths]
 
-    # -- notices --------------------------------------------------------------------------------------------------
+    # -- events ---------------------------------------------------------------------------------------------------
 
     def on_allocate(self, event: Event) -> None:
         self._change(event, +1)
@@ -264,7 +264,7 @@ class Proportion:
             return [one * count for one in asked]
         return [sign * one for one in _added([self._accepted(class_, node) for node in event.nodes.tolist()])]
 
-    # -- for people -----------------------------------------------------------------------------------------------
+    # -- reports --------------------------------------------------------------------------------------------------
 
     def queue_allocated(self, queue: int) -> Any:
         return quantities(self._accounts[queue].allocated)

@@ -235,7 +235,7 @@ class Topology:
         nodes = np.unique(session.tasks.node[placed]).astype(np.intp)
         return tree.below(tree.domains(tree.inside(nodes[nodes >= 0]), required))
 
-    # -- refusing -------------------------------------------------------------------------------------------------
+    # -- reasons --------------------------------------------------------------------------------------------------
 
     def _refuse(self, asking: _Group, cause: str = "") -> None:
         text = UNSATISFIED.format(topology=asking.tree.name, level=asking.wish.required, whose=asking.whose)

@@ -95,7 +95,7 @@ class Fairness(Proportion):
     def _over_quota(self, job: int, amount: Amount) -> Capacity:
         return over_quota(self._counting, self._way(job), amount)
 
-    # -- taking back ----------------------------------------------------------------------------------------------
+    # -- reclaim --------------------------------------------------------------------------------------------------
 
     def reclaim_victim_filter(self, actor: int, victim: int) -> bool:
         """Not from a queue that is not reclaimable, unless the reclaimer is inside it too."""
@@ -127,7 +127,7 @@ class Fairness(Proportion):
                 return False
         return True
 
-    # -- for people -----------------------------------------------------------------------------------------------
+    # -- reports --------------------------------------------------------------------------------------------------
 
     def queue_allocated(self, queue: int) -> Any:
         return self._described(self._accounts[queue].allocated)

@@ -96,7 +96,7 @@ def _sum(amounts: Sequence[Amount], size: int) -> Amount:
     return [sum(one[resource] for one in amounts) for resource in range(size)]
 
 
-# -- whether a job can be taken --------------------------------------------------------------------------------------
+# -- whether a job fits ----------------------------------------------------------------------------------------------
 
 
 def over_capacity(
