@@ -1,8 +1,10 @@
-"""The binary of the control plane: where it is kept, and how it comes to be. Called by control.py and plane.py.
+"""The binary of the control plane: where it is kept, and how it comes to be.
 
-What always holds: a binary in the cache was built from exactly the sources beside this file, and is whole. The cache
-is outside the tree; MANIPLE_PLANE_CACHE moves it. Where Go is missing it is taken from the Python package index for
-the time of the build.
+Called by control.py and plane.py.
+
+What always holds: a binary in the cache was built from exactly the sources beside this file, and is whole.
+The cache is outside the tree; MANIPLE_PLANE_CACHE moves it. Where Go is missing it is taken from the Python
+package index for the time of the build.
 """
 
 import fcntl

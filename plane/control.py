@@ -1,7 +1,9 @@
-"""One control plane on loopback, as an object: start it, use it, disturb it, stop it. Called by plane.py and the tests.
+"""One control plane on loopback, as an object: start it, use it, disturb it, stop it.
 
-What always holds: when `start` returns everything is ready, when it raises nothing is left running; the API server is
-talked to with its certificate verified; RBAC decides what a user may do.
+Called by plane.py and the tests.
+
+What always holds: when `start` returns everything is ready, when it raises nothing is left running; the API
+server is talked to with its certificate verified; RBAC decides what a user may do.
 """
 
 import base64

@@ -1,8 +1,11 @@
-"""The processes of one control plane, by name. Called by control.py.
+"""The processes of one control plane, by name.
 
-What always holds: a signal reaches only a process that was started here, because its id and its start time must both
-match what was written down. What was written down is a file, so that another process can take over. All processes are
-one group, which ends by itself when the owner is gone, however it went (main.go watches it).
+Called by control.py.
+
+What always holds: a signal reaches only a process that was started here, because its id and its start time
+must both match what was written down. What was written down is a file, so that another process can take over.
+All processes are one group, which ends by itself when the owner is gone, however it went (main.go watches
+it).
 """
 
 import contextlib

@@ -1,7 +1,7 @@
-"""Settings for every test. Hypothesis judges results, never the speed of the machine that it runs on.
+"""Settings for every test; Hypothesis judges results, never the speed of the machine.
 
-People's runs look at new examples every time; the check that a change must pass looks at the same ones, so that it says the same twice.
-Nothing depends on how somebody has set up a terminal, a cluster or a proxy.
+Local runs use new examples every time; CI uses the same ones, so that it is repeatable. Nothing depends on
+the settings of a terminal, a cluster or a proxy.
 """
 
 import os

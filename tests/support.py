@@ -1,6 +1,7 @@
 """Short ways to write objects and to open a session on them, for every test that needs a cluster.
 
-Objects are written as Kubernetes writes them and go through `load`, so that a test cannot build what could never come in.
+Objects are written as Kubernetes writes them and go through `load`, so that a test cannot build what could
+never come in.
 """
 
 from collections.abc import Iterable, Mapping

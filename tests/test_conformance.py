@@ -1,7 +1,8 @@
 """Recorded cases of Volcano's and KAI's behaviour, judged by the judge's own functions, in both modes.
 
-The cases live beside the repository, in ../shared; without it they are skipped, with that reason. `compat: strict` has to agree with
-every one. The configuration as users have it differs where it does better on purpose: `BETTER` names each such case and why.
+The cases live beside the repository, in ../shared; without it they are skipped, with that reason. `compat:
+strict` has to agree with every one. The configuration as users have it differs where it does better on
+purpose: `BETTER` names each such case and why.
 """
 
 import importlib.util
@@ -19,8 +20,9 @@ CONFORMANCE = Path(__file__).parent.parent.parent / "shared" / "conformance"
 # Cases in which the default decides otherwise than the original, and why that is better.
 BETTER = {
     "volcano-allocate-031": "two tasks of the job run outside the HyperNode that it has to stay in; a third inside would break its hard topology",
-    # Only reclaim runs in this case. Half of a GPU that another pod shares is free, so the job fits as things are, and nobody is evicted for it; in a whole
-    # cycle allocate binds it there, in KAI as well. KAI's reclaim never looks without a victim.
+    # Only reclaim runs in this case. Half of a GPU that another pod shares is free, so the job fits without
+    # an eviction; in a whole cycle allocate binds it there, in KAI as well. KAI's reclaim always needs a
+    # victim.
     "kai-reclaim-041": "fits into the free half of a shared GPU without a victim",
 }
 

@@ -1,4 +1,4 @@
-"""Plugins and actions from outside: what is found, what is left out, and that the documentation's examples do what it says."""
+"""Third-party plugins and actions: what is found, what is left out, and the documentation's examples."""
 
 import json
 import re
@@ -83,7 +83,7 @@ def queue() -> dict[str, Any]:
     return {"apiVersion": api, "kind": "Queue", "metadata": metadata, "spec": {"weight": 1}, "status": status}
 
 
-# -- the documentation's examples ----------------------------------------------------------------------------------------
+# -- the documentation's examples ----------------------------------------------------------------
 
 
 def test_the_examples_of_the_documentation_do_what_it_says(tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ def test_the_page_has_an_example_of_each() -> None:
     assert {name for name, _ in blocks("python")} == {"cheapest.py", "evacuate.py"}
 
 
-# -- what is found -------------------------------------------------------------------------------------------------------
+# -- what is found --------------------------------------------------------------------------------
 
 
 def test_a_plugin_of_a_folder_has_a_say(tmp_path: Path) -> None:
@@ -193,7 +193,7 @@ def test_the_running_scheduler_takes_them_from_a_folder_too(tmp_path: Path) -> N
     assert "ml/j" in result.output
 
 
-# -- what is wrong -------------------------------------------------------------------------------------------------------
+# -- what is wrong --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ README = Path(__file__).parent.parent / "README.md"
 
 
 def told(text: str) -> list[str]:
-    """Who is spoken of and what is said, without the time, which is the machine's, and without the words of a reason."""
+    """The subject and the event of each line, without the time and the text of a reason."""
     lines = [re.sub(r"^ *[0-9.]+s  ", "", line) for line in text.splitlines()]
     return [line.partition("waits: ")[0] for line in lines]
 

@@ -25,7 +25,7 @@ _MODULE_PREFIX = "maniple_extension_"
 
 def load(folder: Path | str | None = None, *, installed: bool = True) -> Extensions:
     """Everything that installed packages declare as entry points, and then what is in the folder."""
-    shelf = _Shelf()
+    shelf = _Found()
     if installed:
         shelf.add_entry_points(PLUGIN_GROUP, shelf.plugins)
         shelf.add_entry_points(ACTION_GROUP, shelf.actions)
@@ -34,7 +34,7 @@ def load(folder: Path | str | None = None, *, installed: bool = True) -> Extensi
     return Extensions(dict(shelf.plugins), dict(shelf.actions), tuple(shelf.problems))
 
 
-class _Shelf:
+class _Found:
     """What has been found so far; the first of a name stays."""
 
     def __init__(self) -> None:

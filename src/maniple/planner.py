@@ -106,14 +106,14 @@ class Planner:
     ) -> Plan:
         """One cycle: open a session, run the actions, close it; `options`: the result of `with_options`, if
         any."""
-        with _undisturbed():
+        with _gc_disabled():
             return self.frozen(self._decided(cluster, now, self.options if options is None else options))
 
     def session(
         self, cluster: Cluster, now: datetime | None = None, options: Mapping[str, Any] | None = None
     ) -> Session:
         """The same up to the close, for tests and debugging; `frozen` makes its plan."""
-        with _undisturbed():
+        with _gc_disabled():
             return self._decided(cluster, now, self.options if options is None else options)
 
     def frozen(self, session: Session) -> Plan:
@@ -161,7 +161,7 @@ class Planner:
 
 
 @contextmanager
-def _undisturbed() -> Iterator[None]:
+def _gc_disabled() -> Iterator[None]:
     """Disable GC during a cycle: full collections would rescan the whole cluster.
 
     A cycle creates many small objects that stay.

@@ -1,4 +1,5 @@
-"""A small KAI cluster for tests of the commands: nodes of eight GPUs, one queue below another, gangs; and its snapshot."""
+"""A small KAI cluster for tests of the commands: nodes of eight GPUs, a queue below another, gangs; a
+snapshot."""
 
 import io
 import json

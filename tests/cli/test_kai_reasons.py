@@ -1,4 +1,4 @@
-"""What `maniple plan --profile kai` says of jobs that wait: each gets a straight answer, in the table and for programs."""
+"""The reasons of pending jobs in `maniple plan --profile kai`, in the table and for programs."""
 
 import json
 import zipfile

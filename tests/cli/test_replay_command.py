@@ -1,4 +1,4 @@
-"""`maniple replay`, and `plan` on KAI's snapshots, shards and flags: what they were taken with counts until somebody says otherwise."""
+"""`maniple replay`, and `plan` on KAI's snapshots, shards and flags: their settings apply unless overridden."""
 
 import json
 from datetime import UTC, datetime

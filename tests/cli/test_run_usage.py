@@ -1,4 +1,4 @@
-"""`maniple run` with a usage database: a server that answers like Prometheus is asked, and queues get their share accordingly."""
+"""`maniple run` with a usage database: a fake Prometheus server is queried, and shares follow from it."""
 
 import asyncio
 import json
@@ -43,7 +43,8 @@ def written(folder: Path, address: str, **parameters: str) -> list[str]:
 
 
 def told(folder: Path, handler: Any, **parameters: str) -> str:
-    """What the command says while a server answers it. In a process of its own, in real time, until nothing more happens."""
+    """The output of the command while a server responds, in a process of its own, in real time, until it
+    settles."""
 
     async def go() -> str:
         application = web.Application()

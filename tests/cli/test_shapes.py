@@ -206,7 +206,7 @@ def test_jobs_nodes_and_queues_are_as_defined(name: str, divisor: int) -> None:
     assert list(shape.queues) == [queue["name"] for queue in wanted["queues"]]
 
 
-# -- both systems' objects ----------------------------------------------------------------------------------------------
+# -- both systems' objects ----------------------------------------------------------------------
 
 
 def systems(objects: list[Object], kind: str) -> list[str]:

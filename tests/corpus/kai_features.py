@@ -1,4 +1,5 @@
-"""What KAI's clusters are about, second half: what nodes and pods are made of. Devices, volumes, topology, rules about nodes."""
+"""Topics of KAI's clusters, part two: features of nodes and pods, such as devices, volumes, topology, node
+rules."""
 
 from dataclasses import replace
 

@@ -1,7 +1,8 @@
-"""A small KAI cluster under construction: nodes with a book of what is left on them, queues, and jobs that wait or run.
+"""A small KAI cluster under construction: nodes with their free amounts, queues, pending and running jobs.
 
-Everything is drawn from one random number generator, so that a number alone makes the same cluster again. Objects are plain dictionaries with
-unique ids that have nothing to do with their names, and ages that now and then are the same: ties are part of the game.
+Everything is drawn from one random number generator, so that a number alone makes the same cluster again.
+Objects are plain dictionaries with uids unrelated to their names, and sometimes equal ages: ties are
+intended.
 """
 
 from collections.abc import Callable
@@ -42,7 +43,8 @@ def ago(**duration: float) -> str:
 
 @dataclass(frozen=True)
 class Request:
-    """What a pod asks for: whole GPUs, or a part of `devices` by `fraction` or `memory` (MiB); or named resources besides."""
+    """What a pod requests: whole GPUs, a part of `devices` by `fraction` or `memory` (MiB), or named
+    resources."""
 
     gpus: int = 0
     cpu: int = 500
@@ -155,7 +157,7 @@ class Scene:
         )
 
     def queue(self, name: str, parent: str = "", *, leaf: bool = True, **spec: Any) -> Raw:
-        """`gpu`, `cpu` and `memory` as (quota, limit, weight); without them nothing is promised and everything allowed."""
+        """`gpu`, `cpu` and `memory` as (quota, limit, weight); without them there is no quota and no limit."""
         resources = {}
         for resource in ("gpu", "cpu", "memory"):
             quota, limit, weight = spec.pop(resource, (0, -1, 1))

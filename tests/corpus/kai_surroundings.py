@@ -1,4 +1,4 @@
-"""What KAI's clusters are about, third part: rules about nodes, volumes, pods on their way, and what else is in a cluster."""
+"""Topics of KAI's clusters, part three: node rules, volumes, pods in transition, and other objects."""
 
 from tests.corpus.kai_scene import NAMESPACE, Job, Raw, Request, Scene, ago
 from tests.corpus.kai_topics import (
@@ -63,7 +63,7 @@ def node_rules(scene: Scene) -> None:
 
 
 def neighbours(scene: Scene) -> None:
-    """Affinity between pods, required and preferred, with and without the plugin that scores it; spread, which KAI does not know."""
+    """Affinity between pods, required and preferred, with and without its scorer; spread, which KAI ignores."""
     random = scene.random
     if scene.chance(0.6):
         scene.plugins["podaffinity"] = {}

@@ -1,7 +1,7 @@
 """Every recorded cluster, replayed: what `maniple.plan` decides strictly is what the original decided.
 
-Where the original decided differently from run to run, or not at all, it is enough that a plan comes out. `ARGUED` names
-the cases in which Maniple differs knowingly, with the reason.
+Where the original decided differently from run to run, or not at all, it is enough that a plan comes out.
+`ARGUED` names the cases in which Maniple differs knowingly, with the reason.
 """
 
 import re

@@ -18,7 +18,8 @@ _NAMES = tuple(TOPICS)
 
 
 def case(seed: int) -> Raw:
-    """The cluster of this number: objects, configuration, actions and its topic; what comes of it has to be recorded."""
+    """The cluster of this number: objects, configuration, actions and its topic; the outcome has to be
+    recorded."""
     topic = _NAMES[seed % len(_NAMES)]
     scene = Scene(Random(seed))
     TOPICS[topic](scene)

@@ -1,4 +1,5 @@
-"""Topics about what else a pod may need: cards, parts of cards, claimed devices, volumes, cores of one memory region."""
+"""Topics about further needs of a pod: cards, parts of cards, claimed devices, volumes, CPUs of one NUMA
+node."""
 
 from collections.abc import Callable, Mapping
 

@@ -151,7 +151,7 @@ def never(scene: Scene) -> None:
 
 
 def leaving(scene: Scene) -> None:
-    """Pods that are going, pods that were promised a node, pods that are bound but do not run yet, pods that are done."""
+    """Pods that are terminating, nominated, bound but not running yet, or finished."""
     scene.actions = scene.pick(
         ["allocate"], ["allocate", "preempt"], ["allocate", "backfill", "reclaim"], ["preempt"]
     )

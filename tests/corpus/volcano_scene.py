@@ -1,7 +1,8 @@
-"""What a random cluster for Volcano is put together from: nodes, queues, jobs and the configuration that plans them.
+"""The parts of a random cluster for Volcano: nodes, queues, jobs and the configuration that plans them.
 
-Called by the topics. A scene knows how much room is left on its nodes, so that what runs at the beginning really fits, and gives
-every object a name, a uid and an age of its own, so that as few decisions as possible are left to chance in the original.
+Used by the topics. A scene tracks how much room is left on its nodes, so that what runs at the beginning
+really fits, and gives every object a name, a uid and an age of its own, so that as few decisions as possible
+are random in the original.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,8 @@
-"""Prints what every case and every random cluster is planned to, with the objects in an order of the caller's choice.
+"""Prints the plans of all cases and random clusters, with the objects in a chosen order.
 
-A program of its own, because the seed of hashes is fixed when Python starts: `python -m tests.determinism.plans SHUFFLE CLUSTERS`.
-SHUFFLE 0 leaves the objects as they are. Prints one JSON object: name -> the whole plan, as text.
+A program of its own, because the hash seed is fixed when Python starts: `python -m tests.determinism.plans
+SHUFFLE CLUSTERS`. SHUFFLE 0 leaves the objects as they are. Prints one JSON object: name -> the whole plan,
+as text.
 """
 
 import json
@@ -65,7 +66,7 @@ def whole(plan: Plan) -> str:
 
 
 def shuffled(objects: list[Any], random: Random) -> list[Any]:
-    """In another order, except that of two versions of one object the later stays the later: it is the one that counts."""
+    """In another order, except that the later of two versions of one object, which counts, stays the later."""
     versions: dict[tuple[str, ...], list[Any]] = {}
     for item in objects:
         metadata = item["metadata"]

@@ -1,4 +1,5 @@
-"""Two machines cannot disagree about a tie: whatever the seed of hashes and the order of the objects, the plan is the same one."""
+"""Ties are decided alike everywhere: whatever the hash seed and the order of the objects, the plan is the
+same."""
 
 import json
 import os

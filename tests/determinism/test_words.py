@@ -1,4 +1,4 @@
-"""Words do not depend on the order of objects either: why jobs and pods wait is said the same way however they were read, in every profile."""
+"""Messages do not depend on the order of objects either: pending reasons are equal in every profile."""
 
 from random import Random
 from typing import Any

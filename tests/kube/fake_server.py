@@ -1,7 +1,7 @@
 """A small API server on loopback, over real HTTP, that can be told to misbehave.
 
-It keeps objects and their history, pages lists, streams watches, and answers discovery for the kinds that it was given. What it
-is asked is kept in `requests`; what it shall answer instead is put into `answers`.
+It keeps objects and their history, pages lists, streams watches, and answers discovery for the kinds that it
+was given. What it is asked is kept in `requests`; what it shall answer instead is put into `answers`.
 """
 
 import asyncio

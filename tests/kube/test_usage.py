@@ -1,4 +1,7 @@
-"""Past usage of queues: what is asked of Prometheus, and what becomes of its answers. The fetch runs against a real server."""
+"""Past usage of queues: the queries to Prometheus, and how responses are read.
+
+The fetch runs against a real server.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping

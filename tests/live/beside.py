@@ -1,4 +1,4 @@
-"""Tasks beside a scene: they end with it, however it ends; one that does not end is a failure, never a wait for ever."""
+"""Tasks beside a scene: they end with it, however it ends; one that does not end is a failure."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
@@ -12,7 +12,7 @@ PATIENCE_SECONDS = 60.0
 async def beside(
     work: Coroutine[Any, Any, None], stop: Callable[[], None] | None = None
 ) -> AsyncIterator["asyncio.Task[None]"]:
-    """It runs while the block lasts. In the end it is asked to stop; without a way to ask, and after a failure, it is cancelled."""
+    """Run it while the block lasts; then stop it or, after a failure or without a way to stop it, cancel it."""
     running = asyncio.create_task(work)
     try:
         yield running

@@ -1,4 +1,4 @@
-"""What KAI's binder does with requests for plain pods, on a real API server: binds, and says so in the request's status."""
+"""What KAI's binder does with requests for plain pods, on a real API server: binds, and writes the status."""
 
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager

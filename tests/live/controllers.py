@@ -1,4 +1,5 @@
-"""Kubernetes' volume and resource claim controllers and a provisioner, played on a real API server, which has none of them here."""
+"""Kubernetes' volume and resource claim controllers and a provisioner, faked on a real API server without
+them."""
 
 import asyncio
 from collections.abc import AsyncIterator

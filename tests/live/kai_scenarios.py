@@ -1,6 +1,7 @@
-"""What must hold for KAI's objects on every cluster, written once. `test_kai_on_sim` and `test_kai_on_plane` run each of these, unchanged.
+"""What must hold for KAI's objects on every cluster, written once.
 
-Pods are bound by request; on the embedded cluster its stand-in for KAI's binder carries requests out, on the real one `binder.py` does.
+`test_kai_on_sim` and `test_kai_on_plane` run each of these, unchanged. Pods are bound by request; on the
+embedded cluster its fake of KAI's binder carries requests out, on the real one `binder.py` does.
 """
 
 import asyncio

@@ -1,4 +1,7 @@
-"""What must hold on every cluster with objects of both systems at once, written once. `test_maniple_on_sim` and `test_maniple_on_plane` run each of these, unchanged."""
+"""What must hold on every cluster with objects of both systems at once, written once.
+
+`test_maniple_on_sim` and `test_maniple_on_plane` run each of these, unchanged.
+"""
 
 import asyncio
 from functools import partial

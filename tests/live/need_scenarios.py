@@ -1,4 +1,7 @@
-"""What must hold on every cluster for pods that need more than a node: volumes, and devices in resource claims. Run with the other scenarios."""
+"""What must hold on every cluster for pods with volumes, and with devices in resource claims.
+
+Run with the other scenarios.
+"""
 
 import asyncio
 from collections import Counter

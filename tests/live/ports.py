@@ -34,7 +34,7 @@ class Between:
 
 
 class Recorder(Between):
-    """Remembers every bind that was carried out, by the uid of the pod, and the nodes that are kept for pods that have to move."""
+    """Records every bind, by the uid of the pod, and the nodes that are kept for pods that have to move."""
 
     def __init__(self, port: Port) -> None:
         super().__init__(port)

@@ -1,4 +1,4 @@
-"""Objects that are decided to be: they count at once, until the watch shows them or it is clear that they will not come."""
+"""Objects that are to be created: they count at once, until the watch shows them or the write fails."""
 
 from maniple.cluster.statuses import Status
 from maniple.live.cache import Assumption, Cache, Ref, made

@@ -1,4 +1,4 @@
-"""Binding by request and directly: what is asked of KAI's binder, and what becomes of requests that fail or are left over."""
+"""Binding by request and directly: the requests to KAI's binder, and those that fail or are left over."""
 
 import asyncio
 from itertools import pairwise

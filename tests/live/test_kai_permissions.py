@@ -1,4 +1,4 @@
-"""The role in examples/rbac-kai.yaml is enough to schedule KAI's objects, wait, say why, make room and clear away, and allows nothing else."""
+"""The role in examples/rbac-kai.yaml is sufficient and minimal for KAI's objects."""
 
 import asyncio
 import sys

@@ -1,4 +1,5 @@
-"""What is said of KAI's groups and pods: conditions, annotations and events, written when something changed and not otherwise."""
+"""Conditions, annotations and events of KAI's groups and pods, written when something changed and not
+otherwise."""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,4 @@
-"""Manifests as people write them: what `plan` decides and what happens on the embedded cluster is the same, and is what a cluster would do."""
+"""Plain manifests: `plan` and the embedded cluster decide the same, as a real cluster would."""
 
 import asyncio
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""The role in examples/rbac-maniple.yaml is enough to schedule objects of both systems, say why they wait and make room, and allows nothing else."""
+"""The role in examples/rbac-maniple.yaml is sufficient and minimal for objects of both systems."""
 
 import asyncio
 import sys

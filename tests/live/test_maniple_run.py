@@ -1,4 +1,5 @@
-"""Both systems' objects in one cluster: each group reads as its own system writes it, and pods are bound by whoever can."""
+"""Both systems' objects in one cluster: each group has its own system's format, and pods are bound either
+way."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Parts of GPUs on a running cluster: what was chosen counts at once, and a node hands over one device at a time under its lock."""
+"""Parts of GPUs on a running cluster: a choice counts at once, and a node assigns one device at a time."""
 
 import asyncio
 

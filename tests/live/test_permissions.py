@@ -1,4 +1,4 @@
-"""The role in examples/rbac.yaml is enough to schedule, wait, say why and make room, on a real API server that refuses everything else."""
+"""The role in examples/rbac.yaml is sufficient and minimal, on a real API server."""
 
 import asyncio
 import subprocess

@@ -1,4 +1,4 @@
-"""Pods that need more than a node: nothing is given twice, nothing is kept by those who are given up, and nobody waits for them."""
+"""Pods that need more than a node: nothing is allocated twice or leaked, and nothing else is delayed."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -169,7 +169,8 @@ def test_devices_are_given_once_however_late_the_watch_is(caplog: pytest.LogCapt
         stage.create(device_class(), node("n1"), devices("n1", 4))
         stage.create(*(resource_claim(f"c{n}") for n in range(4)))
         await asyncio.sleep(10)
-        # Something else is written into a claim, whose news come after the first decision and before those of what was decided.
+        # Something else is written into a claim; its event comes after the first decision and before the
+        # decision's own.
         stage.store.patch(ResourceClaim, f"{NAMESPACE}/c0", {"metadata": {"labels": {"seen": "yes"}}})
         await asyncio.sleep(4)
         for number in range(4):

@@ -318,7 +318,7 @@ def test_a_gang_that_waits_all_day_has_few_events_and_few_writes() -> None:
             await asyncio.sleep(0.1)
         told = [event for event in stage.port.events if event.reason == "Unschedulable"]
         assert len(told) <= 2
-        # Nine objects, each reworded at most every few seconds, over twenty seconds in which everything changed all the time.
+        # Nine objects, each reworded at most every few seconds, over twenty seconds of constant change.
         assert stage.scheduler.effects.carried_out < 120
 
     played(scene)

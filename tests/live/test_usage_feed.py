@@ -1,4 +1,4 @@
-"""Past usage beside the running scheduler: every cycle plans with the latest, and no feed, however bad, holds one up."""
+"""Past usage beside the running scheduler: every cycle uses the latest, and no feed delays one."""
 
 import asyncio
 from collections.abc import Callable, Coroutine

@@ -1,7 +1,8 @@
 """The two clusters that the same scenarios run on: the embedded one in virtual time, and a real API server.
 
-A scenario sees only what both have. What goes wrong on request goes wrong in the way of each: the embedded store cuts its watches and
-forgets; in front of the real server stands a relay that hangs up, and the server is restarted on a compacted database.
+A scenario sees only what both have. What goes wrong on request goes wrong in the way of each: the embedded
+store cuts its watches and forgets; in front of the real server stands a relay that hangs up, and the server
+is restarted on a compacted database.
 """
 
 import asyncio

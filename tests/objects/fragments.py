@@ -1,4 +1,7 @@
-"""Parts that several sample objects share, and the sample pod. Every field is set to something other than its default."""
+"""Parts that several sample objects share, and the sample pod.
+
+Every field is set to something other than its default.
+"""
 
 from typing import Any
 

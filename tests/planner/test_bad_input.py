@@ -1,4 +1,5 @@
-"""Bad input never ends in a traceback: a plan for the rest and a report that names object and field, or one clear error."""
+"""Bad input never ends in a traceback: a plan for the rest and a report that names object and field, or one
+error."""
 
 import copy
 import random

@@ -1,4 +1,4 @@
-"""One cycle: plugins are made tier by tier, actions run in the order of the configuration, and the session is closed."""
+"""One cycle: plugins are made tier by tier, actions run in the configured order, and the session is closed."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,5 @@
-"""Ask one filter or scorer about one pod, and put the answer by node name. Objects are raw, as Kubernetes writes them."""
+"""Run one filter or scorer on one pod, with the result by node name; objects are raw, as Kubernetes writes
+them."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""The same objects in any order give the same plan, and the books are right after every cycle (`debug` works every sum out again)."""
+"""The same objects in any order give the same plan, and the sums are right after every cycle (`debug`)."""
 
 import random
 from typing import Any

@@ -1,4 +1,4 @@
-"""Maniple's own profile and KAI's: places that are given and taken again in one cycle, parts that a job can do without, and room that was made."""
+"""Maniple's and KAI's profiles: placements undone in the same cycle, parts a job can spare, and freed room."""
 
 from typing import Any
 
@@ -40,7 +40,8 @@ LATER = "2026-01-01T00:00:05Z"
 
 
 def test_a_job_that_is_displaced_before_it_was_bound_gets_its_new_place_at_once() -> None:
-    """Packing puts `one` on the small node; `two` can only be there; consolidation moves `one`, of which nothing has to be released."""
+    """Packing puts `one` on the small node, the only one for `two`; consolidation moves `one`, which releases
+    nothing."""
     plan = cycle(SMALL, LARGE, Q, gang("one", "q", 1, gpus=2), gang("two", "q", 1, created=LATER, **IN_RACK))
     assert bound(plan) == {"one-0": "b", "two-0": "a"}
     assert not claims(plan)
@@ -65,7 +66,7 @@ def test_a_gang_of_which_one_task_is_displaced_is_bound_as_a_whole() -> None:
 
 
 def test_a_gang_that_has_to_wait_for_its_new_place_binds_none_of_it() -> None:
-    """What a search found, by hand: the large task of `one` gives way to `two` and claims what is leaving the large node."""
+    """The result of a search, by hand: the large task of `one` yields to `two` and claims the large node."""
     mixed = [{"cpu": "1", "nvidia.com/gpu": str(gpus)} for gpus in (2, 1)]
     leaving = gang("old", "q", 1, gpus=7, on="b", deleted=LATER)
     two = gang("two", "q", 1, gpus=2, created=LATER, **IN_RACK)
@@ -181,7 +182,8 @@ def test_room_that_was_made_for_a_job_is_not_taken_by_the_growth_of_another(prof
 
 
 def test_room_is_held_while_a_leaving_pod_is_in_the_way_of_a_filter() -> None:
-    """The node takes two pods, and both places are taken until `old` is gone; until then no other job takes its GPUs."""
+    """The node takes two pods, and both slots are taken until `old` is gone; until then no other job gets its
+    GPUs."""
     full = node("n", 4, more={"pods": "2"})
     old = gang("old", "q", 1, gpus=2, on="n", deleted=LATER)
     stays = gang("stays", "q", 1, gpus=2, on="n", firm=True)

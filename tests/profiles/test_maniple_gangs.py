@@ -1,4 +1,4 @@
-"""Maniple's own profile: which pods and jobs are ours, and that gangs of both systems are placed whole, in order, together."""
+"""Maniple's own profile: which pods and jobs it schedules; gangs of both systems are placed whole, in order."""
 
 from typing import Any
 
@@ -339,7 +339,7 @@ def test_slices_count_as_gpus_in_quotas() -> None:
         gang("a", "k", 3, 1, kai=True, gpus=0, asked={mig: "1"}),
     )
     assert len(bound(plan)) == 2
-    assert "may have 6 of nvidia.com/gpu and has 6" in why(plan, "a")
+    assert "a limit of 6 of nvidia.com/gpu: 6 is allocated" in why(plan, "a")
 
 
 def test_filters_of_kai_for_gpus_hold_for_volcano_jobs() -> None:

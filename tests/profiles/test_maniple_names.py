@@ -121,7 +121,9 @@ def test_a_guarantee_of_one_and_a_quota_of_the_other_both_hold() -> None:
     both = [volcano_queue("team", guarantee={"resource": {GPU: "3"}}), kai_queue("team", 5.0)]
     plan = cycle(node("n1"), both, volcano_queue("other"), gang("o", "other", 6))
     assert plan.binds == {}
-    assert "other may have 5 of nvidia.com/gpu, because 3 of 8 is guaranteed to others" in why(plan, "o")
+    assert "other has a limit of 5 of nvidia.com/gpu, because 3 of 8 is guaranteed to others" in why(
+        plan, "o"
+    )
     assert fair("team", node("n1"), both, gang("a", "team", 8))[GPU] == 8
 
 

@@ -1,4 +1,5 @@
-"""Volcano's plugins that work under this profile's policy, each for jobs of both systems; and whose pods may be made."""
+"""Volcano's plugins under this profile's policy, each for jobs of both systems; and which pods may be
+evicted."""
 
 from typing import Any
 

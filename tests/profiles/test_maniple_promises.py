@@ -1,6 +1,7 @@
 """What docs/policy.md promises of making room, on random clusters with queues and gangs of both systems.
 
-Each promise is checked against the objects and the plan alone: amounts are counted from pods, not read from the session's books.
+Each promise is checked against the objects and the plan alone: amounts are counted from pods, not read from
+the session's books.
 """
 
 import random
@@ -332,7 +333,7 @@ def _chunks(scene: Scene, plan: Plan) -> list[list[str]]:
 
 
 def _without(scene: Scene, asking: Job, gone: list[str], homes: dict[str, str]) -> list[Object]:
-    """The cluster in which these are gone or where they were moved to, others are where they are, and nobody but `asking` waits."""
+    """The cluster without these or with them moved, the others unchanged, and only `asking` pending."""
     found = []
     for item in scene.objects():
         if isinstance(item, Pod):

@@ -1,4 +1,4 @@
-"""How Volcano's objects become amounts and states: resources by name, requests of pods, states of tasks, the books of nodes."""
+"""How Volcano's objects become amounts and states: resources, requests, task states, node accounts."""
 
 from typing import Any
 

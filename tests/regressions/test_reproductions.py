@@ -1,4 +1,5 @@
-"""Small clusters on which a plan, or a cluster that followed its plans, once went wrong; each is followed to rest and judged by the oracle."""
+"""Small clusters on which a plan, or a series of plans, once went wrong; each is run and checked by the
+oracle."""
 
 import json
 from pathlib import Path

@@ -7,7 +7,10 @@ LEAVING = "2026-01-01T11:59:55Z"
 
 
 def test_a_place_that_becomes_a_claim_leaves_its_device_idle() -> None:
-    """One part fits on the idle device, the other has to wait, so both of the gang only claim their places. Debug mode checks the books."""
+    """One part fits on the idle device, the other has to wait, so both of the gang only claim their places.
+
+    Debug mode checks the sums.
+    """
     leaving = flat(
         gang(
             f"old{number}", "q", 1, kai=True, gpus=0, on="n", deleted=LEAVING,

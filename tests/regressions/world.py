@@ -1,7 +1,7 @@
 """A cluster that carries plans out, for regressions that take several cycles to show.
 
-Between two cycles bound pods run, evicted ones are gone and their controller has made them again, and what was nominated and admitted is
-remembered on the objects, as a real cluster would.
+Between two cycles bound pods run, evicted ones are gone and their controller has made them again, and what
+was nominated and admitted is remembered on the objects, as a real cluster would.
 """
 
 from collections import Counter

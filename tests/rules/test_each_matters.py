@@ -1,7 +1,7 @@
 """Each rule, turned round alone, changes a decision: a test that holds otherwise fails with it.
 
-`WITNESSES` names that test for every rule. It is run here with the rule turned round in whatever rules a profile chooses, and has to
-fail; that it holds as things are is seen where it lives.
+`WITNESSES` names that test for every rule. It is run here with the rule turned round in whatever rules a
+profile chooses, and has to fail; that it holds as things are is seen where it lives.
 """
 
 from collections.abc import Callable, Iterator

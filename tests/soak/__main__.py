@@ -1,4 +1,4 @@
-"""`make soak`: follows random clusters of every profile for as long as it is told, and keeps the smallest form of what goes wrong.
+"""`make soak`: runs random clusters of every profile for a given time, and keeps minimised failures.
 
 python -m tests.soak --minutes 60 --failures soak-failures
 python -m tests.soak --profile kai --seed 22          # one cluster again

@@ -86,7 +86,8 @@ def devices_for(world: World, pod: str, node: str) -> dict[str, Raw] | None:
 
 
 def bind_volumes(world: World, pod: str, node: str, chosen: Mapping[str, str] | None = None) -> list[Raw]:
-    """Bind the claims of a pod on its node, to the volumes that were `chosen` or the first that suits; new volumes are returned."""
+    """Bind the claims of a pod on its node, to the `chosen` volumes or the first that match; returns new
+    volumes."""
     made: list[Raw] = []
     for key in claims_of(world, pod):
         claim = world.kind("PersistentVolumeClaim")[key]

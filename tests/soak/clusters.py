@@ -1,7 +1,8 @@
-"""Random clusters, each from its profile and its number alone: nodes, queues, and jobs that run, half run or wait.
+"""Random clusters, each from its profile and its number alone: nodes, queues, and jobs that run, half run or
+wait.
 
-A cluster has some of the features below, not all, so that what goes wrong can be told apart. Everything that runs was placed by the
-oracle's rules, so that the cluster is a legal one to begin with.
+A cluster has some of the features below, not all, so that what goes wrong can be told apart. Everything that
+runs was placed by the oracle's rules, so that the cluster is a legal one to begin with.
 """
 
 from dataclasses import dataclass, field

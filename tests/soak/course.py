@@ -1,4 +1,5 @@
-"""Follows a cluster to rest and judges the course: rest, evictions in vain, claims for ever, room left idle, order of objects."""
+"""Follows a cluster until it settles and checks the course: progress, useless evictions, idle room, input
+order."""
 
 import signal
 import traceback
@@ -63,9 +64,11 @@ def _in_time(seconds: int) -> Iterator[None]:
 def follow(
     scenario: Scenario, rounds: int = ROUNDS, *, shuffles: int = 1, seconds: int = SECONDS, until: str = ""
 ) -> Course:
-    """Plan and carry out until the cluster rests, in each of its acts for so many rounds, or `until` a violation of that kind is there.
+    """Plan and carry out until the cluster settles, each act for so many rounds, or `until` a violation of
+    that kind.
 
-    Every plan has so many seconds; the first `shuffles` rounds are planned again with the objects in another order.
+    Every plan has so many seconds; the first `shuffles` rounds are planned again with the objects in another
+    order.
     """
     course, follower = Course(), Follower(scenario)
     for act in range(scenario.acts + 1):
@@ -226,7 +229,7 @@ class Debts:
 
 
 def _limited(case: Case, taker: Job | None) -> bool:
-    """The job's queues have limits: what was bound at once may have needed the victims out of the queue, not off their nodes."""
+    """Whether the job's queues have limits: its victims may have been needed for the queue, not for a node."""
     if taker is None:
         return True
     world = case.before
@@ -272,7 +275,7 @@ def _idle_room(case: Case) -> Iterator[Violation]:
 
 
 def _simple(case: Case, job: Job) -> bool:
-    """A job whose waiting pods are equal, without anything that ties one pod to another, and that its queue would let in."""
+    """A job of equal pending pods without constraints between pods, which its queue would admit."""
     world, group = case.before, case.before.groups[job]
     keys, spec = _waiting(world, job), group["spec"]
     if not keys or len(keys) < _needed(world, job):
@@ -309,7 +312,7 @@ def _plain(world: World, keys: list[str]) -> bool:
 
 
 def _volcano_lets_in(case: Case, job: Job) -> bool:
-    """Queues share by what they ask for together, and what is admitted is a matter of policy: one queue alone is decidable."""
+    """Admission is a matter of policy if queues compete: only one queue alone is decidable."""
     world = case.before
     admitted = world.groups[job].get("status", {}).get("phase") in ("Inqueue", "Running", "Unknown")
     return admitted and len({policy.queue_of(world, one) for one in world.groups}) == 1

@@ -1,7 +1,7 @@
 """Whether a node may take a pod, by the rules of kube-scheduler's filters and KAI's for shared GPUs.
 
-Each rule names what it refuses by, or says nothing. Every rule here is decidable from the objects and where pods are; devices of
-claims and volumes that are still to be bound are judged in `needs.py`.
+Each rule names what it refuses by, or says nothing. Every rule here is decidable from the objects and where
+pods are; devices of claims and volumes that are still to be bound are judged in `needs.py`.
 """
 
 from collections import Counter
@@ -41,7 +41,7 @@ def room(world: World, pod: str, node: str) -> str:
 
 
 def devices(world: World, pod: str, node: str) -> str:
-    """Parts of one device together are no more than one, and shared and whole devices together no more than there are."""
+    """Parts of one device sum to at most one, and shared and whole devices to at most the node's."""
     has = amounts(world.nodes[node]["status"]["allocatable"]).get(GPU, Fraction(0))
     shared: Counter[str] = Counter()
     whole, asks = Fraction(0), False

@@ -1,8 +1,9 @@
 """A cluster that does what plans say, one round after the other, as a real one would.
 
-Bound pods run with their claims allocated and their volumes bound. Evicted pods leave, are gone one or two rounds later, and their
-controller makes them anew: under the same name, or a successor's. Pods that claim a place that is being released wait with
-their nomination as the running scheduler writes it. Nothing else happens, except that time goes on.
+Bound pods run with their claims allocated and their volumes bound. Evicted pods leave, are gone one or two
+rounds later, and their controller makes them anew: under the same name, or a successor's. Pods that claim a
+place that is being released wait with their nomination as the running scheduler writes it. Nothing else
+happens, except that time goes on.
 """
 
 from copy import deepcopy

@@ -1,4 +1,4 @@
-"""The jobs of a generated cluster: groups with their pods, budgets, claims; those that run are placed by the oracle's rules."""
+"""The jobs of a generated cluster: groups with pods, budgets, claims; some running, by the oracle's rules."""
 
 from datetime import timedelta
 from random import Random

@@ -173,7 +173,7 @@ def _kai_amounts(queue: Raw, field: str) -> Amounts:
 
 
 def counted(world: World, pod: str, profile: str, *, claims: bool = False) -> Amounts:
-    """What a pod counts in its queue: its requests, parts of GPUs as parts, slices by the number in their names; `claims`: devices too."""
+    """What a pod counts in its queue: its requests, parts of GPUs, slices by number; `claims`: devices, too."""
     raw, found = world.pods[pod], dict(world.asks[pod])
     notes, node = annotations(raw), world.nodes.get(world.home.get(pod, ""))
     part = Fraction(notes.get(FRACTION, "0"))

@@ -1,7 +1,7 @@
 """Makes a failing cluster as small as it gets while the same kind of violation remains.
 
-Greedy: whole jobs, then objects, then fields, each left out if the violation is still there without it; again until nothing can be
-left out, or the trials are used up.
+Greedy: whole jobs, then objects, then fields, each left out if the violation is still there without it; again
+until nothing can be left out, or the trials are used up.
 """
 
 from collections.abc import Callable, Iterator

@@ -1,4 +1,5 @@
-"""Some dozens of random clusters of each profile, followed to rest; `make soak` does the same for an hour with new ones."""
+"""Some dozens of random clusters of each profile, run until they settle; `make soak` runs new ones for an
+hour."""
 
 import pytest
 

@@ -1,6 +1,7 @@
 """What the oracle knows of a cluster: the objects by kind, and where every pod is.
 
-Read from plain objects with nothing of Maniple's engine in between. `home` changes as the oracle follows a plan bind by bind.
+Read from plain objects with nothing of Maniple's engine in between. `home` changes as the oracle follows a
+plan bind by bind.
 """
 
 from collections.abc import Iterable, Iterator

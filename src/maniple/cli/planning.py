@@ -82,7 +82,7 @@ class Question:
             raise InputError(configuration_message(self.source, error)) from None
 
 
-# -- the command line --------------------------------------------------------------------------------------------------
+# -- the command line ------------------------------------------------------------------------------------------------
 
 
 def _moment(ctx: click.Context, param: click.Parameter, value: str | None) -> datetime | None:
@@ -172,7 +172,7 @@ def planning_options(function: Callable[..., None]) -> Callable[..., None]:
     return decorated
 
 
-# -- the question ------------------------------------------------------------------------------------------------------
+# -- the question ----------------------------------------------------------------------------------------------------
 
 
 def question(asked: Asked) -> Question:
@@ -181,7 +181,7 @@ def question(asked: Asked) -> Question:
     Unreadable files are reported; the caller decides what to do about them.
     """
     reading = _read(asked.paths)
-    complain("unreadable", reading.problems)
+    print_messages("unreadable", reading.problems)
     if not reading.objects:
         raise InputError("no Kubernetes objects in the input")
     if len(reading.snapshots) > 1:
@@ -278,7 +278,7 @@ def shard_among(objects: Iterable[Mapping[str, Any]], name: str) -> "ShardSettin
     return settings_of(shards[name], config)
 
 
-# -- what is wrong -----------------------------------------------------------------------------------------------------
+# -- problems --------------------------------------------------------------------------------------------------------
 
 
 def configuration_message(source: str | None, error: ConfigurationError) -> str:
@@ -290,20 +290,20 @@ def configuration_message(source: str | None, error: ConfigurationError) -> str:
 
 def report(asking: Question, plan: "Plan") -> None:
     """Everything that is wrong or doubtful, each on a line of standard error."""
-    complain("problem", plan.problems)
-    warnings = (*asking.remarks, *(_at_home(asking.source, warning) for warning in plan.warnings))
-    complain(
+    print_messages("problem", plan.problems)
+    warnings = (*asking.remarks, *(_with_file_name(asking.source, warning) for warning in plan.warnings))
+    print_messages(
         "warning", (*warnings, *hints(asking.reading.objects, plan, asking.profile, asking.options or {}))
     )
 
 
-def _at_home(source: str | None, warning: str) -> str:
+def _with_file_name(source: str | None, warning: str) -> str:
     """Replaces "configuration", which is all the planner can say, by the name of the file."""
     rest = warning.removeprefix("configuration:")
     return warning if source is None or rest == warning else f"{source}:{rest}"
 
 
-def complain(word: str, messages: Iterable[object]) -> None:
+def print_messages(word: str, messages: Iterable[object]) -> None:
     """Each message on its line of standard error; a long list is cut, with a note."""
     lines = [f"{word}: {message}" for message in messages]
     for line in lines[:MESSAGES_SHOWN]:

@@ -17,7 +17,7 @@ import click
 
 from maniple.cli import DEFAULT_PROFILE, InputError, seconds, with_extensions, with_transport
 from maniple.cli.kai_flags import KaiCommand, given_flags, with_kai_flags
-from maniple.cli.planning import check_flags, complain, read_conf, shard_among
+from maniple.cli.planning import check_flags, print_messages, read_conf, shard_among
 from maniple.cli.run_cluster import fetch_shard, find_cluster, run_on_cluster
 from maniple.cli.run_embedded import read_objects, run_embedded
 from maniple.cli.run_stage import Settings
@@ -186,7 +186,7 @@ def _usage_feed(planner: "Planner", settings: Settings) -> "UsageFeed | None":
     except ValueError as error:
         raise InputError(str(error)) from None
     if settings.virtual_time:  # virtual time does not wait for a response
-        complain(
+        print_messages(
             "warning", ["usageDBConfig: nothing is fetched in virtual time; continuing without past usage"]
         )
         return None
@@ -202,5 +202,5 @@ def _shard(name: str, place: "Configuration | list[dict[str, Any]]") -> "ShardSe
         found = shard_among(objects, name)
     except ConfigurationError as error:
         raise InputError(str(error)) from None
-    complain("warning", found.remarks)
+    print_messages("warning", found.remarks)
     return found

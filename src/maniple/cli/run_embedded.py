@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from maniple.cli import EXIT_WAITING, InputError
 from maniple.cli.hints import missing_classes, pods_of_others
-from maniple.cli.planning import complain
+from maniple.cli.planning import print_messages
 from maniple.cli.run_stage import Settings, log_to, observer, open_view, stop_on_signals, tick
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def run_embedded(
     from maniple.sim.clock import run
 
     others = pods_of_others(objects, planner.options, planner.profile.name)
-    complain("warning", (*missing_classes(objects), *others))
+    print_messages("warning", (*missing_classes(objects), *others))
     return run(_run(planner, settings, objects, feed), virtual=settings.virtual_time)
 
 

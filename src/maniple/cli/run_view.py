@@ -72,7 +72,7 @@ def _few(names: list[str]) -> str:
 
 def _news(before: JobLine | None, now: JobLine) -> str:
     """What changed about a job; empty if it is not worth a line."""
-    if before is not None and _tale(before) == _tale(now):
+    if before is not None and _line_key(before) == _line_key(now):
         return ""
     if now.state == "starts":
         return f"{_progress(now)} bound: {places(now.nodes)}"
@@ -85,7 +85,7 @@ def _news(before: JobLine | None, now: JobLine) -> str:
     return f"done: {count(now.succeeded, 'task')} succeeded"
 
 
-def _tale(job: JobLine) -> tuple[object, ...]:
+def _line_key(job: JobLine) -> tuple[object, ...]:
     """What makes lines equal, so that they are not repeated."""
     if job.state in ("starts", "runs"):
         return job.state, job.starting + job.running, job.starting == 0

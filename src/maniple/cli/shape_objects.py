@@ -167,7 +167,7 @@ def _volcano_pod(job: Job, index: int, scheduler: str = "volcano") -> Object:
     return _pod(job, index, scheduler, annotations, SUB_GROUP_LABEL)
 
 
-# -- KAI ---------------------------------------------------------------------------------------------------------------
+# -- KAI -------------------------------------------------------------------------------------------------------------
 
 
 def _kai_queue(name: str, parent: str, share: Share) -> Object:
@@ -256,7 +256,7 @@ def _kai_pod(job: Job, index: int, scheduler: str = "kai-scheduler") -> Object:
     return _pod(job, index, scheduler, {"pod-group-name": job.name}, "kai.scheduler/subgroup-name")
 
 
-# -- both --------------------------------------------------------------------------------------------------------------
+# -- both ------------------------------------------------------------------------------------------------------------
 
 
 def maniple_objects(shape: Shape) -> list[Object]:

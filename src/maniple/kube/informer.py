@@ -16,7 +16,7 @@ from maniple.kube.decode import Bad
 from maniple.kube.discovery import Discovery
 from maniple.kube.errors import ApiError
 from maniple.kube.kinds import Kind, Resource
-from maniple.kube.watch import PAGE, WATCH_SECONDS, Complaint, Event, ExpiredError, Page, list_all, watch
+from maniple.kube.watch import PAGE, WATCH_SECONDS, Event, ExpiredError, LogOnce, Page, list_all, watch
 from maniple.objects.load import Problem
 from maniple.objects.meta import Object
 
@@ -77,17 +77,17 @@ class Informer:
 
     async def __aiter__(self) -> AsyncGenerator[Change]:
         absent = False
-        complaint = Complaint(f"listing {self.kind}")
+        log_once = LogOnce(f"listing {self.kind}")
         attempt = 0
         while True:
             try:
                 found = await self._list()
             except ApiError as error:
-                complaint.say(str(error))
+                log_once.say(str(error))
                 await self._client.sleep(self._client.backoff.pause(attempt, error.retry_after))
                 attempt += 1
                 continue
-            complaint.over()
+            log_once.over()
             attempt = 0
             if found is None:
                 if not absent:

@@ -99,7 +99,7 @@ class Tls:
                 self._inputs = inputs
         except (KubeconfigError, ssl.SSLError, ValueError, OSError) as error:
             if self._context is not None:
-                self._complain(str(error))
+                self._log_once(str(error))
                 return self._context
             if isinstance(error, KubeconfigError):
                 raise
@@ -108,7 +108,7 @@ class Tls:
             ) from None
         return self._context
 
-    def _complain(self, message: str) -> None:
+    def _log_once(self, message: str) -> None:
         """Log each message once, not once for each request."""
         if message != self._complaint:
             self._complaint = message

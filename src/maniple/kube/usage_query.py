@@ -161,7 +161,7 @@ def _positive(given: Mapping[str, Any], name: str, default: timedelta) -> timede
     return duration
 
 
-# -- asking and reading ---------------------------------------------------------------------------------------------
+# -- queries and responses ------------------------------------------------------------------------------------------
 
 
 def query(expression: str, settings: UsageSettings, now: datetime) -> str | None:

@@ -61,7 +61,7 @@ class Event:
     object: Object | Bad
 
 
-class Complaint:
+class LogOnce:
     """Logs a problem once, not once per attempt, and logs when it is over."""
 
     def __init__(self, subject: str) -> None:
@@ -134,7 +134,7 @@ async def watch(
     Raises `ExpiredError` if only a new list can help, and `ApiError` 404 if the kind is no longer served.
     """
     position = _Position(since, ObjectReader(kind, resource))
-    complaint = Complaint(f"watching {kind}")
+    log_once = LogOnce(f"watching {kind}")
     attempt = 0
     while True:
         before, opened = position.lines, math.inf
@@ -149,17 +149,17 @@ async def watch(
             async with client.watch(resource, query) as chunks, aclosing(position.events(chunks)) as events:
                 opened = time.monotonic()
                 async for event in events:
-                    complaint.over()
+                    log_once.over()
                     yield event
         except ApiError as error:
             _raise_unless_passing(error)
             failure, retry_after = str(error), error.retry_after
         if position.lines > before or time.monotonic() - opened > GOOD_SECONDS:
-            complaint.over()
+            log_once.over()
             attempt = 0
             log.debug("watching %s: resuming from %s", kind, position.version)
         else:
-            complaint.say(failure)
+            log_once.say(failure)
             attempt += 1
             await client.sleep(client.backoff.pause(attempt - 1, retry_after))
 

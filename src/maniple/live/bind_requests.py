@@ -56,7 +56,7 @@ class BindRequests:
         self._cleared: set[str] = set()  # uids of requests that are being deleted
         self._complete = False  # every object has been listed once
 
-    # -- asking -------------------------------------------------------------------------------------------------------
+    # -- requests ----------------------------------------------------------------------------------------------------
 
     def submit(self, pod: Pod, raw: Mapping[str, Any], after: Callable[[BaseException | None], bool]) -> None:
         """Have a pod bound; `after` is called when the request is created, or cannot be."""
@@ -85,7 +85,7 @@ class BindRequests:
             replaces=("condition",),  # its reason for waiting is obsolete
         )
 
-    # -- what becomes of requests -------------------------------------------------------------------------------------
+    # -- results of requests -----------------------------------------------------------------------------------------
 
     def seen(self, item: Object) -> bool:
         """The watch showed an object; returns whether a decision may depend on the consequences."""

@@ -81,7 +81,7 @@ class Cache:
         self._groups: dict[str, Ref] = {}  # by pod: the group that was created for it
         self._pods: dict[Ref, str] = {}  # and the inverse
 
-    # -- what the watch shows -----------------------------------------------------------------------------------------
+    # -- watch events ------------------------------------------------------------------------------------------------
 
     def put(self, item: Object) -> bool:
         """Take in an object; returns whether a decision may depend on the change."""
@@ -125,7 +125,7 @@ class Cache:
         self._versions.pop(ref, None)
         return self._seen.pop(ref, None) is not None and self._refresh(ref)
 
-    # -- what was decided ---------------------------------------------------------------------------------------------
+    # -- decisions ---------------------------------------------------------------------------------------------------
 
     def assume(self, ref: Ref, aspect: str, assumption: Assumption) -> bool:
         """Count a decision as carried out.
@@ -192,7 +192,7 @@ class Cache:
     def next_release(self) -> float | None:
         return min((held.until for held in self._held.values()), default=None)
 
-    # -- reading ------------------------------------------------------------------------------------------------------
+    # -- reading -----------------------------------------------------------------------------------------------------
 
     def get(self, kind: type[Object], key: str) -> Object | None:
         """An object as it is believed to be."""
@@ -238,7 +238,7 @@ class Cache:
         """Decisions that the watch has not shown yet."""
         return sum(len(aspects) for aspects in self._assumed.values())
 
-    # -- the one way into the columns ---------------------------------------------------------------------------------
+    # -- updating the columns ----------------------------------------------------------------------------------------
 
     def _refresh(self, ref: Ref) -> bool:
         """Update the columns to what is believed of an object now.

@@ -108,7 +108,7 @@ class Decisions:
         moments = (self._preparations.next_due(), self._requests.next_due())
         return min((moment for moment in moments if moment is not None), default=None)
 
-    # -- binds --------------------------------------------------------------------------------------------------------
+    # -- binds -------------------------------------------------------------------------------------------------------
 
     def _bind(self, bind: _Bind, when: datetime) -> Preparation | None:
         """Count a pod as bound, and have that done; returns what has to be done before."""
@@ -163,7 +163,7 @@ class Decisions:
                 )
             )
 
-    # -- admissions ---------------------------------------------------------------------------------------------------
+    # -- admissions --------------------------------------------------------------------------------------------------
 
     def _admit(self, key: str) -> None:
         """Remove the gate of queue admission from a pod that has no other."""
@@ -182,7 +182,7 @@ class Decisions:
         self._cache.assume((Pod, key), write.aspect, write.assumption)
         self._submit(pod, write)
 
-    # -- evictions ----------------------------------------------------------------------------------------------------
+    # -- evictions ---------------------------------------------------------------------------------------------------
 
     def _notices(self, plan: Plan) -> Iterator[tuple[Pod, EvictionNotice]]:
         """The evictions of a plan; not of a pod that is gone by now."""
@@ -233,7 +233,7 @@ class Decisions:
             metadata = {"uid": pod.metadata.uid, "annotations": {MOVES_TO: notice.promised}}
             await self._port.patch_status(Pod, pod.key, {"metadata": metadata}, False)
 
-    # -- both ---------------------------------------------------------------------------------------------------------
+    # -- both --------------------------------------------------------------------------------------------------------
 
     def _submit(self, pod: Pod, write: _Write) -> None:
         def done(error: BaseException | None) -> None:

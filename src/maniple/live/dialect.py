@@ -92,7 +92,7 @@ class LiveDialect(Protocol):
     def kind_is(self, kind: type[Object], *, there: bool) -> bool:
         """Whether the cluster has a kind is now known; returns whether pods must be read again."""
 
-    # -- statuses -----------------------------------------------------------------------------------------------------
+    # -- statuses ----------------------------------------------------------------------------------------------------
 
     def reports(self, plan: Plan, find: Find, when: datetime, cause: str) -> Iterator[Report]:
         """The outcome of a plan, job by job; `cause` names the cycle."""
@@ -126,7 +126,7 @@ class LiveDialect(Protocol):
     def depends_on_time(self, plan: Plan) -> bool:
         """Whether the next cycle may decide differently just because time has passed."""
 
-    # -- decisions ----------------------------------------------------------------------------------------------------
+    # -- decisions ---------------------------------------------------------------------------------------------------
 
     def unsupported_reason(self, pod: Pod) -> str:
         """Why this pod could not be bound here, so that it is not placed; empty for most."""

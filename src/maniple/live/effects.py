@@ -61,7 +61,7 @@ class Effects:
         self.carried_out = 0
         self.refused = 0
 
-    # -- what the scheduler calls -------------------------------------------------------------------------------------
+    # -- interface of the scheduler ----------------------------------------------------------------------------------
 
     def submit(self, effect: Effect, replaces: tuple[str, ...] = ()) -> None:
         """Have it carried out; queued effects of the replaced aspects in the same lane are dropped."""
@@ -106,7 +106,7 @@ class Effects:
             await asyncio.sleep(0.01)
         return self.idle
 
-    # -- workers ------------------------------------------------------------------------------------------------------
+    # -- workers -----------------------------------------------------------------------------------------------------
 
     def _offer(self, lane: str) -> None:
         self._ready[self._lanes[lane][0].urgency].append(lane)

@@ -103,7 +103,7 @@ class Kai:
         self._nominates = nominates
         self._has_requests = True
 
-    # -- reading ------------------------------------------------------------------------------------------------------
+    # -- reading -----------------------------------------------------------------------------------------------------
 
     def missing_objects(self, present: Iterable[Object]) -> list[dict[str, Any]]:
         """None: users create the queues."""
@@ -155,7 +155,7 @@ class Kai:
         """Whether pods can be bound by request."""
         return self._bind != DIRECT and self._has_requests
 
-    # -- statuses -----------------------------------------------------------------------------------------------------
+    # -- statuses ----------------------------------------------------------------------------------------------------
 
     def reports(self, plan: Plan, find: Find, when: datetime, cause: str) -> Iterator[Report]:
         for job, one in plan.groups.items():
@@ -270,7 +270,7 @@ class Kai:
     def depends_on_time(self, plan: Plan) -> bool:
         return plan.time_matters
 
-    # -- decisions ----------------------------------------------------------------------------------------------------
+    # -- decisions ---------------------------------------------------------------------------------------------------
 
     def direct(self, pod: Pod) -> bool:
         return not self._asks or (self._bind == EITHER and not shares_devices(pod))

@@ -40,7 +40,7 @@ class Maniple:
     def _of_pod(self, pod: Pod) -> Volcano | Kai:
         return self._kai if of_kai(pod) else self._volcano
 
-    # -- reading ------------------------------------------------------------------------------------------------------
+    # -- reading -----------------------------------------------------------------------------------------------------
 
     def missing_objects(self, present: Iterable[Object]) -> list[dict[str, Any]]:
         """The default queue, if neither system has one of that name; there is no root queue here."""
@@ -67,7 +67,7 @@ class Maniple:
     def unsupported_reason(self, pod: Pod) -> str:
         return self._of_pod(pod).unsupported_reason(pod)
 
-    # -- statuses -----------------------------------------------------------------------------------------------------
+    # -- statuses ----------------------------------------------------------------------------------------------------
 
     def reports(self, plan: Plan, find: Find, when: datetime, cause: str) -> Iterator[Report]:
         yield from self._volcano.reports(plan, find, when, cause, _conditions)
@@ -103,7 +103,7 @@ class Maniple:
     def depends_on_time(self, plan: Plan) -> bool:
         return self._kai.depends_on_time(plan)
 
-    # -- decisions ----------------------------------------------------------------------------------------------------
+    # -- decisions ---------------------------------------------------------------------------------------------------
 
     def direct(self, pod: Pod) -> bool:
         return self._of_pod(pod).direct(pod)

@@ -102,7 +102,7 @@ class Preparations:
         self._all: dict[str, Preparation] = {}  # by the uid of the pod
         self._watching: dict[Ref, list[Preparation]] = {}
 
-    # -- what decisions ask for ---------------------------------------------------------------------------------------
+    # -- preparations ------------------------------------------------------------------------------------------------
 
     def begin(self, wanted: Sequence[Preparation]) -> None:
         """Have everything written; pods that share a resource claim are written into it together."""
@@ -129,7 +129,7 @@ class Preparations:
         self._forget(one)
         return failed and self._release_all(one)
 
-    # -- what happens -------------------------------------------------------------------------------------------------
+    # -- events ------------------------------------------------------------------------------------------------------
 
     def seen(self, item: Object) -> bool:
         """The watch showed an object."""
@@ -169,7 +169,7 @@ class Preparations:
     def _waits(one: Preparation) -> bool:
         return not one.ready and not one.writes
 
-    # -- writing ------------------------------------------------------------------------------------------------------
+    # -- writing -----------------------------------------------------------------------------------------------------
 
     def _ask_for_volumes(self, one: Preparation) -> None:
         wanted = one.needs.volumes
@@ -271,7 +271,7 @@ class Preparations:
         assumption.lasting = assumption.version > 0
         return self._cache.settle(ref, aspect, assumption, failed=error is not None)
 
-    # -- moving on ----------------------------------------------------------------------------------------------------
+    # -- progress ----------------------------------------------------------------------------------------------------
 
     def _look_at(self, some: Iterable[Preparation]) -> bool:
         matters = [self._look(one) for one in [*some]]

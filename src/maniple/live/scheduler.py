@@ -94,7 +94,7 @@ class Scheduler:
         self._always_clocked = triggers.time
         self._clocked = self._always_clocked
 
-    # -- life ---------------------------------------------------------------------------------------------------------
+    # -- start and stop ----------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
         """Schedule until `stop` is called or the task is cancelled."""
@@ -131,7 +131,7 @@ class Scheduler:
         """By the group of a job: why it was pending after the last cycle."""
         return self._status.why
 
-    # -- coming in ----------------------------------------------------------------------------------------------------
+    # -- input -------------------------------------------------------------------------------------------------------
 
     async def _read(self) -> None:
         async with aclosing(self.port.changes(self.dialect.kinds)) as changes:
@@ -208,7 +208,7 @@ class Scheduler:
             self.problems[problem] = None
             log.warning("%s", problem)
 
-    # -- the loop -----------------------------------------------------------------------------------------------------
+    # -- the loop ----------------------------------------------------------------------------------------------------
 
     async def _loop(self) -> None:
         await self._start()
@@ -263,7 +263,7 @@ class Scheduler:
         # Never so short that the clock, with its finite precision, would not advance.
         return max(SHORTEST_PAUSE, min([self._timing.period, *(moment - now() for moment in due)]))
 
-    # -- a cycle ------------------------------------------------------------------------------------------------------
+    # -- a cycle -----------------------------------------------------------------------------------------------------
 
     async def _cycle(self) -> None:
         self._dirty = False

@@ -81,7 +81,7 @@ class Volcano:
         self._scheduler_names = frozenset(scheduler_names)
         self._default_queue = default_queue
 
-    # -- at the start -------------------------------------------------------------------------------------------------
+    # -- at the start ------------------------------------------------------------------------------------------------
 
     def missing_objects(self, present: Iterable[Object]) -> list[dict[str, Any]]:
         """The required queues that do not exist."""
@@ -98,7 +98,7 @@ class Volcano:
             if name not in names
         ]
 
-    # -- pods without a group -----------------------------------------------------------------------------------------
+    # -- pods without a group ----------------------------------------------------------------------------------------
 
     def group(self, pod: Pod) -> tuple[Pod, Object | None]:
         """A pod for this scheduler without a group becomes a job of one, in memory only."""
@@ -135,7 +135,7 @@ class Volcano:
     def kind_is(self, kind: type[Object], *, there: bool) -> bool:
         return False
 
-    # -- statuses -----------------------------------------------------------------------------------------------------
+    # -- statuses ----------------------------------------------------------------------------------------------------
 
     def reports(
         self,
@@ -248,7 +248,7 @@ class Volcano:
         """The queue above; empty for the root."""
         return "" if name == ROOT_QUEUE else parent or ROOT_QUEUE
 
-    # -- decisions ----------------------------------------------------------------------------------------------------
+    # -- decisions ---------------------------------------------------------------------------------------------------
 
     def unsupported_reason(self, pod: Pod) -> str:
         return ""

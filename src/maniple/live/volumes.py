@@ -24,7 +24,7 @@ def claim_ref(key: str) -> Ref:
     return PersistentVolumeClaim, key
 
 
-# -- what is written ---------------------------------------------------------------------------------------------------
+# -- writes ----------------------------------------------------------------------------------------------------------
 
 
 def naming(claim: PersistentVolumeClaim) -> Missing:
@@ -82,7 +82,7 @@ def chosen(node: str) -> Assumption:
     return Assumption(uid="", change=change, shown=lambda seen: False, lasting=True)
 
 
-# -- what came of it ---------------------------------------------------------------------------------------------------
+# -- results ---------------------------------------------------------------------------------------------------------
 
 
 def is_bound(claim: PersistentVolumeClaim) -> bool:

@@ -52,10 +52,10 @@ class Writing:
             pace.taken(ref)
         elif status_of(error) != NOT_FOUND:
             pace.refused(ref, now())
-            self._complain(ref, error)
+            self._report_refusal(ref, error)
         return self.cache.settle(ref, aspect, assumption, failed=error is not None)
 
-    def _complain(self, ref: Ref, error: BaseException) -> None:
+    def _report_refusal(self, ref: Ref, error: BaseException) -> None:
         """A cluster that refuses one refuses many: report only powers of two."""
         status = status_of(error) or 0
         count = self._refusals[status] = self._refusals.get(status, 0) + 1

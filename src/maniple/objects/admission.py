@@ -103,7 +103,7 @@ def admitted(kind: type[Object], raw: Raw, policies: Policies) -> Raw:
     return raw if admit is None or metadata.get("uid") else admit(raw, metadata, policies)
 
 
-# -- pods --------------------------------------------------------------------------------------------------------------
+# -- pods ------------------------------------------------------------------------------------------------------------
 
 
 def _pod(raw: Raw, metadata: Raw, policies: Policies) -> Raw:
@@ -201,7 +201,7 @@ def _container_defaults(ranges: Iterable[LimitRange]) -> dict[str, LimitRangeIte
     return found
 
 
-# -- other kinds -------------------------------------------------------------------------------------------------------
+# -- other kinds -----------------------------------------------------------------------------------------------------
 
 
 def _claim(raw: Raw, metadata: Raw, policies: Policies) -> Raw:

@@ -33,7 +33,7 @@ def may_lose(session: Session, job: int) -> int:
     amount = _read(text, total)
     if amount is None:
         session.report(
-            f"job {session.job_key(job)}: annotation {key}: {text[:60]!r} is no number and no percentage"
+            f"job {session.job_key(job)}: annotation {key}: {text[:60]!r} is neither a number nor a percentage"
         )
         if not rules.unreadable_is_zero:
             return 0

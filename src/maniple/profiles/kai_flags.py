@@ -31,7 +31,7 @@ class Flag:
     spellings: tuple[str, ...] = ()
     instead: str = ""
 
-    def complaint(self, value: Any) -> str:
+    def problem_with(self, value: Any) -> str:
         """What is wrong with a value; empty if nothing."""
         match self.form:
             case "text":
@@ -54,9 +54,9 @@ class Flag:
             value = parse_bool(text)
         elif self.form == "number":
             value = int(text) if text.lstrip("+-").isdecimal() and len(text) < 12 else None
-        complaint = self.complaint(value)
-        if complaint:
-            raise ValueError(f"{complaint}: {text[:60]!r}")
+        problem = self.problem_with(value)
+        if problem:
+            raise ValueError(f"{problem}: {text[:60]!r}")
         assert value is not None
         return value
 

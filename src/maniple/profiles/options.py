@@ -62,9 +62,9 @@ def _checked(given: Mapping[str, Any], checks: Mapping[str, Callable[[Any], str]
             raise ConfigurationError(
                 "options", None, str(name), f"unknown option{suggestion(str(name), checks)}"
             )
-        complaint = checks[name](value)
-        if complaint:
-            raise ConfigurationError("options", None, name, complaint)
+        problem = checks[name](value)
+        if problem:
+            raise ConfigurationError("options", None, name, problem)
     return dict(given)
 
 
@@ -98,8 +98,8 @@ def _is_shard(value: Any) -> str:
         return "must be a mapping with mode, name and nodes"
     if value.get("mode", "none") not in _SHARD_MODES:
         return f"mode: must be one of {', '.join(_SHARD_MODES)}"
-    complaint = _is_strings(value.get("nodes", []))
-    return f"nodes: {complaint}" if complaint else ""
+    problem = _is_strings(value.get("nodes", []))
+    return f"nodes: {problem}" if problem else ""
 
 
 def _is_bool(value: Any) -> str:
@@ -114,11 +114,11 @@ def _is_node_usage(value: Any) -> str:
         if not isinstance(node, str) or not isinstance(used, Mapping):
             return f"{node}: must be a mapping with cpu, memory and at"
         for key, amount in used.items():
-            complaint = (
+            problem = (
                 _MEASURED[key](amount) if key in _MEASURED else f"unknown{suggestion(str(key), _MEASURED)}"
             )
-            if complaint:
-                return f"{node}.{key}: {complaint}"
+            if problem:
+                return f"{node}.{key}: {problem}"
     return ""
 
 
@@ -192,7 +192,7 @@ _OPTION_OF = {name: flag.option or name for flag in KAI_FLAGS for name in _names
 _DURATIONS = frozenset(flag.option for flag in DECIDING if flag.form == "duration")
 _KAI_CHECKS: dict[str, Callable[[Any], str]] = {
     **_OURS,
-    **{name: flag.complaint for flag in KAI_FLAGS for name in _names_of(flag)},
+    **{name: flag.problem_with for flag in KAI_FLAGS for name in _names_of(flag)},
     "schedulerName": _is_strings,
     "queueUsage": _is_queue_usage,
     "searchBudget": _is_budget,

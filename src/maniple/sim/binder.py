@@ -114,7 +114,7 @@ class Binder:
         if timer is not None:
             timer.cancel()
 
-    # -- one request --------------------------------------------------------------------------------------------------
+    # -- one request -------------------------------------------------------------------------------------------------
 
     def _carry_out(self, key: str) -> None:
         request = self._store.get(BindRequest, key)

@@ -43,7 +43,7 @@ class ResourceClaims:
             loop = asyncio.get_running_loop()
             self._timers[uid] = loop.call_later(self._seconds, self._leave, uid)
 
-    # -- claims of a pod's own ----------------------------------------------------------------------------------------
+    # -- claims of a pod's own ---------------------------------------------------------------------------------------
 
     def _make_later(self, pod: Raw) -> None:
         uid, key = str(pod["metadata"]["uid"]), f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
@@ -64,7 +64,7 @@ class ResourceClaims:
                 made.append({"name": name, "resourceClaimName": claim["metadata"]["name"]})
         self._store.patch(Pod, key, {"status": {"resourceClaimStatuses": made}})
 
-    # -- who is gone --------------------------------------------------------------------------------------------------
+    # -- finished pods -----------------------------------------------------------------------------------------------
 
     def _leave(self, uid: str) -> None:
         del self._timers[uid]

@@ -91,7 +91,7 @@ class SimCluster:
         """How often a kind had to be listed again because the store no longer had the version of its watch."""
         return sum(reflector.lists - 1 for reflector in self._reflectors if reflector.lists)
 
-    # -- writes -------------------------------------------------------------------------------------------------------
+    # -- writes ------------------------------------------------------------------------------------------------------
 
     async def bind(self, pod: Pod, node: str, annotations: Mapping[str, str] | None = None) -> None:
         """Binding twice to the same node succeeds; to another one is a conflict."""

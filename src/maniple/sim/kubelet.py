@@ -74,7 +74,7 @@ class Kubelet:
             if seconds is not None:
                 self._later(pod, key, max(seconds - ran, 0.0), end)
 
-    # -- what timers do -----------------------------------------------------------------------------------------------
+    # -- timer callbacks ---------------------------------------------------------------------------------------------
 
     def _start(self, key: str) -> None:
         pod = self._store.get(Pod, key)
@@ -106,7 +106,7 @@ class Kubelet:
     def _set_status(self, key: str, status: Mapping[str, Any]) -> None:
         self._store.patch(Pod, key, {"status": status})
 
-    # -- timers ---------------------------------------------------------------------------------------------------------
+    # -- timers ------------------------------------------------------------------------------------------------------
 
     def _later(self, pod: Raw, key: str, seconds: float, action: Any) -> None:
         uid = _uid(pod)

@@ -30,11 +30,11 @@ class SimChange:
 
 class Reflector:
     def __init__(
-        self, store: Store, kind: Kind, tell: Callable[[SimChange], None], *, delay: float = 0.0
+        self, store: Store, kind: Kind, emit: Callable[[SimChange], None], *, delay: float = 0.0
     ) -> None:
         self._store = store
         self._kind = kind
-        self._tell = tell
+        self._emit = emit
         self._delay = delay
         self._known: dict[str, Object] = {}
         self._bad: dict[str, Problem] = {}
@@ -57,7 +57,7 @@ class Reflector:
             self._gone(key)
         for raw in items:
             self._put(_key(self._kind, raw), raw)
-        self._tell(SimChange("sync", self._kind))
+        self._emit(SimChange("sync", self._kind))
         return version
 
     async def _follow(self, version: int) -> None:
@@ -82,26 +82,26 @@ class Reflector:
         try:
             item = load(raw)
         except ObjectError as error:
-            self._tell_bad(key, error.problem)
+            self._report_bad(key, error.problem)
             return
         if before is not None and before.metadata.uid != item.metadata.uid:
             self._gone(key)
         self._bad.pop(key, None)
         self._known[key] = item
-        self._tell(SimChange("put", self._kind, item))
+        self._emit(SimChange("put", self._kind, item))
 
-    def _tell_bad(self, key: str, problem: Problem) -> None:
+    def _report_bad(self, key: str, problem: Problem) -> None:
         """An unreadable object counts as absent, and is reported once."""
         if self._bad.get(key) != problem:
             self._gone(key)
             self._bad[key] = problem
-            self._tell(SimChange("bad", self._kind, problem=problem))
+            self._emit(SimChange("bad", self._kind, problem=problem))
 
     def _gone(self, key: str) -> None:
         self._bad.pop(key, None)
         before = self._known.pop(key, None)
         if before is not None:
-            self._tell(SimChange("gone", self._kind, before))
+            self._emit(SimChange("gone", self._kind, before))
 
 
 def _key(kind: Kind, raw: Raw) -> str:

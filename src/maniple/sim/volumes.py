@@ -64,7 +64,7 @@ class Volumes:
         if (what, key) not in self._timers:
             self._timers[what, key] = asyncio.get_running_loop().call_later(self._seconds, act)
 
-    # -- binding ------------------------------------------------------------------------------------------------------
+    # -- binding -----------------------------------------------------------------------------------------------------
 
     def _volume(self, name: str) -> None:
         """Bind a volume to the claim that it names; one that names none is available."""
@@ -131,7 +131,7 @@ class Volumes:
         elif class_ is not None and class_.get("provisioner", "") not in _BY_HAND:
             self._make(key, claim, str(class_["provisioner"]), node)
 
-    # -- making -------------------------------------------------------------------------------------------------------
+    # -- provisioning ------------------------------------------------------------------------------------------------
 
     def _make(self, key: str, claim: Raw, provisioner: str, node: str) -> None:
         try:
@@ -171,7 +171,7 @@ class Volumes:
         term = {"matchExpressions": [{"key": place, "operator": "In", "values": [labels[place]]}]}
         return {"nodeAffinity": {"required": {"nodeSelectorTerms": [term]}}}
 
-    # -- pods' own, and the end ---------------------------------------------------------------------------------------
+    # -- ephemeral volumes and deletion ------------------------------------------------------------------------------
 
     def _pod(self, key: str) -> None:
         """The claims of ephemeral volumes are created and deleted with their pod."""

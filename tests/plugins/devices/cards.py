@@ -43,8 +43,8 @@ def asking(
 ) -> Object:
     """A pod with a container per wish; limits are requests as well, as the API server makes them."""
     listed = [
-        {"name": f"c{i}", "resources": {"limits": dict(wish), "requests": {"cpu": "1", **wish}}}
-        for i, wish in enumerate(containers)
+        {"name": f"c{i}", "resources": {"limits": dict(request), "requests": {"cpu": "1", **request}}}
+        for i, request in enumerate(containers)
     ]
     return pod(
         name, group=more.pop("group", "g"), on=on, annotations=notes, uid=name, containers=listed, **more

@@ -74,8 +74,8 @@ def test_several_cards_are_had_whole_only() -> None:
 
 
 def test_containers_of_a_pod_get_different_cards() -> None:
-    wish = {CARD: "1", MEMORY: "3072"}
-    world = hami(npus(npu(0), npu(1)), asking("p", wish, wish), asking("q", wish, wish, wish))
+    request = {CARD: "1", MEMORY: "3072"}
+    world = hami(npus(npu(0), npu(1)), asking("p", request, request), asking("q", request, request, request))
     assert world.place("p")[HELD] == "npu-0,Ascend310P,3072,0:;npu-1,Ascend310P,3072,0:;"
     assert world.refused("q") == {"n": ascend_hami.NOT_ENOUGH.text}
 

@@ -9,7 +9,7 @@ from maniple.plugins.devices.cpu_topology import CpuTopology, bits, cpuset, numb
 
 
 def machine(sockets: int = 2, cores: int = 4, threads: int = 2) -> CpuTopology:
-    """Sockets that are NUMA nodes; the second threads of cores come after all first ones; cores are numbered per socket."""
+    """Sockets that are NUMA nodes; second threads come after all first ones; cores are numbered per socket."""
     total = sockets * cores
     return CpuTopology(
         {

@@ -49,8 +49,8 @@ def test_the_binding_carries_everything_that_the_device_plugin_reads() -> None:
 
 
 def test_containers_that_ask_are_separated_by_a_semicolon() -> None:
-    wish = {NUMBER: "1", MEMORY: "100"}
-    notes = world(gpu_node("n", card("GPU-0")), asking("p", wish, {}, wish)).place("p")
+    request = {NUMBER: "1", MEMORY: "100"}
+    notes = world(gpu_node("n", card("GPU-0")), asking("p", request, {}, request)).place("p")
     assert notes[ASSIGNED] == "GPU-0,NVIDIA,100,0:;GPU-0,NVIDIA,100,0:"
 
 
@@ -59,8 +59,8 @@ def test_a_card_without_stated_memory_is_taken_with_all_of_it() -> None:
 
 
 def test_a_percentage_overrides_memory() -> None:
-    wish = {NUMBER: "1", MEMORY: "900", "volcano.sh/vgpu-memory-percentage": "25"}
-    objects = (gpu_node("n", card("GPU-0")), asking("p", wish))
+    request = {NUMBER: "1", MEMORY: "900", "volcano.sh/vgpu-memory-percentage": "25"}
+    objects = (gpu_node("n", card("GPU-0")), asking("p", request))
     assert world(*objects).place("p")[ASSIGNED] == "GPU-0,NVIDIA,250,0:"
     assert world(*objects, strict=True).place("p")[ASSIGNED] == "GPU-0,NVIDIA,900,0:"
 

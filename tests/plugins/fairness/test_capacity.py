@@ -332,7 +332,7 @@ def test_gangs_as_askers_may_take_tasks_without_anything_in_common() -> None:
     assert names(session, plugin.unified_evictable(task(session, "asks-0"), rows)) == ["gpus-0"]
 
 
-# -- the door -----------------------------------------------------------------------------------------------------------
+# -- admission ------------------------------------------------------------------------------------
 
 
 def enters(*objects: Any, name: str = "new", **more: Any) -> tuple[Vote, list[str]]:
@@ -393,7 +393,7 @@ def test_a_resource_that_no_node_has_is_insufficient() -> None:
     assert reasons == ["queue resource quota insufficient: insufficient example.com/chip"]
 
 
-# -- arguments ------------------------------------------------------------------------------------------------------------
+# -- arguments ------------------------------------------------------------------------------------
 
 
 def test_arguments_that_cannot_be_read_are_reported() -> None:

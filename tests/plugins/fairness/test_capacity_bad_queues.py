@@ -55,10 +55,10 @@ def is_served(session: Session, plugin: Capacity, name: str) -> tuple[bool, bool
 BAD = [
     (
         ORPHAN,
-        "queue 'below' cannot be used: it hangs below 'lost', whose parent 'nowhere' does not exist",
+        "queue 'below' cannot be used: it is below 'lost', whose parent 'nowhere' does not exist",
     ),
-    (CIRCLE, "queue 'x' cannot be used: it hangs below 'y', which is its own ancestor (y < z < y)"),
-    (NOT_A_LEAF, "queue 'mid' cannot be used: it has queues below it, and only those may hold jobs"),
+    (CIRCLE, "queue 'x' cannot be used: it is below 'y', which is its own ancestor (y < z < y)"),
+    (NOT_A_LEAF, "queue 'mid' cannot be used: it has child queues, and only leaf queues may have jobs"),
 ]
 
 
@@ -117,7 +117,7 @@ def test_tasks_of_a_queue_that_hangs_nowhere_can_be_reclaimed_beyond_what_it_des
 def test_a_bad_queue_is_reported_once_for_each_queue_that_hangs_nowhere() -> None:
     session, _ = tree(*GOOD, *ORPHAN)
     assert sorted(session.warnings) == [
-        "capacity: queue 'below' cannot be used: it hangs below 'lost', whose parent 'nowhere' does not exist",
+        "capacity: queue 'below' cannot be used: it is below 'lost', whose parent 'nowhere' does not exist",
         "capacity: queue 'lost' cannot be used: its parent 'nowhere' does not exist",
     ]
 

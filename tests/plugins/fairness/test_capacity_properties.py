@@ -1,4 +1,4 @@
-"""capacity on random trees of queues: ceilings hold, sums add up, undoing is exact, and victims follow the written rule."""
+"""capacity on random trees of queues: ceilings hold, sums add up, undo is exact, victims follow the rule."""
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise

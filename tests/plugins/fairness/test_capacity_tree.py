@@ -146,7 +146,7 @@ def test_what_a_root_with_limits_does_not_name_is_not_limited_except_to_the_lett
     assert ceiling(session, plugin, "a", "memory") == 0  # not even its guarantee
 
 
-# -- limits along the path ----------------------------------------------------------------------------------------------
+# -- limits along the path ------------------------------------------------------------------------
 
 SMALL_BRANCH = [child("a", capability={"cpu": "4"}), child("b", "a"), child("c", "a")]
 
@@ -194,7 +194,7 @@ def test_elastic_and_kept_amounts_count_for_ancestors() -> None:
     assert plugin.job_enqueueable(job(session, "more")) is Vote.REJECT
 
 
-# -- order --------------------------------------------------------------------------------------------------------------
+# -- order ----------------------------------------------------------------------------------------
 
 
 def standing(session: Session, *queues: str) -> list[str]:
@@ -314,7 +314,7 @@ def test_queues_side_by_side_have_no_relatives() -> None:
     assert not hasattr(plugin, "victim_queue_order")
 
 
-# -- ancestors and reclaim ----------------------------------------------------------------------------------------------
+# -- ancestors and reclaim ------------------------------------------------------------------------
 
 PARENTS = [
     child("a", deserved={"cpu": "4"}),

@@ -57,7 +57,7 @@ def first_of(name: str, *choices: Raw) -> Raw:
 
 
 def claim(name: str, *requests: Raw, owner: str = "", **more: Any) -> Raw:
-    """`owner` is the pod that it was made for; `constraints` and `config` go to the devices, `status` beside the spec."""
+    """`owner` is its pod; `constraints` and `config` go to the devices, `status` beside the spec."""
     metadata: Raw = {"namespace": NAMESPACE, "uid": f"uid-{name}", **more.pop("metadata", {})}
     if owner:
         metadata["ownerReferences"] = [{"kind": "Pod", "name": owner, "uid": owner, "controller": True}]

@@ -71,7 +71,10 @@ def job(
     sub_groups: Sequence[tuple[str, int, int]] = (),
     **pod: Any,
 ) -> list[Object]:
-    """A group with pods `name-0`, `name-1` ...: the running ones first. `sub_groups`: name, minimum, how many of the pods."""
+    """A group with pods `name-0`, `name-1` ...: the running ones first.
+
+    `sub_groups`: name, minimum, how many of the pods.
+    """
     spec: dict[str, Any] = {"queue": queue, "minMember": minimum}
     spec["preemptibility"] = "non-preemptible" if firm else "preemptible"
     spec["subGroups"] = [{"name": one, "minMember": least} for one, least, _ in sub_groups]

@@ -1,4 +1,4 @@
-"""The division of resources over a queue tree: each rule by an example, and all of them against the rules written out slowly."""
+"""The division of resources over a queue tree: each rule by an example, and all against a slow reference."""
 
 import math
 from dataclasses import dataclass, replace

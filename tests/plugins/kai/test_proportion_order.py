@@ -75,7 +75,7 @@ def test_the_priority_is_100_unless_it_is_stated() -> None:
 
 
 def test_whoever_would_have_what_it_may_not_have_goes_behind() -> None:
-    """b may have no GPUs and asks for a hundredth of one; a has 32 times what it may have, which is the larger share."""
+    """b may have no GPUs and requests a hundredth of one; a has 32 times what it may have, the larger share."""
     scene = pair(
         {"quota": 0.25, "weight": 0},
         {"weight": 0},

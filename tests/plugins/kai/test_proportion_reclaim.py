@@ -113,7 +113,8 @@ def test_each_pod_set_keeps_its_own_minimum_as_core() -> None:
         [job("g", "b", running=5, sub_groups=[("one", 1, 2), ("two", 2, 3)]), job("more", "b", pending=4)],
         job("j", "a", pending=4),
     )
-    # all five: "one" has one beyond its minimum, "two" one; the last chunk is the core of three, before which 3 would be left
+    # all five: "one" has one beyond its minimum, "two" one; the last chunk is the core of three, leaving 3
+    # before it
     assert not allowed(scene, "j", "g-0", "g-1", "g-2", "g-3", "g-4", tasks=["j-0"])
     # only two of "two": both are core, one chunk
     assert allowed(scene, "j", "g-2", "g-3", tasks=["j-0"])

@@ -1,4 +1,4 @@
-"""Room for volumes that drivers have to make, with `scheduleCSIStorage`: what is taken, what is being released, what does not count."""
+"""Capacity for volumes to be provisioned, with `scheduleCSIStorage`: taken, being released, not counted."""
 
 from typing import Any
 

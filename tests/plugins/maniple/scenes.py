@@ -1,4 +1,5 @@
-"""Clusters for the tests of Maniple's own profile: queues and gangs of both systems in one cluster, and what comes of a cycle."""
+"""Clusters for the tests of Maniple's own profile: queues and gangs of both systems, and the result of a
+cycle."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -119,9 +120,10 @@ def gang(
     status: Mapping[str, Any] | None = None,
     **more: Any,
 ) -> list[Object]:
-    """A pod group and its pods `name-0`, `name-1` ...: the first of them on the nodes of `on`, all of them on the one that it names.
+    """A pod group and its pods `name-0`, `name-1` ...: the first of them on the nodes of `on`, or all on one
+    node.
 
-    `each`: what each pod asks for, in place of `asked`; `group`: further fields of the group.
+    `each`: what each pod requests, in place of `asked`; `group`: further fields of the group.
     """
     homes = [on] * count if isinstance(on, str) else list(on)
     wants = {"cpu": "1", "memory": "1Gi", **({GPU: str(gpus)} if gpus else {}), **(asked or {})}

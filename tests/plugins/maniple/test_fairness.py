@@ -150,7 +150,7 @@ def test_a_queue_never_has_more_than_its_limit(kai: bool) -> None:
     queue = kai_queue("q", limit=3.0) if kai else volcano_queue("q", capability={GPU: "3"})
     plan = cycle(node("n1"), queue, gang("a", "q", 5, 1, kai=kai))
     assert len(bound(plan)) == 3
-    assert "may have 3 of nvidia.com/gpu and has 3" in why(plan, "a")
+    assert "a limit of 3 of nvidia.com/gpu: 3 is allocated" in why(plan, "a")
 
 
 def test_a_limit_holds_for_all_queues_below() -> None:
@@ -163,7 +163,7 @@ def test_a_limit_holds_for_all_queues_below() -> None:
         gang("b", "y", 4, 1),
     )
     assert len(bound(plan)) == 3
-    assert "queue top may have 3" in why(plan, "a")
+    assert "queue top has a limit of 3" in why(plan, "a")
 
 
 def test_a_capability_limits_resources_that_kai_knows_nothing_of() -> None:
@@ -173,7 +173,7 @@ def test_a_capability_limits_resources_that_kai_knows_nothing_of() -> None:
         gang("a", "v", 4, 1, gpus=0, asked={NPU: "1"}),
     )
     assert len(bound(plan)) == 2
-    assert f"may have 2 of {NPU}" in why(plan, "a")
+    assert f"a limit of 2 of {NPU}" in why(plan, "a")
 
 
 def test_amounts_in_messages_are_written_as_in_the_queue() -> None:
@@ -184,8 +184,10 @@ def test_amounts_in_messages_are_written_as_in_the_queue() -> None:
         gang("a", "v", 2, gpus=0),
         gang("b", "w", 1, gpus=0),
     )
-    assert "queue v may have 1.5 of cpu and has 0: 2 more would be too much" in why(plan, "a")
-    assert "queue w may have 512Mi of memory and has 0: 1Gi more would be too much" in why(plan, "b")
+    assert "queue v has a limit of 1.5 of cpu: 0 is allocated and 2 more is requested" in why(plan, "a")
+    assert "queue w has a limit of 512Mi of memory: 0 is allocated and 1Gi more is requested" in why(
+        plan, "b"
+    )
 
 
 def test_a_limit_holds_for_amounts_of_gpu_memory_as_the_part_that_they_are_on_the_node() -> None:
@@ -255,7 +257,10 @@ def test_a_queue_within_its_quota_comes_before_one_that_is_above_it() -> None:
 
 
 def test_what_nobody_states_a_quota_for_does_not_take_a_queue_above_its_own() -> None:
-    """Both ask for cpu, too, of which there are no quotas. The one without a quota of GPUs has the smaller part of its share."""
+    """Both ask for cpu, too, of which there are no quotas.
+
+    The one without a quota of GPUs has the smaller part of its share.
+    """
     tainted = make(
         "v1", "Node", "n2", spec={"taints": [{"key": "away", "effect": "NoSchedule"}]},
         status={"allocatable": {"cpu": "100", "memory": "100Gi", "pods": "110", GPU: "8"}},

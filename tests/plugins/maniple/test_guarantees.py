@@ -24,7 +24,7 @@ KEPT = volcano_queue("kept", guarantee={"resource": {GPU: "4"}})
 def test_nobody_uses_what_is_guaranteed_to_others() -> None:
     plan = cycle(node("n1"), KEPT, kai_queue("k"), gang("a", "k", 6, 1, kai=True))
     assert len(bound(plan)) == 4
-    assert "queue k may have 4 of nvidia.com/gpu" in why(plan, "a")
+    assert "queue k has a limit of 4 of nvidia.com/gpu" in why(plan, "a")
 
 
 def test_nor_do_several_queues_together() -> None:
@@ -38,7 +38,7 @@ def test_nor_do_several_queues_together() -> None:
     )
     assert len(bound(plan)) == 3
     told = why(plan, "a") + why(plan, "b")
-    assert "of 8, 3 is taken and 4 is guaranteed to others" in told
+    assert "of 8, 3 is allocated and 4 is guaranteed to others" in told
 
 
 def test_a_guarantee_is_there_for_whom_it_is_given_to() -> None:
@@ -102,7 +102,8 @@ def test_what_is_guaranteed_is_not_divided_among_others() -> None:
 
 
 def test_reclaim_never_takes_a_queue_below_its_guarantee() -> None:
-    """It has all eight, and its share is four; but with a gang of four it would lose some of the five that it is guaranteed."""
+    """It has all eight, and its share is four; but with a gang of four it would lose some of its guaranteed
+    five."""
     parts = [
         node("n1"),
         kai_queue("k", 3.0),
@@ -124,7 +125,7 @@ def test_reclaim_never_takes_a_queue_below_its_guarantee() -> None:
 def test_a_closed_queue_takes_no_new_jobs(state: str) -> None:
     plan = cycle(node("n1"), volcano_queue("q", state=state), gang("a", "q", 2))
     assert not bound(plan)
-    assert "queue q is closed and takes no new jobs" in why(plan, "a")
+    assert "queue q is closed and accepts no new jobs" in why(plan, "a")
 
 
 def test_neither_do_queues_below_it() -> None:

@@ -24,8 +24,8 @@ import msgspec
 
 from maniple.framework.reasons import Code, Reason
 from maniple.objects.core import ConfigMap, Node, Pod
-from maniple.plugins.devices.books import Asker, Books, Grant, Load, Piece, nanoseconds_of
-from maniple.plugins.devices.wire import Wish, amount, whole
+from maniple.plugins.devices.books import Books, Grant, Load, Piece, Requester, nanoseconds_of
+from maniple.plugins.devices.wire import CardRequest, amount, whole
 
 RESOURCE = "huawei.com/npu-core"
 ASSIGNED = "huawei.com/npu-core"
@@ -41,7 +41,7 @@ _CPUS_OF_CHIP = 7
 _POINTS = 8.0
 
 NOT_ENOUGH = Reason("no Ascend 310P chip has enough left")
-NO_TEMPLATE = Reason("no template of Ascend 310P is what the pod asks for", Code.ERROR)
+NO_TEMPLATE = Reason("no template of Ascend 310P matches the pod's request", Code.ERROR)
 UNDER_WAY = Reason("a part of another template is still being cut on the node")
 
 
@@ -93,11 +93,11 @@ class Ascend310P:
     name: str = "Ascend310P"
     lock: str = ""
 
-    def wishes(self, pod: Pod) -> tuple[Wish, ...]:
+    def card_requests(self, pod: Pod) -> tuple[CardRequest, ...]:
         """The first container with a request decides for the pod."""
         asked = (amount(one.resources.requests.get(RESOURCE, 0)) for one in pod.spec.containers)
         cores = next(filter(None, asked), 0)
-        return (Wish(1, cores=cores),) if cores else ()
+        return (CardRequest(1, cores=cores),) if cores else ()
 
     def on(self, node: Node) -> "Chips | None":
         parts = node.metadata.labels.get("servertype", "").split("-")
@@ -142,11 +142,11 @@ class Chips:
     )  # chips from which an earlier cycle's part is still being cut
     groups: dict[str, set[str]] = field(default_factory=dict)  # the groups of the parts of a chip
 
-    def choose(self, asker: Asker) -> Grant | Reason:
-        cores = asker.wishes[0].cores
+    def choose(self, requester: Requester) -> Grant | Reason:
+        cores = requester.card_requests[0].cores
         if cores % self.cores == 0:
             return self._whole(cores // self.cores)
-        level, dvpp = asker.traits.labels or ("", "")
+        level, dvpp = requester.traits.labels or ("", "")
         template = wanted(cores, level, dvpp)
         if template is None:
             return NO_TEMPLATE
@@ -228,7 +228,7 @@ class Chips:
         cores = TEMPLATES[name].cores if name else self.cores
         return Piece(str(number), cores=cores, instance=name, settled=settled)
 
-    def written(self, _asker: Asker, grant: Grant, now: datetime | None) -> Mapping[str, str]:
+    def written(self, _asker: Requester, grant: Grant, now: datetime | None) -> Mapping[str, str]:
         parts = [f"{one.device}-{one.instance}" if one.instance else one.device for one in grant.pieces()]
         return {PREDICATE_TIME: nanoseconds_of(now), ASSIGNED: ",".join(parts)}
 

@@ -25,9 +25,17 @@ import msgspec
 from maniple.framework.reasons import Code, Reason
 from maniple.framework.rules import DeviceRules
 from maniple.objects.core import Node, Pod
-from maniple.plugins.devices.books import Asker, Books, Grant, Load, Piece, seconds_of
+from maniple.plugins.devices.books import Books, Grant, Load, Piece, Requester, seconds_of
 from maniple.plugins.devices.device_config import NpuConfig
-from maniple.plugins.devices.wire import Record, ResourceNames, Wish, amount, decode, encode, wishes
+from maniple.plugins.devices.wire import (
+    CardRequest,
+    Record,
+    ResourceNames,
+    amount,
+    card_requests,
+    decode,
+    encode,
+)
 
 MODE, CORE = "huawei.com/vnpu-mode", "hami-core"
 CORE_NODE = "hami-vnpu-core"
@@ -40,7 +48,7 @@ _NETWORK_WEIGHT = 10
 _ALL_CORES = 100
 
 NOT_ENOUGH = Reason("no ascend device available")
-PARTS_OF_SEVERAL = Reason("no ascend device available: several cards are had whole only", Code.ERROR)
+PARTS_OF_SEVERAL = Reason("no ascend device available: several cards can only be requested whole", Code.ERROR)
 TOO_LARGE = Reason("no ascend device available: more memory than a card has", Code.ERROR)
 
 
@@ -81,8 +89,8 @@ class AscendHami:
             config.resource_name, config.resource_memory_name, f"{config.resource_name}-core"
         )
 
-    def wishes(self, pod: Pod) -> tuple[Wish, ...]:
-        return wishes(pod.spec.containers, self.names)
+    def card_requests(self, pod: Pod) -> tuple[CardRequest, ...]:
+        return card_requests(pod.spec.containers, self.names)
 
     def on(self, node: Node) -> "AscendCards | None":
         annotations = node.metadata.annotations
@@ -114,26 +122,26 @@ class AscendCards:
     cards: Sequence[Npu]
     books: Books
 
-    def choose(self, asker: Asker) -> Grant | Reason:
-        is_soft = _is_soft(asker.pod)
+    def choose(self, requester: Requester) -> Grant | Reason:
+        is_soft = _is_soft(requester.pod)
         cards = sorted(self.cards, key=lambda card: -self._worth(card))
         networked = self._networked(cards)
         taken: set[str] = set()
         containers, score, firsts = [], 0.0, []
-        for wish in asker.wishes:
-            memory = self._memory(wish, cards[0], is_soft)
+        for request in requester.card_requests:
+            memory = self._memory(request, cards[0], is_soft)
             if isinstance(memory, Reason):
                 return memory
             fitting = [
                 card
                 for card in cards
-                if card.id not in taken and self._fits(card, memory, wish.cores, is_soft)
+                if card.id not in taken and self._fits(card, memory, request.cores, is_soft)
             ]
-            if len(fitting) < wish.number:
+            if len(fitting) < request.number:
                 return NOT_ENOUGH
-            chosen = (_by_network(fitting) if networked else fitting)[: wish.number]
+            chosen = (_by_network(fitting) if networked else fitting)[: request.number]
             taken.update(card.id for card in chosen)
-            containers.append(tuple(Piece(card.id, memory, wish.cores, asked=memory) for card in chosen))
+            containers.append(tuple(Piece(card.id, memory, request.cores, asked=memory) for card in chosen))
             firsts += chosen[:1]
             score += sum(map(self._worth, chosen[:1]))
         return Grant(tuple(containers), score + (_nearness(firsts) if networked else 0.0))
@@ -141,15 +149,15 @@ class AscendCards:
     def _networked(self, cards: Sequence[Npu]) -> bool:
         return self.kind.name.startswith(_NETWORKED) and all(card.network is not None for card in cards)
 
-    def _memory(self, wish: Wish, card: Npu, is_soft: bool) -> int | Reason:
+    def _memory(self, request: CardRequest, card: Npu, is_soft: bool) -> int | Reason:
         """What counts against each card."""
-        memory = wish.memory_of(card.devmem)
+        memory = request.memory_of(card.devmem)
         if is_soft or not memory:
             return memory
         rounded = self.kind.config.rounded(memory)
         if rounded is None:
-            return 0 if self.kind.rules.oversized_requests_pass and wish.number <= 1 else TOO_LARGE
-        if wish.number > 1 and rounded[0] != self.kind.config.memory_allocatable:
+            return 0 if self.kind.rules.oversized_requests_pass and request.number <= 1 else TOO_LARGE
+        if request.number > 1 and rounded[0] != self.kind.config.memory_allocatable:
             return PARTS_OF_SEVERAL
         return rounded[0]
 
@@ -184,7 +192,7 @@ class AscendCards:
             )
         )
 
-    def written(self, asker: Asker, grant: Grant, now: datetime | None) -> Mapping[str, str]:
+    def written(self, requester: Requester, grant: Grant, now: datetime | None) -> Mapping[str, str]:
         make, moment = self.kind.name, seconds_of(now)
         records = [
             [Record(piece.device, make, piece.asked, piece.cores) for piece in container]
@@ -195,7 +203,7 @@ class AscendCards:
             f"hami.io/{make}-devices-to-allocate": devices,
             f"hami.io/{make}-devices-allocated": devices,
             PREDICATE_TIME: moment,
-            f"huawei.com/{make}": self._runtime(grant, _is_soft(asker.pod)),
+            f"huawei.com/{make}": self._runtime(grant, _is_soft(requester.pod)),
             ASSIGNED_NODE: self.node,
             ASSIGNED_TIME: moment,
             BIND_PHASE: "allocating",

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from maniple.framework.reasons import Reason
 from maniple.objects.core import Node, Pod
-from maniple.plugins.devices.wire import Wish
+from maniple.plugins.devices.wire import CardRequest
 
 NANOSECONDS = 1_000_000_000
 
@@ -42,11 +42,11 @@ NO_TRAITS = Traits()
 
 
 @dataclass(frozen=True, slots=True)
-class Asker:
+class Requester:
     """A task that requests devices, as far as the choice depends on it."""
 
     pod: Pod  # of its class
-    wishes: tuple[Wish, ...]
+    card_requests: tuple[CardRequest, ...]
     traits: Traits = NO_TRAITS
 
 
@@ -133,13 +133,13 @@ class NodeDevices(Protocol):
 
     books: Books
 
-    def choose(self, asker: Asker) -> Grant | Reason:
+    def choose(self, requester: Requester) -> Grant | Reason:
         """Devices for a task, or why there are none."""
 
     def held_by(self, pod: Pod) -> Grant | None:
         """The pieces of a pod on this node, from its annotations."""
 
-    def written(self, asker: Asker, grant: Grant, now: datetime | None) -> Mapping[str, str]:
+    def written(self, requester: Requester, grant: Grant, now: datetime | None) -> Mapping[str, str]:
         """The annotations that pass a choice to the node's agent."""
 
 
@@ -154,7 +154,7 @@ class DeviceKind(Protocol):
     @property
     def lock(self) -> str: ...
 
-    def wishes(self, pod: Pod) -> tuple[Wish, ...]:
+    def card_requests(self, pod: Pod) -> tuple[CardRequest, ...]:
         """What a pod requests of such devices; empty if it requests none."""
 
     def on(self, node: Node) -> NodeDevices | None:

@@ -37,7 +37,7 @@ from maniple.plugins.devices import ascend_310p, virtual_gpu
 from maniple.plugins.devices.answers import Answers
 from maniple.plugins.devices.ascend_310p import Ascend310P, batch_scores
 from maniple.plugins.devices.ascend_hami import AscendHami
-from maniple.plugins.devices.books import NO_TRAITS, Asker, DeviceKind, Grant, NodeDevices, Traits
+from maniple.plugins.devices.books import NO_TRAITS, DeviceKind, Grant, NodeDevices, Requester, Traits
 from maniple.plugins.devices.device_config import DeviceConfig, device_config
 from maniple.plugins.devices.gpu_share import GpuShare
 from maniple.plugins.devices.virtual_gpu import VirtualGpu
@@ -45,7 +45,7 @@ from maniple.plugins.settings import report
 
 LOCK = "maniple.dev/lock-node"
 CONFIG_NAME, CONFIG_NAMESPACE = "volcano-vgpu-device-config", "kube-system"
-NONE_HERE = Reason("node has no devices of the kind that the pod asks for", Code.UNRESOLVABLE)
+NONE_HERE = Reason("node has no devices of the kind that the pod requests", Code.UNRESOLVABLE)
 _GROUPS = ("scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name")
 _NPUS_SHARED = "deviceshare.AscendHAMiVNPUEnable"
 _POLICIES = ("", virtual_gpu.BINPACK, virtual_gpu.SPREAD)
@@ -86,7 +86,7 @@ class DeviceShareSettings:
             exclusive=_rules(given.list("deviceshare.GPUExclusiveRules")),
         )
         report(session, given)
-        _report_rivals(session, memory, number, virtual)
+        _report_conflicts(session, memory, number, virtual)
         if policy not in _POLICIES:
             session.report(
                 f"{DeviceShare.name}: SchedulePolicy {policy!r} is neither binpack nor spread, ignored"
@@ -94,7 +94,7 @@ class DeviceShareSettings:
         return settings
 
 
-def _report_rivals(session: Session, memory: bool, number: bool, virtual: bool) -> None:
+def _report_conflicts(session: Session, memory: bool, number: bool, virtual: bool) -> None:
     """Report two ways to share the same cards: Volcano would not start; here the first of them stays."""
     if memory and number:
         session.report(
@@ -130,7 +130,7 @@ class DeviceShare:
         self._session = session
         self._settings = DeviceShareSettings.read(session, arguments)
         self._kinds = self._enabled()
-        self._asking: dict[int, tuple[tuple[int, Asker], ...]] = {}  # by class: indices of kinds
+        self._requesting: dict[int, tuple[tuple[int, Requester], ...]] = {}  # by class: indices of kinds
         self._traits: list[Traits] = []  # by mark
         self._opened: dict[tuple[int, int], NodeDevices | None] = {}  # by kind and node
         self._parted: dict[
@@ -162,24 +162,28 @@ class DeviceShare:
     def _config(self) -> DeviceConfig:
         return device_config(self._session, self._settings.config_namespace, self._settings.config_name)
 
-    # -- who asks, and what is there ------------------------------------------------------------------------------
+    # -- requests and devices -------------------------------------------------------------------------------------
 
     def _asking_tasks(self) -> TaskRows:
         session = self._session
-        asks = np.array([bool(self._askers(class_)) for class_ in session.classes] or [False], dtype=np.bool_)
-        self._asking.clear()  # marks are set later
+        asks = np.array(
+            [bool(self._requesters(class_)) for class_ in session.classes] or [False], dtype=np.bool_
+        )
+        self._requesting.clear()  # marks are set later
         return np.flatnonzero((session.tasks.status >= 0) & asks[session.tasks.class_of])
 
-    def _askers(self, class_: TaskClass) -> tuple[tuple[int, Asker], ...]:
+    def _requesters(self, class_: TaskClass) -> tuple[tuple[int, Requester], ...]:
         """The kinds of devices that a class requests, by index, each with its request."""
-        found = self._asking.get(class_.number)
+        found = self._requesting.get(class_.number)
         if found is None:
             mark = class_.marks.get(self.name)
             traits = NO_TRAITS if mark is None else self._traits[mark]
             pod = class_.spec.pod
-            wishes = ((place, kind.wishes(pod)) for place, kind in enumerate(self._kinds))
-            found = tuple((place, Asker(pod, wish, traits)) for place, wish in wishes if wish)
-            self._asking[class_.number] = found
+            card_requests = ((place, kind.card_requests(pod)) for place, kind in enumerate(self._kinds))
+            found = tuple(
+                (place, Requester(pod, request, traits)) for place, request in card_requests if request
+            )
+            self._requesting[class_.number] = found
         return found
 
     def _mark(self, rows: TaskRows) -> None:
@@ -237,7 +241,7 @@ class DeviceShare:
     # -- criteria -------------------------------------------------------------------------------------------------
 
     def _asks(self, class_: TaskClass) -> bool:
-        return bool(self._askers(class_))
+        return bool(self._requesters(class_))
 
     def filters(self) -> list[Filter]:
         if not self._kinds:
@@ -265,13 +269,13 @@ class DeviceShare:
 
     def _judge(self, class_: TaskClass, node: int) -> tuple[int, float]:
         worth = 0.0
-        for place, asker in self._askers(class_):
+        for place, requester in self._requesters(class_):
             devices = self._devices(place, node)
             if devices is None:
                 if self._session.rules.devices.missing_devices_pass:
                     continue
                 return self._here, 0.0
-            found = devices.choose(asker)
+            found = devices.choose(requester)
             if isinstance(found, Reason):
                 return self._session.reasons.number(found.text, found.code), 0.0
             worth += found.score
@@ -282,38 +286,38 @@ class DeviceShare:
         rows = cells.node_rows()
         scores = np.zeros(len(rows))
         dimension = self._session.resources.known(ascend_310p.RESOURCE)
-        for place, asker in self._askers(class_):
+        for place, requester in self._requesters(class_):
             if not isinstance(self._kinds[place], Ascend310P) or dimension is None:
                 continue
             idle = self._session.nodes.idle()[dimension]
             there = [
                 (i, row, one) for i, row in enumerate(rows.tolist()) if (one := self._devices(place, row))
             ]
-            found = [one.choose(asker) for _, _, one in there]
+            found = [one.choose(requester) for _, _, one in there]
             lesser = [isinstance(grant, Grant) and grant.lesser for grant in found]
             scores[[i for i, _, _ in there]] = batch_scores([int(idle[row]) for _, row, _ in there], lesser)
         return scores
 
-    # -- what happens ---------------------------------------------------------------------------------------------
+    # -- events ---------------------------------------------------------------------------------------------------
 
     def on_allocate(self, event: Event) -> None:
-        for place, asker in self._askers(event.class_):
+        for place, requester in self._requesters(event.class_):
             for task, node in zip(event.rows.tolist(), event.nodes.tolist(), strict=True):
                 devices = self._devices(place, node)
                 if devices is not None:
-                    self._take(place, devices, asker, task)
+                    self._take(place, devices, requester, task)
                     self._answers.touch(node)
 
-    def _take(self, place: int, devices: NodeDevices, asker: Asker, task: int) -> None:
+    def _take(self, place: int, devices: NodeDevices, requester: Requester, task: int) -> None:
         before = self._parted.pop((place, task), None)
         if before is not None:  # its eviction was undone
             devices.books.take(task, *before)
             return
-        grant = devices.choose(asker)
+        grant = devices.choose(requester)
         if isinstance(grant, Grant) and WAITING[self._session.cluster.tasks.status[task]]:
-            devices.books.take(task, grant, Traits(asker.traits.rules, self._group_of(task)))
+            devices.books.take(task, grant, Traits(requester.traits.rules, self._group_of(task)))
             notes = self._session.annotations.setdefault(task, {})
-            notes.update(devices.written(asker, grant, self._session.now))
+            notes.update(devices.written(requester, grant, self._session.now))
             if self._settings.lock and self._kinds[place].lock:
                 notes[LOCK] = self._kinds[place].lock
 
@@ -321,7 +325,7 @@ class DeviceShare:
         return _group(self._session.cluster.tasks.pods[task])
 
     def on_deallocate(self, event: Event) -> None:
-        for place, asker in self._askers(event.class_):
+        for place, requester in self._requesters(event.class_):
             for task, node in zip(event.rows.tolist(), event.nodes.tolist(), strict=True):
                 devices = self._devices(place, node) if node >= 0 else None
                 held = None if devices is None else self._give_back(place, devices, task)
@@ -329,7 +333,7 @@ class DeviceShare:
                     continue
                 self._answers.touch(node)
                 if WAITING[self._session.cluster.tasks.status[task]]:
-                    self._forget(task, [*devices.written(asker, held[0], None), LOCK])
+                    self._forget(task, [*devices.written(requester, held[0], None), LOCK])
                 else:
                     self._parted[place, task] = held
 

@@ -14,8 +14,8 @@ from datetime import datetime
 
 from maniple.framework.reasons import Reason
 from maniple.objects.core import Container, Node, Pod
-from maniple.plugins.devices.books import Asker, Books, Grant, Piece, nanoseconds_of
-from maniple.plugins.devices.wire import Wish, amount, whole
+from maniple.plugins.devices.books import Books, Grant, Piece, Requester, nanoseconds_of
+from maniple.plugins.devices.wire import CardRequest, amount, whole
 
 MEMORY = "volcano.sh/gpu-memory"
 NUMBER = "volcano.sh/gpu-number"
@@ -40,9 +40,9 @@ class GpuShare:
         """Only shared cards are assigned under a lock."""
         return "" if self.by_number else "gpu"
 
-    def wishes(self, pod: Pod) -> tuple[Wish, ...]:
-        wish = Wish(number=demand(pod, NUMBER), memory=demand(pod, MEMORY))
-        return (wish,) if (wish.number if self.by_number else wish.memory) else ()
+    def card_requests(self, pod: Pod) -> tuple[CardRequest, ...]:
+        request = CardRequest(number=demand(pod, NUMBER), memory=demand(pod, MEMORY))
+        return (request,) if (request.number if self.by_number else request.memory) else ()
 
     def on(self, node: Node) -> "SharedCards | None":
         capacity = node.status.capacity
@@ -60,16 +60,16 @@ class SharedCards:
     memory: int  # of each card
     books: Books
 
-    def choose(self, asker: Asker) -> Grant | Reason:
-        loads, wish = self.books.loads, asker.wishes[0]
+    def choose(self, requester: Requester) -> Grant | Reason:
+        loads, request = self.books.loads, requester.card_requests[0]
         if self.by_number:
             free = [card for card, load in loads.items() if not load.number]
-            if len(free) < wish.number:
+            if len(free) < request.number:
                 return NOT_ENOUGH_CARDS
-            return Grant((tuple(Piece(card) for card in free[: wish.number]),))
-        fitting = (card for card, load in loads.items() if self.memory - load.memory >= wish.memory)
+            return Grant((tuple(Piece(card) for card in free[: request.number]),))
+        fitting = (card for card, load in loads.items() if self.memory - load.memory >= request.memory)
         card = next(fitting, None)
-        return NOT_ENOUGH_MEMORY if card is None else Grant(((Piece(card, wish.memory),),))
+        return NOT_ENOUGH_MEMORY if card is None else Grant(((Piece(card, request.memory),),))
 
     def held_by(self, pod: Pod) -> Grant | None:
         cards = [whole(text) for text in pod.metadata.annotations.get(INDEX, "").split(",")]
@@ -78,7 +78,7 @@ class SharedCards:
         memory = demand(pod, MEMORY)
         return Grant((tuple(Piece(str(card), memory) for card in cards),))
 
-    def written(self, _asker: Asker, grant: Grant, now: datetime | None) -> Mapping[str, str]:
+    def written(self, _asker: Requester, grant: Grant, now: datetime | None) -> Mapping[str, str]:
         return {
             PREDICATE_TIME: nanoseconds_of(now),
             INDEX: ",".join(piece.device for piece in grant.pieces()),

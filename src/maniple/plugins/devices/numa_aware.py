@@ -76,7 +76,7 @@ class NodeCpus:
     reserved: Bits
 
     @property
-    def has_say(self) -> bool:
+    def applies_to_all(self) -> bool:
         """Whether the kubelet applies a NUMA policy to pods that do not name one."""
         return self.manager == _STATIC and self.policy not in _NO_POLICY
 
@@ -190,7 +190,7 @@ class NumaAware:
         nodes = 0 if node is None else node.topology.nodes_of(found).bit_count()
         return FITS, float(nodes)
 
-    # -- what happens ---------------------------------------------------------------------------------------------
+    # -- events ---------------------------------------------------------------------------------------------------
 
     def on_allocate(self, event: Event) -> None:
         demand = self._demand(event.class_) if self._topologies else None
@@ -282,7 +282,7 @@ def _choose(node: NodeCpus | None, demand: CpuDemand) -> Bits | Reason:
             return OTHER_POLICY
         if not node.free:
             return NO_CPUS
-    elif node is None or not node.has_say:
+    elif node is None or not node.applies_to_all:
         return 0
     free, chosen = node.free & ~node.reserved, 0
     for name, wanted in demand.cpus:

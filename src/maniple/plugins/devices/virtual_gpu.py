@@ -30,7 +30,7 @@ from maniple.framework.rules import DeviceRules
 from maniple.framework.scalars import parse_bool
 from maniple.objects.core import Node, Pod
 from maniple.plugins.devices import mig
-from maniple.plugins.devices.books import Asker, Books, Grant, Load, Piece, seconds_of
+from maniple.plugins.devices.books import Books, Grant, Load, Piece, Requester, seconds_of
 from maniple.plugins.devices.device_config import (
     VGPU_CORES,
     VGPU_MEMORY,
@@ -39,7 +39,16 @@ from maniple.plugins.devices.device_config import (
     Geometry,
     NvidiaConfig,
 )
-from maniple.plugins.devices.wire import Record, ResourceNames, Wish, amount, decode, encode, whole, wishes
+from maniple.plugins.devices.wire import (
+    CardRequest,
+    Record,
+    ResourceNames,
+    amount,
+    card_requests,
+    decode,
+    encode,
+    whole,
+)
 
 REGISTER = "volcano.sh/node-vgpu-register"
 MODE = "volcano.sh/vgpu-mode"
@@ -89,8 +98,8 @@ class VirtualGpu:
             config.resource_memory_percentage_name or default_percentage,
         )
 
-    def wishes(self, pod: Pod) -> tuple[Wish, ...]:
-        return wishes(pod.spec.containers, self.names)
+    def card_requests(self, pod: Pod) -> tuple[CardRequest, ...]:
+        return card_requests(pod.spec.containers, self.names)
 
     def on(self, node: Node) -> "VirtualCards | None":
         offered = node.status.allocatable
@@ -139,34 +148,40 @@ class VirtualCards:
     cards: Sequence[Card]
     books: Books
 
-    def choose(self, asker: Asker) -> Grant | Reason:
-        if asker.pod.metadata.annotations.get(MODE, self.mode) != self.mode:
+    def choose(self, requester: Requester) -> Grant | Reason:
+        if requester.pod.metadata.annotations.get(MODE, self.mode) != self.mode:
             return OTHER_MODE
-        suitable = [card for card in self.cards if self._suits(card, asker)]
+        suitable = [card for card in self.cards if self._suits(card, requester)]
         loads = self.books.trial()
         containers, score = [], 0.0
-        for wish in asker.wishes:
-            if wish.number > len(self.cards):
+        for request in requester.card_requests:
+            if request.number > len(self.cards):
                 return TOO_FEW_CARDS
             pieces: list[Piece] = []
             for card in self._in_order(suitable, loads):
-                if len(pieces) == wish.number:
+                if len(pieces) == request.number:
                     break
                 load = loads[card.uuid]
-                piece = self._piece(card, load, wish)
+                piece = self._piece(card, load, request)
                 if piece is not None:
                     score += self._worth(card, load, piece)
                     load.add(piece)
                     pieces.append(piece)
-            if len(pieces) < wish.number:
-                return NOT_ENOUGH if any(_is_wanted(card, asker.pod) for card in self.cards) else NO_SUCH_CARD
+            if len(pieces) < request.number:
+                return (
+                    NOT_ENOUGH
+                    if any(_is_wanted(card, requester.pod) for card in self.cards)
+                    else NO_SUCH_CARD
+                )
             containers.append(tuple(pieces))
         return Grant(tuple(containers), score)
 
-    def _suits(self, card: Card, asker: Asker) -> bool:
+    def _suits(self, card: Card, requester: Requester) -> bool:
         """Whether the pod may use a card at all, whatever is left of it."""
-        annotations, traits = asker.pod.metadata.annotations, asker.traits
-        if not (card.healthy or self.kind.rules.unhealthy_cards_are_used) or not _is_wanted(card, asker.pod):
+        annotations, traits = requester.pod.metadata.annotations, requester.traits
+        if not (card.healthy or self.kind.rules.unhealthy_cards_are_used) or not _is_wanted(
+            card, requester.pod
+        ):
             return False
         if _MAKE not in card.type or not _type_is_wanted(card.type.upper(), annotations):
             return False
@@ -187,9 +202,9 @@ class VirtualCards:
                 return sorted(cards, key=lambda card: loads[card.uuid].number)
         return list(cards)[::-1]
 
-    def _piece(self, card: Card, load: Load, wish: Wish) -> Piece | None:
+    def _piece(self, card: Card, load: Load, request: CardRequest) -> Piece | None:
         """A card's part for a request, if there is enough left."""
-        memory, cores = wish.memory_of(card.memory), wish.cores
+        memory, cores = request.memory_of(card.memory), request.cores
         if load.number >= card.shares or card.memory - load.memory < memory:
             return None
         if load.cores + cores > _ALL_CORES or (cores == _ALL_CORES and load.number):
@@ -227,7 +242,7 @@ class VirtualCards:
         factor = max(1, self.kind.config.gpu_memory_factor)
         return Piece(uuid, instance.memory // factor, record.cores, instance.label, record.memory)
 
-    def written(self, _asker: Asker, grant: Grant, now: datetime | None) -> Mapping[str, str]:
+    def written(self, _asker: Requester, grant: Grant, now: datetime | None) -> Mapping[str, str]:
         devices = ";".join(encode(map(_record, container) for container in grant.containers))
         return {
             ASSIGNED_NODE: self.node,

@@ -30,7 +30,7 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class CardRequest:
     """What a container requests; `percentage` None: the memory is stated; otherwise a part of the card's."""
 
     number: int
@@ -84,15 +84,15 @@ def whole(text: str) -> int | None:
     return int(text) if int(text) < _LARGEST else None
 
 
-def wishes(containers: Sequence[Container], names: ResourceNames) -> tuple[Wish, ...]:
+def card_requests(containers: Sequence[Container], names: ResourceNames) -> tuple[CardRequest, ...]:
     """The requests of the containers that have one.
 
     Memory alone means one device; a device alone means all of its memory.
     """
-    return tuple(wish for container in containers if (wish := _wish(container, names)) is not None)
+    return tuple(request for container in containers if (request := _wish(container, names)) is not None)
 
 
-def _wish(container: Container, names: ResourceNames) -> Wish | None:
+def _wish(container: Container, names: ResourceNames) -> CardRequest | None:
     limits = container.resources.limits
     if names.number not in limits and names.memory not in limits:
         return None
@@ -100,7 +100,7 @@ def _wish(container: Container, names: ResourceNames) -> Wish | None:
     memory, percentage = _stated(container, names.memory), _stated(container, names.percentage)
     if percentage is None and not memory:
         percentage = ALL_MEMORY
-    return Wish(number, memory or 0, percentage, _stated(container, names.cores) or 0)
+    return CardRequest(number, memory or 0, percentage, _stated(container, names.cores) or 0)
 
 
 def _stated(container: Container, name: str) -> int | None:

@@ -64,7 +64,7 @@ class ExtenderSettings:
             managed_resources=frozenset(name for name in managed if isinstance(name, str)),
         )
         if len(settings.managed_resources) < len(managed):
-            session.report(f"{owner}: argument {owner}.managedResources must be a list of different texts")
+            session.report(f"{owner}: argument {owner}.managedResources must be a list of distinct strings")
         report(session, given)
         return settings
 
@@ -102,7 +102,7 @@ class Channel:
 
     def _send(self, verb: str, content: Mapping[str, Any]) -> bytes:
         if self._transport is None:
-            raise ExtenderError("nobody gave a transport to ask it through")
+            raise ExtenderError("no transport is configured")
         url = f"{self._settings.url_prefix}/{self._settings.verbs[verb]}"
         try:
             status, body = self._transport(url, msgspec.json.encode(content), self._settings.timeout)

@@ -139,7 +139,7 @@ class Extender:
     def _report(self, verb: str, error: object) -> None:
         self._session.report(f"{self.name}: {verb}: {error}")
 
-    # -- whom it concerns -----------------------------------------------------------------------------------------
+    # -- which tasks are sent -------------------------------------------------------------------------------------
 
     def _concerns(self, row: int) -> bool:
         spec = self._session.classes[self._session.tasks.class_of[row]].spec

@@ -112,10 +112,13 @@ class Capacity:
 
     def _explain(self) -> None:
         """Report to pending jobs that their queue accepts none."""
-        jobs, shut = self._session.jobs, [queue for queue, account in self._accounts.items() if account.shut]
-        waiting = np.isin(jobs.queue[jobs.rows], shut) & (jobs.counts[Status.PENDING, jobs.rows] > 0)
+        jobs, closed_reason = (
+            self._session.jobs,
+            [queue for queue, account in self._accounts.items() if account.closed_reason],
+        )
+        waiting = np.isin(jobs.queue[jobs.rows], closed_reason) & (jobs.counts[Status.PENDING, jobs.rows] > 0)
         for job in jobs.rows[waiting].tolist():
-            self._session.refusals.of_job(job, self._account_of(job).shut)
+            self._session.refusals.of_job(job, self._account_of(job).closed_reason)
 
     # -- order ----------------------------------------------------------------------------------------------------
 
@@ -155,7 +158,7 @@ class Capacity:
     def preemptive(self, queue: int, rows: TaskRows) -> bool:
         account = self._accounts[queue]
         together: list[int] = self._session.requests(rows).sum(axis=1).tolist()
-        if account.shut or account.spare(together, 1, beside=False) < 1:
+        if account.closed_reason or account.spare(together, 1, beside=False) < 1:
             return False
         return any(held.lacks(together) for held in self._entitling(account))
 
@@ -211,11 +214,11 @@ class Capacity:
             for job, number in zip(tasks.job[rows].tolist(), tasks.class_of[rows].tolist(), strict=True)
         ]
 
-    # -- the door -------------------------------------------------------------------------------------------------
+    # -- admission ------------------------------------------------------------------------------------------------
 
     def job_enqueueable(self, job: int) -> Vote:
         account = self._account_of(job)
-        refusal = account.shut
+        refusal = account.closed_reason
         if not refusal and (self._claims.states(job) or self._wants_devices(job)):
             refusal = self._too_much(account, job)
         if refusal:
@@ -242,9 +245,9 @@ class Capacity:
         return ""
 
     def _wants_devices(self, job: int) -> bool:
-        return self._devices is not None and self._devices.wants(job)
+        return self._devices is not None and self._devices.needs_devices(job)
 
-    # -- notices --------------------------------------------------------------------------------------------------
+    # -- events ---------------------------------------------------------------------------------------------------
 
     def on_allocate(self, event: Event) -> None:
         if self._served[event.job]:
@@ -282,7 +285,7 @@ class Capacity:
             known = self._requests[class_.number] = class_.request.tolist()
         return known
 
-    # -- for people -----------------------------------------------------------------------------------------------
+    # -- reports --------------------------------------------------------------------------------------------------
 
     def queue_report(self, queue: int) -> Mapping[str, NDArray[Any] | float]:
         """Amounts of a queue as of now, with those of queues below it; empty for one that takes no part."""

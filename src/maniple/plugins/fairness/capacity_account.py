@@ -41,7 +41,7 @@ class CapacityAccount(QueueAmounts):
         self.path = (self, *self.above)
 
     @property
-    def shut(self) -> str:
+    def closed_reason(self) -> str:
         """Why the queue accepts no jobs and no tasks; empty for one that does."""
         return self.refusal or ("" if self.open else f"queue {self.name} is not open")
 

@@ -92,9 +92,9 @@ class DeviceBook:
             if queue.devices is not None:
                 yield queue.devices
 
-    # -- the door -------------------------------------------------------------------------------------------------
+    # -- admission ------------------------------------------------------------------------------------------------
 
-    def wants(self, job: int) -> bool:
+    def needs_devices(self, job: int) -> bool:
         """Whether the job's minimum includes devices that some quota could limit."""
         return any(self._quotas(job)) and any(claims for claims, _ in self._minimum(job))
 

@@ -94,7 +94,7 @@ class DeviceQuota:
             count = min(count, int(left // each)) if each else count
         return count
 
-    # -- the door -------------------------------------------------------------------------------------------------
+    # -- admission ------------------------------------------------------------------------------------------------
 
     def short_of(self, demand: Demand) -> list[str]:
         """The quotas that a job's minimum would exceed, beside what is held and kept for admitted jobs."""

@@ -101,7 +101,7 @@ class Proportion:
         deserved = np.array([account.deserved for account in accounts], dtype=np.float64).T
         return candidates[~at_most(allocated - taken, deserved)]
 
-    # -- the door -------------------------------------------------------------------------------------------------
+    # -- admission ------------------------------------------------------------------------------------------------
 
     def job_enqueueable(self, job: int) -> Vote:
         queue = self._queue_of[job]
@@ -127,12 +127,12 @@ class Proportion:
         """
         if not self._session.rules.queues.preemptors_enter or "preempt" not in self._session.actions:
             return None
-        priorities, sums = self._lesser.get(queue, ([], []))
+        priorities, sums = self._lower_priority.get(queue, ([], []))
         place = bisect_left(priorities, int(self._session.jobs.priority[job]))
         return sums[place - 1] if place else None
 
     @cached_property
-    def _lesser(self) -> dict[int, tuple[list[int], list[list[int]]]]:
+    def _lower_priority(self) -> dict[int, tuple[list[int], list[list[int]]]]:
         """By queue: priorities in ascending order, and what jobs up to each of them have allocated."""
         jobs, found = self._session.jobs, {}
         for queue in self._accounts:
@@ -146,7 +146,7 @@ class Proportion:
         if self._claims.states(job):
             self._accounts[self._queue_of[job]].keep(self._claims.on_entry(job))
 
-    # -- notices --------------------------------------------------------------------------------------------------
+    # -- events ---------------------------------------------------------------------------------------------------
 
     def on_allocate(self, event: Event) -> None:
         if self._served[event.job]:
@@ -164,7 +164,7 @@ class Proportion:
             known = self._requests[class_.number] = class_.request.tolist()
         return known
 
-    # -- for people -----------------------------------------------------------------------------------------------
+    # -- reports --------------------------------------------------------------------------------------------------
 
     def deserved(self, queue: int) -> Vectors:
         """What a queue deserves; nothing for one without jobs."""

@@ -15,8 +15,8 @@ ASSUMED_ROOT = -1  # the row of a root that is not among the objects
 
 _NO_PARENT = ("its", "whose", "parent {parent!r} does not exist")
 _CIRCLE = ("it is", "which is", "its own ancestor ({circle})")
-_BELOW = "it hangs below {origin!r}, {problem}"
-_INNER = "it has queues below it, and only those may hold jobs"
+_BELOW = "it is below {origin!r}, {problem}"
+_INNER = "it has child queues, and only leaf queues may have jobs"
 _NO_ROOT = "there is no queue 'root'"
 
 

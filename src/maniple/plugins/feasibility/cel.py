@@ -229,7 +229,7 @@ class _Parser:
             return self._binding()
         if not self._accept("("):
             if name not in self._variables:
-                raise CelError(f"{name!r} is not known")
+                raise CelError(f"unknown name {name!r}")
             return _Node(lambda scope: _looked_up(scope, name))
         given = self._arguments()
         if name == "has":
@@ -256,7 +256,7 @@ class _Parser:
         return _node(lambda scope: inner.evaluate({**scope, name: _outcome(value, scope)}), value, inner)
 
 
-# -- what the parts mean -------------------------------------------------------------------------------------------
+# -- evaluation ----------------------------------------------------------------------------------------------------
 
 
 def _joined(parts: list[_Node], *, decisive: bool) -> _Node:
@@ -304,7 +304,7 @@ def _at_index(node: _Node, index: _Node) -> _Node:
 def _presence(given: list[_Node]) -> _Node:
     field = given[0].field if len(given) == 1 else None
     if field is None:
-        raise CelError("has() asks for a field, such as has(a.b)")
+        raise CelError("has() needs a field, such as has(a.b)")
     inner, name = field
     return _node(lambda scope: has_field(inner(scope), name), *given)
 

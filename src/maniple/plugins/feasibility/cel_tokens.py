@@ -92,9 +92,9 @@ def _unescaped(found: re.Match[str]) -> str:
     two, four, eight, octal, plain = found.groups()
     if plain is not None:
         if plain not in _PLAIN_ESCAPES:
-            raise CelError(f"\\{plain} is no escape of a text")
+            raise CelError(f"\\{plain} is not a valid escape")
         return _PLAIN_ESCAPES[plain]
     code = int(octal, 8) if octal else int(two or four or eight, 16)
     if code > 0x10FFFF or 0xD800 <= code < 0xE000:
-        raise CelError(f"{found.group()} is no character")
+        raise CelError(f"{found.group()} is not a character")
     return chr(code)

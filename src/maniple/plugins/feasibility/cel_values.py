@@ -172,7 +172,7 @@ def indexed(value: Value, index: Value) -> Value:
     if not isinstance(value, list):
         raise CelError(f"a {kind(value)} has no fields")
     if not isinstance(index, int) or isinstance(index, bool) or not 0 <= index < len(value):
-        raise CelError(f"no such place in a list: {str(index)[:60]}")
+        raise CelError(f"index out of range: {str(index)[:60]}")
     item: Value = value[index]
     return item
 
@@ -182,7 +182,7 @@ def indexed(value: Value, index: Value) -> Value:
 
 def _text(value: Value) -> str:
     if not isinstance(value, str):
-        raise CelError(f"needs a text, not a {kind(value)}")
+        raise CelError(f"needs a string, not a {kind(value)}")
     return value
 
 

@@ -154,7 +154,7 @@ class DeviceCatalogue:
             one is other for one, other in zip(objects, self._made_of, strict=True)
         )
 
-    # -- who reaches what -----------------------------------------------------------------------------------------
+    # -- reachability ---------------------------------------------------------------------------------------------
 
     def offers(self, node: int) -> NodeOffers:
         if node not in self._offers:
@@ -199,7 +199,7 @@ class DeviceCatalogue:
             rows.add(self._facts.index[name])
         return np.array(sorted(rows), dtype=np.intp)
 
-    # -- what suits -----------------------------------------------------------------------------------------------
+    # -- matching -------------------------------------------------------------------------------------------------
 
     def suits(self, key: bytes, demand: dra.DeviceDemand, offer: Offer) -> bool | Flaw:
         """Whether the selectors of the request and of its class hold; `key` is the demand's `selectors_key`."""

@@ -78,7 +78,7 @@ class DeviceSearch:
         """The choices by claim, None if there are none; raises TooHardError."""
         return self._taken.choices if self._claim(0) else None
 
-    # -- what is tried --------------------------------------------------------------------------------------------
+    # -- search ---------------------------------------------------------------------------------------------------
 
     def _claim(self, claim: int) -> bool:
         return claim == len(self._claims) or self._request(claim, 0)
@@ -263,7 +263,7 @@ def _agrees(constraint: dra.DeviceConstraint, new: Offer, others: Iterable[Offer
     return all(same) if constraint.match_attribute else not any(same)
 
 
-# -- how much of a device ------------------------------------------------------------------------------------------
+# -- capacity of a device ------------------------------------------------------------------------------------------
 
 
 def consumption(demand: dra.DeviceDemand, offer: Offer, parts: Iterable[Amounts]) -> Amounts | None:

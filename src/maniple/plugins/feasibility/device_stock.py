@@ -59,7 +59,7 @@ class DeviceStock:
             return False
         return answer
 
-    # -- what is taken --------------------------------------------------------------------------------------------
+    # -- allocations ----------------------------------------------------------------------------------------------
 
     def in_use(self, device: DeviceId) -> bool:
         return device in self._users

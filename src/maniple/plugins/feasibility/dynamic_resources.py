@@ -201,7 +201,7 @@ class DynamicResources:
                 mask &= self._stock.mask(known.node_selector)
         return mask
 
-    # -- what was found -------------------------------------------------------------------------------------------
+    # -- search results -------------------------------------------------------------------------------------------
 
     def _column(self, claims: Sequence[dra.ResourceClaim], rows: NDArray[np.intp]) -> _Column:
         """The results for these nodes; claims with equal requests share them."""
@@ -279,7 +279,7 @@ class DynamicResources:
             self._log.append(nodes)
         return True
 
-    # -- what is left to do ---------------------------------------------------------------------------------------
+    # -- writes before binding ------------------------------------------------------------------------------------
 
     def to_write(self, rows: Iterable[int]) -> dict[str, dict[str, Any]]:
         """The changes to claims' statuses that must precede the binding of these tasks."""

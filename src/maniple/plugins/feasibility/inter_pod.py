@@ -112,7 +112,7 @@ class InterPodFilter(InterPod):
         )
 
     @cached_property
-    def _avoiders(self) -> Owners:
+    def _with_anti_affinity(self) -> Owners:
         """The classes with a required anti-affinity term, placed or yet to be placed."""
         return _owners(self._session, lambda class_: ((term, 1) for term in class_.spec.own.anti_affinity))
 
@@ -120,14 +120,16 @@ class InterPodFilter(InterPod):
         if not self._terms:
             return False
         own = class_.spec.own
-        return bool(own.affinity or own.anti_affinity) or not self._avoiders.keys().isdisjoint(class_.terms)
+        return bool(own.affinity or own.anti_affinity) or not self._with_anti_affinity.keys().isdisjoint(
+            class_.terms
+        )
 
     def _check(self, class_: TaskClass, cells: Cells) -> Verdicts:
         own = class_.spec.own
         verdict = np.zeros(len(self._facts), dtype=np.int16)
         for term in class_.terms:
-            if term in self._avoiders:
-                verdict[self._domains_with(self.owners("avoids", self._avoiders, term), term)] = (
+            if term in self._with_anti_affinity:
+                verdict[self._domains_with(self.owners("avoids", self._with_anti_affinity, term), term)] = (
                     self._unwelcome
                 )
         for term in own.anti_affinity:
@@ -165,9 +167,11 @@ class InterPodFilter(InterPod):
         avoided = np.zeros(len(rows), dtype=np.bool_)
         repelling: list[tuple[Bins, Mask | None]] = []
         for term in class_.terms:
-            if term in self._avoiders:
-                avoided |= self._domains_with(self.owners("avoids", self._avoiders, term), term)[rows]
-                if class_.number in self._avoiders[term]:
+            if term in self._with_anti_affinity:
+                avoided |= self._domains_with(self.owners("avoids", self._with_anti_affinity, term), term)[
+                    rows
+                ]
+                if class_.number in self._with_anti_affinity[term]:
                     repelling.append((self.bins(term)[rows], self.seen(rows)))
         for term in own.anti_affinity:
             avoided |= self._domains_with(self.selected((term,)), term)[rows]
@@ -280,7 +284,7 @@ class InterPodScore(InterPod):
         )
 
     @cached_property
-    def _admirers(self) -> Owners:
+    def _with_preference(self) -> Owners:
         """The classes with a preference for or against the pods that a term selects."""
         return _owners(self._session, self._preferences)
 
@@ -295,19 +299,21 @@ class InterPodScore(InterPod):
         if not self._terms:
             return False
         own = class_.spec.own
-        return bool(own.preferred or own.preferred_anti) or not self._admirers.keys().isdisjoint(class_.terms)
+        return bool(own.preferred or own.preferred_anti) or not self._with_preference.keys().isdisjoint(
+            class_.terms
+        )
 
     def _raw(self, class_: TaskClass, cells: Cells) -> Scores:
         own = class_.spec.own
         raw = np.zeros(len(self._facts))
-        wishes = bool(own.preferred or own.preferred_anti)
+        preferences = bool(own.preferred or own.preferred_anti)
         for term, weight in own.preferred:
             raw += weight * self._around(self.selected((term,)), term)
         for term, weight in own.preferred_anti:
             raw -= weight * self._around(self.selected((term,)), term)
         for term in class_.terms:
-            if term in self._admirers:
-                column = self.owners("prefers", self._admirers, term, everywhere=wishes)
+            if term in self._with_preference:
+                column = self.owners("prefers", self._with_preference, term, everywhere=preferences)
                 raw += self._around(column, term)
         return raw[cells.rows]
 
@@ -322,14 +328,14 @@ class InterPodScore(InterPod):
 
     def steps(self, class_: TaskClass, rows: NodeRows) -> "InterPodScoreSteps":
         own, moves = class_.spec.own, list[tuple[Bins, int, Mask | None]]()
-        wishes = (*own.preferred, *((term, -weight) for term, weight in own.preferred_anti))
-        for term, weight in wishes:
+        preferences = (*own.preferred, *((term, -weight) for term, weight in own.preferred_anti))
+        for term, weight in preferences:
             if term in class_.terms:
                 moves.append((self.bins(term)[rows], weight, None))
         for term in class_.terms:
-            if class_.number in self._admirers.get(term, ()):
-                seen = None if wishes else self.seen(rows)
-                moves.append((self.bins(term)[rows], self._admirers[term][class_.number], seen))
+            if class_.number in self._with_preference.get(term, ()):
+                seen = None if preferences else self.seen(rows)
+                moves.append((self.bins(term)[rows], self._with_preference[term][class_.number], seen))
         return InterPodScoreSteps(self._raw(class_, Cells(self._session.nodes, class_, rows)), moves)
 
 

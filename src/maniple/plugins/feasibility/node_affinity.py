@@ -43,8 +43,12 @@ class NodeAffinity:
 
     def conflict(self, class_: TaskClass) -> Reason | None:
         """A pod whose every term names two nodes at once fits nowhere."""
-        wishes = _wishes(class_.spec.pod)
-        required = wishes.required_during_scheduling_ignored_during_execution if wishes is not None else None
+        preferences = _wishes(class_.spec.pod)
+        required = (
+            preferences.required_during_scheduling_ignored_during_execution
+            if preferences is not None
+            else None
+        )
         terms = required.node_selector_terms if required is not None else ()
         return CONFLICT if terms and all(_names_two_nodes(term) for term in terms) else None
 
@@ -64,8 +68,8 @@ def _wishes(pod: Pod) -> Wishes | None:
 
 
 def _preferred(pod: Pod) -> Sequence[PreferredSchedulingTerm]:
-    wishes = _wishes(pod)
-    return wishes.preferred_during_scheduling_ignored_during_execution if wishes is not None else ()
+    preferences = _wishes(pod)
+    return preferences.preferred_during_scheduling_ignored_during_execution if preferences is not None else ()
 
 
 def _prefers(class_: TaskClass) -> bool:
@@ -74,8 +78,11 @@ def _prefers(class_: TaskClass) -> bool:
 
 def _asks(class_: TaskClass) -> bool:
     pod = class_.spec.pod
-    wishes = _wishes(pod)
-    required = wishes is not None and wishes.required_during_scheduling_ignored_during_execution is not None
+    preferences = _wishes(pod)
+    required = (
+        preferences is not None
+        and preferences.required_during_scheduling_ignored_during_execution is not None
+    )
     return bool(pod.spec.node_selector) or required
 
 
@@ -92,8 +99,10 @@ def required_mask(facts: NodeFacts, pod: Pod) -> Mask:
     mask = np.ones(len(facts), dtype=np.bool_)
     for key, value in pod.spec.node_selector.items():
         mask &= has_value(facts, key, (value,))
-    wishes = _wishes(pod)
-    required = wishes.required_during_scheduling_ignored_during_execution if wishes is not None else None
+    preferences = _wishes(pod)
+    required = (
+        preferences.required_during_scheduling_ignored_during_execution if preferences is not None else None
+    )
     if required is not None:
         mask &= selector_mask(facts, required)
     return mask

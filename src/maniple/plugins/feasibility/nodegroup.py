@@ -132,7 +132,7 @@ class NodeGroup:
     def _score(self, class_: TaskClass, cells: Cells) -> Scores:
         return self._policy(class_).scores[self._group_of[cells.rows]]
 
-    # -- what a queue holds in each group -------------------------------------------------------------------------
+    # -- allocated by group ---------------------------------------------------------------------------------------
 
     def _count_held(self) -> None:
         session, tasks = self._session, self._session.tasks
@@ -158,7 +158,7 @@ class NodeGroup:
         for node in event.nodes[event.nodes >= 0].tolist():
             held[:, self._group_of[node]] += sign * event.class_.request
 
-    # -- what queues say ------------------------------------------------------------------------------------------
+    # -- policies of queues ---------------------------------------------------------------------------------------
 
     def _read_queues(self, hierarchical: bool) -> None:
         """A policy for each queue of the session's jobs; equal policies without limits are shared."""

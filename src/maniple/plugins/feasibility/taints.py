@@ -48,7 +48,7 @@ class Taints:
         self._keep_out = not effects.isdisjoint(KEEPING_OUT)
         self._discourage = _DISCOURAGING in effects
         self._any_cordoned = bool(self._facts.unschedulable.any())
-        self._ailing = _ailing(session)
+        self._bad_conditions = _bad_conditions(session)
 
     def filter(self) -> Filter:
         return Filter("TaintToleration", Dependence.STATIC, self._check, lambda _: self._keep_out)
@@ -60,7 +60,7 @@ class Taints:
 
     def condition_filter(self) -> Filter:
         return Filter(
-            "NodeConditions", Dependence.STATIC, self._check_conditions, lambda _: bool(self._ailing)
+            "NodeConditions", Dependence.STATIC, self._check_conditions, lambda _: bool(self._bad_conditions)
         )
 
     def scorer(self, weight: int) -> Scorer:
@@ -94,7 +94,7 @@ class Taints:
     def _check_conditions(self, class_: TaskClass, cells: Cells) -> Verdicts:
         verdict = np.zeros(len(self._facts), dtype=np.int16)
         tolerations = class_.spec.pod.spec.tolerations
-        for taint, number, rows in self._ailing:
+        for taint, number, rows in self._bad_conditions:
             if not tolerates(tolerations, taint):
                 some = rows[verdict[rows] == FITS]
                 verdict[some] = number
@@ -109,7 +109,7 @@ class Taints:
         return np.array(counts, dtype=np.float64)[self._facts.taint_codes][cells.rows]
 
 
-def _ailing(session: Session) -> list[tuple[Taint, int, NodeRows]]:
+def _bad_conditions(session: Session) -> list[tuple[Taint, int, NodeRows]]:
     """For each bad condition of some nodes: its taint, the number of the reason, and the nodes."""
     rows: dict[tuple[str, str], list[int]] = {}
     for row, node in enumerate(session.nodes.facts.objects):

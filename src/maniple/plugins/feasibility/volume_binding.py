@@ -55,11 +55,11 @@ class Promises:
 
 
 class VolumeBinding:
-    """The filter and its promises, for one session; `minds_room`: whether reported storage capacity counts."""
+    """The filter and its promises, for one session; `checks_capacity`: whether reported storage capacity counts."""
 
-    def __init__(self, session: Session, *, minds_room: bool = True) -> None:
+    def __init__(self, session: Session, *, checks_capacity: bool = True) -> None:
         self._session = session
-        self._minds_room = minds_room
+        self._minds_room = checks_capacity
         self._storage = session.cluster.storage
         self._facts: NodeFacts = session.nodes.facts
         self._classes: dict[int, VolumeClaims] = {}
@@ -261,7 +261,7 @@ class VolumeBinding:
             if tasks > 1:
                 self._node_of[claim] = (node, tasks - 1)
 
-    # -- what is left to do ---------------------------------------------------------------------------------------
+    # -- writes before binding ------------------------------------------------------------------------------------
 
     def to_bind(self, rows: Iterable[int], seconds: float) -> dict[str, PodVolumes]:
         """The volumes to bind or provision before these tasks are bound, by task, and the time limit."""

@@ -139,7 +139,7 @@ class VolumeLimits:
             exceeds |= (new > 0) & (self._attachments.counts(driver) + new > self._limits[driver])
         return exceeds
 
-    # -- whose volume is it ---------------------------------------------------------------------------------------
+    # -- volumes of a class ---------------------------------------------------------------------------------------
 
     def _attaches(self, class_: TaskClass) -> frozenset[Attached]:
         """The volumes of a class, of drivers that have a limit somewhere."""

@@ -50,7 +50,7 @@ class Gang:
         self._needed_of: list[int] = self._needed.tolist()
         self._voting: dict[tuple[str, int], bool] = {}  # by point, and the number of plugins
 
-    # -- is the job complete --------------------------------------------------------------------------------------
+    # -- completeness of jobs -------------------------------------------------------------------------------------
 
     def job_valid(self, job: int) -> str | None:
         lacking = self._roles.lacking_for_good(job) or self._sub_groups.lacking_for_good(job)
@@ -112,7 +112,7 @@ class Gang:
         jobs = self._session.jobs
         return self._needed_of[job] - jobs.ready.item(job) - jobs.pending_best_effort.item(job)
 
-    # -- is the pod set complete ----------------------------------------------------------------------------------
+    # -- completeness of pod sets ---------------------------------------------------------------------------------
 
     def pod_set_order(self, pod_set: PodSet) -> int:
         return 1 if self.pod_set_ready(pod_set) else 0
@@ -189,7 +189,7 @@ class Gang:
         """Gang-aware eviction itself splits jobs into surplus tasks and whole gangs."""
         return candidates
 
-    # -- the end --------------------------------------------------------------------------------------------------
+    # -- closing --------------------------------------------------------------------------------------------------
 
     def on_close(self) -> None:
         write_conditions(self._session)

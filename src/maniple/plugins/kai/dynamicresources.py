@@ -69,7 +69,7 @@ class DynamicResources:
         namespace = pod.metadata.namespace or "default"
         for own, name, claim in self._holdings.claims_of(pod):
             if not name:
-                return "no resource claim has been made yet"
+                return "no resource claim has been created yet"
             if claim is None:
                 return f"failed to get resource claim {namespace}/{name}: it does not exist"
             job = int(session.tasks.job[row])

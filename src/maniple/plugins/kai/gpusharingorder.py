@@ -12,8 +12,8 @@ import numpy as np
 from maniple.cluster.classes import TaskClass
 from maniple.framework.criteria import Cells, Dependence, Scorer, Scores
 from maniple.framework.session import Session
-from maniple.plugins.kai.asks import asks_device_plugin
 from maniple.plugins.kai.bands import GPU_SHARING
+from maniple.plugins.kai.gpu_requests import requests_device_plugin
 from maniple.plugins.settings import takes_none
 
 
@@ -33,7 +33,7 @@ class GpuSharingOrder:
     def _applies(self, class_: TaskClass) -> bool:
         # A whole GPU is never left of a shared one.
         return class_.share is not None or (
-            self._session.rules.devices.sharing_attracts_all and not asks_device_plugin(class_)
+            self._session.rules.devices.sharing_attracts_all and not requests_device_plugin(class_)
         )
 
     def _raw(self, class_: TaskClass, cells: Cells) -> Scores:

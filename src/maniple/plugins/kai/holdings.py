@@ -63,7 +63,7 @@ class Holdings(DynamicResources):
     def _standing(self, claim: dra.ResourceClaim) -> dra.AllocationResult | None:
         return None if claim.key in self._freed else claim.status.allocation
 
-    # -- what happens ---------------------------------------------------------------------------------------------
+    # -- events ---------------------------------------------------------------------------------------------------
 
     def on_allocate(self, event: Event) -> None:
         for task, node in zip(event.rows.tolist(), event.nodes.tolist(), strict=True):

@@ -40,7 +40,7 @@ class MinRuntime:
         report(session, given)
         if self._method not in (LCA, QUEUE):
             session.report(
-                f'minruntime: argument reclaimResolveMethod: "{self._method}" is none of lca, queue; lca is used'
+                f'minruntime: argument reclaimResolveMethod: "{self._method}" must be lca or queue; lca is used'
             )
             self._method = LCA
         self._by_queue: dict[tuple[int, int], int] = {}
@@ -50,7 +50,7 @@ class MinRuntime:
         """Whether any job may be protected, for as long as it has not run long enough."""
         return not self._idle
 
-    # -- who is protected -----------------------------------------------------------------------------------------
+    # -- protected jobs -------------------------------------------------------------------------------------------
 
     def reclaim_victim_filter(self, actor: int, victim: int) -> bool:
         return self._idle or not self._protected_from_reclaim(actor, victim) or self._elastic(victim)
@@ -103,7 +103,7 @@ class MinRuntime:
                 return False
         return True
 
-    # -- for how long ---------------------------------------------------------------------------------------------
+    # -- durations ------------------------------------------------------------------------------------------------
 
     @cached_property
     def _queues(self) -> dict[int, tuple[int | None, int | None]]:

@@ -15,11 +15,11 @@ from maniple.framework.gpu_facts import MIXED, SINGLE
 from maniple.framework.reasons import FITS, Code, Verdicts, joined
 from maniple.framework.session import Session
 from maniple.objects.core import Node
-from maniple.plugins.kai.asks import asks_device_plugin, asks_gpu, asks_mig
+from maniple.plugins.kai.gpu_requests import requests_device_plugin, requests_gpu, requests_mig
 
 Mask = NDArray[np.bool_]
 
-UNREADABLE = "the pod's annotation {name} is no part of a GPU"
+UNREADABLE = "the pod's annotation {name} must be a part of a GPU, such as 0.5"
 LEGACY_MIG = "legacy MIG jobs cannot be scheduled"
 DRA_ONLY = "device-plugin GPU requests cannot be scheduled on DRA-only nodes"
 NO_MIG = "MIG job cannot be scheduled on non-MIG node"
@@ -70,7 +70,7 @@ class NodeRules:
                 "LegacyMig",
                 Dependence.NODE,
                 self._check_neighbours,
-                lambda class_: any_legacy and asks_mig(self._session, class_),
+                lambda class_: any_legacy and requests_mig(self._session, class_),
             ),
             Filter("GpuMemorySynced", Dependence.STATIC, self._check_synced, _asks_memory),
         ]
@@ -84,14 +84,14 @@ class NodeRules:
         if _is_legacy(class_):
             verdict[:] = self._number(LEGACY_MIG)
             return verdict[cells.rows]
-        mig = asks_mig(self._session, class_)
+        mig = requests_mig(self._session, class_)
         if mig:
             verdict[~gpus.mig_enabled] = self._number(NO_MIG)
         else:
             verdict[gpus.mig == MIXED] = self._number(ONLY_MIG)
         if mig or class_.share is not None:
             verdict[gpus.mig == SINGLE] = self._number(ONLY_WHOLE)
-        if asks_device_plugin(class_):
+        if requests_device_plugin(class_):
             verdict[gpus.dra > 0] = self._number(DRA_ONLY)
         return verdict[cells.rows]
 
@@ -105,7 +105,7 @@ class NodeRules:
 
     def by_conditions(self) -> list[Filter]:
         """Cordoned, not ready, short of memory, disk, process ids or network; tolerations do not help."""
-        texts = [_ailments(node) for node in self._facts.objects]
+        texts = [_bad_conditions(node) for node in self._facts.objects]
         if not any(texts):
             return []
         numbers = [self._number(text) if text else FITS for text in texts]
@@ -120,7 +120,7 @@ class NodeRules:
         return [Filter("WorkerRole", Dependence.STATIC, self._check_role)]
 
     def _check_role(self, class_: TaskClass, cells: Cells) -> Verdicts:
-        options, gpu = self._session.options, asks_gpu(self._session, class_)
+        options, gpu = self._session.options, requests_gpu(self._session, class_)
         for_gpu, for_cpu = _ROLES
         key = (
             options.get("gpuWorkerNodeLabelKey", for_gpu)
@@ -133,7 +133,7 @@ class NodeRules:
 
 
 def asks_anything(session: Session, class_: TaskClass) -> bool:
-    return bool(_unreadable(class_)) or _is_legacy(class_) or asks_gpu(session, class_)
+    return bool(_unreadable(class_)) or _is_legacy(class_) or requests_gpu(session, class_)
 
 
 def _unreadable(class_: TaskClass) -> str:
@@ -148,7 +148,7 @@ def _asks_memory(class_: TaskClass) -> bool:
     return class_.share is not None and class_.share.memory > 0
 
 
-def _ailments(node: Node) -> str:
+def _bad_conditions(node: Node) -> str:
     """All conditions that keep a node from accepting pods."""
     found = [CORDONED] if node.spec.unschedulable else []
     for condition in node.status.conditions:

@@ -55,12 +55,14 @@ class NodeAvailability:
         flat, asked = rows.ravel(), class_.request.nonzero()[0]
         idle = nodes.allocatable[asked[:, None], flat] - nodes.used[asked[:, None], flat]
         room = (idle // class_.request[asked][:, None]).min(axis=0).reshape(rows.shape)
-        fits: NDArray[np.bool_] = (cells.extra < room) & ~self._owes(class_, flat).reshape(rows.shape)
+        fits: NDArray[np.bool_] = (cells.extra < room) & ~self._overcommitted(class_, flat).reshape(
+            rows.shape
+        )
         if class_.share is not None:
             fits = fits & self._has_devices(class_, cells)
         return fits.astype(np.float64)
 
-    def _owes(self, class_: TaskClass, rows: NodeRows) -> NDArray[np.bool_]:
+    def _overcommitted(self, class_: TaskClass, rows: NodeRows) -> NDArray[np.bool_]:
         """Nodes that are overcommitted in something that the task does not request."""
         nodes, gpu = self._session.nodes, self._session.gpus.dimension
         counted = [CPU, MEMORY] if gpu is None or class_.share is not None else [CPU, MEMORY, gpu]

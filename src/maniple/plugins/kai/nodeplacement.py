@@ -18,8 +18,8 @@ from maniple.cluster.resources import CPU, Amounts
 from maniple.framework.arguments import Arguments
 from maniple.framework.criteria import Cells, Dependence, Scorer, Scores
 from maniple.framework.session import Session
-from maniple.plugins.kai.asks import asks_gpu, whole_gpu
 from maniple.plugins.kai.bands import DENSITY
+from maniple.plugins.kai.gpu_requests import requests_gpu, whole_gpu
 from maniple.plugins.settings import report
 
 _BINPACK, _SPREAD = "binpack", "spread"
@@ -41,7 +41,7 @@ class NodePlacement:
         strategy = given.string(resource, _BINPACK)
         if strategy not in (_BINPACK, _SPREAD):
             session.report(
-                f"{self.name}: argument {resource!r} is {strategy!r}; there is: {_BINPACK}, {_SPREAD}; "
+                f"{self.name}: argument {resource!r} must be {_BINPACK} or {_SPREAD}, found {strategy!r}; "
                 f"{_BINPACK} is used"
             )
         return strategy == _SPREAD
@@ -52,7 +52,7 @@ class NodePlacement:
     def _raw(self, class_: TaskClass, cells: Cells) -> Scores:
         for_gpu = self._for_gpu.get(class_.number)
         if for_gpu is None:
-            for_gpu = self._for_gpu[class_.number] = asks_gpu(self._session, class_)
+            for_gpu = self._for_gpu[class_.number] = requests_gpu(self._session, class_)
         dimension = self._dimension(class_) if for_gpu else CPU
         if dimension is None:
             return np.array(0.0)

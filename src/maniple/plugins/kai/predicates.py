@@ -58,7 +58,7 @@ class Predicates:
         self._room = StorageRoom(session) if session.options.get("scheduleCSIStorage", False) else None
         if self._room is not None:
             session.shared[StorageRoom] = self._room
-        self._volumes = VolumeBinding(session, minds_room=self._room is None)
+        self._volumes = VolumeBinding(session, checks_capacity=self._room is None)
         self._most = MaxNodeResources(session)
         self._config_maps = ConfigMaps(session)
         self._known: dict[int, Reason | None] = {}

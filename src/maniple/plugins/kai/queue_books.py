@@ -15,8 +15,8 @@ from maniple.cluster.resources import CPU, MEMORY
 from maniple.cluster.statuses import ALLOCATED_LIKE
 from maniple.framework.points import Event, Key, TaskRows
 from maniple.framework.session import Session
-from maniple.plugins.kai.asks import whole_gpu
 from maniple.plugins.kai.counting import GPU, Amount, Counting
+from maniple.plugins.kai.gpu_requests import whole_gpu
 from maniple.plugins.kai.proportion_order import turn
 from maniple.plugins.kai.proportion_reclaim import Loss, Path, Reclaimer, Victims
 from maniple.plugins.kai.queue_accounts import AnyAccount

@@ -8,8 +8,8 @@ import numpy as np
 from maniple.cluster.classes import TaskClass
 from maniple.framework.criteria import Cells, Dependence, Scorer, Scores
 from maniple.framework.session import Session
-from maniple.plugins.kai.asks import asks_gpu
 from maniple.plugins.kai.bands import RESOURCE_TYPE
+from maniple.plugins.kai.gpu_requests import requests_gpu
 from maniple.plugins.settings import takes_none
 
 
@@ -26,7 +26,7 @@ class ResourceType:
         return [Scorer(self.name, RESOURCE_TYPE, Dependence.STATIC, self._raw, applies=self._applies)]
 
     def _applies(self, class_: TaskClass) -> bool:
-        return not asks_gpu(self._session, class_)
+        return not requests_gpu(self._session, class_)
 
     def _raw(self, _: TaskClass, cells: Cells) -> Scores:
         without: Scores = self._session.gpus.cpu_only[cells.rows].astype(np.float64)

@@ -30,7 +30,7 @@ from maniple.plugins.feasibility.volume_claims import uses_claims, waits_for_nod
 
 NO_CAPACITY = "no allocatable storage from storageclass {name} found"
 NO_ROOM = "node(s) did not have enough free storage for storageclass {name}"
-TOO_LARGE = "node(s) cannot make a volume of that size for storageclass {name}"
+TOO_LARGE = "node(s) cannot provision a volume of that size for storageclass {name}"
 
 _NONE = -1
 _ENDLESS = int(np.iinfo(np.int64).max)
@@ -78,7 +78,7 @@ class StorageRoom:
         """The accounting, to find out whether a task has to wait; None if there is none."""
         return session.shared.get(cls)
 
-    # -- what there is --------------------------------------------------------------------------------------------
+    # -- capacities -----------------------------------------------------------------------------------------------
 
     def _considered(self, name: str) -> bool:
         """Whether capacity for volumes of a class is accounted for."""
@@ -117,7 +117,7 @@ class StorageRoom:
             return np.full(self._size, self._rules.unplaced_capacities_are_everywhere)
         return label_selector_mask(self._session.nodes.facts, capacity.node_topology).copy()
 
-    # -- what is asked for ----------------------------------------------------------------------------------------
+    # -- requests -------------------------------------------------------------------------------------------------
 
     def applies(self, class_: TaskClass) -> bool:
         return bool(self._claims_of(class_))
@@ -223,7 +223,7 @@ class StorageRoom:
         leaving = self._leaving.get(name)
         return np.zeros(rows.shape, dtype=np.int64) if leaving is None else leaving[rows]
 
-    # -- the books ------------------------------------------------------------------------------------------------
+    # -- accounting -----------------------------------------------------------------------------------------------
 
     def _mounting(self) -> NodeRows:
         """Tasks on nodes that mount claims, as far as they count."""

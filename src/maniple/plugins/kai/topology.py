@@ -31,13 +31,13 @@ from maniple.plugins.settings import takes_none
 
 UNKNOWN = "Requested topology {topology} does not exist"
 NO_LEVEL = "topology {topology}: {whose} has a constraint that names no level"
-UNKNOWN_LEVEL = "topology {topology} has no level {level!r}, which {whose} asks for as its {kind} level"
+UNKNOWN_LEVEL = "topology {topology} has no level {level!r}, the {kind} level of {whose}"
 UNSATISFIED = "topology {topology}, requirement {level} couldn't be satisfied for {whose}"
 TOO_LITTLE = "not enough resources in {domain} to allocate the job"
 TOO_FEW = "node-group {domain} can allocate only {places} of {count} required pods"
-MIXED_PARTS = "tasks that ask for different parts of GPUs cannot be counted together"
+MIXED_PARTS = "tasks that request different parts of GPUs cannot be counted together"
 _OUT = -np.inf
-_TOLD = 10  # domains in a job's message, those with the most room
+_DOMAINS_SHOWN = 10  # domains in a job's message, those with the most room
 
 
 class _Group:
@@ -105,7 +105,7 @@ class Topology:
         if group.wish is not None and group.wish.topology:
             sets = self._sets(group, group.wish, rows, refusals, nodes)
         if isinstance(group, PodSet) and self._scores:
-            self._now = self._outspoken(group, nodes)
+            self._now = self._scores_of_part(group, nodes)
         return sets
 
     def scorers(self) -> list[Scorer]:
@@ -123,7 +123,7 @@ class Topology:
 
     # -- scores ---------------------------------------------------------------------------------------------------
 
-    def _outspoken(self, pod_set: PodSet, nodes: NodeRows) -> Scores | None:
+    def _scores_of_part(self, pod_set: PodSet, nodes: NodeRows) -> Scores | None:
         """The scores of a pod set, or of the nearest group around it; None if they are equal for all these
         nodes."""
         scores, group = self._scores.get(pod_set.name), pod_set.parent
@@ -242,7 +242,7 @@ class Topology:
         nodes = np.unique(session.tasks.node[placed]).astype(np.intp)
         return tree.below(tree.domains(tree.inside(nodes[nodes >= 0]), required))
 
-    # -- refusing -------------------------------------------------------------------------------------------------
+    # -- reasons --------------------------------------------------------------------------------------------------
 
     def _refuse(self, asking: _Group, cause: str = "") -> None:
         text = UNSATISFIED.format(topology=asking.tree.name, level=asking.wish.required, whose=asking.whose)
@@ -253,12 +253,12 @@ class Topology:
         tree, refusals, demand = asking.tree, asking.refusals, measure.demand
         places = measure.places
         if demand.countable:
-            for one in sorted(tried, key=lambda domain: (-places[domain], tree.ids[domain]))[:_TOLD]:
+            for one in sorted(tried, key=lambda domain: (-places[domain], tree.ids[domain]))[:_DOMAINS_SHOWN]:
                 refusals.of_job(
                     asking.job, TOO_FEW.format(domain=tree.ids[one], places=places[one], count=demand.count)
                 )
         else:
-            for one in tried[-_TOLD:]:
+            for one in tried[-_DOMAINS_SHOWN:]:
                 refusals.of_job(asking.job, ", ".join(demand.lacking(measure.free[:, one])))
         self._refuse(asking)
 

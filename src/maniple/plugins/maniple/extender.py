@@ -19,7 +19,7 @@ class Extender(extender.Extender):
         for verb in _NOT_ASKED:
             if self.asks(verb):
                 session.report(
-                    f"{self.name}: argument extender.{verb}Verb: this is not asked in the profile maniple; it has no effect"
+                    f"{self.name}: argument extender.{verb}Verb: not used by the profile maniple; it has no effect"
                 )
 
 

@@ -49,7 +49,7 @@ class Fairness:
         counting, tree = divided(session), session.queue_tree
         total = cluster_total(session, counting)
         accounts = _opened(session, counting, total, k)
-        _tell_of_two_parents(session)
+        _report_two_parents(session)
         tops = [accounts[queue] for queue in tree.roots]
         cluster = whole_cluster((total * counting.units[:, 0]).tolist(), tops)
         for one in tops:
@@ -142,7 +142,7 @@ def _opened(session: Session, counting: Counting, total: Floats, k: float) -> Ma
     return accounts
 
 
-def _tell_of_two_parents(session: Session) -> None:
+def _report_two_parents(session: Session) -> None:
     """Queues of one name are one queue, which has one parent."""
     for queue, said in session.queues.said.items():
         parents = [facts.parent for _, facts in said.values() if facts.parent]

@@ -16,14 +16,20 @@ from maniple.plugins.kai.counting import GPU, Amount, Counting
 from maniple.plugins.kai.proportion_capacity import OVER_LIMIT, OVER_QUOTA, SCHEDULABLE, beyond, details
 from maniple.plugins.kai.queue_accounts import Account, readable
 
-LIMIT = "queue {queue} may have {limit} of {resource} and has {has}: {asked} more would be too much"
-LESS = "queue {queue} may have {limit} of {resource}, because {promised} of {bound} is guaranteed to others, and has {has}: {asked} more would be too much"
-GUARANTEE = "queue {queue} may not have {asked} more of {resource}: of {bound}, {has} is taken and {reserved} is guaranteed to others"
-QUOTA = (
-    "jobs that may not be preempted stay within the quota of their queue: queue {queue} has a quota of {quota} of {resource}, "
-    "such jobs have {has} of it, and this one asks for {asked}"
+LIMIT = "queue {queue} has a limit of {limit} of {resource}: {has} is allocated and {asked} more is requested"
+LESS = (
+    "queue {queue} has a limit of {limit} of {resource}, because {promised} of {bound} is guaranteed to others: "
+    "{has} is allocated and {asked} more is requested"
 )
-CLOSED_REASON, CLOSED = "QueueClosed", "queue {queue} is closed and takes no new jobs"
+GUARANTEE = (
+    "queue {queue} cannot have {asked} more of {resource}: of {bound}, {has} is allocated and {reserved} is "
+    "guaranteed to others"
+)
+QUOTA = (
+    "non-preemptible jobs may not exceed the quota of their queue: queue {queue} has a quota of {quota} of "
+    "{resource}, such jobs have {has} of it, and this one requests {asked}"
+)
+CLOSED_REASON, CLOSED = "QueueClosed", "queue {queue} is closed and accepts no new jobs"
 CLUSTER, ABOVE_ALL = -1, -2  # rows for the cluster, and for what is above it: nothing
 
 
@@ -90,7 +96,7 @@ def _sum(amounts: Sequence[Amount], size: int) -> Amount:
     return [sum(one[resource] for one in amounts) for resource in range(size)]
 
 
-# -- whether a job can be taken --------------------------------------------------------------------------------------
+# -- whether a job fits ----------------------------------------------------------------------------------------------
 
 
 def over_capacity(

@@ -59,7 +59,7 @@ class JobBuckets:
         sizes = [len(bucket.waiting) + sum(bucket.on_node.values()) for bucket in self.buckets]
         self.largest = max(sizes, default=0)
 
-    # -- as the session goes on -----------------------------------------------------------------------------------
+    # -- updates --------------------------------------------------------------------------------------------------
 
     def placed(self, row: int, node: int) -> None:
         """A task got a node, or has it again after all."""

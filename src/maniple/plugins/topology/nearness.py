@@ -33,7 +33,7 @@ class Nearness:
         return NearnessSteps(self, home, progress.domain, counts, len(progress.pod_set.rows))
 
     def _counts(self, one: PodSet) -> Scores:
-        """By a node's own domain, how many of a pod set's tasks are there. The last entry is for nodes that have none."""
+        """By a node's own domain, how many of a pod set's tasks are there; the last entry is for nodes without one."""
         on = self._session.tasks.node[one.rows]
         home = self._session.groups.places.home[on[on >= 0]]
         return np.bincount(home[home >= 0], minlength=len(self._session.domains) + 1).astype(np.float64)

@@ -81,7 +81,7 @@ def _check(key: str, named: Iterable[str], roles: Collection[str]) -> None:
         if role not in roles:
             raise RolesError(f"{key}: no task has the role {role!r}")
         if role in seen:
-            raise RolesError(f"{key}: the role {role!r} stands twice in a group")
+            raise RolesError(f"{key}: the role {role!r} appears twice in a group")
         seen.add(role)
 
 

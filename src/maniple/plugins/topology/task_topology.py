@@ -92,7 +92,7 @@ class TaskTopology:
             for row, node in zip(event.rows.tolist(), event.nodes.tolist(), strict=True):
                 job.taken_away(row, node)
 
-    # -- what jobs say --------------------------------------------------------------------------------------------
+    # -- rules of jobs --------------------------------------------------------------------------------------------
 
     def _rules(self, job: int) -> RoleRules | None:
         """The rules of a job with pending tasks; None if it has none, or no valid ones."""

@@ -114,7 +114,7 @@ class Budgets:
                     allowed[place] = False
         return candidates[allowed]
 
-    # -- what this session evicts ---------------------------------------------------------------------------------
+    # -- evictions of this session --------------------------------------------------------------------------------
 
     def _evicted(self, event: Event) -> None:
         held_before = self._session.cluster.tasks.node

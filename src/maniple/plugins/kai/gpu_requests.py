@@ -8,7 +8,7 @@ from maniple.objects.dra import ResourceClaim
 from maniple.objects.requests import pod_requests
 
 
-def asks_mig(session: Session, class_: TaskClass) -> bool:
+def requests_mig(session: Session, class_: TaskClass) -> bool:
     """Whether it requests a MIG slice."""
     return any(
         name.startswith(MIG_PREFIX) and class_.request[dimension] > 0
@@ -16,9 +16,9 @@ def asks_mig(session: Session, class_: TaskClass) -> bool:
     )
 
 
-def asks_gpu(session: Session, class_: TaskClass) -> bool:
+def requests_gpu(session: Session, class_: TaskClass) -> bool:
     """Any kind of GPU: whole, in part, a slice, or through a resource claim."""
-    if class_.share is not None or whole_gpu(session, class_) is not None or asks_mig(session, class_):
+    if class_.share is not None or whole_gpu(session, class_) is not None or requests_mig(session, class_):
         return True
     # A claim allocated for another pod counts there, but this pod uses its devices all the same.
     pod = class_.spec.pod
@@ -34,7 +34,7 @@ def whole_gpu(session: Session, class_: TaskClass) -> int | None:
     return next((dimension for dimension in known if class_.request[dimension] > 0), None)
 
 
-def asks_device_plugin(class_: TaskClass) -> bool:
+def requests_device_plugin(class_: TaskClass) -> bool:
     """Whole GPUs or a portion of one, not through a resource claim.
 
     What part of a GPU an amount of memory is depends on the node.
