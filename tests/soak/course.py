@@ -181,6 +181,11 @@ class Debt:
     served: frozenset[Job]
     since: int
 
+    @property
+    def creditors(self) -> frozenset[Job | None]:
+        """The jobs that the room was made for: those that claim places, where the action does not say for which of them."""
+        return frozenset([self.taker]) if self.taker is not None else self.served or frozenset([None])
+
 
 class Debts:
     """What evictions were for, until it is paid."""
@@ -199,8 +204,7 @@ class Debts:
             debt
             for debt in self._open
             if not bound & ({debt.taker} | debt.served)
-            and debt.taker not in lost
-            and not _outranked(case, debt.taker, bound)
+            and not all(job in lost or _outranked(case, job, bound) for job in debt.creditors)
         ]
         late = [debt for debt in self._open if number - debt.since > PATIENCE]
         self._open = [debt for debt in self._open if debt not in late]
