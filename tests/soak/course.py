@@ -223,6 +223,8 @@ class Debts:
             if (loser, taker) in self._took:
                 found.append(Violation("two jobs evict each other", f"{taker[1]} and {loser[1]}"))
             self._took.add((taker, loser))
+        if case.left_stale():
+            self._took.clear()  # as when a job ends: its queue has less, and a right to more, than when it lost pods
         return found
 
     def unpaid(self) -> list[Violation]:
