@@ -8,8 +8,8 @@ yet; the tasks then claim the nodes that they are nominated to, so that no other
 import numpy as np
 
 from maniple.cluster.statuses import Status
+from maniple.eviction.leaving import kept_away
 from maniple.eviction.per_node import roomy
-from maniple.framework.reasons import FITS
 from maniple.framework.session import Session
 from maniple.framework.transaction import Transaction
 from maniple.placement.engine import Placement
@@ -23,13 +23,16 @@ class Holding:
         self._placement = placement
 
     def hold(self, job: int) -> bool:
-        """Claim the nominated nodes of a job, all or none. False, and nothing is done, if no leaving pod is in the way."""
+        """Claim the nominated nodes of a job. False, and nothing is done, if no leaving pod is in the way or its gang stays short."""
         session, transaction = self._session, Transaction(self._session)
         nominated = session.cluster.tasks.nominated
         rows = [row for row in session.tasks_of(job).tolist() if row in nominated]
         rows = [row for row in rows if session.tasks.status[row] == Status.PENDING]
         nodes = [session.nodes.facts.index.get(nominated[row], -1) for row in rows]
-        if not any(node >= 0 and self._waits(row, node) for row, node in zip(rows, nodes, strict=True)):
+        if not any(
+            node >= 0 and kept_away(session, self._placement, row, node)
+            for row, node in zip(rows, nodes, strict=True)
+        ):
             return False
         for row, node in zip(rows, nodes, strict=True):
             if node >= 0 and self._has_room(row, node):
@@ -38,19 +41,6 @@ class Holding:
             transaction.discard()
             return False
         return True
-
-    def _waits(self, row: int, node: int) -> bool:
-        """A filter rejects the node, and may no longer do so once the leaving pods are gone."""
-        session, placement = self._session, self._placement
-        class_ = session.classes[session.tasks.class_of[row]]
-        verdict = int(placement.verdicts(class_, resources=False)[node])
-        if verdict == FITS or session.reasons.lasting()[verdict]:
-            return False
-        releasing = session.nodes.releasing
-        if releasing[:, node].any():
-            return True
-        counts_pods = placement.judged(class_, lambda one: one.prepared)
-        return bool(counts_pods[node] != FITS and releasing.any())
 
     def _has_room(self, row: int, node: int) -> bool:
         """The queue and the node have what the task requests, once everything that is leaving is gone."""
