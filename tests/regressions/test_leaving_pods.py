@@ -31,19 +31,43 @@ def job(profile: str, name: str, node: str = "") -> list[Raw]:
     return [group, pod]
 
 
+def open_queue(profile: str) -> Raw:
+    """The queue `q`, without limits."""
+    if profile != "kai":
+        return shapes.queue("volcano", "q", {"weight": 1})
+    open_ = {"quota": -1, "limit": -1, "overQuotaWeight": 1}
+    return shapes.queue("kai", "q", {"resources": {"gpu": open_, "cpu": open_, "memory": open_}})
+
+
 @pytest.mark.parametrize("profile", ["maniple", "kai", "volcano"])
 def test_a_place_that_a_pod_is_leaving_is_claimed(profile: str) -> None:
-    open_ = {"quota": -1, "limit": -1, "overQuotaWeight": 1}
-    queue = (
-        shapes.queue("kai", "q", {"resources": {"gpu": open_, "cpu": open_, "memory": open_}})
-        if profile == "kai"
-        else shapes.queue("volcano", "q", {"weight": 1})
-    )
     node = shapes.node("n", {"cpu": "8", "memory": "8Gi", "pods": "1"}, {}, [])
-    objects = [node, queue, *job(profile, "old", "n"), *job(profile, "new")]
+    objects = [node, open_queue(profile), *job(profile, "old", "n"), *job(profile, "new")]
     plan = maniple.plan(objects, conf=EVICTING if profile == "volcano" else None, profile=profile, now=START)
     assert plan.binds == {}
     assert plan.pipelined == {f"{SPACE}/new-0": "n"}
+
+
+@pytest.mark.parametrize("profile", ["maniple", "kai", "volcano"])
+def test_room_is_held_while_a_pod_that_the_job_avoids_leaves_the_rack(profile: str) -> None:
+    """The pod leaves another node than the one that is kept for the job: until it is gone no filter lets the job in."""
+    racks = [
+        shapes.node(name, {"cpu": cpu, "memory": "8Gi", "pods": "9"}, {"rack": "r"}, [])
+        for name, cpu in (("a", "1"), ("b", "8"))
+    ]
+    new, other = job(profile, "new"), job(profile, "other")
+    for _, pod in (new, other):
+        pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "8"
+    term = {"topologyKey": "rack", "labelSelector": {"matchLabels": {"job": "old"}}}
+    avoids = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+    new[1]["spec"]["affinity"] = {"podAntiAffinity": avoids}
+    new[1]["status"]["nominatedNodeName"] = "b"
+    old = job(profile, "old", "a")
+    old[1]["metadata"]["labels"] = {"job": "old"}
+    objects = [*racks, open_queue(profile), *old, *new, *other]
+    plan = maniple.plan(objects, conf=EVICTING if profile == "volcano" else None, profile=profile, now=START)
+    assert plan.binds == {}
+    assert plan.pipelined == {f"{SPACE}/new-0": "b"}
 
 
 def part(name: str, number: int, node: str = "", gpus: str = "") -> Raw:

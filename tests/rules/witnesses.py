@@ -199,6 +199,9 @@ WITNESSES = {
     "queues.exhausted_scalars_are_unlimited": (
         "plugins.fairness.test_proportion.test_a_scalar_that_is_guaranteed_away_limits_others_except_to_the_letter"
     ),
+    "queues.reclaim_keeps_guarantees": (
+        "plugins.fairness.test_proportion.test_reclaim_leaves_a_queue_its_guarantee_except_to_the_letter"
+    ),
     "queues.new_quotas_hold": (
         "plugins.fairness.test_resourcequota.test_a_quota_that_nobody_has_looked_at_yet_holds_except_to_the_letter"
     ),

@@ -184,6 +184,11 @@ class Debt:
     served: frozenset[Job]
     since: int
 
+    @property
+    def creditors(self) -> frozenset[Job | None]:
+        """The jobs that the room was made for: those that claim places, where the action does not name one."""
+        return frozenset([self.taker]) if self.taker is not None else self.served or frozenset([None])
+
 
 class Debts:
     """What evictions were for, until it is paid."""
@@ -202,8 +207,7 @@ class Debts:
             debt
             for debt in self._open
             if not bound & ({debt.taker} | debt.served)
-            and debt.taker not in lost
-            and not _outranked(case, debt.taker, bound)
+            and not all(job in lost or _outranked(case, job, bound) for job in debt.creditors)
         ]
         late = [debt for debt in self._open if number - debt.since > PATIENCE]
         self._open = [debt for debt in self._open if debt not in late]
@@ -222,6 +226,8 @@ class Debts:
             if (loser, taker) in self._took:
                 found.append(Violation("two jobs evict each other", f"{taker[1]} and {loser[1]}"))
             self._took.add((taker, loser))
+        if case.left_stale():
+            self._took.clear()  # as when a job ends: its queue has less, and a right to more, than when it lost pods
         return found
 
     def unpaid(self) -> list[Violation]:

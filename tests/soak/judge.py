@@ -81,6 +81,11 @@ class Case:
             elif one.action in (*PREEMPTS, *RECLAIMS):
                 yield one.pod, one.action, None  # Volcano's actions do not tell for which job
 
+    def left_stale(self) -> bool:
+        """Whether what is left of a broken gang goes, for no other job's sake."""
+        made_room = (*PREEMPTS, *RECLAIMS)
+        return any(not one.actor and one.action not in made_room for one in self.plan.evicted)
+
     def job(self, name: str) -> Job | None:
         key, _, system = name.partition("@")
         found = [one for one in self.before.groups if one[1] == key and system in ("", one[0])]

@@ -13,6 +13,7 @@ only to lose it again (`placing.cleared_room_is_kept`).
 from collections.abc import Mapping
 from typing import Any
 
+from maniple.actions.holding import Holding
 from maniple.actions.nomination import NominationPath
 from maniple.actions.placing import Ground, TaskPlacer
 from maniple.actions.topology import TopologyAllocation, stopped
@@ -46,6 +47,7 @@ class _Allocation:
     def __init__(self, session: Session, placement: Placement, placer: TaskPlacer) -> None:
         self._session = session
         self._placer = placer
+        self._holding = Holding(session, placement)
         self._nominations = NominationPath(session, placement, placer)
         self._topology = TopologyAllocation(session, placement, placer, self._nominations)
 
@@ -85,7 +87,14 @@ class _Allocation:
         jobs = {int(session.tasks.job[row]) for row in tasks}.intersection(sheets)
         for job in sorted(jobs, key=session.job_key_order):
             queue = int(session.jobs.queue[job])
-            if not session.hooks.overused(queue) and not (self._serve(sheets[job]) and len(sheets[job])):
+            if session.hooks.overused(queue):
+                continue
+            sheet = sheets[job]
+            served = self._serve(sheet)
+            # Where a topology binds the job, its nodes have to be found together or not at all.
+            if not served and not isinstance(sheet, JobSheet) and not session.hooks.job_pipelined(job):
+                self._holding.hold(job)
+            if not served or not len(sheet):
                 del sheets[job]
 
     def _shaped(self, sheet: Worksheet) -> Worksheet | JobSheet:

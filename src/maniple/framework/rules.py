@@ -268,6 +268,9 @@ class QueueRules:
     exhausted_scalars_are_unlimited: bool = _rule(
         False, "proportion: an extended resource of which nothing is free limits no queue's share."
     )
+    reclaim_keeps_guarantees: bool = _rule(
+        True, "proportion: reclaim takes no pod that its queue needs for what it is guaranteed."
+    )
     new_quotas_hold: bool = _rule(True, "A ResourceQuota holds before its controller has written a status.")
     # hierarchies of queues in Volcano's plugins
     bad_queue_stops_all: bool = _rule(

@@ -97,6 +97,7 @@ VOLCANO_STRICT_RULES = Rules(
         preemptors_enter=False,
         rounding_errors_count=True,
         exhausted_scalars_are_unlimited=True,
+        reclaim_keeps_guarantees=False,
         new_quotas_hold=False,
         bad_queue_stops_all=True,
         unnamed_limits_are_zero=True,

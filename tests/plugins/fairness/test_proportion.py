@@ -156,6 +156,29 @@ def test_tasks_are_reclaimable_while_their_queue_has_more_than_it_deserves() -> 
     assert names(session, plugin.reclaimable(task(session, "jp-0"), candidates)) == ["jr-4", "jr-0"]
 
 
+@pytest.mark.parametrize(
+    ("strict", "victims"), [(False, ["small-0", "cpus-0"]), (True, ["large-0", "small-0"])]
+)
+def test_reclaim_leaves_a_queue_its_guarantee_except_to_the_letter(strict: bool, victims: list[str]) -> None:
+    """Without the large one too little would be left; a resource without a guarantee does not protect its pods."""
+
+    def running(name: str, **requests: str) -> list[Object]:
+        return [group(name, 1, queue="safe"), pod(f"{name}-0", requests, group=name, on="n1")]
+
+    session, plugin = opened(
+        queue("safe", guarantee={"resource": {GPU: "2"}}),
+        queue("asking", weight=9),
+        *running("large", cpu="4", **{GPU: "2"}),
+        *running("small", cpu="4", **{GPU: "1"}),
+        *running("cpus", cpu="4"),
+        *work("ask", 12, of="asking"),
+        strict=strict,
+        **{GPU: "4"},
+    )
+    candidates = tasks(session, "large-0", "small-0", "cpus-0")
+    assert names(session, plugin.reclaimable(task(session, "ask-0"), candidates))[:2] == victims
+
+
 @given(
     st.lists(st.integers(0, 1), min_size=1, max_size=8), st.lists(st.integers(1, 4), min_size=8, max_size=8)
 )

@@ -11,6 +11,7 @@ from maniple.actions.kai.allocate_job import JobPlacer
 from maniple.actions.kai.order import JobsByQueue
 from maniple.cluster.classes import TaskClass
 from maniple.cluster.statuses import Status
+from maniple.eviction.leaving import kept_away
 from maniple.framework.criteria import NodeRows
 from maniple.framework.operations import expect
 from maniple.framework.points import TaskRows
@@ -74,10 +75,9 @@ class Promises:
         return np.array(found, dtype=np.intp)
 
     def _hold(self, transaction: Transaction, job: int, rows: TaskRows, nodes: NodeRows) -> bool:
-        """Claim the nominated nodes while something leaves them, if there will be the resources."""
+        """Claim the nominated nodes while pods leave them or keep the job away, if there will be the resources."""
         session = self._session
-        leaving = session.nodes.releasing[:, nodes].any(axis=0)
-        if (nodes < 0).any() or not leaving.any():
+        if (nodes < 0).any() or not self._waits(rows, nodes):
             return False
         if not session.hooks.is_job_over_capacity(job, rows).schedulable:
             return False
@@ -85,6 +85,12 @@ class Promises:
             transaction.discard()
             return False
         return True
+
+    def _waits(self, rows: TaskRows, nodes: NodeRows) -> bool:
+        if self._session.nodes.releasing[:, nodes].any():
+            return True
+        pairs = zip(rows.tolist(), nodes.tolist(), strict=True)
+        return any(kept_away(self._session, self._placement, row, node) for row, node in pairs)
 
     def _claim(self, transaction: Transaction, row: int, node: int) -> bool:
         class_ = self._session.classes[self._session.tasks.class_of[row]]

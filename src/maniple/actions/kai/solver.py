@@ -291,6 +291,9 @@ class _Search:
         """Place the victims whose turn is before the job's, now that they are evicted: which they are, and who comes after the job."""
         queues, own, faster = self._session.jobs.queue, self._job, set[int]()
         victims = list(lost)
+        if self._terms.all_return:
+            # The job has the first turn on its nodes in the next cycle; only then do the moved pods look for theirs.
+            return faster, iter(JobsByQueue(self._session, victims).pop, None)
         if (queues[victims] == queues[own]).all():
             ordered: list[int] = self._session.in_job_order(np.array([*victims, own])).tolist()
             place = ordered.index(own)
@@ -335,7 +338,7 @@ class _Search:
             return False
         self._objected = True
         own = self._session.jobs.queue[self._job]
-        if self._terms.all_return or self._session.jobs.queue[back[0].job] == own:
+        if self._session.jobs.queue[back[0].job] == own:
             for chunk in back:
                 self._sequence.bar(chunk)
             return True

@@ -5,8 +5,8 @@ over resources of allocated / deserved. Queues are ordered by priority, then by 
 deserves is overused; a task is not allocated if its queue would exceed what it deserves of a resource that
 the task requests. A job is admitted while minimum + allocated + kept for admitted jobs - elastic <= ceiling
 in every resource of its minimum, where elastic = what jobs have beyond their minimums. Only queues with a job
-in the session take part. With `preempt` among the actions, what lower-priority jobs of the queue hold does
-not keep a job out.
+in the session take part. Reclaim leaves a queue what it is guaranteed. With `preempt` among the actions, what
+lower-priority jobs of the queue hold does not keep a job out.
 """
 
 from bisect import bisect_left
@@ -37,6 +37,7 @@ class Account(QueueAmounts):
     """One queue."""
 
     most: list[int]  # deserved in whole base units: the most that may be allocated
+    floors: list[tuple[int, int]]  # dimensions and amounts that reclaim leaves the queue
 
     def room(self, request: Sequence[int], count: int) -> int:
         """How many of `count` equal requests fit below what the queue deserves; `pods` does not count."""
@@ -44,6 +45,14 @@ class Account(QueueAmounts):
             if amount > 0 and dimension != PODS:
                 count = min(count, (self.most[dimension] - self.allocated[dimension]) // amount)
         return max(count, 0)
+
+    def leaves_floors(self, request: Sequence[int], taken: Sequence[int]) -> bool:
+        """Whether the queue keeps its floors if it loses this request after what was taken."""
+        return all(
+            not request[dimension]
+            or self.allocated[dimension] - taken[dimension] - request[dimension] >= floor
+            for dimension, floor in self.floors
+        )
 
 
 class Proportion:
@@ -85,9 +94,12 @@ class Proportion:
         return account.open and account.room(together, 1) > 0
 
     def reclaimable(self, _task: int, candidates: TaskRows) -> TaskRows:
-        """Tasks of a queue in order, as long as it exceeds what it deserves of any resource."""
+        """Tasks of a queue in order, as long as it exceeds what it deserves of any resource.
+
+        Tasks that a queue needs for its guarantee are passed over.
+        """
         job_of = self._session.tasks.job
-        candidates = candidates[self._served[job_of[candidates]]]
+        candidates = self._above_floors(candidates[self._served[job_of[candidates]]])
         if not len(candidates):
             return candidates
         queues = self._session.jobs.queue[job_of[candidates]]
@@ -100,6 +112,20 @@ class Proportion:
         allocated = np.array([account.allocated for account in accounts], dtype=np.int64).T
         deserved = np.array([account.deserved for account in accounts], dtype=np.float64).T
         return candidates[~at_most(allocated - taken, deserved)]
+
+    def _above_floors(self, candidates: TaskRows) -> TaskRows:
+        """Without those that would bring their queue below a floor, once those before them are gone."""
+        tasks = self._session.tasks
+        queues = self._session.jobs.queue[tasks.job[candidates]].tolist()
+        if not any(self._accounts[queue].floors for queue in set(queues)):
+            return candidates
+        keep, taken = [], {queue: [0] * len(self._session.total) for queue in queues}
+        for place, (queue, row) in enumerate(zip(queues, candidates.tolist(), strict=True)):
+            request = self._request(self._session.classes[tasks.class_of[row]])
+            if self._accounts[queue].leaves_floors(request, taken[queue]):
+                taken[queue] = [had + amount for had, amount in zip(taken[queue], request, strict=True)]
+                keep.append(place)
+        return candidates[keep]
 
     # -- admission ------------------------------------------------------------------------------------------------
 
@@ -216,6 +242,7 @@ def _accounts(session: Session, claims: MinResources) -> dict[int, Account]:
     most = np.floor(deserved if session.rules.queues.rounding_errors_count else deserved + TOLERANCE).astype(
         np.int64
     )
+    keeps = session.rules.queues.reclaim_keeps_guarantees
     accounts = {}
     for place, (queue, fact) in enumerate(zip(sums.queues.tolist(), facts, strict=True)):
         accounts[queue] = Account(
@@ -224,6 +251,11 @@ def _accounts(session: Session, claims: MinResources) -> dict[int, Account]:
             allocated=sums.allocated[:, place].tolist(),
             deserved=deserved[:, place].tolist(),
             most=most[:, place].tolist(),
+            floors=[
+                (dimension, floor)
+                for dimension, floor in enumerate(limits.guarantee[:, place].tolist())
+                if keeps and floor > 0
+            ],
             ceiling=limits.ceiling[:, place].tolist(),
             kept=sums.kept[:, place].tolist(),
             elastic=sums.elastic[:, place].tolist(),
