@@ -16,7 +16,7 @@ With `frozen`, as in Volcano, terms of placed pods are looked for only on nodes 
 pod that this session placed on another node asks for is not seen. The score looks everywhere for a pod with preferences of its own.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from functools import cached_property
 
 import numpy as np
@@ -82,6 +82,26 @@ class InterPod:
         """On which of these nodes terms of placed pods are looked for; None for all."""
         return None if self._seen is None else self._seen[rows]
 
+    def among_themselves(
+        self, class_: TaskClass, own: Iterable[tuple[int, int]], owned: Owners
+    ) -> Hashable | None:
+        """For tasks that these terms concern only among themselves: the terms without the names of those whom they select.
+
+        `own`: terms of the class, with weights. None if the class, or one of its terms, has to do with other pods.
+        """
+        own = tuple(own)
+        about = [(term, owned[term].get(class_.number, 0)) for term in class_.terms if term in owned]
+        foreign = any(owned[term].keys() - {class_.number} for term, _ in about)
+        if foreign or self._seen is not None:
+            return None
+        if not self._placements.only_own(class_, [term for term, _ in own]):
+            return None
+        terms = self._terms
+        return (
+            tuple((terms[term].topology_key, weight, term in class_.terms) for term, weight in own),
+            tuple((terms[term].topology_key, weight) for term, weight in about),
+        )
+
 
 class InterPodFilter(InterPod):
     """The filter, for one session."""
@@ -104,7 +124,13 @@ class InterPodFilter(InterPod):
             prepared=True,
             asked_on_trial=True,
             steps=self.steps,
+            alike=self._alike,
         )
+
+    def _alike(self, class_: TaskClass) -> Hashable | None:
+        own = class_.spec.own
+        wishes = (*((term, 1) for term in own.affinity), *((term, -1) for term in own.anti_affinity))
+        return self.among_themselves(class_, wishes, self._avoiders)
 
     @cached_property
     def _avoiders(self) -> Owners:
@@ -272,7 +298,11 @@ class InterPodScore(InterPod):
             normalise,
             self._applies,
             steps=self.steps,
+            alike=self._alike,
         )
+
+    def _alike(self, class_: TaskClass) -> Hashable | None:
+        return self.among_themselves(class_, _wishes(class_), self._admirers)
 
     @cached_property
     def _admirers(self) -> Owners:
@@ -280,11 +310,9 @@ class InterPodScore(InterPod):
         return _owners(self._session, self._preferences)
 
     def _preferences(self, class_: TaskClass) -> Iterable[tuple[int, int]]:
-        own = class_.spec.own
-        yield from own.preferred
-        yield from ((term, -weight) for term, weight in own.preferred_anti)
+        yield from _wishes(class_)
         if self._hard_weight:
-            yield from ((term, self._hard_weight) for term in own.affinity)
+            yield from ((term, self._hard_weight) for term in class_.spec.own.affinity)
 
     def _applies(self, class_: TaskClass) -> bool:
         if not self._terms:
@@ -316,8 +344,7 @@ class InterPodScore(InterPod):
         return sums[bins]
 
     def steps(self, class_: TaskClass, rows: NodeRows) -> "InterPodScoreSteps":
-        own, moves = class_.spec.own, list[tuple[Bins, int, Mask | None]]()
-        wishes = (*own.preferred, *((term, -weight) for term, weight in own.preferred_anti))
+        wishes, moves = tuple(_wishes(class_)), list[tuple[Bins, int, Mask | None]]()
         for term, weight in wishes:
             if term in class_.terms:
                 moves.append((self.bins(term)[rows], weight, None))
@@ -343,6 +370,13 @@ class InterPodScoreSteps:
         for bins, weight, seen in self._moves:
             if bins[place] and (seen is None or seen[place]):
                 self._raw[bins == bins[place]] += weight
+
+
+def _wishes(class_: TaskClass) -> Iterable[tuple[int, int]]:
+    """What a class would rather be near to, and far from, with negative weights."""
+    own = class_.spec.own
+    yield from own.preferred
+    yield from ((term, -weight) for term, weight in own.preferred_anti)
 
 
 def _owners(session: Session, owned: Callable[[TaskClass], Iterable[tuple[int, int]]]) -> Owners:

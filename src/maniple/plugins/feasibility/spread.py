@@ -13,6 +13,7 @@ pods that the services and controllers select which select it; then nodes withou
 """
 
 import math
+from collections.abc import Hashable
 from dataclasses import dataclass
 
 import numpy as np
@@ -91,6 +92,7 @@ class Spreading:
             _has_hard,
             prepared=True,
             steps=self.hard_steps,
+            alike=lambda class_: self._alike(class_, self._hard_constraints(class_)),
         )
 
     def scorer(self, weight: int) -> Scorer:
@@ -102,6 +104,24 @@ class Spreading:
             evened,
             self._has_soft,
             steps=self.soft_steps,
+            alike=lambda class_: self._alike(class_, self._soft_constraints(class_)),
+        )
+
+    def _alike(self, class_: TaskClass, constraints: list[Constraint]) -> Hashable | None:
+        """The constraints without the names of the pods that they count, if those are of the class alone."""
+        counted = [term for one in constraints for term in one.counted]
+        if not self._placements.only_own(class_, counted):
+            return None
+        return tuple(
+            (
+                one.key,
+                one.max_skew,
+                one.min_domains,
+                len(one.counted),
+                one.counts_itself,
+                one.counting.tobytes(),
+            )
+            for one in constraints
         )
 
     # -- constraints ----------------------------------------------------------------------------------------------
