@@ -8,7 +8,7 @@ NODE     what is on that very node: resources, ports, pod count. Asked again for
 CLUSTER  placements anywhere: inter-pod affinity, spread. Asked again for every task.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Protocol
@@ -89,6 +89,14 @@ def never(_: TaskClass) -> bool:
     return False
 
 
+# Of a class: a value that is the same for classes that a criterion treats alike; None where only the class itself is.
+Alike = Callable[[TaskClass], Hashable | None]
+
+
+def unlike(_: TaskClass) -> None:
+    return None
+
+
 class Gate(Protocol):
     """Which of some nodes a CLUSTER filter lets the next task to, as tasks of a class are placed on them one by one."""
 
@@ -116,7 +124,8 @@ class Filter:
     A CLUSTER filter may let tasks pass that have to wait there for something that is being released, and say where (`waits`). A `prepared` one
     counts pods before nodes are looked at; in the original it does not count again while victims are sought for a task. One that is
     `asked_on_trial` is also asked there when victims have left a node on trial (topology-aware preemption). One that is `by_amounts` looks at
-    nothing of a class but amounts: where it refuses one, it refuses any class that asks for more.
+    nothing of a class but amounts: where it refuses one, it refuses any class that asks for more. Tasks of classes that are `alike` would be
+    let to the same nodes, each in place of the other.
     """
 
     name: str
@@ -128,6 +137,7 @@ class Filter:
     asked_on_trial: bool = False
     steps: Callable[[TaskClass, NodeRows], Gate] | None = None  # for one that can tell a whole sequence
     by_amounts: bool = False
+    alike: Alike = unlike
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -147,6 +157,7 @@ class Scorer:
     silent: Callable[[TaskClass], bool] = never
     steps: Callable[[TaskClass, NodeRows], Stepper] | None = None  # for one that can tell a whole sequence
     by_domain: bool = False  # sees whose tasks they are, and of a node nothing but the domains that hold it
+    alike: Alike = unlike  # for one over the whole cluster
     # for one that looks at what else of a pod set is placed: itself for that pod set; it is silent without one
     beside: "Callable[[Progress], Scorer] | None" = None
 

@@ -22,7 +22,7 @@ from maniple.framework.refusals import Refusals
 from maniple.framework.session import Session
 from maniple.framework.transaction import Transaction
 from maniple.placement.column import ClassColumn
-from maniple.placement.criteria import CriteriaTable
+from maniple.placement.criteria import Criteria, CriteriaTable
 from maniple.placement.fill import Filled, fill
 from maniple.placement.lacking import PLAIN, Lacking
 from maniple.placement.lookahead import Lookahead, Proposal
@@ -58,6 +58,10 @@ class Placement:
         column = self._column(class_)
         column.refresh()
         return column
+
+    def criteria(self, class_: TaskClass) -> Criteria:
+        """What is asked of nodes for a class."""
+        return self._column(class_).criteria
 
     def _column(self, class_: TaskClass) -> ClassColumn:
         """The class's column as of the last look."""

@@ -291,3 +291,44 @@ def test_in_kai_a_failure_that_asked_for_more_of_something_does_not_replace_anot
     assert not Known(*jobs, strict=True).failed("first", "other").skips("asks")
     jobs = [asking("first", "2", "2"), asking("smaller", "1", "2"), asking("asks", "1", "2")]
     assert Known(*jobs, strict=True).failed("first", "smaller").skips("asks")
+
+
+# -- constraints between the pods of a job -----------------------------------------------------------------------------
+
+
+def tied(name: str, label: str, key: str = "zone", kind: str = "podAntiAffinity", **more: Any) -> list[Any]:
+    """A gang of two whose pods have a label, and a term that selects it."""
+    term = {"labelSelector": {"matchLabels": {"app": label}}, "topologyKey": key}
+    rule = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+    head, *pods = gang(name, 2, affinity={kind: rule}, **more)
+    labelled = [replace(one, metadata=replace(one.metadata, labels={"app": label})) for one in pods]
+    return [head, *labelled]
+
+
+@pytest.mark.parametrize("kind", ["podAntiAffinity", "podAffinity"])
+def test_terms_that_select_only_the_pods_of_their_own_job_do_not_tell_jobs_apart(kind: str) -> None:
+    known = Known(tied("one", "a", kind=kind), tied("other", "b", kind=kind), strict=False)
+    assert known.failed("one").skips("other")
+
+
+def test_other_domains_other_kinds_and_other_amounts_tell_jobs_with_terms_apart() -> None:
+    others = [
+        tied("wider", "b", key="region"),
+        tied("near", "c", kind="podAffinity"),
+        tied("larger", "d", gpus=2),
+    ]
+    known = Known(tied("one", "a"), *others, strict=False).failed("one")
+    assert not any(known.skips(name) for name in ("wider", "near", "larger"))
+
+
+def test_a_job_whose_terms_select_placed_pods_is_like_no_other() -> None:
+    known = Known(tied("placed", "b", on=["n1"]), tied("one", "a"), tied("other", "b"), strict=False)
+    assert not known.failed("one").skips("other")
+    assert not known.changed().failed("other").skips("one")
+
+
+def test_a_job_whose_terms_select_pods_of_other_jobs_is_like_no_other() -> None:
+    plain, *pods = gang("plain", 1)
+    pods = [replace(one, metadata=replace(one.metadata, labels={"app": "b"})) for one in pods]
+    known = Known(tied("one", "a"), tied("other", "b"), [plain, *pods], strict=False)
+    assert not known.failed("one").skips("other")

@@ -85,6 +85,7 @@ class RoomMaking:
             known.remember(job, allowance.most if allowance.ran_out else COMPLETE)
             return False
         transaction.commit()
+        self._constraints.changed()
         if agreed is not None and not agreed.all_return:  # moves free nothing
             for failed in self._failures.values():
                 failed.changed()

@@ -2,17 +2,18 @@
 
 Used by `making_room.py`. By default a job is passed over if another one has failed since anything changed that was under
 the same constraints and asked for no more: each of its tasks can be matched with a task that asks for at least as much
-in every dimension. A search that ran out of budget counts against those that may spend no more. With `compat: strict` it is KAI's rule: jobs under the same placement constraints are compared by
-what their waiting pods ask for, and a failure counts until the end of the action.
+in every dimension. Constraints that concern only the pods of a job among themselves are the same for jobs of other
+names. A search that ran out of budget counts against those that may spend no more. With `compat: strict` it is KAI's
+rule: jobs under the same placement constraints are compared by what their waiting pods ask for, and a failure counts
+until the end of the action.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from maniple.cluster.classes import TaskClass
 from maniple.cluster.resources import Amounts
@@ -23,6 +24,7 @@ from maniple.framework.points import TaskRows
 from maniple.framework.session import Session
 from maniple.objects.core import Pod
 from maniple.objects.storage import PersistentVolumeClaim, Volume
+from maniple.placement.criteria import Criteria
 from maniple.placement.engine import Placement
 
 COMPLETE = float("inf")  # the effort of a search that was not cut short
@@ -56,41 +58,90 @@ class Constraints:
     def __init__(self, session: Session, placement: Placement) -> None:
         self._session = session
         self._placement = placement
-        self._of_class: dict[int, int] = {}
+        self._of_class: dict[int, tuple[int, list[int]]] = {}
         self._numbers: dict[tuple[Any, ...], int] = {}
+        self._coupled: set[int] = set()  # classes for which it matters where other pods are
 
-    def number(self, class_: TaskClass) -> int:
-        known = self._of_class.get(class_.number)
+    def asked(self, number: int) -> tuple[int, list[int]]:
+        """What a task of a class asks for: the number of its constraints, and amounts."""
+        known = self._of_class.get(number)
         if known is None:
+            class_ = self._session.classes[number]
             key = self._key(class_)
-            known = self._of_class[class_.number] = self._numbers.setdefault(key, len(self._numbers))
+            constraints = self._numbers.setdefault(key, len(self._numbers))
+            known = self._of_class[number] = (constraints, _amounts(class_))
         return known
 
+    def changed(self) -> None:
+        """Pods were placed: those of a class may not be among themselves any more."""
+        for number in self._coupled:
+            self._of_class.pop(number, None)
+        self._coupled.clear()
+
     def _key(self, class_: TaskClass) -> tuple[Any, ...]:
-        """The nodes that are open to the class, and the class itself where more than nodes and amounts decides."""
-        column, share = self._placement.column(class_), class_.share
-        criteria, annotations = column.criteria, class_.spec.pod.metadata.annotations
-        filters = (*criteria.node_filters, *criteria.cluster_filters)
-        own = not all(one.by_amounts for one in filters) or self._session.hooks.pre_predicate(class_)
+        """The nodes that are open to the class, and what else decides but nodes and amounts."""
+        criteria, share = self._placement.criteria(class_), class_.share
+        annotations = class_.spec.pod.metadata.annotations
         named = self._session.cluster.dialect.placement_annotations
         kind = (class_.best_effort, share is not None, share is not None and bool(share.memory))
         said = [annotations.get(name) for name in named]
-        return (class_.number if own else -1, *kind, *said, column.open.tobytes())
+        return (self._more(class_, criteria), *kind, *said, criteria.open.tobytes())
+
+    def _more(self, class_: TaskClass, criteria: Criteria) -> Hashable:
+        """What filters look at but amounts. Where pods are placed with regard to one another, what leads them there counts too."""
+        filters = (*criteria.node_filters, *criteria.cluster_filters)
+        others = [one for one in filters if not one.by_amounts]
+        refused = self._session.hooks.pre_predicate(class_) is not None
+        if not others and not refused:
+            return -1
+        if criteria.cluster_filters:
+            self._coupled.add(class_.number)
+        alike = [one.alike(class_) for one in others]
+        alike += [one.alike(class_) for one in criteria.cluster_scorers]
+        if refused or None in alike:
+            return class_.number
+        raw = [one.raw.tobytes() for one in criteria.relative]
+        return (*alike, *_amounts(class_), criteria.fixed.tobytes(), *raw)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Asked:
-    """What a job's next tasks ask for: constraints and amounts of each, the largest amounts first under each constraint."""
+class _Failed:
+    """Requests that failed, the latest, as one array: a plane each, a row a task, its constraints first and then amounts.
 
-    constraints: NDArray[np.int64]
-    amounts: Amounts  # a row a task
+    The rows of a request are those of its tasks, the largest amounts first under each constraint.
+    """
 
-    def no_less_than(self, other: "_Asked") -> bool:
-        count = len(other.constraints)
-        if count > len(self.constraints):
-            return False
-        alike = (self.constraints[:count] == other.constraints).all()
-        return bool(alike) and bool((self.amounts[:count] >= other.amounts).all())
+    def __init__(self, asked: Amounts) -> None:
+        self._planes = np.zeros((0, *asked.shape), dtype=np.int64)
+        self._counts = np.zeros(0, dtype=np.int64)  # of tasks
+        self._efforts = np.zeros(0)
+
+    def effort(self, asked: Amounts) -> float:
+        """The most that was spent on a request that is no larger; nothing if there is none."""
+        few = self._counts <= len(asked)
+        width = min(len(asked), self._planes.shape[1])
+        planes, wanted = self._planes[:, :width], asked[:width]
+        # Rows beyond a request are all 0, constraints included: see `_padded`.
+        alike = (planes[:, :, 0] == wanted[:, 0]) | (planes[:, :, 0] == 0)
+        smaller = few & alike.all(axis=1) & (planes[:, :, 1:] <= wanted[:, 1:]).all(axis=(1, 2))
+        return float(self._efforts[smaller].max(initial=-1.0))
+
+    def add(self, asked: Amounts, effort: float) -> None:
+        """Another one; those that it is no larger than need not be kept."""
+        width = max(len(asked), self._planes.shape[1])
+        planes, wanted = _padded(self._planes, width), _padded(asked[None], width)
+        own = np.arange(width) < len(asked)
+        alike = (planes[:, :, 0] == wanted[:, :, 0]) | ~own
+        larger = (self._counts >= len(asked)) & alike.all(axis=1)
+        larger &= (planes[:, :, 1:] >= wanted[:, :, 1:]).all(axis=(1, 2)) & (self._efforts <= effort)
+        kept = np.flatnonzero(~larger)[-_KEPT + 1 :]
+        self._planes = np.concatenate([planes[kept], wanted])
+        self._counts = np.append(self._counts[kept], len(asked))
+        self._efforts = np.append(self._efforts[kept], effort)
+
+
+def _padded(planes: Amounts, width: int) -> Amounts:
+    more = width - planes.shape[1]
+    return np.pad(planes, ((0, 0), (0, more), (0, 0))) if more else planes
 
 
 class _ByDominance:
@@ -99,26 +150,23 @@ class _ByDominance:
     def __init__(self, session: Session, constraints: Constraints) -> None:
         self._session = session
         self._constraints = constraints
-        self._failed: dict[tuple[Any, ...], list[tuple[_Asked, float]]] = {}
-        self._rows: dict[int, tuple[int, list[int]]] = {}  # by class: its constraints and amounts
+        self._failed: dict[tuple[Any, ...], _Failed] = {}
 
     def rules_out(self, job: int, effort: float = COMPLETE) -> float | None:
         known = self._failed.get(self._key(job))
-        if not known:
+        if known is None:
             return None
         asked = self._asked(job)
-        if not len(asked.constraints):
-            return None
-        found = [spent for one, spent in known if spent >= effort and asked.no_less_than(one)]
-        return max(found, default=None)
+        spent = known.effort(asked) if len(asked) else -1.0
+        return spent if spent >= effort else None
 
     def remember(self, job: int, effort: float = COMPLETE) -> None:
-        known, asked = self._failed.setdefault(self._key(job), []), self._asked(job)
-        if not len(asked.constraints):
+        key, asked = self._key(job), self._asked(job)
+        if not len(asked):
             return  # everybody asks for as much as one that asks for nothing
-        if not any(spent >= effort and asked.no_less_than(one) for one, spent in known):
-            others = [(one, spent) for one, spent in known if spent > effort or not one.no_less_than(asked)]
-            known[:] = [*others[-_KEPT + 1 :], (asked, effort)]
+        known = self._failed.setdefault(key, _Failed(asked))
+        if known.effort(asked) < effort:
+            known.add(asked, effort)
 
     def changed(self) -> None:
         self._failed.clear()
@@ -129,21 +177,16 @@ class _ByDominance:
         shape = (facts.level_wish, facts.groups, job) if parted else None
         return (shape, int(session.jobs.priority[job]), session.preemptible(job))
 
-    def _asked(self, job: int) -> _Asked:
+    def _asked(self, job: int) -> Amounts:
+        """A row for each of a job's next tasks: its constraints, numbered from 1, and amounts."""
         session = self._session
         numbers = session.tasks.class_of[session.groups.to_allocate(job)].tolist()
-        rows = [self._row(number) for number in numbers]
-        if len(set(numbers)) > 1:
-            rows.sort(key=lambda row: (row[0], [-amount for amount in row[1]]))
-        amounts = np.array([amounts for _, amounts in rows], dtype=np.int64)
-        return _Asked(np.array([number for number, _ in rows], dtype=np.int64), amounts)
-
-    def _row(self, number: int) -> tuple[int, list[int]]:
-        known = self._rows.get(number)
-        if known is None:
-            class_ = self._session.classes[number]
-            known = self._rows[number] = (self._constraints.number(class_), _amounts(class_))
-        return known
+        if len(numbers) and numbers.count(numbers[0]) == len(numbers):
+            number, amounts = self._constraints.asked(numbers[0])
+            return np.array([[number + 1, *amounts]], dtype=np.int64).repeat(len(numbers), axis=0)
+        rows = [self._constraints.asked(number) for number in numbers]
+        rows.sort(key=lambda row: (row[0], [-amount for amount in row[1]]))
+        return np.array([[number + 1, *amounts] for number, amounts in rows], dtype=np.int64)
 
 
 def _amounts(class_: TaskClass) -> list[int]:

@@ -21,7 +21,7 @@ when the session opened: the terms of a pod that this session placed on another 
 with preferences of its own the score reads all nodes.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from functools import cached_property
 
 import numpy as np
@@ -87,6 +87,26 @@ class InterPod:
         """On which of these nodes terms of placed pods are read; None for all."""
         return None if self._seen is None else self._seen[rows]
 
+    def among_themselves(
+        self, class_: TaskClass, own: Iterable[tuple[int, int]], owned: Owners
+    ) -> Hashable | None:
+        """For tasks that these terms concern only among themselves: the terms without the names that they select.
+
+        `own`: terms of the class, with weights. None if the class, or one of its terms, has to do with other pods.
+        """
+        own = tuple(own)
+        about = [(term, owned[term].get(class_.number, 0)) for term in class_.terms if term in owned]
+        foreign = any(owned[term].keys() - {class_.number} for term, _ in about)
+        if foreign or self._seen is not None:
+            return None
+        if not self._placements.only_own(class_, [term for term, _ in own]):
+            return None
+        terms = self._terms
+        return (
+            tuple((terms[term].topology_key, weight, term in class_.terms) for term, weight in own),
+            tuple((terms[term].topology_key, weight) for term, weight in about),
+        )
+
 
 class InterPodFilter(InterPod):
     """The filter, for one session."""
@@ -109,7 +129,13 @@ class InterPodFilter(InterPod):
             prepared=True,
             asked_on_trial=True,
             steps=self.steps,
+            alike=self._alike,
         )
+
+    def _alike(self, class_: TaskClass) -> Hashable | None:
+        own = class_.spec.own
+        terms = (*((term, 1) for term in own.affinity), *((term, -1) for term in own.anti_affinity))
+        return self.among_themselves(class_, terms, self._with_anti_affinity)
 
     @cached_property
     def _with_anti_affinity(self) -> Owners:
@@ -281,7 +307,11 @@ class InterPodScore(InterPod):
             normalise,
             self._applies,
             steps=self.steps,
+            alike=self._alike,
         )
+
+    def _alike(self, class_: TaskClass) -> Hashable | None:
+        return self.among_themselves(class_, _preferences(class_), self._with_preference)
 
     @cached_property
     def _with_preference(self) -> Owners:
@@ -289,11 +319,9 @@ class InterPodScore(InterPod):
         return _owners(self._session, self._preferences)
 
     def _preferences(self, class_: TaskClass) -> Iterable[tuple[int, int]]:
-        own = class_.spec.own
-        yield from own.preferred
-        yield from ((term, -weight) for term, weight in own.preferred_anti)
+        yield from _preferences(class_)
         if self._hard_weight:
-            yield from ((term, self._hard_weight) for term in own.affinity)
+            yield from ((term, self._hard_weight) for term in class_.spec.own.affinity)
 
     def _applies(self, class_: TaskClass) -> bool:
         if not self._terms:
@@ -327,8 +355,7 @@ class InterPodScore(InterPod):
         return sums[bins]
 
     def steps(self, class_: TaskClass, rows: NodeRows) -> "InterPodScoreSteps":
-        own, moves = class_.spec.own, list[tuple[Bins, int, Mask | None]]()
-        preferences = (*own.preferred, *((term, -weight) for term, weight in own.preferred_anti))
+        preferences, moves = tuple(_preferences(class_)), list[tuple[Bins, int, Mask | None]]()
         for term, weight in preferences:
             if term in class_.terms:
                 moves.append((self.bins(term)[rows], weight, None))
@@ -354,6 +381,13 @@ class InterPodScoreSteps:
         for bins, weight, seen in self._moves:
             if bins[place] and (seen is None or seen[place]):
                 self._raw[bins == bins[place]] += weight
+
+
+def _preferences(class_: TaskClass) -> Iterable[tuple[int, int]]:
+    """What a class would rather be near to, and far from, with negative weights."""
+    own = class_.spec.own
+    yield from own.preferred
+    yield from ((term, -weight) for term, weight in own.preferred_anti)
 
 
 def _owners(session: Session, owned: Callable[[TaskClass], Iterable[tuple[int, int]]]) -> Owners:

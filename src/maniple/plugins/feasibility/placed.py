@@ -133,6 +133,12 @@ class Placements:
             classes.intersection_update(self._selected_by.get(term, ()))
         return dict.fromkeys(sorted(classes), 1)
 
+    def only_own(self, class_: TaskClass, terms: Iterable[int]) -> bool:
+        """Whether no pods but those of a class are selected by these terms, and none of those has a node yet."""
+        own = class_.number
+        others = (number for term in terms for number in self._classes_selected((term,)) if number != own)
+        return next(others, None) is None and not (self._session.tasks.node[self._rows_of([own])] >= 0).any()
+
     def _count(self, weights: Weights, living: bool) -> Amounts:
         session = self._session
         counts = np.zeros(len(session.nodes), dtype=np.int64)

@@ -17,6 +17,7 @@ are included.
 """
 
 import math
+from collections.abc import Hashable
 from dataclasses import dataclass
 
 import numpy as np
@@ -95,6 +96,7 @@ class Spreading:
             _has_hard,
             prepared=True,
             steps=self.hard_steps,
+            alike=lambda class_: self._alike(class_, self._hard_constraints(class_)),
         )
 
     def scorer(self, weight: int) -> Scorer:
@@ -106,6 +108,24 @@ class Spreading:
             evened,
             self._has_soft,
             steps=self.soft_steps,
+            alike=lambda class_: self._alike(class_, self._soft_constraints(class_)),
+        )
+
+    def _alike(self, class_: TaskClass, constraints: list[Constraint]) -> Hashable | None:
+        """The constraints without the names of the pods that they count, if those are of the class alone."""
+        counted = [term for one in constraints for term in one.counted]
+        if not self._placements.only_own(class_, counted):
+            return None
+        return tuple(
+            (
+                one.key,
+                one.max_skew,
+                one.min_domains,
+                len(one.counted),
+                one.counts_itself,
+                one.counting.tobytes(),
+            )
+            for one in constraints
         )
 
     # -- constraints ----------------------------------------------------------------------------------------------

@@ -118,6 +118,7 @@ class Topology:
                 silent=self._is_silent,
                 steps=self._steps,
                 by_domain=True,
+                alike=lambda _: (),  # it looks at jobs
             )
         ]
 
