@@ -14,7 +14,7 @@ from maniple.cluster.domains import ROOT
 from maniple.cluster.statuses import ALLOCATED_LIKE, Status
 from maniple.framework.groups.tree import PodSet, Progress
 from maniple.framework.points import Event
-from maniple.framework.reasons import FITS, Histogram, NotWhole, joined
+from maniple.framework.reasons import Histogram, NotWhole, joined
 from maniple.framework.refusals import Refusals
 from maniple.framework.session import Session
 from maniple.framework.transaction import Transaction
@@ -237,9 +237,13 @@ class RoleErrors:
         self._refusing: dict[int, Mask] = {}
 
     def nodes_left(self, run: Run) -> Mask | None:
+        """Nodes that did not refuse an earlier task of the role; None if those that did refuse this one as well."""
         if run.role < 0:
             return None
-        earlier = self._refusing.get(run.role)
-        refusing = self._placement.verdicts(run.class_) != FITS
-        self._refusing[run.role] = refusing if earlier is None else earlier | refusing
-        return None if earlier is None else ~earlier
+        earlier, refusing = self._refusing.get(run.role), self._placement.refusing(run.class_)
+        if earlier is None:
+            self._refusing[run.role] = refusing
+            return None
+        self._refusing[run.role] = either = earlier | refusing
+        reopens = self._placement.column(run.class_).criteria.cluster_filters
+        return ~earlier if reopens or (either != refusing).any() else None

@@ -11,7 +11,7 @@ CLUSTER  placements anywhere: inter-pod affinity, spread. Asked again for every 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,11 @@ from maniple.framework.reasons import Verdicts
 Scores = NDArray[np.float64]
 NodeRows = NDArray[np.intp]
 EVERY_NODE = slice(None)
+
+
+def columns(matrix: NDArray[Any], rows: NodeRows | slice) -> NDArray[Any]:
+    """Some nodes' columns of a matrix; for a few, `take` costs a third of indexing."""
+    return matrix[:, rows] if isinstance(rows, slice) else matrix.take(rows, axis=1)
 
 
 class Dependence(IntEnum):

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from maniple.cluster.classes import TaskClass
 from maniple.cluster.resources import CPU, MEMORY, PODS, Amounts
-from maniple.framework.criteria import EVERY_NODE, Cells, NodeRows, Scores
+from maniple.framework.criteria import EVERY_NODE, Cells, NodeRows, Scores, columns
 from maniple.framework.reasons import FITS
 from maniple.framework.session import Session
 from maniple.placement.criteria import Criteria
@@ -79,7 +79,7 @@ class ClassColumn:
         """What the next task is worth on some nodes, without what is relative to other candidates."""
         changes, known = self._session.changes, self._worth
         if known is None:
-            if len(rows) == len(self.nodes):
+            if 2 * len(rows) >= len(self.nodes):
                 known = self._worth = self.value(Cells(self.nodes, self.class_)).copy()
             else:
                 known = self._worth = np.full(len(self.nodes), np.nan)
@@ -157,11 +157,11 @@ class ClassColumn:
     def _slots(self, rows: NodeRows | slice) -> tuple[Amounts, Amounts]:
         """How many tasks fit on idle resources, and on those that will be idle. Fitting now needs both."""
         nodes = self.nodes
-        idle = _some(nodes.allocatable, rows) - _some(nodes.used, rows)
+        idle = columns(nodes.allocatable, rows) - columns(nodes.used, rows)
         if not self._flowing:
             now = self._whole(idle)
             return now, now
-        future = idle + _some(nodes.releasing, rows) - _some(nodes.pipelined, rows)
+        future = idle + columns(nodes.releasing, rows) - columns(nodes.pipelined, rows)
         now, later = self._whole(np.concatenate([idle, future], axis=1)).reshape(2, -1)
         return np.minimum(now, later), later
 
@@ -172,8 +172,3 @@ class ClassColumn:
             slots[free[dimension] < 0] = 0
         np.maximum(slots, 0, out=slots)
         return slots
-
-
-def _some(amounts: Amounts, rows: NodeRows | slice) -> Amounts:
-    """Columns of a matrix; for a few, `take` costs a third of indexing."""
-    return amounts[:, rows] if isinstance(rows, slice) else amounts.take(rows, axis=1)

@@ -321,6 +321,13 @@ class Placement:
             verdict = reasons.merge(verdict, self._full())
         return verdict
 
+    def refusing(self, class_: TaskClass) -> Mask:
+        """Nodes that do not take the next task of a class, not even later."""
+        column = self.column(class_)
+        plain = class_.share is None and self._counts(class_) and not column.criteria.cluster_filters
+        refusing: Mask = column.later == 0 if plain else self.verdicts(class_) != FITS
+        return refusing
+
     def _counts(self, class_: TaskClass) -> bool:
         """Whether a task of the class waits for resources at all."""
         return not class_.best_effort or self._session.rules.placing.owed_gpus_count

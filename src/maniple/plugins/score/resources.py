@@ -20,14 +20,13 @@ from numpy.typing import NDArray
 
 from maniple.cluster.classes import TaskClass
 from maniple.cluster.resources import CPU, MEMORY, Amounts
-from maniple.framework.criteria import Cells, Dependence, NodeRows, Scorer, Scores
+from maniple.framework.criteria import Cells, Dependence, NodeRows, Scorer, Scores, columns
 from maniple.framework.session import Session
 from maniple.plugins.normalise import HIGHEST
 
 _GPU = "nvidia.com/gpu"
 
 Mask = NDArray[np.bool_]
-_WITH_IT = np.array([0, 1])  # without the task, and with it
 
 
 class ResourceScores:
@@ -45,9 +44,10 @@ class ResourceScores:
         # A divisor for every node, and whether the resource really exists there.
         self._divisor = {d: np.maximum(self._has[d], 1) for d in dimensions}
         self._there = {d: self._has[d] > 0 for d in dimensions}
-        self._everywhere = {d: bool(self._there[d].all()) for d in dimensions}
         self._main = np.array([self._has[CPU], self._has[MEMORY]])
         self._main_divisors = np.maximum(self._main, 1)
+        self._whole = bool((self._main > 0).all())  # every node has cpu and memory
+        self._counted = np.maximum((self._main > 0).sum(axis=0), 1)  # by node, how many of the two it has
         self._balances: dict[tuple[int, ...], _Balance] = {}
 
     def least(self, weight: int) -> Scorer:
@@ -63,26 +63,28 @@ class ResourceScores:
 
     def _least(self, class_: TaskClass, cells: Cells) -> Scores:
         offered, divisor = self._offered(cells)
-        free = np.maximum(offered - _requested(class_, cells), 0)
-        return self._mean(free * HIGHEST // divisor, cells.rows)
+        free = np.subtract(offered, _requested(class_, cells))
+        return self._mean(np.maximum(free, 0, out=free), divisor, cells.rows)
 
     def _most(self, class_: TaskClass, cells: Cells) -> Scores:
         offered, divisor = self._offered(cells)
-        taken = np.minimum(_requested(class_, cells), offered)
-        return self._mean(taken * HIGHEST // divisor, cells.rows)
+        return self._mean(np.minimum(_requested(class_, cells), offered), divisor, cells.rows)
 
     def _offered(self, cells: Cells) -> tuple[Amounts, Amounts]:
         """CPU and memory of the nodes, a row each; and the same as divisors."""
-        return self._main[:, cells.rows], self._main_divisors[:, cells.rows]
+        offered = columns(self._main, cells.rows)
+        return offered, offered if self._whole else columns(self._main_divisors, cells.rows)
 
-    def _mean(self, shares: Amounts, rows: NodeRows | slice) -> Scores:
+    def _mean(self, amounts: Amounts, divisor: Amounts, rows: NodeRows | slice) -> Scores:
         """Over the resources that the node has: the share of one that it lacks is zero and does not count."""
-        total = shares[0] + shares[1]
-        if self._everywhere[CPU] and self._everywhere[MEMORY]:
-            half: Scores = (total // 2).astype(np.float64)
-            return half
-        counted = self._there[CPU][rows].astype(np.int64) + self._there[MEMORY][rows]
-        mean: Scores = (total // np.maximum(counted, 1)).astype(np.float64)
+        amounts *= HIGHEST
+        amounts //= divisor
+        total = amounts[0] + amounts[1]
+        if self._whole:
+            total >>= 1
+        else:
+            total //= self._counted[rows]
+        mean: Scores = total.astype(np.float64)
         return mean
 
     # -- balanced -------------------------------------------------------------------------------------------------
@@ -101,15 +103,19 @@ class ResourceScores:
             balance = self._balances[dimensions] = _Balance(
                 dimensions, [self._divisor[d] for d in dimensions], [self._there[d] for d in dimensions]
             )
-        gain = balance.gain(class_, cells)
-        return HIGHEST // 2 + np.floor((HIGHEST // 2 + gain) / 2)
+        score = balance.gain(class_, cells)
+        score += HIGHEST // 2
+        score /= 2
+        np.floor(score, out=score)
+        score += HIGHEST // 2
+        return score
 
 
 class _Balance:
     """b over some resources: 100 x (1 - standard deviation of requested / allocatable), rounded down."""
 
     def __init__(self, dimensions: tuple[int, ...], divisors: list[Amounts], there: list[Mask]) -> None:
-        self._dimensions = list(dimensions)
+        self._dimensions = np.array(dimensions)
         self._divisors = np.array(divisors, dtype=np.float64)
         count, every = np.sum(there, axis=0), range(len(dimensions))
         self._full: Mask = count == len(dimensions)  # nodes that have all of the resources
@@ -122,40 +128,62 @@ class _Balance:
     def gain(self, class_: TaskClass, cells: Cells) -> Scores:
         """b with the task there, less b without it."""
         rows, extra = cells.rows, cells.extra
-        requested = cells.nodes.requested[self._dimensions][:, rows]
-        divisors = self._divisors[:, rows]
-        asked = class_.request[self._dimensions].reshape(-1, *(1,) * requested.ndim)
+        requested = columns(cells.nodes.requested.take(self._dimensions, axis=0), rows)
+        divisors = columns(self._divisors, rows)
+        asked = class_.request[self._dimensions].reshape(-1, *(1,) * (requested.ndim - 1))
         if _is_ladder(extra, requested):
             # Nodes with more and more hypothetical tasks: after one task is before the next.
-            steps = np.arange(len(extra) + 1) * asked[:, 0]
-            found = self._of((requested + steps) / divisors, rows)
-            return found[:, 1:] - found[:, :-1]
-        before = requested + extra * asked[:, 0]
-        fractions = (before[:, None] + _WITH_IT.reshape(2, *(1,) * (before.ndim - 1)) * asked) / divisors[
-            :, None
-        ]
+            steps = requested + np.arange(len(extra) + 1) * asked
+            (found,) = self._of((steps / divisors)[None], rows)
+            climbed: Scores = found[:, 1:] - found[:, :-1]
+            return climbed
+        if not isinstance(extra, int) or extra:
+            requested = requested + extra * asked
+        fractions = np.empty((2, *requested.shape))
+        np.divide(requested, divisors, out=fractions[0])
+        np.divide(requested + asked, divisors, out=fractions[1])
         without, with_it = self._of(fractions, rows)
         gain: Scores = with_it - without
         return gain
 
     def _of(self, fractions: Scores, rows: NodeRows | slice) -> Scores:
-        """By the requested fraction of each resource, resources first."""
+        """By the fraction of each resource that is requested, resources on the second axis."""
         np.minimum(fractions, 1.0, out=fractions)
-        if len(fractions) == 2:
-            deviation = np.abs((fractions[0] - fractions[1]) / 2)
-        else:
-            mean = (fractions[0] + fractions[1] + fractions[2]) / 3
-            apart = fractions - mean
-            apart *= apart
-            deviation = np.sqrt((apart[0] + apart[1] + apart[2]) / 3)
+        pairs = [
+            (_apart(fractions[:, one], fractions[:, other]), where) for (one, other), where in self._pairs
+        ]
+        deviation = _deviation(fractions)
         if not self._everywhere:
             # With one fraction there is no deviation; with fewer than all, each choice of two is a case of
             # its own.
             deviation *= self._full[rows]
-            for (one, other), where in self._pairs:
-                np.copyto(deviation, np.abs((fractions[one] - fractions[other]) / 2), where=where[rows])
-        rounded: Scores = np.floor((1 - deviation) * HIGHEST)
-        return rounded
+            for apart, where in pairs:
+                np.copyto(deviation, apart, where=where[rows])
+        np.subtract(1.0, deviation, out=deviation)
+        deviation *= HIGHEST
+        return np.floor(deviation, out=deviation)
+
+
+def _deviation(fractions: Scores) -> Scores:
+    """The standard deviation of two or three fractions, which are overwritten."""
+    if fractions.shape[1] == 2:
+        return _apart(fractions[:, 0], fractions[:, 1])
+    mean = fractions[:, 0] + fractions[:, 1]
+    mean += fractions[:, 2]
+    mean /= 3
+    fractions -= mean[:, None]
+    fractions *= fractions
+    variance: Scores = fractions[:, 0] + fractions[:, 1]
+    variance += fractions[:, 2]
+    variance /= 3
+    return np.sqrt(variance, out=variance)
+
+
+def _apart(one: Scores, other: Scores) -> Scores:
+    """The standard deviation of two fractions."""
+    deviation = one - other
+    deviation /= 2
+    return np.abs(deviation, out=deviation)
 
 
 def _is_ladder(extra: Amounts | int, requested: Amounts) -> TypeGuard[Amounts]:
@@ -167,7 +195,7 @@ def _is_ladder(extra: Amounts | int, requested: Amounts) -> TypeGuard[Amounts]:
 
 def _requested(class_: TaskClass, cells: Cells) -> Amounts:
     """CPU and memory that would be requested with the task there, with defaults for unset requests."""
-    requested = cells.nodes.nonzero[:, cells.rows]
+    requested = columns(cells.nodes.nonzero, cells.rows)
     asked = np.array([class_.spec.nonzero_cpu, class_.spec.nonzero_memory])
     found: Amounts = requested + (cells.extra + 1) * asked.reshape(2, *(1,) * (requested.ndim - 1))
     return found
