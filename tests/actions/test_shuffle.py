@@ -52,7 +52,9 @@ def shuffled(session: Session, *plugins: Any) -> list[tuple[str, str]]:
     """Who was evicted, and the reason."""
     use(session, *plugins)
     Shuffle({}).run(session, Placement(session))
-    return [(session.task_key(row).removeprefix("default/"), reason) for row, reason in session.evicted]
+    return [
+        (session.task_key(row).removeprefix("default/"), reason) for row, reason in session.decisions.evicted
+    ]
 
 
 def test_running_tasks_that_a_plugin_names_are_evicted() -> None:

@@ -207,7 +207,7 @@ class Moves(RuleBasedStateMachine):
     @rule()
     def commit(self) -> None:
         session, operations = self.session, list(self.transaction.operations)
-        evicted, bound = len(session.evicted), len(session.bound)
+        evicted, bound = len(session.decisions.evicted), len(session.decisions.bound)
         leaving = {
             row
             for one in operations
@@ -216,8 +216,8 @@ class Moves(RuleBasedStateMachine):
             if session.tasks.virtual[row]
         }
         self.transaction.commit()
-        assert {row for row, _ in session.evicted[evicted:]} == leaving
-        for rows, nodes in session.bound[bound:]:
+        assert {row for row, _ in session.decisions.evicted[evicted:]} == leaving
+        for rows, nodes in session.decisions.bound[bound:]:
             assert (session.tasks.node[rows] == nodes).all()
             assert (session.tasks.status[rows] == Status.BINDING).all()
         assert not session.tasks.virtual.any()
@@ -259,8 +259,8 @@ def test_a_restored_eviction_has_no_effect_and_a_moved_task_is_evicted_and_promi
     transaction.restore(np.array([rows["p"]]))
     transaction.move(np.array([rows["q"]]), at(1))
     transaction.commit()
-    assert session.evicted == [(rows["q"], "why")]
-    assert session.nominated == {rows["q"]: 1}
+    assert session.decisions.evicted == [(rows["q"], "why")]
+    assert session.decisions.nominated == {rows["q"]: 1}
     assert [Status(session.tasks.status[rows[one]]) for one in "pq"] == [Status.RUNNING, Status.PIPELINED]
     assert session.moved == {rows["q"]: [(0, ())]}
 
@@ -271,8 +271,8 @@ def test_claims_of_what_was_allocated_are_not_bound() -> None:
     transaction.allocate(np.array([rows["p"], rows["q"]]), np.array([0, 1], dtype=np.intp))
     transaction.to_pipelined(int(session.tasks.job[rows["p"]]))
     transaction.commit()
-    assert session.bound == []
-    assert session.nominated == {}
+    assert session.decisions.bound == []
+    assert session.decisions.nominated == {}
     assert [Status(session.tasks.status[row]) for row in rows.values()] == [Status.PIPELINED] * 2
 
 

@@ -220,12 +220,12 @@ class Transactions(RuleBasedStateMachine):
         done = self.outer.operations
         allocated = [o.event.rows.tolist() for o in done if o.kind is Kind.ALLOCATE]
         evicted = [r for o in done if o.kind is Kind.EVICT for r in o.event.rows.tolist()]
-        bound_before, evicted_before = len(session.bound), len(session.evicted)
+        bound_before, evicted_before = len(session.decisions.bound), len(session.decisions.evicted)
         self.outer.commit()
         self.marks = []
-        assert [rows.tolist() for rows, _ in session.bound[bound_before:]] == allocated
-        assert session.evicted[evicted_before:] == [(row, "a better use") for row in evicted]
-        for rows, places in session.bound[bound_before:]:
+        assert [rows.tolist() for rows, _ in session.decisions.bound[bound_before:]] == allocated
+        assert session.decisions.evicted[evicted_before:] == [(row, "a better use") for row in evicted]
+        for rows, places in session.decisions.bound[bound_before:]:
             assert (tasks.status[rows] == Status.BINDING).all()
             assert (tasks.node[rows] == places).all()
         assert len(self.outer) == 0
@@ -244,7 +244,7 @@ class Transactions(RuleBasedStateMachine):
         for job in self.session.jobs.rows.tolist():
             bind_allocated(self.session, job)
         assert not ((tasks.status == Status.ALLOCATED) & np.isin(tasks.job, self.session.jobs.rows)).any()
-        bound = [row for rows, _ in self.session.bound for row in rows.tolist()]
+        bound = [row for rows, _ in self.session.decisions.bound for row in rows.tolist()]
         assert len(bound) == len(set(bound))
         self.marks.clear()  # it happened outside of the transaction, whose checkpoints know nothing of it
 

@@ -23,7 +23,7 @@ class Witness:
         TOLD.append(f"open {self.name}")
 
     def on_close(self) -> None:
-        TOLD.append(f"close {self.name} with {len(self._session.bound)} bound")
+        TOLD.append(f"close {self.name} with {len(self._session.decisions.bound)} bound")
 
 
 class Step:

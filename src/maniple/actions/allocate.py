@@ -76,7 +76,7 @@ class _Allocation:
         session = self._session
         if "enqueue" not in session.actions:
             waiting = session.waiting_jobs()
-            session.phases.update(dict.fromkeys(waiting, "Inqueue"))
+            session.decisions.phases.update(dict.fromkeys(waiting, "Inqueue"))
 
     def _keep_promises(self, sheets: dict[int, Worksheet | JobSheet]) -> None:
         """The turn of jobs with nominated tasks. One that has nothing left, or could not be served, is taken from the sheets."""

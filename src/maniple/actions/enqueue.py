@@ -33,7 +33,7 @@ class Enqueue:
                 session.refusals.of_job(job, QUEUE_SHUT.format(queue=session.queue_name(queue)))
             elif session.job_facts(job).min_resources is None or session.hooks.job_enqueueable(job):
                 session.hooks.job_enqueued(job)
-                session.phases[job] = "Inqueue"
+                session.decisions.phases[job] = "Inqueue"
             elif job not in session.refusals.jobs:
                 session.refusals.of_job(job, "not admitted yet: a plugin voted against it")
             turns.return_queue(queue)

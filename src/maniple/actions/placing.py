@@ -169,7 +169,7 @@ class TaskPlacer:
         allowed = session.hooks.allocatable(queue, run.class_, len(fresh)) if len(fresh) else 0
         rows, others = fresh[:allowed], fresh[allowed:]
         if len(rows):
-            session.admitted.append(rows)
+            session.decisions.admitted.append(rows)
             self._admitted.update(rows.tolist())
             session.hooks.on_admit(Event(run.class_, job, rows, np.full(len(rows), -1, dtype=np.intp)))
             cause = GATE_MAY_GO.format(queue=session.queue_name(queue))

@@ -176,7 +176,7 @@ def freeze(session: Session) -> Closed:
             tasks=session.refusals.of_each_task(),
             jobs=session.refusals.jobs,
             over=session.refusals.over,
-            conditions=session.conditions,
+            conditions=session.decisions.conditions,
         ),
         by_pod_sets=session.rules.gangs.wait_for_pods,
         by_queue_tree=session.rules.queues.only_leaves_take_jobs,
@@ -189,7 +189,7 @@ def freeze(session: Session) -> Closed:
 
 def _placed(session: Session) -> TaskRows:
     """Tasks that got a place for good, in the order in which that was decided."""
-    rows = [rows for rows, _ in (*session.bound, *session.held)]
+    rows = [rows for rows, _ in (*session.decisions.bound, *session.decisions.held)]
     return np.concatenate([np.zeros(0, dtype=np.int64), *rows])
 
 
@@ -231,7 +231,7 @@ def _jobs(session: Session) -> Jobs:
         allocated=jobs.allocated,
         facts=table.facts.copy(),
         groups=table.objects.copy(),
-        phases=session.phases,
+        phases=session.decisions.phases,
         parts=_parts(session) if session.rules.gangs.wait_for_pods else {},
     )
 
@@ -275,11 +275,11 @@ def _changed(session: Session) -> tuple[TaskRows, NDArray[np.float64]]:
 
     Only evictions tell of queues as they were, so that nothing is counted where there are none.
     """
-    if not session.evicted or not session.rules.queues.only_leaves_take_jobs:
+    if not session.decisions.evicted or not session.rules.queues.only_leaves_take_jobs:
         return np.zeros(0, dtype=np.int64), np.zeros((3, 0))
     claimed = np.flatnonzero(session.tasks.status == Status.PIPELINED)
     came = np.concatenate([_placed(session), claimed]).astype(np.int64)
-    went = np.array([row for row, _ in session.evicted], dtype=np.int64)
+    went = np.array([row for row, _ in session.decisions.evicted], dtype=np.int64)
     amounts = np.concatenate([session.gpus.of_tasks(came), -session.gpus.of_tasks(went)], axis=1)
     return np.concatenate([came, went]), amounts
 
@@ -292,15 +292,15 @@ def _decided(session: Session) -> Decided:
         needy[number] = bool(spec.resource_claims or spec.volumes)
     rows, hooks = _of_classes(session, placed, needy), session.hooks
     return Decided(
-        bound=tuple(session.bound),
-        held=tuple(session.held),
+        bound=tuple(session.decisions.bound),
+        held=tuple(session.decisions.held),
         pipelined=np.flatnonzero(session.tasks.status == Status.PIPELINED),
-        evicted=tuple(session.evicted),
-        admitted=tuple(session.admitted),
-        nominated=session.nominated,
-        annotations=session.annotations,
+        evicted=tuple(session.decisions.evicted),
+        admitted=tuple(session.decisions.admitted),
+        nominated=session.decisions.nominated,
+        annotations=session.decisions.annotations,
         claims=hooks.claims_to_write(rows) if rows else {},
         volumes=hooks.volumes_to_bind(rows) if rows else {},
-        started=session.started,
-        stale_since=session.stale_since,
+        started=session.decisions.started,
+        stale_since=session.decisions.stale_since,
     )

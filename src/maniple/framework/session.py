@@ -20,6 +20,7 @@ from maniple.cluster.resources import Amounts
 from maniple.cluster.snapshot import Snapshot
 from maniple.cluster.statuses import ALLOCATED_LIKE, VALID, Status
 from maniple.framework.configuration import Configuration, PluginOption
+from maniple.framework.decisions import Decisions
 from maniple.framework.gpus import GpuBooks
 from maniple.framework.groups.groups import Groups
 from maniple.framework.points import ASK, POINTS, Hooks, JobRows, TaskRows
@@ -75,16 +76,7 @@ class Session:
         self.reasons: ReasonTable = self.nodes.facts.memory.setdefault(ReasonTable, ReasonTable())  # type: ignore[assignment]
         self.refusals = Refusals()
         self.warnings: list[str] = []
-        self.phases: dict[int, str] = {}
-        self.conditions: dict[int, list[dict[str, str]]] = {}
-        self.bound: list[tuple[TaskRows, NDArray[np.intp]]] = []
-        self.held: list[tuple[TaskRows, NDArray[np.intp]]] = []  # as good as bound, once `pre_bind` is done
-        self.nominated: dict[int, int] = {}  # task -> node that was cleared for it
-        self.promised: set[int] = set()  # jobs that got room which an earlier cycle made for them
-        # What the binding of a task has to carry. Whoever adds to it in `on_allocate` takes it back in `on_deallocate`.
-        self.annotations: dict[int, dict[str, str]] = {}
-        self.evicted: list[tuple[int, str]] = []
-        self.admitted: list[TaskRows] = []  # their scheduling gate may be removed
+        self.decisions = Decisions()
         # Something is being released or waited for, so that idle now and idle soon differ.
         self.flowing = bool(self.nodes.releasing.any() or self.nodes.pipelined.any())
         self.changes = ChangeLog(len(self.nodes))
@@ -102,8 +94,6 @@ class Session:
         # task -> the places, with the shared devices there, that it is still releasing although it claims another
         self.moved: dict[int, list[tuple[int, tuple[str, ...]]]] = {}
         self.expected: dict[int, int] = {}  # leaving task -> node where room is kept for its successor
-        self.started: dict[int, datetime] = {}  # jobs that got their first place in this session
-        self.stale_since: dict[int, datetime | None] = {}  # jobs whose gang broke, or healed, in this session
 
     def use(self, tiers: Iterable[Iterable[tuple[PluginOption, Plugin]]]) -> None:
         """Register the plugins' answers, tier by tier."""
@@ -180,7 +170,7 @@ class Session:
     def start(self, job: int) -> None:
         """Tasks of a job are to be bound: unless it runs already, it starts now."""
         if self.now is not None and not self._begun[job]:
-            self.started.setdefault(job, self.now)
+            self.decisions.started.setdefault(job, self.now)
 
     # -- jobs -----------------------------------------------------------------------------------------------------
 
@@ -189,7 +179,7 @@ class Session:
 
     def phase(self, job: int) -> str:
         """The phase as of now in this session."""
-        return self.phases.get(job) or self.job_facts(job).phase
+        return self.decisions.phases.get(job) or self.job_facts(job).phase
 
     def is_waiting(self, job: int) -> bool:
         """Not admitted yet."""
@@ -197,7 +187,7 @@ class Session:
 
     def waiting_jobs(self) -> list[int]:
         """All of the session's jobs that are not admitted yet."""
-        phases, facts = self.phases, self.cluster.jobs.facts
+        phases, facts = self.decisions.phases, self.cluster.jobs.facts
         rows = self.jobs.rows.tolist()
         return [job for job in rows if (phases.get(job) or facts[job].phase) in NOT_ADMITTED]
 

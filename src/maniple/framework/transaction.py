@@ -217,7 +217,7 @@ class Transaction:
         session, evicted = self._session, self.evictions()
         made_room = self._forget_withdrawn() or bool(evicted)
         if evicted:
-            session.evicted += evicted.items()
+            session.decisions.evicted += evicted.items()
             gone = np.array(list(evicted))
             session.tasks.virtual[gone] = False
             # They cannot come back any more: what a job asks for next is worked out anew.
@@ -230,7 +230,7 @@ class Transaction:
             if operation.kind in (_PIPELINE, _MOVE):
                 # Somebody made room for these tasks: the nodes are theirs to come back to.
                 rows, nodes = operation.event.rows.tolist(), operation.event.nodes.tolist()
-                session.nominated.update(zip(rows, nodes, strict=True))
+                session.decisions.nominated.update(zip(rows, nodes, strict=True))
         self.operations = []
 
 
@@ -245,16 +245,16 @@ def _alike(kinds: Iterable[tuple[int, int, int]], rows: TaskRows) -> dict[tuple[
 def _forget_bindings(session: Session, rows: list[int]) -> None:
     """Tasks that were to be bound are not, and their jobs have not started if nothing else of them has."""
     for row in rows:
-        session.nominated.pop(row, None)
+        session.decisions.nominated.pop(row, None)
     gone = set(rows)
-    for decided in (session.bound, session.held):
+    for decided in (session.decisions.bound, session.decisions.held):
         for place, (placed, nodes) in enumerate(decided):
             if not gone.isdisjoint(placed.tolist()):
                 stays = ~np.isin(placed, rows)
                 decided[place] = (placed[stays], nodes[stays])
     for job in np.unique(session.tasks.job[rows]).tolist():
         if not session.jobs.counts[_ON_NODES, job].any():
-            session.started.pop(job, None)
+            session.decisions.started.pop(job, None)
 
 
 def bind(session: Session, event: Event) -> None:
@@ -265,7 +265,7 @@ def bind(session: Session, event: Event) -> None:
     first = session.hooks.pre_bind(event.class_)
     # What the plan itself says how to write keeps nobody waiting.
     ready = first is None or first == CLAIMS_FIRST
-    (session.bound if ready else session.held).append((event.rows, event.nodes))
+    (session.decisions.bound if ready else session.decisions.held).append((event.rows, event.nodes))
 
 
 def bind_allocated(session: Session, job: int) -> None:

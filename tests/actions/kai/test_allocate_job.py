@@ -87,7 +87,7 @@ def test_an_evicted_task_may_move() -> None:
     assert bench.place("old", real=False, nodes=["n2"])
     assert bench.where("old-0") == [("Pipelined", "n2")]
     bench.transaction.commit()
-    assert bench.session.evicted == [(int(bench.rows("old-0")[0]), "make room")]
+    assert bench.session.decisions.evicted == [(int(bench.rows("old-0")[0]), "make room")]
 
 
 def test_tasks_that_are_alike_do_not_change_places() -> None:

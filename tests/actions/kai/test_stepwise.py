@@ -159,7 +159,7 @@ def test_a_victim_that_finds_its_own_place_again_is_not_evicted() -> None:
     assert search.bench.where("v-0", "v-1") == [("Pipelined", "n1"), ("Running", "n1")]
     search.found.commit()
     session = search.bench.session
-    assert [session.task_key(row) for row, _ in session.evicted] == ["default/v-0"]
+    assert [session.task_key(row) for row, _ in session.decisions.evicted] == ["default/v-0"]
 
 
 def test_a_victim_that_was_moved_stays_in_the_scenario_of_the_next_step() -> None:

@@ -93,7 +93,7 @@ class World:
         transaction = Transaction(self.session) if transaction is None else transaction
         node_row = self.session.nodes.facts.index[where]
         transaction.allocate(np.array([row]), np.array([node_row], dtype=np.intp))
-        return self.session.annotations.get(row, {})
+        return self.session.decisions.annotations.get(row, {})
 
     def evict(self, name: str) -> Transaction:
         transaction = Transaction(self.session)

@@ -49,7 +49,7 @@ def opened(world: World) -> list[Books]:
 
 def state(world: World) -> Any:
     books = [(one.loads, one.held) for one in opened(world)]
-    return copy.deepcopy((books, world.session.annotations))
+    return copy.deepcopy((books, world.session.decisions.annotations))
 
 
 @settings(max_examples=40, deadline=None)

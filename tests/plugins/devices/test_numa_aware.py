@@ -166,7 +166,7 @@ def test_placed_pods_take_their_cpus_and_give_them_back() -> None:
     second.discard()
     assert not verdicts(session, plugin, "p")
     first.discard()
-    assert not session.annotations
+    assert not session.decisions.annotations
     node_ = plugin._node(0)
     assert node_ is not None
     assert node_.free == 0xFF
@@ -175,7 +175,7 @@ def test_placed_pods_take_their_cpus_and_give_them_back() -> None:
 def test_the_decision_is_written_by_numa_node() -> None:
     session, _ = opened(machine(policy="restricted"), guaranteed("p", "6", policy="restricted"))
     place(session, "p")
-    written = session.annotations[task(session, "p")][DECISION]
+    written = session.decisions.annotations[task(session, "p")][DECISION]
     assert json.loads(written) == {"numa": {"0": {"cpu": "4"}, "1": {"cpu": "2"}}}
 
 

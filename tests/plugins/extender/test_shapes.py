@@ -146,7 +146,7 @@ def test_a_job_with_its_tasks() -> None:
         pod("b", {"cpu": "2"}, group="g", uid="b"),
     )
     row = job(session, "g")
-    session.phases[row] = "Inqueue"
+    session.decisions.phases[row] = "Inqueue"
     found = written(Shapes(session).job(row))
     assert {
         key: found[key]

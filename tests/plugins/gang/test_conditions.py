@@ -18,7 +18,7 @@ LEAVING = "2026-08-01T12:00:00Z"
 def closed(session: Session) -> dict[str, dict[str, str]]:
     Gang(session, {}).on_close()
     conditions = {}
-    for row, (condition,) in session.conditions.items():
+    for row, (condition,) in session.decisions.conditions.items():
         conditions[session.job_key(row)] = condition
     return conditions
 

@@ -87,7 +87,7 @@ class _Settling:
         """Nodes that pods evicted in this cycle have not left yet. Filters take them for gone."""
         session = self.session
         nodes = session.tasks.node[victims].tolist()
-        for row, _ in session.evicted:
+        for row, _ in session.decisions.evicted:
             moved = session.moved.get(row)
             nodes.append(moved[0][0] if moved else int(session.tasks.node[row]))
         leaving = np.zeros(len(session.nodes), dtype=np.bool_)

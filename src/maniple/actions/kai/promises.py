@@ -50,7 +50,7 @@ class Promises:
             class_ = session.classes[session.tasks.class_of[row]]
             if node >= 0 and node != session.tasks.node[row] and self._has_room(class_, node):
                 expect(session, row, node)
-                session.promised.add(int(session.tasks.job[row]))
+                session.decisions.promised.add(int(session.tasks.job[row]))
 
     def _serve(self, job: int) -> bool:
         """One turn. True when something was placed or claimed."""
@@ -65,7 +65,7 @@ class Promises:
         if not placed and not self._hold(transaction, job, rows, nodes):
             return False
         self._placer.finish(transaction, job)
-        session.promised.add(job)
+        session.decisions.promised.add(job)
         return True
 
     def _nodes(self, rows: TaskRows) -> NodeRows:

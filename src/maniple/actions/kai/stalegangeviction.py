@@ -1,7 +1,7 @@
 """stalegangeviction: a gang that has been broken for too long loses the rest of its tasks.
 
 Broken: some of it is there, nothing of it has succeeded, and a pod set has fewer tasks than it needs. How long is counted from the moment noted on the pod group, or
-from now on (`session.stale_since`). It does not matter whether the job may be preempted.
+from now on (`session.decisions.stale_since`). It does not matter whether the job may be preempted.
 """
 
 from collections.abc import Mapping
@@ -39,11 +39,11 @@ class StaleGangEviction:
             since = session.cluster.jobs.facts[job].stale_since
             if job in broken:
                 if since is None:
-                    since = session.stale_since[job] = session.now
+                    since = session.decisions.stale_since[job] = session.now
                 if grace >= timedelta(0) and _age(session.now, since) >= grace:
                     _evict(session, job)
             elif since is not None:
-                session.stale_since[job] = None
+                session.decisions.stale_since[job] = None
 
 
 def _broken(session: Session) -> set[int]:

@@ -25,7 +25,7 @@ class Losers:
         session, queues = self._session, self._session.jobs.queue
         rows = session.jobs.rows
         served = [queue for queue in np.unique(queues[rows]).tolist() if session.queue_tree.serves(queue)]
-        spared = [*self._elsewhere().tolist(), *session.promised]
+        spared = [*self._elsewhere().tolist(), *session.decisions.promised]
         rows = rows[np.isin(queues[rows], served) & ~np.isin(rows, spared)]
         return rows[session.are_preemptible(rows)]
 

@@ -34,7 +34,7 @@ def _let_in(session: Session) -> None:
     for job in rows:
         there = alive[job] >= session.jobs.minimum[job]
         if there or (_takes(session, job) and hooks.job_enqueueable(job)):
-            session.phases[job] = _INQUEUE
+            session.decisions.phases[job] = _INQUEUE
             if not there:
                 hooks.job_enqueued(job)
 

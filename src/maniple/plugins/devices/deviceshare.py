@@ -316,7 +316,7 @@ class DeviceShare:
         grant = devices.choose(requester)
         if isinstance(grant, Grant) and WAITING[self._session.cluster.tasks.status[task]]:
             devices.books.take(task, grant, Traits(requester.traits.rules, self._group_of(task)))
-            notes = self._session.annotations.setdefault(task, {})
+            notes = self._session.decisions.annotations.setdefault(task, {})
             notes.update(devices.written(requester, grant, self._session.now))
             if self._settings.lock and self._kinds[place].lock:
                 notes[LOCK] = self._kinds[place].lock
@@ -353,11 +353,11 @@ class DeviceShare:
         return devices.books.give_back(task)
 
     def _forget(self, task: int, names: Iterable[str]) -> None:
-        notes = self._session.annotations.get(task, {})
+        notes = self._session.decisions.annotations.get(task, {})
         for name in names:
             notes.pop(name, None)
         if not notes:
-            self._session.annotations.pop(task, None)
+            self._session.decisions.annotations.pop(task, None)
 
 
 def _group(pod: Pod) -> str:

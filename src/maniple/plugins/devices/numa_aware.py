@@ -205,7 +205,9 @@ class NumaAware:
             self._taken[task] = (row, cpus)
             self._answers.touch(row)
             if demand.policy not in _NO_POLICY:
-                self._session.annotations.setdefault(task, {})[DECISION] = decision(node.topology, cpus)
+                self._session.decisions.annotations.setdefault(task, {})[DECISION] = decision(
+                    node.topology, cpus
+                )
 
     def on_deallocate(self, event: Event) -> None:
         for task in event.rows.tolist() if self._taken else ():
@@ -215,15 +217,15 @@ class NumaAware:
                 continue
             node.free |= cpus
             self._answers.touch(row)
-            notes = self._session.annotations.get(task, {})
+            notes = self._session.decisions.annotations.get(task, {})
             notes.pop(DECISION, None)
             if not notes:
-                self._session.annotations.pop(task, None)
+                self._session.decisions.annotations.pop(task, None)
 
     def on_close(self) -> None:
         """Remember the assigned CPUs until they are reported."""
         session, pods = self._session, self._session.cluster.tasks.pods
-        for rows, _ in (*session.bound, *session.held):
+        for rows, _ in (*session.decisions.bound, *session.decisions.held):
             for task in rows.tolist() if self._taken else ():
                 if task in self._taken:
                     row, cpus = self._taken[task]

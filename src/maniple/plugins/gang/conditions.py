@@ -31,7 +31,7 @@ def write_conditions(session: Session) -> None:
     # One list for all of them: it is never changed, and there may be thousands.
     scheduled = [SCHEDULED_CONDITION]
     for job in rows[complete & exists].tolist():
-        session.conditions[job] = scheduled
+        session.decisions.conditions[job] = scheduled
     lacking = rows[exists & ~complete & ~_leaving(session, counts)]
     if lacking.size:
         _write_lacking(session, lacking)
@@ -49,7 +49,7 @@ def _write_lacking(session: Session, lacking: NDArray[np.int64]) -> None:
         message = messages.get(key) or messages.setdefault(key, _message(minimum, ready, places, counts))
         if job in origins:
             message = f"{message}. {origins[job]}"
-        session.conditions[job] = [
+        session.decisions.conditions[job] = [
             {"type": "Unschedulable", "status": "True", "reason": NOT_ENOUGH_RESOURCES, "message": message}
         ]
 

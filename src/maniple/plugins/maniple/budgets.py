@@ -39,7 +39,7 @@ class Budgets:
         session = self._session
         rows = session.tasks_of(victim)
         rows = rows[ACTIVE_ALLOCATED[session.tasks.status[rows]]]
-        taken = self._taken(row for row, _ in session.evicted)
+        taken = self._taken(row for row, _ in session.decisions.evicted)
         return any(self._left(row, taken) for row in rows.tolist())
 
     def _left(self, row: int, taken: Counter[int]) -> bool:
@@ -50,7 +50,7 @@ class Budgets:
         """Tasks that find another place are evicted all the same; those that stay after all are not."""
         virtual = self._session.tasks.virtual
         going = [row for rows in outcome.victims.values() for row in rows[virtual[rows]].tolist()]
-        taken = self._taken((*going, *(row for row, _ in self._session.evicted)))
+        taken = self._taken((*going, *(row for row, _ in self._session.decisions.evicted)))
         return all(self._allowances.left[number] >= count for number, count in taken.items())
 
     def _taken(self, rows: Iterable[int]) -> Counter[int]:
