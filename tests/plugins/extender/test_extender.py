@@ -272,8 +272,8 @@ def test_it_is_told_when_a_session_begins_and_ends() -> None:
     session, _ = opened(service, arguments("onSessionOpen", "onSessionClose"))
     session.hooks.on_close()
     assert [verb for verb, _ in service.asked] == ["onSessionOpen", "onSessionClose"]
-    told = service.asked[0][1]
-    assert set(told) == {"Jobs", "Nodes", "Queues", "NamespaceInfo", "RevocableNodes", "NodeList"}
+    sent = service.asked[0][1]
+    assert set(sent) == {"Jobs", "Nodes", "Queues", "NamespaceInfo", "RevocableNodes", "NodeList"}
     assert service.asked[1][1] == {}
 
 
@@ -368,11 +368,11 @@ def test_in_a_plan_it_decides_where_tasks_go_and_hears_of_it() -> None:
         options={"extenderTransport": service},
     )
     assert plan.binds == {"default/a": "n2", "default/b": "n2"}
-    told = [
+    sent = [
         (q["task"]["Name"], q["task"]["NodeName"], q["task"]["Status"])
         for q in service.questions("allocateFunc")
     ]
-    assert told == [("a", "n2", 2), ("b", "n2", 2)]
+    assert sent == [("a", "n2", 2), ("b", "n2", 2)]
     assert service.questions("deallocateFunc") == []
 
 
