@@ -273,7 +273,7 @@ def test_a_pod_whose_volumes_fail_uses_its_claims_no_more() -> None:
         stage.store.patch(PersistentVolumeClaim, f"{NAMESPACE}/c", taken_off)
         await asyncio.sleep(0.5)
         assert (users(stage, "mine"), device(stage, "mine")) == ([], "")
-        assert "no volume could be made" in stage.condition("alone")["message"]
+        assert "no volume could be provisioned" in stage.condition("alone")["message"]
 
     played(scene)
 
