@@ -42,7 +42,7 @@ def test_pods_of_other_schedulers_beside_our_own_need_no_word() -> None:
     assert told(objects=[*FITTING, other]) == []
 
 
-def test_a_class_that_pods_name_and_nobody_defines_is_told_once() -> None:
+def test_a_missing_class_that_pods_name_is_reported_once() -> None:
     ours = [pod("a", "", "1"), pod("b", "", "1"), pod("c", "", "1"), pod("d", "", "1")]
     for one, name in zip(ours, ("high", "high", "low", "system-node-critical"), strict=True):
         one["spec"]["priorityClassName"] = name
@@ -57,7 +57,7 @@ def test_a_class_that_pods_name_and_nobody_defines_is_told_once() -> None:
     ]
 
 
-def test_pods_that_run_or_have_ended_wait_for_nobody() -> None:
+def test_running_and_finished_pods_are_not_pending() -> None:
     running, ended = pod("running", "", "1"), pod("ended", "", "1")
     running["spec"]["nodeName"] = "n1"
     ended["status"]["phase"] = "Succeeded"
@@ -77,7 +77,7 @@ def test_the_same_name_in_another_namespace_or_system_is_another_object() -> Non
     assert told(objects=[*FITTING, kai_queue, namesake]) == []
 
 
-def test_a_cluster_without_nodes_is_told() -> None:
+def test_a_cluster_without_nodes_is_reported() -> None:
     assert told(objects=[queue(), *gang("fits", ["1"])]) == [
         "warning: no nodes in the input: nothing can be placed"
     ]

@@ -66,7 +66,7 @@ def capped(**gpu: float) -> list[Raw]:
 # -- one by one -----------------------------------------------------------------------------------------------------
 
 
-def test_a_gang_that_does_not_fit_is_told_how_far_it_got_and_what_is_missing() -> None:
+def test_a_gang_that_does_not_fit_is_reported_how_far_it_got_and_what_is_missing() -> None:
     found = reasons([*TWO_NODES, *gang("busy", 1, 3, "n1"), *gang("big", 5, 4)], "big")
     assert found == [
         "Resources were found for 3 pods while 5 are required for gang scheduling. Additional pods cannot be scheduled due to: "
@@ -99,7 +99,7 @@ def test_a_queue_over_its_limit_is_named_with_its_books() -> None:
     assert details["podGroupRequestedResources"]["nvidia.com/gpu"] == "2"
 
 
-def test_a_job_that_is_not_preemptible_and_over_quota_is_told_the_quota() -> None:
+def test_a_job_that_is_not_preemptible_and_over_quota_is_reported_the_quota() -> None:
     objects = [*capped(quota=1), node("n1"), *asking("firm", 2, preemptibility="non-preemptible")]
     (found,) = reasons(objects, "firm")
     assert found.startswith(
@@ -145,11 +145,11 @@ def test_without_the_hierarchy_top_level_queues_take_no_jobs() -> None:
         ),
     ],
 )
-def test_a_queue_that_cannot_take_jobs_is_told_why(queues: list[Raw], cause: str) -> None:
+def test_a_queue_that_cannot_take_jobs_is_reported_why(queues: list[Raw], cause: str) -> None:
     assert reasons([*queues, node("n1"), *gang("train", 1, 1)], "train") == [cause]
 
 
-def test_a_topology_that_cannot_be_met_is_told_domain_by_domain() -> None:
+def test_a_topology_that_cannot_be_met_is_reported_domain_by_domain() -> None:
     wish = {"topology": "network", "requiredTopologyLevel": "rack"}
     assert reasons([*RACKS, *asking("racked", 12, topologyConstraint=wish)], "racked") == [
         "node-group r1 can allocate only 8 of 12 required pods",
@@ -164,7 +164,7 @@ def test_a_topology_that_is_missing_is_named() -> None:
     assert found == ["Requested topology gone does not exist"]
 
 
-def test_a_job_without_enough_pods_is_told_how_many_are_missing_and_has_no_condition() -> None:
+def test_a_job_without_enough_pods_is_reported_how_many_are_missing_and_has_no_condition() -> None:
     objects = [*TWO_NODES, *gang("few", 3, 1)[:2]]
     assert reasons(objects, "few") == [
         "Job is not ready for scheduling: needs 3 pods, 1 exist, of which 0 are gated"
@@ -193,7 +193,7 @@ def test_sub_groups_that_lack_pods_are_named() -> None:
     assert reasons([*TWO_NODES, *objects], "ray") == [expected]
 
 
-def test_a_part_of_a_gpu_that_fits_nowhere_is_told_what_is_missing() -> None:
+def test_a_part_of_a_gpu_that_fits_nowhere_is_reported_what_is_missing() -> None:
     one = node("n1", **{"nvidia.com/gpu.memory": "1000"})
     full = [*QUEUES, one, *gang("full", 8, 1, "n1")]
     (found,) = reasons([*full, *sharing("half", **{"gpu-fraction": "0.5"})], "half")
@@ -202,17 +202,17 @@ def test_a_part_of_a_gpu_that_fits_nowhere_is_told_what_is_missing() -> None:
     assert found.endswith("found: 1 node(s) didn't have enough resources: GPU memory.")
 
 
-def test_more_than_any_node_has_is_told_with_the_most() -> None:
+def test_more_than_any_node_has_is_reported_with_the_most() -> None:
     (found,) = reasons([*TWO_NODES, *gang("huge", 1, 9)], "huge")
     assert "Max GPU resources available in a single node in the default node-pool is topped at 8." in found
 
 
-def test_a_pod_without_a_group_is_told_so_even_where_there_is_no_group_at_all() -> None:
+def test_a_pod_without_a_group_is_reported_so_even_where_there_is_no_group_at_all() -> None:
     plan = told([*TWO_NODES, pod("lonely", "", 1)])
     assert plan["tasks"]["ml/lonely"]["reason"] == "belongs to no pod group"
 
 
-def test_a_pod_whose_group_is_missing_is_told_which() -> None:
+def test_a_pod_whose_group_is_missing_is_reported_which() -> None:
     plan = told([*TWO_NODES, pod("astray", "absent", 1)])
     assert plan["tasks"]["ml/astray"]["reason"] == "pod group ml/absent does not exist"
 
@@ -226,7 +226,7 @@ def test_a_group_with_a_place_for_some_of_it_has_no_condition() -> None:
     assert plan["jobs"]["ml/grows"]["conditions"] == []
 
 
-def test_a_group_that_is_tried_once_is_told_in_which_pool() -> None:
+def test_a_group_that_is_tried_once_is_reported_in_which_pool() -> None:
     pool = {"kai.scheduler/node-pool": "west"}
     objects = [
         queue("team", **pool),

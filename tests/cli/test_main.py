@@ -51,7 +51,7 @@ def command(*arguments: str) -> list[str]:
 
 
 @pytest.mark.parametrize("arguments", [("run", "--virtual-time", "--until-done"), ("crds",)])
-def test_a_reader_who_has_seen_enough_ends_it_in_silence(arguments: tuple[str, ...]) -> None:
+def test_a_closed_pipe_ends_it_silently(arguments: tuple[str, ...]) -> None:
     with subprocess.Popen(
         command(*arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:

@@ -51,7 +51,7 @@ def test_nothing_at_all_prints_only_the_headline() -> None:
     assert printed(make_plan(), {}).strip() == "0 tasks bound, 0 jobs wait; 0 nodes, 0 queues."
 
 
-def test_many_nodes_are_cut_and_the_cut_is_told() -> None:
+def test_many_nodes_are_cut_and_the_cut_is_reported() -> None:
     plan = make_plan(nodes={f"n{index}": Node({"cpu": 0}, {"cpu": 1000}) for index in range(NODE_ROWS + 3)})
     assert "3 more nodes" in printed(plan, {})
     assert "more nodes" not in printed(plan, {}, everything=True)

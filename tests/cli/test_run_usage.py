@@ -76,14 +76,14 @@ def test_a_queue_that_used_much_gets_less_of_what_is_over(tmp_path: Path) -> Non
     assert bound(told(tmp_path, half_was_a_s)) == {"a": 3, "b": 5}
 
 
-def test_a_database_that_is_out_of_order_is_told_and_work_goes_on(tmp_path: Path) -> None:
+def test_a_database_that_is_out_of_order_is_reported_and_work_goes_on(tmp_path: Path) -> None:
     output = told(tmp_path, out_of_order, waitTimeout="50ms", fetchInterval="100ms")
     assert bound(output) == {"a": 4, "b": 4}
     assert output.count("queue usage cannot be fetched: ") == 1
     assert output.count("continuing without") == 1
 
 
-def test_in_virtual_time_nobody_is_asked_and_it_is_said(tmp_path: Path) -> None:
+def test_in_virtual_time_usage_is_not_queried_with_a_warning(tmp_path: Path) -> None:
     arguments = written(tmp_path, "http://127.0.0.1:1")
     result = CliRunner().invoke(main, [*arguments, "--virtual-time", "--until-done"])
     assert bound(result.output) == {"a": 4, "b": 4}

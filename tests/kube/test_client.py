@@ -102,7 +102,7 @@ def test_it_gives_up_after_so_many_attempts() -> None:
     asyncio.run(scenario())
 
 
-def test_nobody_listens() -> None:
+def test_a_refused_connection() -> None:
     async def scenario() -> None:
         async with FakeServer(Pod) as server:
             client = server.client(attempts=2)

@@ -72,7 +72,7 @@ def test_no_credentials_at_all(tmp_path: Path) -> None:
     assert credential(load_configuration(file)).authorization is None
 
 
-def test_acting_as_somebody_else(tmp_path: Path) -> None:
+def test_impersonation(tmp_path: Path) -> None:
     user = {
         "token": SECRET,
         "as": "jane",

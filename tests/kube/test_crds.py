@@ -143,7 +143,7 @@ def test_our_own_is_updated_and_that_of_others_only_if_asked_for() -> None:
     asyncio.run(scenario())
 
 
-def test_somebody_who_was_faster_is_not_overwritten() -> None:
+def test_a_concurrent_write_is_not_overwritten() -> None:
     async def scenario() -> None:
         async with FakeServer() as server, server.client() as client:
             server.answers += [

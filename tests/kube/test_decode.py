@@ -43,7 +43,7 @@ def test_lines_come_out_whole_wherever_the_chunks_are_cut(values: list[Any], dat
     assert [json.loads(line) for line in found] == values
 
 
-def test_a_line_is_not_told_before_it_ends() -> None:
+def test_a_line_is_not_reported_before_it_ends() -> None:
     lines = Lines()
     assert lines.feed(b'{"a":1}') == []
     assert lines.feed(b"\n\n \r\n") == [b'{"a":1}']

@@ -63,7 +63,7 @@ def token(configuration: Configuration) -> str | None:
     return asyncio.run(configuration.credentials.current()).authorization
 
 
-def test_a_plugin_is_asked_once_and_told_what_it_needs(tmp_path: Path) -> None:
+def test_a_plugin_is_run_once_with_its_input(tmp_path: Path) -> None:
     plugin = Plugin(tmp_path)
     configuration = plugin.configuration(
         args=["login", "--quiet"], env=[{"name": "EXTRA", "value": "x"}], interactiveMode="IfAvailable"
@@ -128,7 +128,7 @@ def test_an_answer_counts_until_it_expires(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
-def test_a_refused_credential_is_asked_for_anew_once_for_all_who_were_refused(tmp_path: Path) -> None:
+def test_a_rejected_credential_is_renewed_once_for_all_rejected_requests(tmp_path: Path) -> None:
     async def scenario() -> None:
         plugin = Plugin(tmp_path)
         configuration = plugin.configuration()

@@ -96,7 +96,7 @@ def test_what_is_not_http_is_an_error(server: Any, transport: HttpTransport) -> 
         transport(address(server, "/garbled"), b"", 5)
 
 
-def test_nobody_there_is_an_error(server: Any, transport: HttpTransport) -> None:
+def test_no_server_is_an_error(server: Any, transport: HttpTransport) -> None:
     server.shutdown()
     server.server_close()
     with pytest.raises(OSError, match=r"."):

@@ -90,7 +90,7 @@ def test_first_the_list_then_the_marker_then_what_happens() -> None:
     asyncio.run(scenario())
 
 
-def test_after_a_gap_only_the_differences_are_told() -> None:
+def test_after_a_gap_only_the_differences_are_reported() -> None:
     async def scenario() -> None:
         async with FakeServer(Pod) as server, server.client() as client:
             for name in ("same", "changed", "removed", "replaced"):
@@ -140,7 +140,7 @@ def test_an_object_that_becomes_unreadable_is_gone_until_it_is_mended() -> None:
     asyncio.run(scenario())
 
 
-def test_a_problem_that_stands_is_not_told_again_by_the_next_list() -> None:
+def test_a_problem_that_stands_is_not_reported_again_by_the_next_list() -> None:
     async def scenario() -> None:
         async with FakeServer(Pod) as server, server.client() as client:
             server.put(Pod, "default/b", spec={"priority": "high"})

@@ -247,7 +247,7 @@ async def refusing(request: web.Request) -> web.Response:
 
 
 @pytest.mark.parametrize(("handler", "words"), [(broken, "502"), (refusing, "parse error")])
-def test_what_goes_wrong_is_told(handler: Handler, words: str) -> None:
+def test_what_goes_wrong_is_reported(handler: Handler, words: str) -> None:
     async def check(address: str) -> None:
         async with aiohttp.ClientSession() as http:
             with pytest.raises(UsageError, match=words):
@@ -256,7 +256,7 @@ def test_what_goes_wrong_is_told(handler: Handler, words: str) -> None:
     serving(handler, check)
 
 
-def test_nobody_waits_longer_than_the_timeout() -> None:
+def test_a_fetch_ends_at_the_timeout() -> None:
     async def slow(request: web.Request) -> web.Response:
         await asyncio.sleep(5)
         return web.Response()
@@ -270,7 +270,7 @@ def test_nobody_waits_longer_than_the_timeout() -> None:
     serving(slow, check)
 
 
-def test_a_server_that_is_not_there_is_told() -> None:
+def test_a_server_that_is_not_there_is_reported() -> None:
     async def check() -> None:
         async with aiohttp.ClientSession() as http:
             with pytest.raises(UsageError, match=r"127\.0\.0\.1:1"):
@@ -279,7 +279,7 @@ def test_a_server_that_is_not_there_is_told() -> None:
     asyncio.run(check())
 
 
-def test_a_password_in_the_address_is_not_told() -> None:
+def test_a_password_in_the_address_is_not_reported() -> None:
     async def check() -> None:
         async with aiohttp.ClientSession() as http:
             with pytest.raises(UsageError) as caught:

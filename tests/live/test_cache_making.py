@@ -52,7 +52,7 @@ def decide(cache: Cache, node: str = "n1") -> Assumption:
     return assumption
 
 
-def test_a_request_counts_before_it_is_seen_and_wakes_nobody_when_it_is() -> None:
+def test_a_request_counts_before_it_is_seen_and_starts_no_cycle_when_it_is() -> None:
     cache = a_cache()
     decide(cache)
     assert status(cache) is Status.BINDING

@@ -77,7 +77,7 @@ def test_what_others_wrote_meanwhile_stays() -> None:
     assert dialect.adopted(adopted, after) is adopted
 
 
-def test_new_words_are_told_apart_from_what_matters() -> None:
+def test_new_messages_are_distinguished_from_what_matters() -> None:
     dialect, first = Kai(), waiting(a_group(), "1 node")
     assert dialect.differ_in_messages_only(first, waiting(first, "2 nodes"))
     assert not dialect.differ_in_messages_only(a_group(), first)
@@ -98,7 +98,7 @@ def shard(name: str, value: str) -> Object:
     return load({**raw, "spec": {"partitionLabelValue": value}})
 
 
-def test_a_shard_that_changes_or_goes_is_told() -> None:
+def test_a_shard_that_changes_or_goes_is_reported() -> None:
     dialect = Kai(shard="a")
     assert dialect.warning(shard("a", "x"), gone=False) == ""
     assert dialect.warning(shard("a", "x"), gone=False) == ""

@@ -47,7 +47,7 @@ def test_pods_that_share_a_device_name_it_and_their_part() -> None:
     played(scene)
 
 
-def test_a_part_by_memory_is_told_as_the_part_that_it_is_on_the_node() -> None:
+def test_a_part_by_memory_is_written_as_the_part_that_it_is_on_the_node() -> None:
     async def scene(stage: KaiStage) -> None:
         stage.create(queue(), node("n1", 1, **{"nvidia.com/gpu.memory": "1000"}))
         stage.create(group("one", 1), pod("one-0", "one", 0, **{"gpu-memory": "250"}))
@@ -116,7 +116,7 @@ def with_claims() -> list[Raw]:
     return [queue(), node("n1", 0), devices, class_, claim, group("one", 1), asks]
 
 
-def test_what_claims_get_is_told_and_written_by_the_binder() -> None:
+def test_allocations_of_claims_are_requested_and_written_by_the_binder() -> None:
     async def scene(stage: KaiStage) -> None:
         stage.create(*with_claims())
         await asyncio.sleep(5)
@@ -149,7 +149,7 @@ def test_in_a_node_pool_requests_and_pods_carry_its_label() -> None:
     played(scene, options={"nodePoolLabelValue": "a"})
 
 
-def test_who_joins_a_claim_is_told_what_it_has() -> None:
+def test_a_request_for_an_allocated_claim_repeats_its_allocation() -> None:
     async def scene(stage: KaiStage) -> None:
         stage.create(*with_claims())
         await asyncio.sleep(5)
@@ -168,7 +168,7 @@ def test_who_joins_a_claim_is_told_what_it_has() -> None:
 # -- while it is on its way --------------------------------------------------------------------------------------------
 
 
-def test_a_pod_whose_request_nobody_carries_out_keeps_its_place() -> None:
+def test_a_pod_whose_request_is_not_carried_out_keeps_its_place() -> None:
     async def scene(stage: KaiStage) -> None:
         stage.world.binder.stop()
         stage.create(queue(), node("n1", 1), *gang("first", 1))
@@ -206,7 +206,7 @@ def test_an_answer_that_got_lost_makes_no_second_request() -> None:
     played(scene)
 
 
-def test_a_request_of_somebody_else_s_that_comes_first_is_a_conflict_and_cleared_away() -> None:
+def test_a_foreign_request_that_comes_first_is_a_conflict_and_deleted() -> None:
     async def scene(stage: KaiStage) -> None:
         make = stage.port.create
 
@@ -227,7 +227,7 @@ def test_a_request_of_somebody_else_s_that_comes_first_is_a_conflict_and_cleared
     played(scene)
 
 
-def test_a_request_that_came_and_went_while_nobody_listened_is_made_again() -> None:
+def test_a_request_that_was_deleted_while_the_watch_was_cut_is_created_again() -> None:
     async def scene(stage: KaiStage) -> None:
         made: list[str] = []
 
@@ -378,7 +378,7 @@ def test_requests_of_other_node_pools_are_left_alone() -> None:
 # -- nobody there ------------------------------------------------------------------------------------------------------
 
 
-def test_requests_that_nobody_carries_out_are_told_once_in_the_log_and_on_a_pod(
+def test_requests_that_are_not_carried_out_are_reported_once_in_the_log_and_on_a_pod(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def scene(stage: KaiStage) -> None:

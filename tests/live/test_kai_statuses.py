@@ -89,7 +89,7 @@ def test_conditions_of_other_node_pools_stay_with_all_that_they_say() -> None:
     played(scene)
 
 
-def test_a_limit_is_told_with_the_books_of_the_queue() -> None:
+def test_a_limit_is_reported_with_the_amounts_of_the_queue() -> None:
     async def scene(stage: KaiStage) -> None:
         stage.create(queue(**limited(limit=2)), node("n1"), *gang("train", 4))
         await asyncio.sleep(5)
@@ -201,7 +201,7 @@ def test_a_gang_that_is_whole_again_is_no_longer_noted_as_broken() -> None:
     played(scene)
 
 
-def test_a_gate_of_somebody_else_s_on_an_extra_pod_is_nothing_to_tell() -> None:
+def test_a_foreign_gate_on_an_extra_pod_is_not_reported() -> None:
     async def scene(stage: KaiStage) -> None:
         extra = pod("train-1", "train")
         extra["spec"]["schedulingGates"] = [{"name": "theirs"}]
@@ -286,7 +286,7 @@ async def preempted(stage: KaiStage) -> None:
     stage.create(*gang("train", 1, priorityClassName="high"))
 
 
-def test_a_preempted_pod_is_told_on_its_group_and_the_claim_on_whom_it_is_for() -> None:
+def test_a_preemption_is_reported_on_the_group_and_the_claim_on_the_preemptor() -> None:
     async def scene(stage: KaiStage) -> None:
         await preempted(stage)
         await asyncio.sleep(0.1)
@@ -322,7 +322,7 @@ def test_if_it_is_wanted_a_pod_is_marked_before_it_is_evicted() -> None:
     played(scene, options={"updatePodEvictionCondition": True})
 
 
-def test_a_reclaimed_pod_is_told_with_the_books_of_both_queues_as_they_were() -> None:
+def test_a_reclaimed_pod_is_reported_with_the_amounts_of_both_queues_before() -> None:
     async def scene(stage: KaiStage) -> None:
         stage.create(queue("rich", **limited(quota=1)), queue("poor", **limited(quota=1)), node("n1", 2))
         stage.create(*gang("a", 1, queue="rich"), *gang("b", 1, queue="rich"))
@@ -340,7 +340,7 @@ def test_a_reclaimed_pod_is_told_with_the_books_of_both_queues_as_they_were() ->
     played(scene)
 
 
-def test_a_pod_that_is_moved_for_another_is_told_so() -> None:
+def test_a_pod_that_is_moved_for_another_is_reported_so() -> None:
     async def scene(stage: KaiStage) -> None:
         stage.create(queue(), node("n1", 2), node("n2", 2))
         for name, where in (("one", "n1"), ("two", "n2")):
@@ -379,7 +379,7 @@ def test_a_node_that_is_not_ready_takes_nothing_until_it_is() -> None:
     played(scene)
 
 
-def test_what_config_maps_hold_heartbeats_and_statuses_of_others_wake_nobody() -> None:
+def test_config_map_contents_heartbeats_and_foreign_statuses_start_no_cycle() -> None:
     async def scene(stage: KaiStage) -> None:
         lock = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "lock", "namespace": NAMESPACE}}
         well = node("n1", 2)

@@ -99,7 +99,7 @@ def test_without_bind_requests_they_wait_and_say_so() -> None:
     assert dialect.unsupported_reason(half) == ""
 
 
-def test_groups_of_one_name_are_two_jobs_and_each_is_told_its_own_state() -> None:
+def test_groups_of_one_name_are_two_jobs_and_each_is_reported_its_own_state() -> None:
     async def scene(stage: KaiStage) -> None:
         stage.create(kai_objects.queue(), kai_objects.node("n1", 2))
         members = [kai_objects.pod(f"k-{number}", "train") for number in range(2)]

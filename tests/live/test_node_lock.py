@@ -79,7 +79,7 @@ def test_the_node_is_locked_before_the_pod_is_bound_and_the_next_waits_for_the_l
     played(scene, profile="volcano", conf=conf(lock=True))
 
 
-def test_somebody_else_s_lock_is_respected_until_it_is_forgotten() -> None:
+def test_a_foreign_lock_is_respected_until_it_expires() -> None:
     async def scene(stage: KaiStage) -> None:
         stage.create(gpu_node(card("GPU-0")))
         lock(stage, moment(stage.world.clock.now()))

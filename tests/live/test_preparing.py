@@ -81,7 +81,7 @@ def test_volumes_that_never_come_are_waited_for_so_long_and_no_longer() -> None:
     played(scene, conf=PATIENCE)
 
 
-def test_nobody_waits_for_pods_that_wait_for_volumes() -> None:
+def test_pods_that_wait_for_volumes_delay_no_other_pod() -> None:
     async def scene(stage: KaiStage) -> None:
         stage.world.volumes.stop()
         stage.create(storage_class(MADE), node("n1", 100), csi_node("n1"))
@@ -96,7 +96,7 @@ def test_nobody_waits_for_pods_that_wait_for_volumes() -> None:
     played(scene)
 
 
-def test_a_volume_that_somebody_else_took_first_is_left_to_him() -> None:
+def test_a_volume_that_was_bound_elsewhere_stays_bound() -> None:
     async def scene(stage: KaiStage) -> None:
         stage.create(storage_class(LOCAL), node("n1"), volume("v1", "n1"), volume("v2", "n1", "2Gi"))
         stage.create(claim("c", LOCAL), claim("other", LOCAL))
@@ -273,7 +273,7 @@ def test_a_pod_whose_volumes_fail_uses_its_claims_no_more() -> None:
         stage.store.patch(PersistentVolumeClaim, f"{NAMESPACE}/c", taken_off)
         await asyncio.sleep(0.5)
         assert (users(stage, "mine"), device(stage, "mine")) == ([], "")
-        assert "no volume could be made" in stage.condition("alone")["message"]
+        assert "no volume could be provisioned" in stage.condition("alone")["message"]
 
     played(scene)
 
@@ -294,7 +294,7 @@ def test_a_pod_that_is_deleted_meanwhile_uses_its_claims_no_more() -> None:
     played(scene)
 
 
-def test_one_of_two_who_share_a_claim_leaves_it_to_the_other() -> None:
+def test_one_of_two_pods_that_share_a_claim_leaves_it_to_the_other() -> None:
     async def scene(stage: KaiStage) -> None:
         stage.port.faults.plan(Fault("bind", 422, key=f"{NAMESPACE}/a", times=3))
         stage.create(device_class(), node("n1"), devices("n1", 1), resource_claim("ours"))

@@ -101,7 +101,7 @@ def test_a_hopeless_gang_is_not_tried_again_while_nothing_changes() -> None:
     played(scene)
 
 
-def test_heartbeats_and_own_writes_wake_nobody() -> None:
+def test_heartbeats_and_own_writes_start_no_cycle() -> None:
     async def scene(stage: Stage) -> None:
         stage.create(node("n1", 4), *gang("train", 8))
         await asyncio.sleep(20)
@@ -148,7 +148,7 @@ def test_a_burst_of_changes_is_decided_together() -> None:
     played(scene)
 
 
-def test_the_same_story_is_told_the_same_way() -> None:
+def test_the_same_input_gives_the_same_output() -> None:
     def once() -> list[tuple[str, str, str]]:
         async def scene(stage: Stage) -> None:
             for number in range(6):
@@ -181,7 +181,7 @@ def test_nothing_is_decided_on_half_a_cluster() -> None:
 # -- bad days ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_watch_that_lags_behind_makes_nobody_decide_twice() -> None:
+def test_a_lagging_watch_causes_no_double_decision() -> None:
     async def scene(stage: Stage) -> None:
         stage.create(node("n1", 6), *gang("first", 4))
         await asyncio.sleep(3)

@@ -163,7 +163,7 @@ def test_a_cancelled_scheduler_takes_its_feed_with_it() -> None:
     run(main(), virtual=True)
 
 
-def test_a_feed_that_breaks_is_told_and_the_scheduler_goes_on(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_feed_that_breaks_is_reported_and_the_scheduler_goes_on(caplog: pytest.LogCaptureFixture) -> None:
     async def scene(stage: Stage) -> None:
         await asyncio.sleep(20)
         assert stage.placed() == {"a": 4, "b": 4}
@@ -175,7 +175,7 @@ def test_a_feed_that_breaks_is_told_and_the_scheduler_goes_on(caplog: pytest.Log
 
 
 @pytest.mark.parametrize("wrong", [3, {"a": {"gpus": 1}}, {"a": {"gpu": float("inf")}}, {"a": {"gpu": -1}}])
-def test_usage_that_makes_no_sense_is_told_once_and_the_last_that_did_is_kept(wrong: Any) -> None:
+def test_usage_that_makes_no_sense_is_reported_once_and_the_last_that_did_is_kept(wrong: Any) -> None:
     async def scene(stage: Stage) -> None:
         stage.feed.tell(HALF)
         await asyncio.sleep(20)

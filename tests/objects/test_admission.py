@@ -242,7 +242,7 @@ def test_a_claim_that_names_no_class_is_of_the_default_one() -> None:
     assert read(manifest(PersistentVolumeClaim, spec={})).spec.storage_class_name is None
 
 
-def test_a_volume_that_nobody_claims_can_be_had() -> None:
+def test_an_unclaimed_volume_is_available() -> None:
     assert read(manifest(PersistentVolume, spec={})).status.phase == "Available"
     claimed = manifest(PersistentVolume, spec={"claimRef": {"name": "c"}})
     assert read(claimed).status.phase == ""
@@ -304,7 +304,7 @@ def test_admission_is_done_once(raw: Raw) -> None:
         {"containers": [container(requests={"cpu": "much"})], "resources": {"limits": {"cpu": "1"}}},
     ],
 )
-def test_what_is_wrong_is_told_as_it_was_written(spec: Any) -> None:
+def test_what_is_wrong_is_reported_as_it_was_written(spec: Any) -> None:
     raw = manifest(Pod, "p", spec=spec)
     (problem,) = load_batch([raw]).problems
     (told,) = load_batch([{**raw, "metadata": {"name": "p", "uid": "u-1", "namespace": "default"}}]).problems

@@ -105,7 +105,7 @@ def test_nulls_do_not_hide_what_is_wrong() -> None:
     assert only_problem(raw) == Problem("Pod team/p", "spec.containers[0].name", "Expected str, got int")
 
 
-def test_fields_that_nobody_reads_may_hold_anything() -> None:
+def test_unread_fields_may_contain_anything() -> None:
     raw = {**pod(containers=[{"name": "c", "args": [1, {"x": None}], "stdin": "maybe"}]), "extra": object()}
     assert isinstance(load(raw), Pod)
 

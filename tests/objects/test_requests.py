@@ -146,7 +146,7 @@ def test_nonzero_of_init_containers_is_a_maximum() -> None:
     assert nonzero_requests(pod(container(), init=(container(), container(cpu="300m")))) == (300, 200 * MEBI)
 
 
-def test_nonzero_with_requests_of_the_pod_assumes_only_what_nobody_stated() -> None:
+def test_nonzero_with_requests_of_the_pod_assumes_only_what_is_unset() -> None:
     assert nonzero_requests(pod(container(), container(), whole={"cpu": "50m"})) == (50, 400 * MEBI)
     assert nonzero_requests(pod(container(memory=5), container(), whole={"cpu": "50m"})) == (50, 5)
 

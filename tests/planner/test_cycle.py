@@ -51,7 +51,7 @@ def _nothing_told() -> None:
     TOLD.clear()
 
 
-def test_plugins_are_made_tier_by_tier_then_actions_run_in_order_and_everybody_hears_of_the_end() -> None:
+def test_plugins_are_made_tier_by_tier_then_actions_run_in_order_and_all_plugins_are_closed() -> None:
     more = Extensions(
         plugins={name: witness(name) for name in ("late", "early", "first")},
         actions={name: step(name) for name in ("before", "after")},

@@ -102,7 +102,7 @@ def test_a_pod_without_gpus_keeps_off_nodes_of_any_maker() -> None:
     assert bound(kai(*nodes, job("plain", {}))) == {"plain-0": "b"}
 
 
-def test_to_the_letter_every_maker_s_gpus_are_one_resource() -> None:
+def test_strictly_every_maker_s_gpus_are_one_resource() -> None:
     assert bound(kai(node("n", 1), job("j", {AMD: "1"}), strict=True)) == {"j-0": "n"}
 
 

@@ -95,7 +95,7 @@ def test_the_state_of_a_pod(phase: str, fields: dict[str, Any], status: Status) 
     assert facts.gated is (status is Status.GATED)
 
 
-def test_a_pod_of_which_nobody_knows_how_it_is_takes_room_except_to_the_letter() -> None:
+def test_a_pod_in_an_unknown_phase_takes_room_unless_strict() -> None:
     lost = pod("p", group="g", on="n", phase="Unknown")
     assert task(lost).node == "n"
     assert task(lost, strict=True).node == ""
@@ -326,7 +326,7 @@ def test_gpus_of_each_maker_are_counted_by_name() -> None:
     assert requested(cluster, "p") == {"pods": 1, GPU: 1, "amd.com/gpu": 2}
 
 
-def test_to_the_letter_gpus_of_every_maker_are_one_pool() -> None:
+def test_strictly_gpus_of_every_maker_are_one_pool() -> None:
     cluster = cluster_of(
         node("n", {GPU: "2", "amd.com/gpu": "3"}),
         pod("p", {"amd.com/gpu": "2", GPU: "1"}, group="g"),
@@ -541,7 +541,7 @@ def test_a_moment_that_cannot_be_read_is_none() -> None:
     assert job(group("g", annotations=written)).started is None
 
 
-def test_priorities_come_from_classes_and_decide_who_may_be_preempted() -> None:
+def test_priorities_come_from_classes_and_decide_preemptibility() -> None:
     cluster = cluster_of(queue("default"), group("g", spec={"priorityClassName": "build"}), group("h"))
     cluster.settle()
     rows = np.array([cluster.jobs.index_of(f"default/{one}") for one in "gh"], dtype=np.intp)
@@ -568,7 +568,7 @@ def test_sub_groups_as_they_are_written() -> None:
     assert facts.minimum == 5
 
 
-def test_a_parent_with_capitals_is_found_except_to_the_letter() -> None:
+def test_a_parent_with_capitals_is_found_unless_strict() -> None:
     written = {"subGroups": [sub_group("All"), sub_group("workers", 2, "All")]}
     assert job(group("g", spec=written)).groups[1].parent == "All"
     assert job(group("g", spec=written), strict=True).groups[1].parent == "all"

@@ -224,11 +224,11 @@ def test_a_job_that_no_hypernode_can_take_waits_and_says_so() -> None:
     assert "no HyperNode of tier 1 or below has room for 9 tasks together" in why(plan, "a")
 
 
-def test_a_soft_wish_for_one_hypernode_keeps_nobody_waiting() -> None:
+def test_a_soft_hypernode_constraint_keeps_no_job_waiting() -> None:
     assert len(bound(cycle(*NODES, *RACKS, Q, gang("a", "q", 9, group=near("soft"))))) == 9
 
 
-def test_a_wish_holds_also_where_room_has_to_be_made_and_only_there_somebody_goes() -> None:
+def test_a_constraint_holds_when_room_is_made_and_only_there_pods_are_evicted() -> None:
     """The youngest go first: of n4, n1, n3 and n2, in this order. What is on n1 does not help."""
     hours = {"n4": 4, "n1": 3, "n3": 2, "n2": 1}
     old = [
@@ -378,7 +378,7 @@ def test_devices_of_claims_are_handed_out_and_written_down() -> None:
         ("q", "waits for its pods: it needs 2 and none are there"),
     ],
 )
-def test_a_job_without_pods_is_told_what_it_waits_for(into: str, why_not: str) -> None:
+def test_a_job_without_pods_is_reported_what_it_waits_for(into: str, why_not: str) -> None:
     group = make(
         "scheduling.volcano.sh/v1beta1",
         "PodGroup",

@@ -66,7 +66,7 @@ def test_each_of_two_jobs_of_one_name_has_its_own_minimum() -> None:
     assert (plan.jobs["default/train@kai"].minimum, plan.jobs["default/train@volcano"].minimum) == (5, 3)
 
 
-def test_a_name_that_only_one_system_has_is_told_as_it_is() -> None:
+def test_a_name_that_only_one_system_has_is_reported_as_it_is() -> None:
     plan = cycle(node("n1"), volcano_queue("team"), gang("a", "team", 1), gang("b", "team", 1, kai=True))
     assert plan.jobs.keys() == {"default/a", "default/b"}
 

@@ -101,7 +101,7 @@ def test_nodegroup_keeps_a_queue_on_its_nodes(kai: bool) -> None:
 
 
 @both
-def test_tdm_lends_nodes_by_the_hour_to_those_who_allow_it(kai: bool) -> None:
+def test_tdm_lends_nodes_by_the_hour_to_tasks_that_allow_it(kai: bool) -> None:
     conf = with_plugin(
         "tdm", {"tdm.revocable-zone.day": "08:00-20:00", "tdm.revocable-zone.night": "20:00-08:00"}
     )
@@ -163,7 +163,7 @@ def test_a_volcano_group_is_let_in_before_its_pods_are_there() -> None:
     assert plan.jobs["default/a"].phase == "Inqueue"
 
 
-def test_a_queue_that_is_closed_or_not_there_lets_nobody_in() -> None:
+def test_a_closed_or_missing_queue_admits_no_job() -> None:
     assert cycle(volcano_queue("q", state="Closed"), group("a")).jobs["default/a"].phase == "Pending"
     assert cycle(Q, group("a", queue="nowhere")).jobs["default/a"].phase == "Pending"
 

@@ -264,7 +264,7 @@ def victims_are_those_who_may_be(scene: Scene, plan: Plan) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(scenes(waiting=1))
-def test_reclaim_leaves_everybody_its_guarantee_and_takes_only_from_above_the_quota(scene: Scene) -> None:
+def test_reclaim_keeps_guarantees_and_takes_only_from_above_the_quota(scene: Scene) -> None:
     """A queue may end below its quota only by a gang that stood across it: without its last chunk it had more."""
     plan = cycle(scene.objects(), actions=["allocate", "reclaim"])
     had, after = held(scene, before(scene)), held(scene, placed(plan))

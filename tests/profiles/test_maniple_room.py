@@ -58,7 +58,7 @@ def test_a_queue_takes_back_no_more_than_its_share() -> None:
     assert not evicted(plan)
 
 
-def test_a_surplus_of_what_the_job_does_not_ask_for_gives_nobody_away() -> None:
+def test_a_surplus_of_an_unrequested_resource_makes_no_victim() -> None:
     """The other queue has more than its share of cpu, and of GPUs no more than its quota."""
 
     def victims(quota: str) -> set[str]:
@@ -105,7 +105,7 @@ def test_within_its_quota_a_queue_takes_from_those_above_theirs_though_not_above
     assert not evicted(cycle(*parts, volcano_queue("w", deserved={GPU: "8"})))
 
 
-def test_nobody_is_reclaimed_from_a_queue_that_says_so() -> None:
+def test_nothing_is_reclaimed_from_a_queue_that_is_not_reclaimable() -> None:
     parts = [node("n1"), volcano_queue("v"), gang("old", "w", 8, 1, on="n1"), gang("new", "v", 4)]
     assert evicted(cycle(*parts, volcano_queue("w")))
     assert not evicted(cycle(*parts, volcano_queue("w", reclaimable=False)))
@@ -153,7 +153,7 @@ def never(name: str, value: int) -> Any:
 
 @pytest.mark.parametrize("kai", [False, True])
 @pytest.mark.parametrize("by_class", [False, True])
-def test_a_job_that_must_not_preempt_evicts_nobody(kai: bool, by_class: bool) -> None:
+def test_a_job_that_must_not_preempt_evicts_no_pod(kai: bool, by_class: bool) -> None:
     """The policy of the job's priority class counts, and that of its pods."""
     queues = [volcano_queue("rich"), volcano_queue("q", deserved={GPU: "1"})]
     classes = [never("high", 90)] if by_class else [HIGH]
@@ -188,13 +188,13 @@ def spread_out(**more: Any) -> list[Any]:
     ]
 
 
-def test_jobs_are_moved_together_when_that_makes_room_and_nobody_loses_its_place() -> None:
+def test_jobs_are_moved_together_when_that_makes_room_and_all_keep_running() -> None:
     plan = cycle(*spread_out(), gang("new", "q", 1, gpus=4))
     assert len(evicted(plan)) == 1
     assert claims(plan).keys() == {"new-0", *evicted(plan)}
 
 
-def test_whoever_is_moved_does_not_stay_on_the_node_that_it_was_to_leave() -> None:
+def test_a_moved_pod_does_not_stay_on_the_node_that_it_leaves() -> None:
     """All nodes are half full; the one that is being left counts as empty when it is seen where GPUs are in use."""
     nodes = [node(f"n{number}") for number in range(5)]
     old = [gang(f"old{number}", "q", 4, on=f"n{number}") for number in range(5)]
@@ -282,7 +282,7 @@ def test_a_gang_that_has_just_lost_its_place_does_not_come_back_in_part() -> Non
     assert not any(name.startswith("lost") for name in claims(plan))
 
 
-def test_nobody_is_evicted_in_vain() -> None:
+def test_no_eviction_is_useless() -> None:
     plan = cycle(
         node("n1", 4), node("n2", 4), volcano_queue("v"), volcano_queue("w"),
         gang("old", "w", 8, 1, on=["n1"] * 4 + ["n2"] * 4), gang("new", "v", 1, gpus=5),
@@ -384,7 +384,7 @@ def test_a_gang_that_has_been_broken_for_too_long_loses_the_rest() -> None:
     assert evicted(plan) == names("old", 2)
 
 
-def test_winners_are_not_evicted_by_those_who_lost() -> None:
+def test_victims_do_not_evict_the_jobs_that_displaced_them() -> None:
     """The cycle after: the victims wait, the winners are there, and nobody is evicted again."""
     parts = [node("n1"), volcano_queue("v"), volcano_queue("w")]
     plan = cycle(*parts, gang("old", "w", 8, 1, on="n1"), gang("new", "v", 4))

@@ -67,12 +67,12 @@ def test_who_tolerates_the_taint_tolerates_the_condition(profile: str) -> None:
         assert bound(plan) == expected
 
 
-def test_to_the_letter_volcano_waits_for_the_taint() -> None:
+def test_strictly_volcano_waits_for_the_taint() -> None:
     assert bound(planned("volcano", node("n", ("Ready", "False")), strict=True)) == {"j-0": "n"}
 
 
 @pytest.mark.parametrize("profile", ["maniple", "volcano"])
-def test_the_reason_is_told(profile: str) -> None:
+def test_the_reason_is_reported(profile: str) -> None:
     plan = planned(profile, node("n", ("Ready", "False")))
     assert "node(s) were not ready" in " ".join(
         [*plan.jobs["default/j"].reasons, plan.tasks["default/j-0"].reason]

@@ -132,7 +132,7 @@ def test_flags_of_the_shard_win_over_those_of_the_operator() -> None:
     }
 
 
-def test_a_flag_that_nobody_knows_is_left_out_and_said() -> None:
+def test_an_unknown_flag_is_left_out_with_a_warning() -> None:
     (remark,) = settings_of(shard(args={"max-consolidation-preemptee": "3"})).remarks
     assert remark == (
         "SchedulingShard s: spec.args.max-consolidation-preemptee: unknown flag, ignored; "

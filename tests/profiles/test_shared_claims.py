@@ -76,7 +76,7 @@ def test_two_running_pods_on_one_claim_use_one_device(plan: Any) -> None:
 
 
 @ALL
-def test_a_gang_shares_a_claim_that_nobody_has_yet(plan: Any) -> None:
+def test_a_gang_shares_an_unallocated_claim(plan: Any) -> None:
     outcome = plan(node("n", 0), driver("n", 1), claim("c"), job("j", 4, "c"))
     assert set(bound(outcome)) == {"j-0", "j-1", "j-2", "j-3"}
     assert gpus(outcome) == 1

@@ -72,7 +72,7 @@ def test_a_node_that_owes_cpu_or_memory_refuses_tasks_that_ask_for_neither() -> 
     assert "Insufficient cpu" in plan.tasks["default/a-0"].reason
 
 
-def test_other_resources_that_are_overdrawn_concern_only_those_who_ask_for_them() -> None:
+def test_other_overcommitted_resources_concern_only_pods_that_request_them() -> None:
     plan = cycle(
         node("n1", {"nvidia.com/gpu": "1"}),
         queue("default"),
@@ -125,7 +125,7 @@ def volumes(*claims: str) -> list[dict[str, Any]]:
     return [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in claims]
 
 
-def test_to_the_letter_claims_count_as_volumes_of_their_driver_unless_that_is_unknown_or_ignored() -> None:
+def test_strictly_claims_count_as_volumes_of_their_driver_unless_that_is_unknown_or_ignored() -> None:
     objects = [
         load(raw)
         for raw in (
@@ -205,7 +205,7 @@ def test_a_limit_counts_each_volume_once() -> None:
         ({"on": "n1", "phase": "Unknown"}, Status.UNKNOWN),
     ],
 )
-def test_the_state_of_a_task_is_told_by_its_pod(fields: dict[str, Any], status: Status) -> None:
+def test_the_state_of_a_task_is_reported_by_its_pod(fields: dict[str, Any], status: Status) -> None:
     session = session_on([node("n1"), queue("default"), group("g"), pod("p", group="g", **fields)])
     assert session.tasks.status[task(session, "p")] == status
 
@@ -287,7 +287,7 @@ def test_oversubscribed_room_is_given_away() -> None:
     assert len(plan.binds) == 2
 
 
-def test_pods_on_a_node_that_nobody_knows_take_nothing_from_others() -> None:
+def test_pods_on_an_unknown_node_take_nothing_from_others() -> None:
     plan = cycle(
         node("n1"),
         queue("default"),
@@ -387,7 +387,7 @@ def test_what_may_be_preempted(
         ("Unknown", False, False),
     ],
 )
-def test_a_queue_is_open_if_nobody_closed_it_and_to_the_letter_only_if_somebody_opened_it(
+def test_a_queue_is_open_unless_closed_and_strictly_only_if_opened(
     state: str, open_: bool, to_the_letter: bool
 ) -> None:
     """Quirk 4."""

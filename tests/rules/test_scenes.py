@@ -116,7 +116,7 @@ def goes_well(name: str) -> bool:
     return not follow(scenario_of(json.loads(path.read_text())), seconds=5).violations
 
 
-def test_a_queue_loses_nothing_for_what_nobody_requests() -> None:
+def test_a_queue_loses_nothing_for_an_unrequested_resource() -> None:
     assert goes_well("kai-reclaim-of-what-is-not-asked-for")
 
 

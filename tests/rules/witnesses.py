@@ -20,7 +20,7 @@ WITNESSES = {
     ),
     "gangs.roles_are_pod_sets": "profiles.test_maniple_gangs.test_every_role_has_its_minimum",
     "gangs.wait_for_pods": (
-        "cli.test_kai_reasons.test_a_job_without_enough_pods_is_told_how_many_are_missing_and_has_no_condition"
+        "cli.test_kai_reasons.test_a_job_without_enough_pods_is_reported_how_many_are_missing_and_has_no_condition"
     ),
     "placing.idle_before_releasing": (
         "placement.test_mixed.test_by_points_a_task_may_wait_although_another_node_is_idle"
@@ -38,7 +38,7 @@ WITNESSES = {
         "rules.test_scenes.test_a_recorded_cluster_is_decided_as_the_original_did"
     ),
     "placing.evicted_pods_keep_neighbours_away": (
-        "plugins.kai.test_predicates.test_an_evicted_pod_keeps_its_port_to_the_letter_only"
+        "plugins.kai.test_predicates.test_an_evicted_pod_keeps_its_port_strictly_only"
     ),
     "placing.errors_outlive_placements": (
         "actions.test_allocate_rules.test_to_the_letter_a_node_that_refused_a_role_is_not_asked_again_though_it_would_open"
@@ -160,7 +160,7 @@ WITNESSES = {
     "gang_eviction.later_sub_groups_wait": (
         "actions.test_gang_eviction.test_all_sub_jobs_are_placed_and_in_the_original_as_many_as_the_job_needs"
     ),
-    "budgets.name_victims": "plugins.victims.test_pdb.test_volcano_names_whoever_is_not_protected",
+    "budgets.name_victims": "plugins.victims.test_pdb.test_volcano_names_every_unprotected_pod",
     "budgets.count_evictions": (
         "plugins.victims.test_in_plans.test_a_budget_holds_for_a_whole_session_but_in_volcano_only_for_a_question"
     ),
@@ -183,7 +183,7 @@ WITNESSES = {
         "plugins.victims.test_rescheduling.test_it_runs_once_per_interval_the_first_time_one_interval_after_the_start"
     ),
     "budgets.rescheduling_overdraws": (
-        "plugins.victims.test_rescheduling.test_nobody_goes_when_the_room_is_used_up_but_volcano_looks_only_for_zero"
+        "plugins.victims.test_rescheduling.test_nothing_is_evicted_when_the_room_is_used_up_but_volcano_checks_only_for_zero"
     ),
     "queues.only_leaves_take_jobs": "rules.test_scenes.test_only_leaves_of_the_queue_tree_take_jobs",
     "queues.ties_by_name": (
@@ -194,43 +194,43 @@ WITNESSES = {
     ),
     "queues.preemptors_enter": "rules.test_scenes.test_a_recorded_cluster_is_decided_as_the_original_did",
     "queues.rounding_errors_count": (
-        "plugins.fairness.test_overcommit.test_a_hair_lost_in_the_product_refuses_nobody_except_to_the_letter"
+        "plugins.fairness.test_overcommit.test_a_rounding_error_in_the_product_refuses_no_job_unless_strict"
     ),
     "queues.exhausted_scalars_are_unlimited": (
-        "plugins.fairness.test_proportion.test_a_scalar_that_is_guaranteed_away_limits_others_except_to_the_letter"
+        "plugins.fairness.test_proportion.test_a_scalar_that_is_guaranteed_away_limits_others_unless_strict"
     ),
     "queues.reclaim_keeps_guarantees": (
         "plugins.fairness.test_proportion.test_reclaim_leaves_a_queue_its_guarantee_except_to_the_letter"
     ),
     "queues.new_quotas_hold": (
-        "plugins.fairness.test_resourcequota.test_a_quota_that_nobody_has_looked_at_yet_holds_except_to_the_letter"
+        "plugins.fairness.test_resourcequota.test_a_quota_without_a_status_holds_unless_strict"
     ),
     "queues.bad_queue_stops_all": (
-        "plugins.fairness.test_capacity_bad_queues.test_to_the_letter_a_bad_queue_stops_everybody"
+        "plugins.fairness.test_capacity_bad_queues.test_strictly_a_bad_queue_stops_all_queues"
     ),
     "queues.unnamed_limits_are_zero": (
-        "plugins.fairness.test_capacity_tree.test_what_a_root_with_limits_does_not_name_is_not_limited_except_to_the_letter"
+        "plugins.fairness.test_capacity_tree.test_what_a_root_with_limits_does_not_name_is_not_limited_unless_strict"
     ),
     "queues.deep_ties_are_equal": (
-        "plugins.fairness.test_capacity_tree.test_branches_that_stand_equal_go_by_their_name_except_to_the_letter"
+        "plugins.fairness.test_capacity_tree.test_branches_that_stand_equal_go_by_their_name_unless_strict"
     ),
     "queues.ancestors_follow": (
-        "plugins.fairness.test_capacity_tree.test_ancestors_shares_follow_tasks_except_to_the_letter"
+        "plugins.fairness.test_capacity_tree.test_ancestors_shares_follow_tasks_unless_strict"
     ),
     "queues.reclaim_within_deserved": (
         "plugins.fairness.test_capacity.test_a_queue_takes_nothing_that_it_then_has_too_much_of_except_in_the_original"
     ),
     "queues.pathless_stand_apart": (
-        "plugins.fairness.test_hierarchy.test_a_queue_without_a_path_is_level_with_all_in_the_original_and_nobody_takes_from_it"
+        "plugins.fairness.test_hierarchy.test_a_queue_without_a_path_is_level_with_all_in_the_original_and_nothing_is_reclaimed"
     ),
     "queues.gate_places_reach_ancestors": (
         "plugins.fairness.test_capacity_gates.test_ancestors_keep_places_too"
     ),
     "queues.evicted_pods_keep_gate_places": (
-        "plugins.fairness.test_capacity_gates.test_an_evicted_task_keeps_no_place_except_to_the_letter"
+        "plugins.fairness.test_capacity_gates.test_an_evicted_task_keeps_no_place_unless_strict"
     ),
     "queues.gate_places_are_final": (
-        "plugins.fairness.test_capacity_gates.test_reservations_beyond_the_ceiling_hold_nobody_up_except_to_the_letter"
+        "plugins.fairness.test_capacity_gates.test_reservations_beyond_the_ceiling_delay_no_task_unless_strict"
     ),
     "queues.older_first": "plugins.kai.test_proportion_order.test_what_is_not_comparable_is_left_to_age",
     "queues.jobs_are_heaped": (
@@ -241,16 +241,16 @@ WITNESSES = {
     ),
     "queues.leftovers_are_whole": "rules.test_scenes.test_a_leftover_gpu_is_given_whole_only_in_kai",
     "queues.pods_elsewhere_count": (
-        "plugins.kai.test_proportion.test_to_the_letter_tasks_on_nodes_of_another_pool_are_not_had"
+        "plugins.kai.test_proportion.test_strictly_tasks_on_nodes_of_another_pool_are_not_had"
     ),
     "queues.gpu_memory_counts": (
-        "plugins.kai.test_proportion_capacity.test_gpu_memory_counts_as_the_least_part_that_it_can_be_unless_to_the_letter"
+        "plugins.kai.test_proportion_capacity.test_gpu_memory_counts_as_the_least_part_that_it_can_be_unless_strictly"
     ),
     "queues.slices_count_in_reclaim": (
-        "plugins.kai.test_proportion_reclaim.test_to_the_letter_slices_do_not_make_gpus_matter"
+        "plugins.kai.test_proportion_reclaim.test_strictly_slices_do_not_make_gpus_matter"
     ),
     "queues.requested_resources_decide": (
-        "rules.test_scenes.test_a_queue_loses_nothing_for_what_nobody_requests"
+        "rules.test_scenes.test_a_queue_loses_nothing_for_an_unrequested_resource"
     ),
     "devices.unhealthy_cards_are_used": (
         "plugins.devices.test_virtual_gpu.test_an_unhealthy_card_is_not_given_except_in_the_original"
@@ -259,7 +259,7 @@ WITNESSES = {
         "plugins.devices.test_virtual_gpu.test_a_percentage_overrides_memory"
     ),
     "devices.spread_scores": (
-        "plugins.devices.test_virtual_gpu.test_spread_scores_cards_that_nobody_is_on_except_in_the_original"
+        "plugins.devices.test_virtual_gpu.test_spread_scores_unused_cards_except_in_the_original"
     ),
     "devices.oversized_requests_pass": (
         "plugins.devices.test_ascend.test_more_than_a_card_has_is_refused_except_in_the_original"
@@ -274,13 +274,13 @@ WITNESSES = {
         "plugins.feasibility.test_dynamic_resources.test_strictly_a_claim_is_the_first_pods_alone_until_it_is_written_down"
     ),
     "devices.zero_counts_limit": (
-        "plugins.fairness.test_capacity_devices.test_a_count_of_zero_allows_none_except_to_the_letter"
+        "plugins.fairness.test_capacity_devices.test_a_count_of_zero_allows_none_unless_strict"
     ),
     "devices.admitted_jobs_keep_devices": (
-        "plugins.fairness.test_capacity_devices.test_they_count_in_later_sessions_as_well_except_to_the_letter"
+        "plugins.fairness.test_capacity_devices.test_they_count_in_later_sessions_as_well_unless_strict"
     ),
     "devices.claims_count_per_pod": (
-        "plugins.fairness.test_capacity_devices.test_a_shared_claim_is_wanted_once_except_to_the_letter"
+        "plugins.fairness.test_capacity_devices.test_a_shared_claim_is_wanted_once_unless_strict"
     ),
     "devices.first_pod_stands_for_role": (
         "plugins.fairness.test_capacity_devices.test_minimums_of_roles_say_how_many_tasks_count"
@@ -289,10 +289,10 @@ WITNESSES = {
         "framework.test_gpus.test_to_the_letter_the_smallest_device_has_100_mib"
     ),
     "devices.joining_takes_two_places": (
-        "plugins.kai.test_predicates.test_to_the_letter_joining_takes_two_places_unless_the_gpu_s_name_is_a_number"
+        "plugins.kai.test_predicates.test_strictly_joining_takes_two_places_unless_the_gpu_s_name_is_a_number"
     ),
     "devices.sharing_attracts_all": (
-        "plugins.kai.test_scores.test_tasks_without_gpus_are_drawn_to_shared_ones_only_to_the_letter"
+        "plugins.kai.test_scores.test_tasks_without_gpus_are_drawn_to_shared_ones_only_strictly"
     ),
     "devices.whole_multiples_are_parts": (
         "framework.test_gpus.test_more_memory_than_a_device_has_fits_nowhere_except_whole_multiples_to_the_letter"
@@ -314,7 +314,7 @@ WITNESSES = {
         "plugins.kai.test_storage_room.test_of_several_capacities_the_largest_counts_and_strictly_none_of_any_class"
     ),
     "storage.unplaced_capacities_are_everywhere": (
-        "plugins.kai.test_storage_room.test_a_capacity_that_says_nothing_of_nodes_is_nobody_s_and_strictly_everybody_s"
+        "plugins.kai.test_storage_room.test_a_capacity_without_a_topology_applies_to_no_node_and_strictly_to_all"
     ),
     "storage.claims_count_once": (
         "plugins.kai.test_storage_room.test_a_claim_that_two_pods_mount_takes_its_room_once"

@@ -82,7 +82,7 @@ def test_a_reader_knows_what_is_there_whatever_happened_on_the_way(steps: list[s
     run(main(), virtual=True)
 
 
-def test_an_object_that_cannot_be_read_is_told_once_and_counts_as_gone() -> None:
+def test_an_object_that_cannot_be_read_is_reported_once_and_counts_as_gone() -> None:
     async def main() -> None:
         world, reader = World(), Reader()
         world.store.create(node("n0"))

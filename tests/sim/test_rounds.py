@@ -66,7 +66,7 @@ def test_shared_gpus_are_labelled_as_the_binder_labels_them() -> None:
     assert len(labels) == 3
 
 
-def test_groups_of_one_name_in_both_systems_are_told_apart() -> None:
+def test_groups_of_one_name_in_both_systems_are_distinguished() -> None:
     notes = ("scheduling.k8s.io/group-name", "pod-group-name")
     apis = ("scheduling.volcano.sh/v1beta1", "scheduling.run.ai/v2alpha2")
     objects: list[Any] = [*TWO_NODES]
@@ -118,7 +118,7 @@ def claim(*users: str) -> Raw:
     return {"kind": "ResourceClaim", "metadata": {"name": "c", "namespace": "ml"}, "status": status}
 
 
-def test_devices_are_written_into_claims_and_freed_when_nobody_is_left() -> None:
+def test_devices_are_written_into_claims_and_freed_by_the_last_user() -> None:
     change = {"allocation": {"devices": {"results": []}}, "reservedFor": [{"name": "b"}]}
     empty = {**claim(), "status": {}}
     assert claims_after(empty, claims={"ml/c": change}) == change

@@ -104,7 +104,7 @@ def test_claims_of_a_pods_own_volumes_come_and_go_with_it() -> None:
     played(scene)
 
 
-def test_a_resource_claim_is_reserved_for_nobody_who_is_gone_and_one_of_its_own_goes_with_a_pod() -> None:
+def test_a_deleted_pod_is_removed_from_claims_and_its_own_claim_is_deleted() -> None:
     async def scene(world: World) -> None:
         create(world, claiming(pod("a"), "ours"), claiming(pod("b"), "ours"), resource_claim("ours"))
         users = [{"resource": "pods", "name": p, "uid": one(world, Pod, p)["metadata"]["uid"]} for p in "ab"]

@@ -40,8 +40,8 @@ WIDTH_WITHOUT_TERMINAL = 120
 
 def console() -> Console:
     """Standard output: as wide as the terminal, or wide enough when there is none."""
-    told = sys.stdout.isatty() or "COLUMNS" in os.environ
-    return Console(highlight=False, width=None if told else WIDTH_WITHOUT_TERMINAL)
+    terminal = sys.stdout.isatty() or "COLUMNS" in os.environ
+    return Console(highlight=False, width=None if terminal else WIDTH_WITHOUT_TERMINAL)
 
 
 def plan_values(plan: "Plan") -> dict[str, Any]:

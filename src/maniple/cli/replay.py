@@ -107,10 +107,10 @@ def _show_rounds(plans: list["Plan"], asking: Question) -> bool:
     from maniple.cli import render, summary
 
     effects = ("binds", "pipelined", "evictions")
-    told: dict[str, Any] = {
+    values: dict[str, Any] = {
         "rounds": [{name: getattr(plan, name) for name in effects} for plan in plans],
         "settled": not _acts(plans[-1]),
         "plan": render.plan_values(plans[-1]),
     }
-    click.echo(msgspec.json.format(msgspec.json.encode(told), indent=2).decode())
+    click.echo(msgspec.json.format(msgspec.json.encode(values), indent=2).decode())
     return bool(summary.waiting_jobs(plans[-1], summary.jobs_of_tasks(plans[-1])))

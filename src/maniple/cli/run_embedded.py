@@ -82,11 +82,11 @@ async def _watch(
     until_done: bool,
 ) -> None:
     """Wait until it is stopped, or nothing more is going to happen and that is to be the end."""
-    told = quiet = 0
+    shown = quiet = 0
     while not running.done():
-        for problem in world.timetable.problems[told:]:
+        for problem in world.timetable.problems[shown:]:
             view.say(world.clock.elapsed(), f"problem: {problem}")
-        told = len(world.timetable.problems)
+        shown = len(world.timetable.problems)
         # Twice in a row: the latest change may not have reached the scheduler yet.
         quiet = quiet + 1 if _is_over(world, scheduler) else 0
         if until_done and quiet > 1:

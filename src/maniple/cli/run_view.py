@@ -183,10 +183,10 @@ def job_table(jobs: Iterable[JobLine]) -> Table:
     table = make_table("Jobs", "job", "queue", "state", "tasks", "where, or why not", right=("tasks",))
     ranked = sorted(jobs, key=lambda job: (_ORDER.index(job.state), job.key))
     for job in ranked[:JOB_ROWS]:
-        told = shortened(job.why) if job.state == "waits" else places(job.nodes)
+        detail = shortened(job.why) if job.state == "waits" else places(job.nodes)
         active = job.starting + job.running + job.succeeded
         state = Text(job.state, style=_STYLES[job.state])
-        table.add_row(Text(job.key), Text(job.queue), state, f"{active}/{job.tasks}", Text(told))
+        table.add_row(Text(job.key), Text(job.queue), state, f"{active}/{job.tasks}", Text(detail))
     if len(ranked) > JOB_ROWS:
         table.add_row(Text(f"and {count(len(ranked) - JOB_ROWS, 'more job')}", style="dim"))
     return table

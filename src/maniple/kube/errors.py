@@ -80,21 +80,21 @@ _LONGEST_TEXT = 300
 def api_error(status: int, body: bytes, retry_after: float | None = None) -> ApiError:
     """The error in a response body, or in the object of an ERROR event (where `status` is 0)."""
     try:
-        told = _STATUS.decode(body)
+        answer = _STATUS.decode(body)
     except msgspec.MsgspecError:
-        told = _Status()
-    if told.kind != "Status":
+        answer = _Status()
+    if answer.kind != "Status":
         # Not from the API server itself: a proxy or a load balancer in between.
         text = " ".join(body[:_LONGEST_TEXT].decode("utf-8", "replace").split())
         return ApiError(status, "Unknown", text or "no explanation", retry_after)
-    details = told.details or _Details()
+    details = answer.details or _Details()
     if retry_after is None and details.retry_after_seconds > 0:
         retry_after = float(details.retry_after_seconds)
     causes = details.causes or ()
     return ApiError(
-        status or told.code,
-        told.reason or "Unknown",
-        told.message or "no explanation",
+        status or answer.code,
+        answer.reason or "Unknown",
+        answer.message or "no explanation",
         retry_after,
         tuple(cause.reason for cause in causes),
         tuple(cause.field for cause in causes),

@@ -157,10 +157,10 @@ class Informer:
             if before is None or not version or version != before.metadata.resource_version:
                 changes.append(Change("put", self._struct, new))
         self._known = listed
-        told, self._bad = self._bad, {}
+        known, self._bad = self._bad, {}
         for bad in page.bad:
             self._bad[bad.key] = bad.problem
-            if told.get(bad.key) != bad.problem:
+            if known.get(bad.key) != bad.problem:
                 changes.append(Change("bad", self._struct, problem=bad.problem))
         return [*changes, Change("sync", self._struct)]
 

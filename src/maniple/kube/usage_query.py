@@ -187,8 +187,8 @@ def read_vector(answer: Any) -> list[tuple[Mapping[str, str], float]]:
     Raises ValueError for anything else.
     """
     if not isinstance(answer, Mapping) or answer.get("status") != "success":
-        told = answer.get("error", "no reason given") if isinstance(answer, Mapping) else "not a JSON object"
-        raise ValueError(f"the query failed: {str(told)[:200]}")
+        error = answer.get("error", "no reason given") if isinstance(answer, Mapping) else "not a JSON object"
+        raise ValueError(f"the query failed: {str(error)[:200]}")
     data = answer.get("data")
     if not isinstance(data, Mapping) or data.get("resultType") != "vector":
         raise ValueError("the response is not a vector")

@@ -96,10 +96,10 @@ class KaiDialect:
 
     def _backs_off(self, group: KaiPodGroup) -> bool:
         """Whether the group allows one attempt, and its last condition says that it did not fit here."""
-        told = group.status.scheduling_conditions
-        if group.spec.scheduling_backoff in (None, _FOREVER) or not told:
+        conditions = group.status.scheduling_conditions
+        if group.spec.scheduling_backoff in (None, _FOREVER) or not conditions:
             return False
-        return max(told, key=_transition).node_pool == (self._pool.value or "default")
+        return max(conditions, key=_transition).node_pool == (self._pool.value or "default")
 
     def decides(self, item: Object) -> str | None:
         if not isinstance(item, BindRequest):

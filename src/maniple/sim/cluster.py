@@ -66,16 +66,16 @@ class SimCluster:
 
     async def changes(self, kinds: Iterable[Kind]) -> AsyncGenerator[SimChange]:
         """All existing objects, the marker "synced", then all changes."""
-        told: asyncio.Queue[SimChange] = asyncio.Queue()
+        queue: asyncio.Queue[SimChange] = asyncio.Queue()
         wanted = tuple(dict.fromkeys(kinds))
         waiting: set[Kind | None] = set(wanted)
         self._reflectors = [
-            Reflector(self.store, kind, told.put_nowait, delay=self._watch_seconds) for kind in wanted
+            Reflector(self.store, kind, queue.put_nowait, delay=self._watch_seconds) for kind in wanted
         ]
         tasks = [asyncio.create_task(each.run(), name="reflector") for each in self._reflectors]
         try:
             while True:
-                change = await told.get()
+                change = await queue.get()
                 yield change
                 if change.type == "sync" and waiting:
                     waiting.discard(change.kind)

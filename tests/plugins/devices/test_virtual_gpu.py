@@ -217,7 +217,7 @@ def test_binpack_scores_memory_in_use_with_the_pod_on_it() -> None:
     assert found.scores("p") == {"n": 150, "m": 75}
 
 
-def test_spread_scores_cards_that_nobody_is_on_except_in_the_original() -> None:
+def test_spread_scores_unused_cards_except_in_the_original() -> None:
     nodes = [gpu_node("n", card("GPU-0")), gpu_node("m", card("GPU-8"), card("GPU-9"))]
     objects = (*nodes, held("h", "GPU-0,NVIDIA,250,0:"), vgpu("p", 1, 10))
     arguments: dict[str, Any] = {"SchedulePolicy": "spread", "ScheduleWeight": 1}

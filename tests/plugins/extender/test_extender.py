@@ -256,7 +256,7 @@ def test_admission_is_a_vote(answer: Any, ignorable: bool, vote: Vote) -> None:
     assert found == vote
 
 
-def test_it_is_told_of_admitted_jobs() -> None:
+def test_it_is_notified_of_admitted_jobs() -> None:
     service = Service(jobEnqueued=OSError("down"))
     session, _ = opened(service, arguments("jobEnqueued"))
     session.hooks.job_enqueued(job(session, "g"))
@@ -267,20 +267,18 @@ def test_it_is_told_of_admitted_jobs() -> None:
 # -- sessions ------------------------------------------------------------------------------------------------------
 
 
-def test_it_is_told_when_a_session_begins_and_ends() -> None:
+def test_it_is_notified_when_a_session_begins_and_ends() -> None:
     service = Service()
     session, _ = opened(service, arguments("onSessionOpen", "onSessionClose"))
     session.hooks.on_close()
     assert [verb for verb, _ in service.asked] == ["onSessionOpen", "onSessionClose"]
-    told = service.asked[0][1]
-    assert set(told) == {"Jobs", "Nodes", "Queues", "NamespaceInfo", "RevocableNodes", "NodeList"}
+    sent = service.asked[0][1]
+    assert set(sent) == {"Jobs", "Nodes", "Queues", "NamespaceInfo", "RevocableNodes", "NodeList"}
     assert service.asked[1][1] == {}
 
 
 @pytest.mark.parametrize(("ignorable", "part"), [(True, True), (False, False)])
-def test_a_session_whose_beginning_cannot_be_told_goes_without_unless_ignorable(
-    ignorable: bool, part: bool
-) -> None:
+def test_a_session_whose_open_fails_runs_without_unless_ignorable(ignorable: bool, part: bool) -> None:
     service = Service(onSessionOpen=503)
     given = arguments(*VERBS, ignorable=ignorable)
     session, plugin = opened(service, given)
@@ -368,11 +366,11 @@ def test_in_a_plan_it_decides_where_tasks_go_and_hears_of_it() -> None:
         options={"extenderTransport": service},
     )
     assert plan.binds == {"default/a": "n2", "default/b": "n2"}
-    told = [
+    sent = [
         (q["task"]["Name"], q["task"]["NodeName"], q["task"]["Status"])
         for q in service.questions("allocateFunc")
     ]
-    assert told == [("a", "n2", 2), ("b", "n2", 2)]
+    assert sent == [("a", "n2", 2), ("b", "n2", 2)]
     assert service.questions("deallocateFunc") == []
 
 
@@ -393,7 +391,7 @@ def test_an_objection_keeps_the_task_waiting_and_the_gang_undone() -> None:
 
 
 @pytest.mark.parametrize(("ignorable", "bound"), [(True, {"default/p": "n0"}), (False, {})])
-def test_an_allocation_that_cannot_be_told_does_not_happen_unless_ignorable(
+def test_an_allocation_that_cannot_be_sent_does_not_happen_unless_ignorable(
     ignorable: bool, bound: dict[str, str]
 ) -> None:
     plan = planned(

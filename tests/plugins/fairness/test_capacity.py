@@ -220,7 +220,7 @@ def test_of_what_a_queue_does_not_name_it_may_take_any_amount() -> None:
     assert victims(session, plugin, "j-0", "old-0") == ["old-0"]
 
 
-def test_nobody_reclaims_beyond_the_ceiling() -> None:
+def test_no_queue_reclaims_beyond_the_ceiling() -> None:
     session, plugin = opened(
         queue("q", deserved={"cpu": "9", "memory": "9Gi"}, capability={"cpu": "1"}),
         *work("j", 1, {"cpu": "2", "memory": "1Gi"}, of="q"),
@@ -306,7 +306,7 @@ def test_victims_of_one_queue_do_not_count_against_another() -> None:
     assert sorted(found) == ["ja-1", "jb-1"]
 
 
-def test_tasks_of_nobody_are_passed_over_and_a_stray_asker_gets_nobody() -> None:
+def test_tasks_without_a_queue_are_skipped_and_a_stray_reclaimer_gets_no_victim() -> None:
     session, plugin = asking(
         queue("rich"), *running("has", 1, CPU, of="rich"), pod("stray", CPU, on="n1"), pod("lost", CPU)
     )

@@ -71,7 +71,7 @@ def test_a_bad_queue_is_refused_with_its_reason_and_the_rest_is_served(objects: 
 
 
 @pytest.mark.parametrize(("objects", "reason"), BAD)
-def test_to_the_letter_a_bad_queue_stops_everybody(objects: Any, reason: str) -> None:
+def test_strictly_a_bad_queue_stops_all_queues(objects: Any, reason: str) -> None:
     session, plugin = tree(*GOOD, *objects, *running("rich", 3, CPU, of="good"), strict=True)
     assert is_served(session, plugin, "fine") == (False, False, False)
     assert session.refusals.jobs[job(session, "fine")][0].startswith("no queue can be used, because queue ")
@@ -122,7 +122,7 @@ def test_a_bad_queue_is_reported_once_for_each_queue_that_hangs_nowhere() -> Non
     ]
 
 
-def test_a_root_that_is_not_there_is_assumed_except_to_the_letter() -> None:
+def test_a_root_that_is_not_there_is_assumed_unless_strict() -> None:
     session, plugin = opened(*GOOD, child("other", "root"), tree=True)
     assert is_served(session, plugin, "fine") == (True, True, True)
     assert session.warnings == ["capacity: there is no queue 'root'; one without limits is assumed"]
@@ -131,7 +131,7 @@ def test_a_root_that_is_not_there_is_assumed_except_to_the_letter() -> None:
     assert session.refusals.jobs[job(session, "fine")] == ["no queue can be used: there is no queue 'root'"]
 
 
-def test_a_bad_queue_without_jobs_stops_nobody_but_to_the_letter() -> None:
+def test_a_bad_queue_without_jobs_stops_no_queue_unless_strict() -> None:
     objects = [*GOOD, child("lost", "nowhere")]
     session, plugin = tree(*objects)
     assert room(session, plugin, "fine-0") == 1

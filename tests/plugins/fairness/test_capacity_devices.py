@@ -220,7 +220,7 @@ def test_both_kinds_of_quota_can_be_turned_off() -> None:
     assert scene(DynamicResourceAllocationEnable=False) == 1
 
 
-def test_a_count_of_zero_allows_none_except_to_the_letter() -> None:
+def test_a_count_of_zero_allows_none_unless_strict() -> None:
     objects = [claim("c"), user("p", "c")]
     session, plugin = quota(*objects, deviceclass__gpu_com="0")
     assert room(session, plugin, "p") == 0
@@ -292,7 +292,7 @@ def test_minimums_of_roles_say_how_many_tasks_count() -> None:
     assert plugin.job_enqueueable(job(session, "j")) is Vote.REJECT
 
 
-def test_a_shared_claim_is_wanted_once_except_to_the_letter() -> None:
+def test_a_shared_claim_is_wanted_once_unless_strict() -> None:
     pods = [claim("c", 2), user("p1", "c"), user("p2", "c")]
     session, plugin = door(*pods, minimum=2)
     assert plugin.job_enqueueable(job(session, "j")) is Vote.PERMIT
@@ -314,7 +314,7 @@ def test_devices_kept_for_jobs_that_were_let_in_count_at_the_door() -> None:
     assert room(session, plugin, "p2") == 1  # only at the door
 
 
-def test_they_count_in_later_sessions_as_well_except_to_the_letter() -> None:
+def test_they_count_in_later_sessions_as_well_unless_strict() -> None:
     objects = [
         group("in", phase="Inqueue", queue="q"),
         claim("c1"),

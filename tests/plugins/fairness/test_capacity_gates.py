@@ -59,7 +59,7 @@ def test_such_a_task_needs_no_second_place() -> None:
         assert room(session, plugin, "a", count=2) == 2
 
 
-def test_reservations_beyond_the_ceiling_hold_nobody_up_except_to_the_letter() -> None:
+def test_reservations_beyond_the_ceiling_delay_no_task_unless_strict() -> None:
     pods = [admitted(name) for name in "abc"]
     session, plugin = small(*pods, cpu="2")
     assert room(session, plugin, "a", count=3) == 2
@@ -92,7 +92,7 @@ def test_ancestors_keep_places_too() -> None:
     assert room(session, plugin, "other-0", count=4) == 1
 
 
-def test_an_evicted_task_keeps_no_place_except_to_the_letter() -> None:
+def test_an_evicted_task_keeps_no_place_unless_strict() -> None:
     for strict, left in ((False, 3), (True, 2)):
         session, plugin = small(admitted("a", on="n1"), strict=strict)
         transaction = Transaction(session)
@@ -113,7 +113,7 @@ def test_allocate_opens_the_gate_for_as_many_tasks_as_their_queue_has_room_for()
     assert made.tasks["default/p2"].reason == "queue 'q' may take no more tasks of this size"
 
 
-def test_tasks_in_front_of_and_behind_the_gate_are_told_apart() -> None:
+def test_tasks_in_front_of_and_behind_the_gate_are_distinguished() -> None:
     made = plan([*NODE, gated_pod("p0"), free_pod("p1"), gated_pod("p2")], profile="volcano", conf=CONF)
     assert list(made.binds) == ["default/p1"]
     assert made.admitted == ["default/p0"]

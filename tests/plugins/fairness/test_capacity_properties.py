@@ -77,7 +77,7 @@ def reports(session: Session, plugin: Capacity) -> list[Any]:
 
 @settings(max_examples=60)
 @given(scenes(), st.data())
-def test_nobody_passes_a_ceiling_and_sums_add_up_and_return(
+def test_no_queue_exceeds_its_ceiling_and_sums_add_up_and_return(
     objects: list[Object], data: st.DataObject
 ) -> None:
     session, plugin = opened(*objects, total=OFFERED, tree=True)

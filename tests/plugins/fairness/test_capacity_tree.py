@@ -132,7 +132,7 @@ def test_deserved_is_not_cut_to_the_ceiling_in_a_tree() -> None:
     assert amounts(session, plugin, "a", "deserved") == {"cpu": 9000}
 
 
-def test_what_a_root_with_limits_does_not_name_is_not_limited_except_to_the_letter() -> None:
+def test_what_a_root_with_limits_does_not_name_is_not_limited_unless_strict() -> None:
     objects = [
         queue("root", capability={"cpu": "50"}),
         child("a", guarantee={"resource": {"memory": "1Gi"}}),
@@ -222,7 +222,7 @@ def test_leaves_go_by_the_branches_below_their_common_ancestor(strict: bool) -> 
     assert standing(session, "a1", "a2", "b1") == ["a2", "a1", "b1"]
 
 
-def test_ancestors_shares_follow_tasks_except_to_the_letter() -> None:
+def test_ancestors_shares_follow_tasks_unless_strict() -> None:
     """After `a` got two tasks it is b's turn; in the original all of a's queues would be served first."""
     for strict, expected in ((False, ["b1", "a2"]), (True, ["a2", "b1"])):
         session, _ = tree(
@@ -240,7 +240,7 @@ def test_ancestors_shares_follow_tasks_except_to_the_letter() -> None:
         assert standing(session, "a2", "b1") == ["a2", "b1"]
 
 
-def test_branches_that_stand_equal_go_by_their_name_except_to_the_letter() -> None:
+def test_branches_that_stand_equal_go_by_their_name_unless_strict() -> None:
     objects = [child("a"), child("b"), child("z", "a"), child("y", "b")]
     objects += [*work("j", 1, CPU, of="z"), *work("k", 1, CPU, of="y")]
     session, _ = tree(*objects)
@@ -279,7 +279,7 @@ def test_priority_goes_first_and_leaves_before_queues_with_queues_below_them() -
 
 
 @pytest.mark.parametrize("strict", [False, True])
-def test_priority_goes_before_shares_also_to_the_letter(strict: bool) -> None:
+def test_priority_goes_before_shares_also_strictly(strict: bool) -> None:
     session, _ = tree(
         child("a", deserved={"cpu": "10"}),
         child("b", deserved={"cpu": "10"}, priority=3),

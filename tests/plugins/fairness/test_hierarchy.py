@@ -179,7 +179,7 @@ def test_a_task_is_reclaimable_if_the_asker_stands_first_after_the_exchange() ->
 
 
 @pytest.mark.parametrize("strict", [False, True])
-def test_a_queue_without_a_path_is_level_with_all_in_the_original_and_nobody_takes_from_it(
+def test_a_queue_without_a_path_is_level_with_all_in_the_original_and_nothing_is_reclaimed(
     strict: bool,
 ) -> None:
     session, plugin = opened(

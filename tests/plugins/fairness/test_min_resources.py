@@ -38,7 +38,7 @@ def test_later_sessions_see_what_changed_and_nothing_else() -> None:
     )
 
 
-def test_a_resource_gets_its_place_once_somebody_offers_it() -> None:
+def test_a_resource_gets_its_dimension_once_a_node_offers_it() -> None:
     cluster = Cluster.from_objects(
         VolcanoDialect(), [node("n1"), queue("default"), group("g", 1, minResources={"example.com/x": "2"})]
     )

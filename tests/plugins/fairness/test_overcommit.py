@@ -102,7 +102,7 @@ def test_the_factor_is_at_least_one(factor: Any, room: int) -> None:
 
 
 @pytest.mark.parametrize(("strict", "vote"), [(True, Vote.REJECT), (False, Vote.PERMIT)])
-def test_a_hair_lost_in_the_product_refuses_nobody_except_to_the_letter(strict: bool, vote: Vote) -> None:
+def test_a_rounding_error_in_the_product_refuses_no_job_unless_strict(strict: bool, vote: Vote) -> None:
     """3000 x 1.13 comes out as 3389.9999999999995."""
     session = session_on([node("n1", {"cpu": "3"}), queue("q"), waiting("exact", "3390m")], strict=strict)
     plugin = Overcommit(session, {"overcommit-factor": 1.13})

@@ -102,7 +102,7 @@ def test_allocatable_counts_tasks_in_a_row() -> None:
     assert plugin.allocatable(row, class_, 1) == 0
 
 
-def test_a_closed_queue_gets_nothing_and_lets_nobody_in() -> None:
+def test_a_closed_queue_gets_nothing_and_admits_no_job() -> None:
     session, plugin = opened(
         queue("q", state="Closed"), *work("j", 1, of="q", phase="Pending", minResources={"cpu": "1"})
     )
@@ -203,7 +203,7 @@ def test_reclaimable_agrees_with_counting_down_one_by_one(owners: list[int], siz
 # -- ceilings -----------------------------------------------------------------------------------------------------
 
 
-def test_a_guarantee_is_kept_from_everybody_else() -> None:
+def test_a_guarantee_is_kept_from_all_other_queues() -> None:
     session, plugin = opened(
         queue("safe", guarantee={"resource": {"cpu": "8"}}),
         queue("greedy", weight=9),
@@ -231,9 +231,7 @@ def gpu_work(name: str, count: int, of: str) -> list[Object]:
 
 
 @pytest.mark.parametrize(("strict", "deserved"), [(False, 0.0), (True, 4000.0)])
-def test_a_scalar_that_is_guaranteed_away_limits_others_except_to_the_letter(
-    strict: bool, deserved: float
-) -> None:
+def test_a_scalar_that_is_guaranteed_away_limits_others_unless_strict(strict: bool, deserved: float) -> None:
     session, plugin = opened(
         queue("safe", guarantee={"resource": {GPU: "8"}}),
         queue("q"),
@@ -265,7 +263,7 @@ def test_cpu_that_is_guaranteed_away_and_scalars_under_a_capability_are_limited_
 
 
 @pytest.mark.parametrize(("strict", "tasks_allowed"), [(True, 14), (False, 15)])
-def test_a_hair_lost_in_rounding_costs_no_task_except_to_the_letter(strict: bool, tasks_allowed: int) -> None:
+def test_a_hair_lost_in_rounding_costs_no_task_unless_strict(strict: bool, tasks_allowed: int) -> None:
     """3 of 11 parts of 55 cpu come out as 14999.999999999998 milli-cpu."""
     session, plugin = opened(
         queue("q", weight=3),

@@ -74,7 +74,7 @@ def test_a_job_that_states_nothing_is_let_in() -> None:
     plugin.job_enqueued(job(session, "silent", "team"))
 
 
-def test_a_quota_that_nobody_has_looked_at_yet_holds_except_to_the_letter() -> None:
+def test_a_quota_without_a_status_holds_unless_strict() -> None:
     objects = [quota("a", {"cpu": "1"}, seen=False), waiting("big", {"cpu": "2"})]
     session, plugin = opened(*objects)
     assert vote(session, plugin, "big") is Vote.REJECT

@@ -42,7 +42,7 @@ def test_a_guarantee_holds_even_for_a_queue_that_asks_for_less() -> None:
     assert deserved[:, 0].tolist() == [4, 8]
 
 
-def test_nobody_deserves_anything_without_weights_or_without_nodes() -> None:
+def test_no_queue_deserves_anything_without_weights_or_without_nodes() -> None:
     assert not fill([12, 0, 0], [0, 0], [[1, 1, 1], [1, 1, 1]]).any()
     assert not fill([0, 0, 0], [1, 1], [[1, 1, 1], [1, 1, 1]]).any()
 
@@ -105,7 +105,7 @@ def test_it_is_the_rule_written_out(
 
 
 @given(amounts, queues)
-def test_without_guarantees_nobody_gets_more_than_is_there_or_asked_for(
+def test_without_guarantees_no_queue_gets_more_than_the_total_or_its_request(
     total: list[int], given_queues: list[tuple[int, list[int], list[float], bool, list[int]]]
 ) -> None:
     request = [queue[1] for queue in given_queues]

@@ -138,7 +138,7 @@ def test_devices_are_had_where_their_slice_can_be_reached(place: Raw, nodes: set
     assert possible(open_world, "p") == nodes
 
 
-def test_devices_may_say_themselves_who_reaches_them() -> None:
+def test_devices_may_state_which_nodes_reach_them() -> None:
     each = [device("d0", nodeName="n0"), device("d1", nodeSelector=zone("b"))]
     slices = resource_slice("s", each, perDeviceNodeSelection=True)
     two = claim("c", exactly("r", count=2))
@@ -152,7 +152,7 @@ def test_as_many_devices_as_are_asked_for() -> None:
     assert verdicts == {"n0": "", "n1": "cannot allocate all claims", "n2": "cannot allocate all claims"}
 
 
-def test_a_device_that_wants_conditions_met_before_a_pod_is_bound_is_nobodys() -> None:
+def test_a_device_with_binding_conditions_is_not_allocated() -> None:
     kinds = [device("d0", bindingConditions=["example.com/ready"]), device("d1")]
     raws = [claiming("p", "c"), resource_slice("s", kinds, nodeName="n0")]
     open_world = world(*raws, claim("c", exactly("r")))
@@ -239,7 +239,7 @@ def test_the_selectors_of_class_and_request_must_all_hold() -> None:
     assert possible(World([*NODES, *JOB, *raws, foreign]), "p") == set()
 
 
-def test_a_selector_without_a_value_matches_nothing_and_is_told_once() -> None:
+def test_a_selector_without_a_value_matches_nothing_and_is_reported_once() -> None:
     wrong = device_class("gpu", "device.attributes['gpu.example.com'].speed > 1")
     open_world = World(
         [*NODES, *JOB, wrong, claiming("p", "c"), claim("c", exactly("r", "1 +")), TWO_ON_N0, ONE_ON_N1]
@@ -251,7 +251,7 @@ def test_a_selector_without_a_value_matches_nothing_and_is_told_once() -> None:
     ]
 
 
-def test_a_selector_of_a_request_is_told_with_its_claim() -> None:
+def test_a_selector_of_a_request_is_reported_with_its_claim() -> None:
     open_world = world(claiming("p", "c"), claim("c", exactly("r", "true &&")), TWO_ON_N0)
     assert possible(open_world, "p") == set()
     assert [warning for warning in open_world.session.warnings if "unexpected the end" in warning] == [

@@ -212,7 +212,7 @@ def test_the_first_constraint_that_fails_names_the_reason() -> None:
     assert where(found) == {"c"}
 
 
-def test_an_empty_selector_counts_nobody_but_the_pod_itself() -> None:
+def test_an_empty_selector_counts_only_the_pod_itself() -> None:
     """So no domain is ever fuller than another, and the pod alone is within any skew."""
     stated = spread(labelSelector={})
     world = World([*ZONES, mine("e", "a"), mine("f", "a"), mine("p", topologySpreadConstraints=stated)])

@@ -114,7 +114,7 @@ def test_every_claim_has_its_volume_or_can_get_one(stored: list[Raw], held: list
 
 
 @given(volumes(), claims(1), claims(2), st.sampled_from(NODES))
-def test_what_a_placement_takes_is_offered_to_nobody_else(
+def test_what_a_placement_takes_is_not_offered_again(
     stored: list[Raw], held: list[Raw], theirs: list[Raw], target: Raw
 ) -> None:
     """Place another pod; the answer is that of a cluster in which its claims were bound to what they took."""

@@ -99,7 +99,7 @@ def test_a_volume_that_pods_share_counts_once_until_the_last_of_them_is_gone() -
     assert where(world.verdicts("NodeVolumeLimits", "p")) == set()
 
 
-def test_without_limits_nobody_is_asked() -> None:
+def test_without_limits_there_is_no_filter() -> None:
     made = [claim("c", storage_class="red"), storage_class("red", "red"), csi_node("a", {"red": None})]
     world = World([node("a"), *made, claiming("p", "c"), pod("q")])
     assert not world.filters["NodeVolumeLimits"].applies(world.class_of("p"))

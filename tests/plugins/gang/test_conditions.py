@@ -103,7 +103,7 @@ def test_waiting_tasks_that_ask_for_nothing_count_as_there() -> None:
     assert closed(session)["default/g"]["type"] == "Scheduled"
 
 
-def test_tasks_that_would_fit_are_told_apart_from_those_that_lack_a_place() -> None:
+def test_tasks_that_would_fit_are_distinguished_from_those_that_lack_a_place() -> None:
     """Two of three find a place and give it back: one is what the gang lacks, and only that one needs a node."""
     session = cluster(group("g", 3, queue="q"), *(pod(f"p{i}", SMALL, group="g") for i in range(3)))
     row = job(session, "g")

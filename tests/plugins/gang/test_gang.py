@@ -241,7 +241,7 @@ def test_unless_strict_gangs_are_spared_by_the_search_and_not_by_a_vote() -> Non
     assert names(session, plugin.surplus(row, rows)) == ["p3", "p4"]
 
 
-def test_where_nobody_else_has_a_say_gang_gives_up_what_jobs_have_beyond_their_minimum() -> None:
+def test_without_other_votes_gang_gives_up_what_jobs_have_beyond_their_minimum() -> None:
     session, plugin, _ = gang_of(3, *(pod(f"p{i}", SMALL, group="g", on="n1", uid=f"{i}") for i in range(5)))
     rows = tasks(session, "p4", "p3", "p2")
     for point in ("preemptable", "reclaimable"):

@@ -144,7 +144,7 @@ def test_the_label_s_key_is_an_option_and_other_devices_need_none() -> None:
     assert "(my/queue)" in ask(*parts, claim("c"), options={"queueLabelKey": "my/queue"}).refusal("p")
 
 
-def test_pods_alike_of_different_queues_are_told_apart() -> None:
+def test_pods_alike_of_different_queues_are_distinguished() -> None:
     another = make("scheduling.run.ai/v2", "Queue", "other", uid="other", spec={})
     group = make("scheduling.run.ai/v2alpha2", "PodGroup", "h", namespace="default", spec={"queue": "other"})
     asking = ask(
@@ -190,7 +190,7 @@ def test_devices_are_given_once_and_come_back_with_an_undo() -> None:
     assert asking.refused("r") == {}
 
 
-def test_an_eviction_frees_the_devices_of_a_claim_that_nobody_else_uses() -> None:
+def test_an_eviction_frees_the_devices_of_a_claim_without_other_users() -> None:
     asking = ask(
         node("n", 0),
         slice_on("n", "0"),
@@ -206,7 +206,7 @@ def test_an_eviction_frees_the_devices_of_a_claim_that_nobody_else_uses() -> Non
     assert asking.refused("waits") == {"n": NOT_ENOUGH}
 
 
-def test_a_claim_is_kept_as_long_as_somebody_uses_it() -> None:
+def test_a_claim_is_kept_while_it_has_users() -> None:
     asking = ask(
         node("n", 0),
         slice_on("n", "0"),

@@ -118,7 +118,7 @@ def test_a_leftover_unit_is_whole_as_in_kai_or_no_more_than_is_wanted() -> None:
     assert divide(1, *queues, whole_leftovers=True) == [1, 0]
 
 
-def test_whoever_is_satisfied_in_the_end_is_owed_nothing_from_an_earlier_round() -> None:
+def test_a_satisfied_queue_gets_nothing_for_an_earlier_round() -> None:
     """B is cut in the first round and satisfied in the second; the odd unit is not for it."""
     queues = [Queue(1), Queue(3), Queue(100), Queue(100)]
     assert divide(11, *queues) == divide(11, *queues, whole_leftovers=True) == [1, 3, 4, 3]
@@ -133,11 +133,11 @@ def test_without_k_past_usage_does_not_matter() -> None:
     assert divide(16, Queue(100, usage=0.4), Queue(100), k=0) == [8, 8]
 
 
-def test_whoever_has_used_far_too_much_gets_only_its_quota() -> None:
+def test_a_queue_that_has_used_far_too_much_gets_only_its_quota() -> None:
     assert divide(16, Queue(100, quota=2, usage=1.5), Queue(100)) == [2, 14]
 
 
-def test_nobody_gets_anything_where_all_have_used_too_much() -> None:
+def test_no_queue_gets_anything_where_all_have_used_too_much() -> None:
     assert divide(16, Queue(100, usage=1.5), Queue(100, usage=1.5)) == [0, 0]
 
 
@@ -279,7 +279,7 @@ def families(queues: list[Queue]) -> dict[int, list[int]]:
 
 
 @given(amounts, trees())
-def test_nobody_gets_more_than_it_asks_for_or_than_its_limit(total: float, queues: list[Queue]) -> None:
+def test_no_queue_gets_more_than_it_requests_or_than_its_limit(total: float, queues: list[Queue]) -> None:
     for share, queue in zip(divide(total, *queues), queues, strict=True):
         assert 0 <= share <= min(queue.request, queue.limit) + 1e-9
 
@@ -308,7 +308,7 @@ def test_shares_beyond_quotas_add_up_to_no_more_than_there_is(total: float, queu
 
 
 @given(amounts, trees())
-def test_nothing_is_left_while_somebody_with_a_weight_wants_more(total: float, queues: list[Queue]) -> None:
+def test_nothing_is_left_while_a_queue_with_a_weight_requests_more(total: float, queues: list[Queue]) -> None:
     queues = [replace(queue, usage=0.0) for queue in queues]
     shares = divide(total, *queues)
     for parent, places in families(queues).items():

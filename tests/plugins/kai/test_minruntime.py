@@ -59,7 +59,7 @@ ASKS = gang("asks", 1, queue="mine")
 QUEUES = [queue("mine"), queue("theirs")]
 
 
-def test_nobody_is_protected_unless_a_time_is_said() -> None:
+def test_no_job_is_protected_unless_a_time_is_set() -> None:
     asked = Asked(QUEUES, ASKS, running("young", "theirs", ago=1))
     assert asked.reclaimable("asks", "young")
     assert asked.preemptible("asks", "young")

@@ -66,12 +66,12 @@ EXPECTED = {
 }
 
 
-def test_nothing_is_told_of_a_node_that_is_fine() -> None:
+def test_nothing_is_reported_of_a_node_that_is_fine() -> None:
     assert told() == ""
 
 
 @pytest.mark.parametrize("first", WRONGS)
-def test_each_is_told_before_all_that_come_after_it(first: str) -> None:
+def test_each_is_reported_before_all_that_come_after_it(first: str) -> None:
     rest = WRONGS[WRONGS.index(first) :]
     alone = told(first)
     assert alone

@@ -68,7 +68,7 @@ def test_a_slice_that_only_an_annotation_tells_of_is_not_scheduled_anew() -> Non
     assert asking.refused("legacy-0") == {"mixed": node_rules.LEGACY_MIG}
 
 
-def test_a_part_of_a_gpu_that_cannot_be_read_is_told_instead_of_left_out() -> None:
+def test_a_part_of_a_gpu_that_cannot_be_read_is_reported_instead_of_left_out() -> None:
     asking = ask(node("n1", 4), job("p", "q", pending=1, gpus=0, annotations={"gpu-fraction": "half"}))
     assert asking.refused("p-0") == {"n1": node_rules.UNREADABLE.format(name="gpu-fraction")}
 
@@ -155,7 +155,7 @@ def test_opening_a_gpu_takes_two_places_and_joining_one() -> None:
     assert _crowded(0).refused("joins-0") == {"n": PODS_FULL}
 
 
-def test_to_the_letter_joining_takes_two_places_unless_the_gpu_s_name_is_a_number() -> None:
+def test_strictly_joining_takes_two_places_unless_the_gpu_s_name_is_a_number() -> None:
     assert _crowded(1, strict=True).refused("joins-0") == {"n": PODS_FULL}
     assert _crowded(2, strict=True).refused("joins-0") == {}
     assert _crowded(1, strict=True, group="0").refused("joins-0") == {}
@@ -256,7 +256,7 @@ def test_spread_volume_limits_and_preferred_terms_are_none_of_its_business() -> 
 
 
 @pytest.mark.parametrize(("strict", "still_there"), [(True, True), (False, False)])
-def test_an_evicted_pod_keeps_its_port_to_the_letter_only(strict: bool, still_there: bool) -> None:
+def test_an_evicted_pod_keeps_its_port_strictly_only(strict: bool, still_there: bool) -> None:
     ports = [{"name": "c", "ports": [{"containerPort": 80, "hostPort": 80}]}]
     user = task("user", {"cpu": "1"}, on="n", annotations={"pod-group-name": "g"}, containers=ports)
     for early in (True, False):
@@ -284,7 +284,7 @@ def test_an_evicted_pod_that_the_session_itself_placed_keeps_its_port_too() -> N
         assert set(asking.refused("p")) == {"n"}
 
 
-def test_a_pod_that_moves_counts_at_both_ends_to_the_letter() -> None:
+def test_a_pod_that_moves_counts_at_both_ends_strictly() -> None:
     ports = [{"name": "c", "ports": [{"containerPort": 80, "hostPort": 80}]}]
     user = task("user", {"cpu": "1"}, on="a", annotations={"pod-group-name": "g"}, containers=ports)
     for early in (True, False):
@@ -298,7 +298,7 @@ def test_a_pod_that_moves_counts_at_both_ends_to_the_letter() -> None:
         assert set(asking.refused("p")) == {"a"}
 
 
-def test_a_pod_that_moved_and_is_evicted_again_counts_wherever_it_was_to_the_letter() -> None:
+def test_a_pod_that_moved_and_is_evicted_again_counts_wherever_it_was_strictly() -> None:
     ports = [{"name": "c", "ports": [{"containerPort": 80, "hostPort": 80}]}]
     user = task("user", {"cpu": "1"}, on="a", annotations={"pod-group-name": "g"}, containers=ports)
     for early in (True, False):
@@ -354,7 +354,7 @@ def test_restricted_nodes_take_tasks_of_their_own_kind() -> None:
 # -- pods that are not considered at all --------------------------------------------------------------------------
 
 
-def test_more_than_any_node_has_is_told_with_the_most_there_is() -> None:
+def test_more_than_any_node_has_is_reported_with_the_most_there_is() -> None:
     plan = cycle(
         queue("top", -1),
         queue("q", -1, parent="top"),
@@ -411,7 +411,7 @@ def test_parts_of_gpus_need_as_many_gpus_and_memory_is_for_the_nodes_to_tell() -
     assert "requires GPU: 2" in asking.refusal("many-0")
 
 
-def test_everything_that_is_wrong_is_told_together() -> None:
+def test_everything_that_is_wrong_is_reported_together() -> None:
     one = {"key": "metadata.name", "operator": "In", "values": ["a"]}
     other = {"key": "metadata.name", "operator": "In", "values": ["b"]}
     terms = {"nodeSelectorTerms": [{"matchFields": [one, other]}]}
@@ -432,7 +432,7 @@ def test_everything_that_is_wrong_is_told_together() -> None:
     assert told[4] == "ConfigMap: Missing required configmaps: [settings]."
 
 
-def test_config_maps_that_exist_or_are_not_needed_stop_nobody() -> None:
+def test_config_maps_that_exist_or_are_not_needed_stop_no_pod() -> None:
     env = [{"name": "X", "valueFrom": {"configMapKeyRef": {"name": "settings", "key": "x"}}}]
     containers = [{"name": "c", "env": env}]
     there = make("v1", "ConfigMap", "settings", namespace="default")
@@ -441,7 +441,7 @@ def test_config_maps_that_exist_or_are_not_needed_stop_nobody() -> None:
     assert "[settings]" in ask(node("n"), member("p", containers=containers), elsewhere).refusal("p")
 
 
-def test_pods_that_differ_in_the_config_maps_they_need_are_told_apart() -> None:
+def test_pods_that_differ_in_the_config_maps_they_need_are_distinguished() -> None:
     def needing(name: str, config_map: str) -> Any:
         sources = [{"configMapRef": {"name": config_map}}]
         return member(name, containers=[{"name": "c", "envFrom": sources}])

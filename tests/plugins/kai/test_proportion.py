@@ -109,7 +109,7 @@ def test_gated_and_leaving_tasks_are_neither_had_nor_asked_for() -> None:
 
 
 @pytest.mark.parametrize(("strict", "counts"), [(False, 3), (True, 2)])
-def test_to_the_letter_tasks_on_nodes_of_another_pool_are_not_had(strict: bool, counts: int) -> None:
+def test_strictly_tasks_on_nodes_of_another_pool_are_not_had(strict: bool, counts: int) -> None:
     """To KAI nobody has accepted what they ask for."""
     here, there = job("j", "a", running=2), job("k", "a", running=1, on="elsewhere")
     assert Scene(node(), TOP, under_top("a"), here, there, strict=strict).allocated("a") == counts
@@ -128,7 +128,7 @@ def test_the_same_part_of_several_devices_counts_for_each() -> None:
     ).request[2] == pytest.approx(150)
 
 
-def test_gpu_memory_is_measured_by_the_smallest_device_or_to_the_letter_by_100_mib() -> None:
+def test_gpu_memory_is_measured_by_the_smallest_device_or_strictly_by_100_mib() -> None:
     nodes = [
         node("n1", labels={"nvidia.com/gpu.memory": "80000"}),
         node("n2", labels={"nvidia.com/gpu.memory": "40000"}),
@@ -166,7 +166,7 @@ def test_minus_one_is_unlimited_and_no_resources_are_none() -> None:
 # -- fair shares in the tree ----------------------------------------------------------------------------------------
 
 
-def test_queues_share_by_weight_what_nobody_is_promised() -> None:
+def test_queues_share_by_weight_what_is_left_over_quotas() -> None:
     scene = Scene(
         node("n1", 9),
         TOP,

@@ -54,7 +54,7 @@ def test_a_job_beyond_the_limit_is_refused_with_the_queue_s_books() -> None:
     assert told["podGroupRequestedNonPreemptibleResources"]["cpu"] == "0"
 
 
-def test_parts_of_devices_are_told_in_thousandths() -> None:
+def test_parts_of_devices_are_reported_in_thousandths() -> None:
     wants = job("j", "a", pending=1, gpus=0, annotations={"gpu-fraction": "0.25"}, requests={"cpu": "1500m"})
     answer = over(Scene(node(), TOP, leaf(limit=0), wants), "j")
     assert answer.details is not None
@@ -183,7 +183,7 @@ def test_what_was_placed_in_the_session_counts() -> None:
     assert not over(scene, "k").schedulable
 
 
-def test_a_job_of_no_queue_of_the_tree_is_nobody_s_business_here() -> None:
+def test_a_job_outside_the_queue_tree_is_not_checked() -> None:
     assert over(Scene(node(), TOP, job("j", "gone", pending=1)), "j").schedulable
 
 
@@ -195,7 +195,7 @@ def memory_job(amount: int, pods: int = 1, devices: int = 1) -> Any:
     return job("j", "a", pending=pods, minimum=pods, gpus=0, annotations=notes)
 
 
-def test_gpu_memory_counts_as_the_least_part_that_it_can_be_unless_to_the_letter() -> None:
+def test_gpu_memory_counts_as_the_least_part_that_it_can_be_unless_strictly() -> None:
     """Four times 40,000 MiB are at least two devices, on the large node."""
     parts = (LARGE, SMALL, TOP, leaf(limit=1.5), memory_job(40_000, pods=4))
     assert over(Scene(*parts), "j").reason == "OverLimit"
@@ -211,7 +211,7 @@ def test_on_a_node_gpu_memory_counts_as_the_part_of_its_device() -> None:
     assert ask(task, index["n2"]).reason == "OverLimit"
 
 
-def test_to_the_letter_a_task_counts_with_one_device_on_a_node() -> None:
+def test_strictly_a_task_counts_with_one_device_on_a_node() -> None:
     wants = memory_job(40_000, devices=2)
     for strict in (True, False):
         scene = Scene(LARGE, SMALL, TOP, leaf(limit=0.5), wants, strict=strict)

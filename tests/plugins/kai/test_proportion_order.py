@@ -74,7 +74,7 @@ def test_the_priority_is_100_unless_it_is_stated() -> None:
     assert scene.first(("a", "x"), ("b", "y")) == "a"
 
 
-def test_whoever_would_have_what_it_may_not_have_goes_behind() -> None:
+def test_a_queue_that_would_have_what_it_may_not_have_goes_last() -> None:
     """b may have no GPUs and requests a hundredth of one; a has 32 times what it may have, the larger share."""
     scene = pair(
         {"quota": 0.25, "weight": 0},
@@ -151,7 +151,7 @@ def test_victims_are_measured_as_things_are() -> None:
     assert given_up(scene, "x") == 3
 
 
-def test_an_amount_of_gpu_memory_counts_among_victims_unless_to_the_letter() -> None:
+def test_an_amount_of_gpu_memory_counts_among_victims_unless_strictly() -> None:
     holds = job("x", "a", running=1, gpus=0, annotations={"gpu-memory": "50"})
     for strict, left in ((False, 0.0), (True, 50.0)):
         scene = pair({}, {}, holds, strict=strict)
@@ -186,7 +186,7 @@ def test_what_is_not_comparable_is_left_to_age() -> None:
     assert scene.first("a", "b") == "b"
 
 
-def test_to_the_letter_queues_of_one_age_are_not_told_apart() -> None:
+def test_strictly_queues_of_one_age_are_not_distinguished() -> None:
     scene = pair({}, {}, strict=True)
     one, other = (scene.session.hooks.queue_turn(scene.queue(name), -1, ()) for name in "ab")
     assert not one < other

@@ -120,14 +120,14 @@ def test_each_pod_set_keeps_its_own_minimum_as_core() -> None:
     assert allowed(scene, "j", "g-2", "g-3", tasks=["j-0"])
 
 
-def test_a_reclaimer_within_its_quota_takes_from_whoever_is_beyond_its_own() -> None:
+def test_a_reclaimer_within_its_quota_takes_from_queues_above_theirs() -> None:
     """b may have all 8 since its priority is higher, but its quota is 4."""
     parts = (node(), TOP, leaf("b", 4, priority=200), job("r", "b", running=8), job("j", "a", pending=2))
     assert allowed(Scene(*parts, leaf("a", 2)), "j", "r-0", "r-1")
     assert not allowed(Scene(*parts, leaf("a", 1)), "j", "r-0", "r-1")
 
 
-def test_nobody_goes_below_its_quota_before_a_chunk() -> None:
+def test_no_queue_goes_below_its_quota_before_a_chunk() -> None:
     scene = Scene(
         node(), TOP, [leaf("a", 4), leaf("b", 4)], job("r", "b", running=4), job("j", "a", pending=1)
     )
@@ -293,7 +293,7 @@ def test_resources_matter_that_the_job_asks_for_or_that_victims_have() -> None:
     assert not allowed(scene, "k", "r-0")
 
 
-def test_to_the_letter_slices_do_not_make_gpus_matter() -> None:
+def test_strictly_slices_do_not_make_gpus_matter() -> None:
     slice_ = {"nvidia.com/mig-1g.10gb": "1"}
     machine = node("n1", 0, extra={"nvidia.com/mig-1g.10gb": "6"})
     parts = (

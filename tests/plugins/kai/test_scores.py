@@ -66,7 +66,7 @@ def test_tasks_imagined_on_a_node_use_up_what_is_idle() -> None:
     assert [asking.points("waits-0", extra=extra)["n"] for extra in range(4)] == [100, 100, 0, 0]
 
 
-def test_nobody_fits_now_where_more_gpus_are_taken_than_there_are() -> None:
+def test_no_task_fits_now_where_gpus_are_overcommitted() -> None:
     """Not even a task that asks for none, although there will be enough once somebody has left."""
     asking = Asking(
         [NodeAvailability],
@@ -133,13 +133,13 @@ def test_a_shared_gpu_with_enough_left_is_worth_a_thousand() -> None:
     assert asking.points("large-0") == {"empty": 0.0, "shared": 0.0}
 
 
-def test_a_shared_gpu_that_everybody_leaves_is_worth_nothing() -> None:
+def test_a_shared_gpu_with_only_terminating_users_scores_nothing() -> None:
     asking = _beside_a_fraction(sharing("small", "0.4"))
     asking.evict("neighbour-0")
     assert asking.points("small-0")["shared"] == 0.0
 
 
-def test_tasks_without_gpus_are_drawn_to_shared_ones_only_to_the_letter() -> None:
+def test_tasks_without_gpus_are_drawn_to_shared_ones_only_strictly() -> None:
     cpu, whole = job("cpu", "q", pending=1, gpus=0), job("whole", "q", pending=1, gpus=1)
     assert _beside_a_fraction(cpu, whole).points("cpu-0") == {"empty": 0.0, "shared": 0.0}
     strict = _beside_a_fraction(cpu, whole, strict=True)

@@ -151,7 +151,7 @@ def test_a_driver_that_reports_no_room_is_not_asked_for_any_unless_strict() -> N
     assert ask(*parts, strict=True).refused("p-0") == dict.fromkeys("ab", NO_CAPACITY.format(name="q"))
 
 
-def test_a_capacity_that_says_nothing_of_nodes_is_nobody_s_and_strictly_everybody_s() -> None:
+def test_a_capacity_without_a_topology_applies_to_no_node_and_strictly_to_all() -> None:
     body = {"storageClassName": "fast", "capacity": "9"}
     nowhere = make(STORAGE, "CSIStorageCapacity", "nowhere", namespace="csi", **body)
     parts = [nowhere, claim("c", 6), pods("p", "c")]
@@ -286,7 +286,7 @@ def test_preemption_makes_room_for_volumes(strict: bool) -> None:
     assert plan.pipelined == {"default/p-0": "a"}
 
 
-def test_nobody_is_evicted_where_no_eviction_gives_enough_room() -> None:
+def test_nothing_is_evicted_where_no_eviction_gives_enough_room() -> None:
     own = [claim("old", 6, owner="old-0", phase="Bound"), volume_of("old"), pods("old", "old", on="a")]
     wants = gang("p", 1, gpus=0, priority="high", volumes=mounts("c"))
     parts = [NODES[0], capacity("a", 1), priority_class("high", 90), own, claim("c", 8), wants]

@@ -306,7 +306,7 @@ def test_what_nodes_are_worth_ends_with_the_job() -> None:
 # -- reasons ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_job_is_told_how_far_each_domain_goes() -> None:
+def test_a_job_is_reported_how_far_each_domain_goes() -> None:
     scene = Sets(ROOT, NET, hosts(z1_r1=(2,), z1_r2=(1,)), gang("a", 3, wish=wish("rack")))
     assert scene.of("a") == []
     assert scene.told("a") == [
@@ -316,7 +316,7 @@ def test_a_job_is_told_how_far_each_domain_goes() -> None:
     ]
 
 
-def test_a_job_of_different_tasks_is_told_what_domains_lack() -> None:
+def test_a_job_of_different_tasks_is_reported_what_domains_lack() -> None:
     requests = [{"cpu": "1", "nvidia.com/gpu": "2"}, {"cpu": "1"}]
     scene = Sets(ROOT, NET, hosts(z1_r1=(1,), z1_r2=(1,)), gang("a", 2, requests=requests, wish=wish("rack")))
     assert scene.of("a") == []

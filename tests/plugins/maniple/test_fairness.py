@@ -256,7 +256,7 @@ def test_a_queue_within_its_quota_comes_before_one_that_is_above_it() -> None:
     assert bound(plan).keys() == {"b-0"}
 
 
-def test_what_nobody_states_a_quota_for_does_not_take_a_queue_above_its_own() -> None:
+def test_a_resource_without_quotas_does_not_take_a_queue_above_its_own() -> None:
     """Both ask for cpu, too, of which there are no quotas.
 
     The one without a quota of GPUs has the smaller part of its share.
@@ -308,7 +308,7 @@ def test_a_queue_with_more_than_its_share_of_all_that_it_has_comes_last() -> Non
     assert first("50") == "a-0"  # of 150
 
 
-def test_nobody_gets_a_larger_share_than_it_asks_for() -> None:
+def test_no_queue_gets_a_larger_share_than_it_requests() -> None:
     parts = [node("n1"), volcano_queue("v", deserved={GPU: "6"}), kai_queue("k")]
     parts += [*gang("a", "v", 2), *gang("b", "k", 8, kai=True)]
     assert fair("v", *parts)[GPU] == 2

@@ -21,7 +21,7 @@ from tests.plugins.maniple.scenes import (
 KEPT = volcano_queue("kept", guarantee={"resource": {GPU: "4"}})
 
 
-def test_nobody_uses_what_is_guaranteed_to_others() -> None:
+def test_no_queue_uses_what_is_guaranteed_to_others() -> None:
     plan = cycle(node("n1"), KEPT, kai_queue("k"), gang("a", "k", 6, 1, kai=True))
     assert len(bound(plan)) == 4
     assert "queue k has a limit of 4 of nvidia.com/gpu" in why(plan, "a")
@@ -60,7 +60,7 @@ def test_where_guarantees_are_used_it_is_the_nodes_that_have_nothing_left() -> N
     assert "guaranteed" not in why(plan, "a")
 
 
-def test_a_guarantee_binds_other_resources_not() -> None:
+def test_a_guarantee_does_not_limit_other_resources() -> None:
     plan = cycle(node("n1"), KEPT, kai_queue("k"), gang("a", "k", 6, kai=True, gpus=0))
     assert len(bound(plan)) == 6
 
@@ -143,7 +143,7 @@ def test_jobs_that_run_in_a_closed_queue_go_on() -> None:
     assert bound(plan).keys() == {"a-1", "a-2"}
 
 
-def test_nobody_is_evicted_for_a_new_job_of_a_closed_queue() -> None:
+def test_nothing_is_evicted_for_a_new_job_of_a_closed_queue() -> None:
     plan = cycle(
         node("n1"),
         volcano_queue("q", state="Closed", deserved={GPU: "8"}),

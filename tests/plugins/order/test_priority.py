@@ -58,7 +58,7 @@ def test_victims_are_lower_jobs_and_lower_tasks_of_the_same_job() -> None:
     assert names(session, victims) == ["poor-0", "rich-2"]
 
 
-def test_a_task_of_no_job_preempts_nobody() -> None:
+def test_a_task_without_a_job_preempts_no_task() -> None:
     session = session_on(OBJECTS)
     assert not len(Priority(session, {}).preemptable(task(session, "orphan"), tasks(session, "poor-0")))
 

@@ -55,6 +55,6 @@ def test_a_port_in_the_registry_s_name_is_no_tag() -> None:
     assert world.scores("ImageLocality", "p")["a"] > 0
 
 
-def test_an_image_that_is_nowhere_concerns_nobody() -> None:
+def test_an_image_that_is_on_no_node_scores_nothing() -> None:
     world = World([with_images("a", ["work:1"]), running(["other:1"], [])])
     assert not world.scorers["ImageLocality"].applies(world.class_of("p"))

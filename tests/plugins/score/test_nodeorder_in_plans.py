@@ -23,7 +23,7 @@ def test_tasks_spread_over_equal_nodes_with_and_without_predicates(plugins: tupl
     assert sorted(plan.binds.values()) == ["n1", "n1", "n2", "n2"]
 
 
-def test_requests_that_nobody_states_are_assumed() -> None:
+def test_unset_requests_are_assumed() -> None:
     """kube-scheduler counts a pod that states nothing as something, so that such pods spread too."""
     plan = planned(
         [

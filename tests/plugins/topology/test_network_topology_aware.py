@@ -347,7 +347,7 @@ def test_how_fast_tiers_fade() -> None:
     assert even.nodes("p0", "a1") == {"a1": round(100 * (0.25 + 0.125 + 0.125) / 3, 6)}
 
 
-def test_tiers_in_between_that_nobody_has_count_as_full() -> None:
+def test_tiers_without_hypernodes_count_as_full() -> None:
     opened = Opened(*nodes("n1", cpu=2), rack("r", "n1"), spine("s", "r", tier=3), *gang(1, ONE))
     weights = [0.8**tier for tier in range(4)]
     expected = (weights[0] * 0.5 + weights[1] + weights[2] * 0.5 + weights[3] * 0.5) / sum(weights)
@@ -407,7 +407,7 @@ def test_what_makes_no_sense_falls_back_to_the_default() -> None:
     ) == TopologyArguments(1, {"x.y/z": 1, "cpu": 1, "memory": 1}, True, 0.8, 8)
 
 
-def test_a_misspelt_argument_is_told_with_the_nearest_name() -> None:
+def test_a_misspelt_argument_is_reported_with_the_nearest_name() -> None:
     session = session_on([])
     NetworkTopologyAware(session, {"hypernode.binpack.cpus": 3})
     (warning,) = session.warnings

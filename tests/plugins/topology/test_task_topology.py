@@ -339,7 +339,7 @@ def test_in_a_plan_each_server_gets_a_node_and_workers_join_the_servers() -> Non
 # -- what cannot be used -------------------------------------------------------------------------------------------
 
 
-def test_a_job_with_an_unknown_role_goes_without_and_is_told() -> None:
+def test_a_job_with_an_unknown_role_goes_without_and_is_reported() -> None:
     session, plugin = opened(notes("ps,nobody"), member("ps0"), member("ps1"))
     assert plugin.scorers() == []
     assert len(session.warnings) == 1

@@ -63,7 +63,7 @@ def test_without_a_clock_every_cooldown_still_runs() -> None:
 
 
 @pytest.mark.parametrize("text", ["soon", "", "10"])
-def test_a_cooldown_that_cannot_be_read_protects_nobody_and_is_reported(text: str) -> None:
+def test_an_invalid_cooldown_protects_no_pod_and_is_reported(text: str) -> None:
     session = session_on([node("n1"), scheduled("p", 59, labels={COOLDOWN: text})], now=NOON)
     plugin = Cooldown(session, {})
     for _ in range(2):

@@ -61,7 +61,7 @@ def test_every_budget_counts_even_for_a_pod_that_another_one_spares() -> None:
 
 
 @pytest.mark.parametrize("selector", [{}, {"matchLabels": {}}])
-def test_a_selector_that_asks_for_nothing_matches_nobody(selector: Any) -> None:
+def test_an_empty_selector_matches_no_pod(selector: Any) -> None:
     assert victims(budget("b", 0, selector), *web("a")) == ["a"]
 
 
@@ -108,14 +108,14 @@ def test_a_pod_that_gets_a_node_does_not_raise_the_budget() -> None:
     assert names(session, plugin.preemptable(0, tasks(session, "a", "b"))) == ["a"]
 
 
-def test_it_narrows_down_what_others_name_and_names_nobody_itself() -> None:
+def test_it_filters_the_victims_of_others_and_names_none_itself() -> None:
     session, _ = opened(budget("b", 1), *web("a", "b"))
     both = tasks(session, "a", "b")
     assert not len(session.hooks.victim_tasks(both))
     assert names(session, session.hooks.victims_allowed(both)) == ["a"]
 
 
-def test_volcano_names_whoever_is_not_protected() -> None:
+def test_volcano_names_every_unprotected_pod() -> None:
     session, _ = opened(budget("b", 1), *web("a", "b"), strict=True)
     both = tasks(session, "a", "b")
     assert session.hooks.victim_tasks(both).tolist() == [task(session, "a")]

@@ -119,7 +119,7 @@ def test_a_node_that_takes_no_pods_is_not_low() -> None:
 
 
 @pytest.mark.parametrize("arguments", [{}, {"strategies": []}])
-def test_by_default_nobody_is_ever_above_a_target(arguments: dict[str, Any]) -> None:
+def test_by_default_no_node_is_ever_above_a_target(arguments: dict[str, Any]) -> None:
     assert victims({"high": (100, 100), "low": (1, 1)}, running("p", "high"), arguments=arguments) == []
 
 
@@ -170,7 +170,7 @@ def test_only_running_pods_of_the_node_are_taken() -> None:
     assert victims(LOADED, *objects) == ["p"]
 
 
-def test_nobody_goes_when_the_room_is_used_up_but_volcano_looks_only_for_zero() -> None:
+def test_nothing_is_evicted_when_the_room_is_used_up_but_volcano_checks_only_for_zero() -> None:
     """The low node takes 0.5 cpu up to the target; a second pod would find no room."""
     usage: Usage = {"high": (100, 0), "low": (25, 0)}
     pods = [running(f"p{n}", "high", "1", "1Gi") for n in range(9)]

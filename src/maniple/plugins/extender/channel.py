@@ -96,7 +96,7 @@ class Channel:
         except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
             raise ExtenderError(f"the answer cannot be read: {error}") from None
 
-    def tell(self, verb: str, notice: Mapping[str, Any]) -> None:
+    def notify(self, verb: str, notice: Mapping[str, Any]) -> None:
         """Raises ExtenderError."""
         self._send(verb, notice)
 

@@ -105,8 +105,8 @@ class Extender:
         """Whether the extender takes part in this session."""
         if not self._channel.asks("onSessionOpen"):
             return True
-        told = self._tell("onSessionOpen", self._shapes.everything())
-        return told or self._settings.ignorable
+        sent = self._notify("onSessionOpen", self._shapes.everything())
+        return sent or self._settings.ignorable
 
     def _answer(self) -> None:
         """Implement the points whose verbs are configured; for the others this plugin does not exist."""
@@ -126,11 +126,11 @@ class Extender:
 
     def on_close(self) -> None:
         if self._channel.asks("onSessionClose"):
-            self._tell("onSessionClose", {})
+            self._notify("onSessionClose", {})
 
-    def _tell(self, verb: str, notice: Mapping[str, Any]) -> bool:
+    def _notify(self, verb: str, notice: Mapping[str, Any]) -> bool:
         try:
-            self._channel.tell(verb, notice)
+            self._channel.notify(verb, notice)
         except ExtenderError as error:
             self._report(verb, error)
             return False
@@ -274,7 +274,7 @@ class Extender:
         return answer.status or Vote.ABSTAIN
 
     def _job_enqueued(self, job: int) -> None:
-        self._tell("jobEnqueued", {"job": self._shapes.job(job)})
+        self._notify("jobEnqueued", {"job": self._shapes.job(job)})
 
     def _job_ready(self, job: int) -> bool:
         try:
@@ -288,17 +288,17 @@ class Extender:
 
     def _reserve(self, event: Event) -> str | None:
         """The service may refuse an allocation; then it is notified of the deallocation."""
-        told: list[tuple[int, int]] = []
+        sent: list[tuple[int, int]] = []
         for row, node in zip(event.rows.tolist(), event.nodes.tolist(), strict=True):
             if not self._concerns(row):
                 continue
-            told.append((row, node))
+            sent.append((row, node))
             objection = self._objection(row, node)
             if objection is not None:
-                for earlier, where in told:
+                for earlier, where in sent:
                     self._take_back(earlier, where)
                 return objection
-        self._reserved.update(row for row, _ in told)
+        self._reserved.update(row for row, _ in sent)
         return None
 
     def _objection(self, row: int, node: int) -> str | None:
@@ -316,19 +316,19 @@ class Extender:
             if row in self._reserved:
                 self._reserved.discard(row)
             elif self._concerns(row):
-                self._heard("allocateFunc", row, node)
+                self._report_move("allocateFunc", row, node)
 
     def _on_deallocate(self, event: Event) -> None:
         for row, node in zip(event.rows.tolist(), event.nodes.tolist(), strict=True):
             if self._concerns(row):
-                self._heard("deallocateFunc", row, node)
+                self._report_move("deallocateFunc", row, node)
 
     def _take_back(self, row: int, node: int) -> None:
         self._reserved.discard(row)
         if self._channel.asks("deallocateFunc"):
-            self._heard("deallocateFunc", row, node)
+            self._report_move("deallocateFunc", row, node)
 
-    def _heard(self, verb: str, row: int, node: int) -> None:
+    def _report_move(self, verb: str, row: int, node: int) -> None:
         try:
             answer = self._channel.ask(verb, {"task": self._shapes.task(row, node=node)}, _Heard)
         except ExtenderError as error:

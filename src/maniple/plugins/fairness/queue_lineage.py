@@ -31,10 +31,10 @@ class Lineage:
 
     def refusals(self, session: Session) -> dict[int, str]:
         """By queue, why it accepts no jobs."""
-        told = dict.fromkeys(self.inner, _INNER) | dict(self.problems)
+        causes = dict.fromkeys(self.inner, _INNER) | dict(self.problems)
         return {
             row: f"queue {session.queue_name(row)!r} cannot be used: {why}"
-            for row, why in told.items()
+            for row, why in causes.items()
             if row != ASSUMED_ROOT
         }
 

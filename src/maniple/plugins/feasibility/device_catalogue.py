@@ -42,7 +42,7 @@ class Flaw:
     place: int
     message: str
 
-    def told(self, request: str) -> str:
+    def message_about(self, request: str) -> str:
         whose = f"DeviceClass {self.device_class}: spec" if self.device_class else request
         return f"{whose}.selectors[{self.place}]{self.message}; the device does not match"
 

@@ -55,7 +55,7 @@ class DeviceStock:
             known = self._keys[id(demand)] = (demand, selectors_key(demand))
         answer = self.catalogue.suits(known[1], demand, offer)
         if isinstance(answer, Flaw):
-            self._session.report(answer.told(field()))
+            self._session.report(answer.message_about(field()))
             return False
         return answer
 

@@ -83,8 +83,8 @@ def _message(minimum: int, ready: int, fitting: int, counts: list[int]) -> str:
         f"{', '.join(sorted([*parts, f'{minimum} minAvailable']))}"
     )
     waiting = ((fitting, "Schedulable"), (counts[Status.PENDING] - fitting, "Unschedulable"))
-    told = ", ".join(f"{count} {word}" for count, word in waiting if count)
-    return f"{message}; Pending: {told}" if told else message
+    pending = ", ".join(f"{count} {word}" for count, word in waiting if count)
+    return f"{message}; Pending: {pending}" if pending else message
 
 
 def _origins(session: Session) -> dict[int, str]:

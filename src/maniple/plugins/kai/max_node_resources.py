@@ -61,23 +61,23 @@ class MaxNodeResources:
         found = f"The pod {POD} requires {asked}{self._others(class_)}. "
         if not most:
             return f"{found}No node in the {self._pool} node-pool has {name} resources"
-        told = f"{readable(most)} {unit}".rstrip()
-        return f"{found}Max {name} resources available in a single node in the {self._pool} node-pool is topped at {told}"
+        listed = f"{readable(most)} {unit}".rstrip()
+        return f"{found}Max {name} resources available in a single node in the {self._pool} node-pool is topped at {listed}"
 
     def _others(self, class_: TaskClass) -> str:
         """Resources besides GPUs, CPU and memory, each with its amount."""
         session = self._session
-        told = ""
+        listed = ""
         for dimension in np.flatnonzero(class_.request).tolist():
             name, amount = session.resources.names[dimension], int(class_.request[dimension])
             if dimension in (CPU, MEMORY, session.gpus.dimension):
                 continue
             if name in _STORAGE:
-                told += f", {name}: {readable(amount, _GIGABYTE)} (GB)"
+                listed += f", {name}: {readable(amount, _GIGABYTE)} (GB)"
             else:
                 prefix = "mig " if name.startswith(MIG_PREFIX) else ""
-                told += f", {prefix}{name}: {readable(amount, session.resources.scale(dimension))}"
-        return told
+                listed += f", {prefix}{name}: {readable(amount, session.resources.scale(dimension))}"
+        return listed
 
 
 def _gpus(session: Session, class_: TaskClass) -> float:

@@ -108,11 +108,11 @@ class Predicates:
             "MaxNodePoolResources": self._most.problem(class_),
             "ConfigMap": self._config_maps.problem(class_),
         }
-        told = "".join(f"{name}: {problem}.\n" for name, problem in problems.items() if problem)
-        if not told:
+        listed = "".join(f"{name}: {problem}.\n" for name, problem in problems.items() if problem)
+        if not listed:
             return None
         return Reason(
-            f"Scheduling conditions were not met for pod {POD}:\n{told.rstrip()}", Code.UNRESOLVABLE
+            f"Scheduling conditions were not met for pod {POD}:\n{listed.rstrip()}", Code.UNRESOLVABLE
         )
 
     def pre_bind(self, class_: TaskClass) -> str | None:

@@ -88,8 +88,8 @@ def read_arguments(session: Session, arguments: Mapping[str, Any], name: str) ->
     """kValue and the saturation multiplier."""
     given = TextArguments(arguments, name)
     k = given.float("kValue", 1.0)
-    told = [given.float(name, None) for name in _MULTIPLIERS]
-    multiplier = next((one for one in told if one is not None), 1.0)
+    stated = [given.float(name, None) for name in _MULTIPLIERS]
+    multiplier = next((one for one in stated if one is not None), 1.0)
     report(session, given)
     if multiplier < 1.0:
         session.report(

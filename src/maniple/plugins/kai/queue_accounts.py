@@ -227,11 +227,11 @@ def stated_by_kai(session: Session, queues: list[int]) -> Stated:
 
 def _usage(session: Session, counting: Counting, queues: list[int]) -> Floats:
     """What queues used in the past, as parts of the capacity; only the first three are measured."""
-    told: Mapping[str, Mapping[str, Any]] = session.options.get("queueUsage") or {}
+    measured: Mapping[str, Mapping[str, Any]] = session.options.get("queueUsage") or {}
     usage = np.zeros((len(counting.names), len(queues)), dtype=np.float64)
-    if told:
+    if measured:
         for number, queue in enumerate(queues):
-            used = told.get(session.queues.keys[queue], {})
+            used = measured.get(session.queues.keys[queue], {})
             usage[:_THREE, number] = [float(used.get(resource, 0.0)) for resource in RESOURCES]
     return usage
 
