@@ -7,7 +7,7 @@ its victims are placed in the order of queues. A scenario that validators refuse
 search goes on without them. It ends when its allowance is used up (`budget.py`).
 
 What always holds: all or nothing; no victim could have stayed; a job loses tasks that it can spare or all that it has; a job that
-was served or moved in an action is no victim in it.
+was served or moved in an action is no victim in it; what is moved finds its place also when the job was placed first.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
