@@ -7,7 +7,7 @@ its victims are placed in the order of queues. A scenario that validators refuse
 search goes on without them. It ends when its allowance is used up (`budget.py`).
 
 What always holds: all or nothing; no victim could have stayed; a job loses tasks that it can spare or all that it has; a job that
-was served or moved in an action is no victim in it.
+was served or moved in an action is no victim in it; what is moved finds its place also when the job was placed first.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -27,7 +27,7 @@ from maniple.eviction.room_sums import HeldParts, RoomSums, smallest
 from maniple.framework.points import JobRows, TaskRows
 from maniple.framework.session import Session
 from maniple.framework.transaction import Transaction
-from maniple.placement.engine import Placement
+from maniple.placement.engine import Mask, Placement
 
 _AHEAD = 32  # jobs ahead of one that are looked at when it is seen whose turn it is
 _FEW = 32  # chunks that are gone through one by one when validators object
@@ -147,6 +147,9 @@ class _Search:
         self._objected = False  # a validator, or a victim that came back
         self._faster: list[Chunk] = []  # that came back before the job could be placed, in the last trial
         self._refused: set[int] = set()  # queues of which a chunk was refused by itself
+        self._job_first = False  # victims find their places after the job, whoever's turn is before its
+        self._own_nodes: Mask | None = None  # the only ones that the job may have; None: any
+        self._led = False  # victims found theirs before it in the last trial
         self.guess = 1
         self.ahead: Sequence[int] = ()
         self.transaction = Transaction(session)
@@ -154,9 +157,32 @@ class _Search:
 
     def succeeds(self) -> bool:
         try:
-            return self._searched() or (self._objected and self._tries_all())
+            return self._finds() and (not self._terms.all_return or self._lasts())
         except OutOfBudgetError:
             return False
+
+    def _finds(self) -> bool:
+        return self._searched() or (self._objected and self._tries_all())
+
+    def _lasts(self) -> bool:
+        """What was found is there in the next cycle, too: then the job has the first turn, and moved pods find places after it.
+
+        If not, the search begins again in that order: otherwise jobs would move each other for ever.
+        """
+        if not self._led:
+            return True
+        self._own_nodes = np.zeros(len(self._session.nodes), dtype=np.bool_)
+        self._own_nodes[self._session.tasks.node[self._rows]] = True
+        self.transaction.discard()
+        self._job_first = True
+        lasts = self._would_do(self.chunks)
+        self._own_nodes = None
+        if lasts:
+            self._job_first = False
+            return self._try(self.chunks, proposed=True)
+        self._sequence.reopen()
+        self._refused.clear()
+        return self._finds()
 
     def _tries_all(self) -> bool:
         """Where the fewest would not do: perhaps more, since victims may move to where others were. Only among a few."""
@@ -279,8 +305,9 @@ class _Search:
             self.transaction.evict(np.concatenate([chunk.rows for chunk in chunks]), self._terms.reason)
         faster, others = self._first_in_line(_by_job(chunks))
         if self._placer.allocate(
-            self.transaction, self._job, None, pipeline_only=True, real=False, rows=self._rows
+            self.transaction, self._job, self._own_nodes, pipeline_only=True, real=False, rows=self._rows
         ):
+            self._led = bool(faster)
             return others
         leaves = self._session.tasks.status == _RELEASING
         self._faster = [one for one in chunks if one.job in faster and not leaves[one.rows].any()]
@@ -291,8 +318,7 @@ class _Search:
         """Place the victims whose turn is before the job's, now that they are evicted: which they are, and who comes after the job."""
         queues, own, faster = self._session.jobs.queue, self._job, set[int]()
         victims = list(lost)
-        if self._terms.all_return:
-            # The job has the first turn on its nodes in the next cycle; only then do the moved pods look for theirs.
+        if self._job_first:
             return faster, iter(JobsByQueue(self._session, victims).pop, None)
         if (queues[victims] == queues[own]).all():
             ordered: list[int] = self._session.in_job_order(np.array([*victims, own])).tolist()
@@ -338,7 +364,7 @@ class _Search:
             return False
         self._objected = True
         own = self._session.jobs.queue[self._job]
-        if self._session.jobs.queue[back[0].job] == own:
+        if self._terms.all_return or self._session.jobs.queue[back[0].job] == own:
             for chunk in back:
                 self._sequence.bar(chunk)
             return True
