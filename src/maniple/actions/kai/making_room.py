@@ -32,7 +32,11 @@ class RoomMaking:
         self._failures: dict[int, Failures] = {}
         self._remembers = bool(session.options.get("useSchedulingSignatures", True))
         self._placer = JobPlacer(session, placement)
-        self._solver = (StepwiseSolver if self._rules.added_one_by_one else Solver)(session, placement)
+        self._solver = (
+            StepwiseSolver(session, placement)
+            if self._rules.added_one_by_one
+            else Solver(session, placement, self._constraints)
+        )
 
     def serve(
         self,
