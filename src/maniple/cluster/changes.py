@@ -34,8 +34,8 @@ class ChangeLog:
             return self._last
         return (self._stamps > count).nonzero()[0]
 
-    def spared(self, rows: NodeRows, count: int) -> NDArray[np.bool_]:
-        """Which of these nodes did not change after so many changes."""
+    def spared(self, rows: NodeRows, count: int | NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which of these nodes did not change after so many changes, for all of them or for each."""
         spared: NDArray[np.bool_] = self._stamps[rows] <= count
         return spared
 

@@ -8,13 +8,20 @@ order of queues has it with what each has given up so far, without those that th
 from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Callable, Iterable
+from itertools import compress
 
 import numpy as np
+from numpy.typing import NDArray
 
 from maniple.cluster.statuses import Status
 from maniple.eviction.kai_scenario import Chunk, Pieces
 from maniple.framework.points import JobRows, Key, TaskRows
 from maniple.framework.session import Session
+
+Places = NDArray[np.int64]
+_UNASKED = -1
+_FEW = 64  # chunks up to which each is looked at by itself
+LaidOut = tuple[TaskRows, Places]  # the tasks of chunks one after the other, and where those of each end
 
 
 class _Leaf:
@@ -27,6 +34,10 @@ class _Leaf:
         self._cores: dict[int, TaskRows] = {}
         self._keys: dict[int, Key] = {}  # by entry; nobody's place changes while it waits here
         self._chunks: list[Chunk] = []
+        # Of the chunks so far, as columns: whose they are, their tasks one after the other, and where those of each begin.
+        self._owners: JobRows = np.zeros(0, dtype=np.int64)
+        self._rows: TaskRows = np.zeros(0, dtype=np.int64)
+        self._starts: Places = np.zeros(1, dtype=np.int64)
 
     def at(self, place: int) -> Chunk | None:
         found = self.between(place, place + 1)
@@ -37,6 +48,28 @@ class _Leaf:
         while len(self._chunks) < stop and self._waiting:
             self._cut(self._waiting.pop())
         return self._chunks[start:stop]
+
+    def owners(self, start: int, stop: int) -> JobRows:
+        """The jobs whose chunks are at these places."""
+        self._lay_out()
+        return self._owners[start:stop]
+
+    def laid_out(self, places: Places) -> LaidOut:
+        self._lay_out()
+        starts = self._starts[places]
+        sizes = self._starts[places + 1] - starts
+        ends = sizes.cumsum()
+        if (sizes == 1).all():
+            return self._rows[starts], ends
+        return self._rows[(starts - ends + sizes).repeat(sizes) + np.arange(sizes.sum())], ends
+
+    def _lay_out(self) -> None:
+        more = self._chunks[len(self._owners) :]
+        if more:
+            self._owners = np.concatenate([self._owners, [one.job for one in more]])
+            self._rows = np.concatenate([self._rows, *(one.rows for one in more)])
+            sizes = np.array([len(one.rows) for one in more], dtype=np.int64)
+            self._starts = np.concatenate([self._starts, self._starts[-1] + sizes.cumsum()])
 
     def place(self, chunk: Chunk) -> int:
         return self._chunks.index(chunk)
@@ -66,7 +99,13 @@ class _Leaf:
 
     def drop(self, gone: set[Chunk], jobs: set[int]) -> None:
         """Chunks that have left, and jobs that are no victims any more."""
-        self._chunks = [one for one in self._chunks if one not in gone and one.job not in jobs]
+        stays = [one not in gone and one.job not in jobs for one in self._chunks]
+        if len(self._owners):
+            self._lay_out()
+            places = np.flatnonzero(stays)
+            self._rows, ends = self.laid_out(places)
+            self._owners, self._starts = self._owners[places], np.append(0, ends)
+        self._chunks = list(compress(self._chunks, stays))
         if jobs:
             self._waiting = [entry for entry in self._waiting if (~entry if entry < 0 else entry) not in jobs]
 
@@ -109,7 +148,7 @@ class VictimSequence:
         self.allowed = np.zeros(len(session.jobs.queue), dtype=np.bool_)  # by job
         self.allowed[jobs] = True
         self._lets_go = lets_go
-        self._answers: dict[int, bool] = {}
+        self._answers = np.full(len(self.allowed), _UNASKED, dtype=np.int8)  # of `lets_go`, by job
         queues = np.flatnonzero(np.bincount(session.jobs.queue[jobs])) if len(jobs) else jobs
         self._leaves = {queue: pool.leaves[queue] for queue in queues.tolist()}
         self._barred: set[Chunk] = set()
@@ -154,20 +193,37 @@ class VictimSequence:
         """The same where there is no choice of queues."""
         ((queue, leaf),) = self._leaves.items()
         chunks, place, last = self._chunks, self._places[queue], self._closed.get(queue)
+        step = count - len(chunks)
         while len(chunks) < count:
-            stop = place + count - len(chunks)
+            stop, step = place + step, 2 * step
             more = leaf.between(place, stop if last is None else min(stop, last))
             if not more:
                 break
-            chunks += filter(self._may_go, more)
+            if len(more) > _FEW:
+                going = self._going(more, leaf.owners(place, place + len(more))).tolist()
+            else:
+                going = [self._may_go(one) for one in more]
+            chunks += compress(more, going)
+            self._taken.append((place, going))
             place += len(more)
         self._places[queue] = place
+
+    def laid_out(self, count: int) -> LaidOut:
+        """The tasks of the first chunks, one chunk after the other, and where those of each end."""
+        chunks = self.first(count)
+        if len(self._leaves) == 1 and chunks:
+            (leaf,) = self._leaves.values()
+            taken = [place + np.flatnonzero(going) for place, going in self._taken]
+            return leaf.laid_out(np.concatenate(taken)[:count])
+        return laid_out(chunks)
 
     # -- merging --------------------------------------------------------------------------------------------------
 
     def _start(self) -> None:
         self._chunks: list[Chunk] = []
         self._places = dict.fromkeys(self._leaves, 0)
+        # Where there is only one queue: from which of its places on chunks were looked at, and which were taken.
+        self._taken: list[tuple[int, list[bool]]] = []
         self._given_up: dict[int, dict[int, None]] = {queue: {} for queue in self._leaves}
         # By queue, the root being -1: those below it that have something to give up, the first to do so last.
         self._lines: dict[int, list[tuple[Key, int]]] = {}
@@ -228,16 +284,35 @@ class VictimSequence:
             self._places[queue] += 1
         return None
 
+    def _going(self, chunks: list[Chunk], owners: JobRows) -> NDArray[np.bool_]:
+        """Which of many chunks may be taken."""
+        going: NDArray[np.bool_] = self.allowed[owners]
+        if self._uncut:
+            for place in np.flatnonzero(going & np.isin(owners, list(self._uncut))).tolist():
+                going[place] = self._may_go(chunks[place])
+        if self._lets_go is not None:
+            for job in owners[going & (self._answers[owners] == _UNASKED)].tolist():
+                self._answers[job] = self._lets_go(job)
+            going &= self._answers[owners] == 1
+        return going
+
     def _may_go(self, chunk: Chunk) -> bool:
         job = chunk.job
         if not self.allowed.item(job) or chunk in self._barred or (chunk.core and job in self._uncut):
             return False
         if self._lets_go is None:
             return True
-        known = self._answers.get(job)
-        if known is None:
+        known = self._answers.item(job)
+        if known == _UNASKED:
             known = self._answers[job] = self._lets_go(job)
-        return known
+        return known == 1
 
 
-__all__ = ["VictimPool", "VictimSequence"]
+def laid_out(chunks: list[Chunk]) -> LaidOut:
+    """The tasks of chunks one after the other, and where those of each end."""
+    rows = [chunk.rows for chunk in chunks]
+    ends = np.cumsum([len(some) for some in rows], dtype=np.int64)
+    return np.concatenate([np.zeros(0, dtype=np.int64), *rows]), ends
+
+
+__all__ = ["LaidOut", "VictimPool", "VictimSequence", "laid_out"]

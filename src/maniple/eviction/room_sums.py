@@ -15,9 +15,9 @@ from maniple.cluster.classes import TaskClass
 from maniple.cluster.resources import Amounts
 from maniple.cluster.statuses import ACTIVE_ALLOCATED
 from maniple.eviction.kai_scenario import Chunk
-from maniple.eviction.kai_victims import VictimSequence
+from maniple.eviction.kai_victims import LaidOut, VictimSequence, laid_out
 from maniple.eviction.scenario import Demand
-from maniple.framework.criteria import NodeRows
+from maniple.framework.criteria import EVERY_NODE, NodeRows
 from maniple.framework.gpu_facts import UNIT
 from maniple.framework.points import TaskRows
 from maniple.framework.session import Session
@@ -39,18 +39,18 @@ class _ClassRoom:
         self._part = part  # of one device; what nodes have of one is the last row
         self._amounts = [(place, amount) for place, amount in enumerate(asked) if amount > 0]
         self.now: Amounts = column.later  # by node, as long as no task leaves it
-        self.total = column.room
+        self.total = self.total_at_first = column.room
 
     def slots(self, free: list[int]) -> int:
         if self._part and free[-1] < self._part:
             return 0
         return max(min([free[place] // amount for place, amount in self._amounts]), 0)
 
-    def room(self, free: Amounts) -> Amounts:
-        """The same on all nodes, with what is free on each."""
+    def room(self, free: Amounts, nodes: NodeRows | slice = EVERY_NODE) -> Amounts:
+        """The same on some nodes or all, with what is free on each."""
         asked = self.asked > 0
         slots: Amounts = np.maximum((free[asked] // self.asked[asked][:, None]).min(axis=0), 0)
-        slots *= self.column.open
+        slots *= self.column.open[nodes]
         if self._part:
             slots[free[-1] < self._part] = 0
         return slots
@@ -58,11 +58,11 @@ class _ClassRoom:
     def share_nodes(self, free: Amounts) -> None:
         """A column holds at most one task a node that shares devices: count by amounts where there is room for one."""
         self.now = np.where(self.now > 0, np.maximum(self.room(free), 1), 0)
-        self.total = int(self.now.sum())
+        self.total = self.total_at_first = int(self.now.sum())
 
 
 class HeldParts:
-    """What tasks have of shared devices, worked out once for as long as nothing changes."""
+    """What tasks have of shared devices, worked out once for as long as their nodes do not change."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -70,15 +70,16 @@ class HeldParts:
         self._amounts: NDArray[np.int64] = np.zeros(
             (2, size), dtype=np.int64
         )  # parts of devices; of whole ones
-        self._known = np.zeros(size, dtype=np.bool_)
+        self._stamps = np.full(size, -1, dtype=np.int64)  # length of the change log when it was worked out
 
     def of(self, rows: TaskRows) -> NDArray[np.int64]:
         session = self._session
-        for row in rows[~self._known[rows]].tolist():
+        known = session.changes.spared(session.tasks.node[rows].astype(np.intp), self._stamps[rows])
+        for row in rows[~known].tolist():
             class_ = session.classes[session.tasks.class_of[row]]
             part, devices = session.gpus.held_parts(row, class_)
             self._amounts[:, row] = ceil(_PART * part), ceil(UNIT * devices)
-            self._known[row] = True
+            self._stamps[row] = len(session.changes)
         return self._amounts[:, rows]
 
 
@@ -110,11 +111,11 @@ class RoomSums:
         for room, shares in zip(self._classes, shared, strict=True):
             if shares:
                 room.share_nodes(self._free_on(slice(None)))
-        self._totals = [one.total for one in self._classes]
         self._free: _Left = {}  # with what the chunks so far leave
         self._at_first: _Left = {}
         self._slots: dict[int, list[int]] = {}  # node -> by class
         self._given: list[_Left] = []  # by chunk
+        self._laid_out: LaidOut | None = None  # chunks that were not looked at one by one
 
     def _asked(self, class_: TaskClass) -> list[int]:
         asked: list[int] = class_.request[self._dimensions].tolist()
@@ -152,28 +153,52 @@ class RoomSums:
             self._enough_at_all = self._covered(np.flatnonzero(there & sequence.allowed[tasks.job]))
         if not self._enough_at_all:
             return None
-        low, size = 0, max(2 * _MANY, self.many)
+        size = max(2 * _MANY, self.many)
         while True:
-            rows, ends = _laid_out(sequence.first(size))
-            given = self._amounts(rows)
-            if self._covered(rows, given):
-                break
+            rows, ends = self._laid_out = sequence.laid_out(size)
+            last = self._last_needed(rows)
+            if last is not None:
+                self.many = int(np.searchsorted(ends, last, side="right")) + 1
+                return self.many
             if len(ends) < size:
                 return None
-            low, size = size, 2 * size
-        self.many = smallest(
-            lambda count: self._covered(rows[: ends[count - 1]], given[:, : ends[count - 1]]), low, len(ends)
-        )
-        return self.many
+            size *= 2
+
+    def _last_needed(self, rows: TaskRows) -> int | None:
+        """The place of the first task with which there could be room, if tasks leave one after the other; None: all are not enough.
+
+        Node by node, the tasks that leave it are added up in this order; what each adds to the room counts at its own place.
+        """
+        if not len(rows):
+            return None
+        where = self._session.tasks.node[rows].astype(np.intp)
+        order = where.argsort(kind="stable")
+        nodes = where[order]
+        starts = np.flatnonzero(np.diff(nodes, prepend=-1))
+        sizes = np.diff(starts, append=len(nodes))
+        left = self._amounts(rows)[:, order].cumsum(axis=1)
+        before = np.pad(left, ((0, 0), (1, 0)))[:, starts]
+        free = self._everywhere_free()[:, nodes] + left - before.repeat(sizes, axis=1)
+        last = 0
+        for one in self._classes:
+            slots = np.maximum(one.room(free, nodes), one.now[nodes])
+            more = np.diff(slots, prepend=0)
+            more[starts] = slots[starts] - one.now[nodes[starts]]
+            added = np.zeros(len(rows), dtype=np.int64)
+            added[order] = more
+            enough = one.total_at_first + added.cumsum() >= one.count
+            if not enough[-1]:
+                return None
+            last = max(last, int(enough.argmax()))
+        return last
 
     def could(self, chunks: list[Chunk]) -> bool:
         """Whether there could be room for all if just these left. False is certain."""
         rows = [chunk.rows for chunk in chunks]
         return self._covered(np.concatenate(rows) if rows else np.zeros(0, dtype=np.int64))
 
-    def _covered(self, rows: TaskRows, given: Amounts | None = None) -> bool:
-        """`given`: what the tasks leave, if that is known already."""
-        touched, free = self._free_without(rows, self._amounts(rows) if given is None else given)
+    def _covered(self, rows: TaskRows) -> bool:
+        touched, free = self._free_without(rows, self._amounts(rows))
         return all(
             int(np.where(touched, np.maximum(one.room(free), one.now), one.now).sum()) >= one.count
             for one in self._classes
@@ -181,22 +206,25 @@ class RoomSums:
 
     def _free_without(self, rows: TaskRows, given: Amounts) -> tuple[NDArray[np.bool_], Amounts]:
         """The nodes that tasks are on, and what all nodes have once the tasks have left."""
-        if self._everywhere is None:
-            self._everywhere = self._free_on(slice(None))
-        free, where = self._everywhere.copy(), self._session.tasks.node[rows]
+        free, where = self._everywhere_free().copy(), self._session.tasks.node[rows]
         for own, amounts in zip(free, given, strict=True):
             np.add.at(own, where, amounts)
         touched = np.zeros(free.shape[1], dtype=np.bool_)
         touched[where] = True
         return touched, free
 
+    def _everywhere_free(self) -> Amounts:
+        if self._everywhere is None:
+            self._everywhere = self._free_on(slice(None))
+        return self._everywhere
+
     def _enough(self) -> bool:
         return all(one.total >= one.count for one in self._classes)
 
     def _forget(self) -> None:
-        self._free, self._at_first, self._slots, self._given = {}, {}, {}, []
-        for one, total in zip(self._classes, self._totals, strict=True):
-            one.total = total
+        self._free, self._at_first, self._slots, self._given, self._laid_out = {}, {}, {}, [], None
+        for one in self._classes:
+            one.total = one.total_at_first
 
     def _look_at(self, chunks: list[Chunk]) -> None:
         """Note what chunks would leave where, and what is free there."""
@@ -274,7 +302,10 @@ class RoomSums:
 
     def _useful(self, chunks: list[Chunk]) -> list[Chunk]:
         """Those with a task on a node where there would be room at all, and all of whoever loses its core."""
-        rows, ends = _laid_out(chunks)
+        if self._laid_out is None:
+            self._laid_out = laid_out(chunks)
+        ends = self._laid_out[1][: len(chunks)]
+        rows = self._laid_out[0][: ends[-1]]
         _, free = self._free_without(rows, self._amounts(rows))
         promising = np.zeros(len(self._session.nodes), dtype=np.bool_)
         for one in self._classes:
@@ -318,12 +349,6 @@ def _part(class_: TaskClass) -> int:
     """The part that it has of each. What an amount of memory is differs between nodes: 0."""
     share = class_.share
     return int((share.exact or share.portion / 100) * _PART) if share is not None else 0
-
-
-def _laid_out(chunks: list[Chunk]) -> tuple[TaskRows, NDArray[np.int64]]:
-    """The tasks of chunks one after the other, and where those of each end."""
-    rows = [chunk.rows for chunk in chunks]
-    return np.concatenate(rows), np.cumsum([len(some) for some in rows])
 
 
 def smallest(enough: Callable[[int], bool], low: int, high: int) -> int:

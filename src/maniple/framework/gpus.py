@@ -70,9 +70,9 @@ class GpuBooks(GpuFacts):
         self._parts_left: NDArray[np.float64] = np.zeros(len(session.nodes))
         self._opened_on: dict[int, set[int]] = {}  # task -> nodes where devices may bear its name
         self._taken: dict[int, int] = {}  # node -> devices that groups took from what is idle
-        self._freed: dict[
-            int, int
-        ] = {}  # node -> devices that groups are releasing, less those that they claim
+        self._freed: dict[int, int] = {}  # node -> devices that groups release, less those that they claim
+        # Sums by node as of a length of the change log, see `_sum`
+        self._sums: dict[tuple[bool, bool], tuple[int, Quota]] = {}
         self._asked: dict[int, Quota] = {}
         self._of_classes: Quota = np.zeros((3, 0))
         self._shares: NDArray[np.bool_] = np.zeros(0, dtype=np.bool_)  # by class
@@ -226,16 +226,20 @@ class GpuBooks(GpuFacts):
         return self._sum(self._state.releasing - self._state.pipelined, idle=False, exact=exact)
 
     def _sum(self, amounts: Amounts, *, idle: bool, exact: bool) -> Quota:
-        units = self.units
+        units, changes = self.units, self._session.changes
         total: Quota = units @ amounts[: len(units)]
-        for node, groups in self._nodes.items():
-            for group in groups.values():
+        stamp, known = self._sums.get((idle, exact), (-1, total))
+        spared = changes.spared(np.arange(len(total)), stamp)
+        total[spared] = known[spared]
+        self._sums[idle, exact] = len(changes), total
+        for node in np.flatnonzero(~spared).tolist():
+            for group in self.groups(node).values():
                 memory = group.allocated if idle else group.releasing
                 if memory <= 0 or (not idle and memory == group.used):
                     continue
                 part = memory / int(self.memory[node]) if exact else self._portion(memory, node)
                 total[node] += 1 - part if idle else part
-        return total
+        return total.copy()
 
     def free_parts(self) -> Quota:
         """By node, devices that are free or will be, whole ones and what is left of shared ones: never too few."""

@@ -246,13 +246,15 @@ def _forget_bindings(session: Session, rows: list[int]) -> None:
     """Tasks that were to be bound are not, and their jobs have not started if nothing else of them has."""
     for row in rows:
         session.decisions.nominated.pop(row, None)
-    gone = set(rows)
+    jobs = np.unique(session.tasks.job[rows])
     for decided in (session.decisions.bound, session.decisions.held):
-        for place, (placed, nodes) in enumerate(decided):
-            if not gone.isdisjoint(placed.tolist()):
-                stays = ~np.isin(placed, rows)
-                decided[place] = (placed[stays], nodes[stays])
-    for job in np.unique(session.tasks.job[rows]).tolist():
+        # Each of these is about one job.
+        firsts = [placed.item(0) if placed.size else rows[0] for placed, _ in decided]
+        for place in np.flatnonzero(np.isin(session.tasks.job[firsts], jobs)).tolist():
+            placed, nodes = decided[place]
+            stays = ~np.isin(placed, rows)
+            decided[place] = (placed[stays], nodes[stays])
+    for job in jobs.tolist():
         if not session.jobs.counts[_ON_NODES, job].any():
             session.decisions.started.pop(job, None)
 

@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from maniple.actions.kai.signatures import Constraints, failures
-from tests.actions.kai.allocate_scenes import Bench, gang, node, queue
+from tests.actions.kai.allocate_scenes import Bench, cycle, gang, node, placed, queue, reasons
 from tests.support import make, priority_class
 
 PARTS = [queue("q"), node("n1", 8), priority_class("high", 60)]
@@ -332,3 +332,18 @@ def test_a_job_whose_terms_select_pods_of_other_jobs_is_like_no_other() -> None:
     pods = [replace(one, metadata=replace(one.metadata, labels={"app": "b"})) for one in pods]
     known = Known(tied("one", "a"), tied("other", "b"), [plain, *pods], strict=False)
     assert not known.failed("one").skips("other")
+
+
+def test_a_gang_that_would_be_placed_like_one_that_failed_gets_the_same_answer() -> None:
+    nodes = [node(name, 8, labels={"zone": "a"}) for name in ("n1", "n2")]
+    plan = cycle(queue("q"), nodes, tied("one", "a"), tied("other", "b"))
+    assert not placed(plan)
+    assert reasons(plan, "one") == reasons(plan, "other")
+
+
+def test_a_gang_that_pods_which_have_places_keep_away_is_not_placed_like_others() -> None:
+    nodes = [node(f"n{number}", 8, labels={"zone": str(number)}) for number in (1, 2)]
+    jobs = [tied("first", "a"), tied("late", "a"), tied("other", "b")]
+    plan = cycle(queue("q"), nodes, *jobs)
+    assert {key.split("-")[0] for key in placed(plan)} == {"first", "other"}
+    assert reasons(plan, "late")

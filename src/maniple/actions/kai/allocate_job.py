@@ -215,7 +215,7 @@ class JobPlacer:
                     causes.no_node(class_, ground.mask, mates=done > 0 or not untouched) if real else UNTOLD
                 )
                 if untouched and ground.mask is None:
-                    causes.remember(class_, done, cause)
+                    causes.remember(done, cause)
                 return Found(done, cause)
             done += step
         return Found(done)

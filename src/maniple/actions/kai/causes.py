@@ -1,12 +1,14 @@
 """Why a job was not placed, in KAI's words, and what is known of classes that found no node.
 
-Used by `allocate_job.py`. A class that has fewer places than a gang needs is looked at once; until a node changes, every gang that follows is told the same.
+Used by `allocate_job.py`. A class that has fewer places than a gang needs is looked at once; until a node changes, every
+gang that follows, of this class or one that would be placed alike, gets the same answer.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 
+from maniple.actions.kai.signatures import Constraints
 from maniple.cluster.classes import TaskClass
 from maniple.cluster.statuses import ACTIVE_USED
 from maniple.framework.groups.tree import PodSet
@@ -51,13 +53,16 @@ class Causes:
     def __init__(self, session: Session, placement: Placement) -> None:
         self._session = session
         self._placement = placement
-        self._shortages: dict[int, _Shortage] = {}
+        self._constraints = Constraints.shared(session, placement)
+        self._shortages: dict[int, _Shortage] = {}  # by `Constraints.alike`
         self._latest: _Shortage | None = None
+        self._asked_about = 0  # the class as it was before its tasks were placed
         self._detailed = bool(session.options.get("detailedFitErrors", False))
 
     def remembered(self, class_: TaskClass, count: int, *, real: bool) -> Found | None:
         """What is known of the class already, if it has too few places for so many tasks."""
-        known = self._shortages.get(class_.number)
+        self._asked_about = self._constraints.alike(class_)
+        known = self._shortages.get(self._asked_about)
         if known is None or known.stamp != len(self._session.changes) or count <= known.places:
             return None
         return None if real and known.cause == UNTOLD else Found(known.places, known.cause, known.places)
@@ -70,7 +75,8 @@ class Causes:
             return None  # whoever wants to know why the next one has no place has to place the others
         cause = self.no_node(class_, mask) if real else UNTOLD
         if mask is None and not places:
-            self._shortages[class_.number] = _Shortage(places, cause, len(self._session.changes))
+            key = self._constraints.alike(class_)
+            self._shortages[key] = _Shortage(places, cause, len(self._session.changes))
         return Found(places, cause, places)
 
     def no_node(self, class_: TaskClass, mask: Mask | None, *, mates: bool = False) -> str:
@@ -84,9 +90,12 @@ class Causes:
         told = ". \n".join(sorted(f"{count} {text}" for text, count in counts))
         return f"{NO_NODE}: {told}."
 
-    def remember(self, class_: TaskClass, places: int, cause: str) -> None:
-        """All places of a class were found by placing tasks there, which will now be undone: see `undone`."""
-        self._latest = self._shortages[class_.number] = _Shortage(places, cause, -1)
+    def remember(self, places: int, cause: str) -> None:
+        """All places of the class that `remembered` was last asked about were found by placing tasks there.
+
+        That will now be undone: see `undone`.
+        """
+        self._latest = self._shortages[self._asked_about] = _Shortage(places, cause, -1)
 
     def undone(self) -> None:
         """The nodes are again as they were before the last attempt."""

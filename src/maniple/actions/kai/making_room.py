@@ -27,12 +27,16 @@ class RoomMaking:
     def __init__(self, session: Session, placement: Placement, *, by_queue: bool) -> None:
         self._session = session
         self._rules = session.rules.victims
-        self._constraints = Constraints(session, placement)
+        self._constraints = Constraints.shared(session, placement)
         self._by_queue = by_queue
         self._failures: dict[int, Failures] = {}
         self._remembers = bool(session.options.get("useSchedulingSignatures", True))
         self._placer = JobPlacer(session, placement)
-        self._solver = (StepwiseSolver if self._rules.added_one_by_one else Solver)(session, placement)
+        self._solver = (
+            StepwiseSolver(session, placement)
+            if self._rules.added_one_by_one
+            else Solver(session, placement, self._constraints)
+        )
 
     def serve(
         self,
@@ -85,7 +89,6 @@ class RoomMaking:
             known.remember(job, allowance.most if allowance.ran_out else COMPLETE)
             return False
         transaction.commit()
-        self._constraints.changed()
         if agreed is not None and not agreed.all_return:  # moves free nothing
             for failed in self._failures.values():
                 failed.changed()

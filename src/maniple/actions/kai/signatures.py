@@ -53,30 +53,42 @@ def failures(session: Session, constraints: "Constraints") -> Failures:
 
 
 class Constraints:
-    """Under what constraints tasks of a class are placed, as a number: equal for classes that differ in amounts only."""
+    """Under what constraints tasks of a class are placed, as a number: equal for classes that differ in amounts only.
+
+    Where it matters where other pods are, the number may be another one once pods were placed.
+    """
 
     def __init__(self, session: Session, placement: Placement) -> None:
         self._session = session
         self._placement = placement
-        self._of_class: dict[int, tuple[int, list[int]]] = {}
+        self._of_class: dict[int, tuple[int, list[int]]] = {}  # where other pods do not matter
         self._numbers: dict[tuple[Any, ...], int] = {}
-        self._coupled: set[int] = set()  # classes for which it matters where other pods are
+
+    @classmethod
+    def shared(cls, session: Session, placement: Placement) -> "Constraints":
+        """Those of the session."""
+        if cls not in session.shared:
+            session.shared[cls] = cls(session, placement)
+        constraints: Constraints = session.shared[cls]
+        return constraints
 
     def asked(self, number: int) -> tuple[int, list[int]]:
         """What a task of a class asks for: the number of its constraints, and amounts."""
         known = self._of_class.get(number)
         if known is None:
             class_ = self._session.classes[number]
-            key = self._key(class_)
-            constraints = self._numbers.setdefault(key, len(self._numbers))
-            known = self._of_class[number] = (constraints, _amounts(class_))
+            known = self._number(class_), _amounts(class_)
+            if not self._placement.criteria(class_).cluster_filters:
+                self._of_class[number] = known
         return known
 
-    def changed(self) -> None:
-        """Pods were placed: those of a class may not be among themselves any more."""
-        for number in self._coupled:
-            self._of_class.pop(number, None)
-        self._coupled.clear()
+    def alike(self, class_: TaskClass) -> int:
+        """A number that is the same for classes of which each is placed as any other would be: only where pods look at one another."""
+        coupled = self._placement.criteria(class_).cluster_filters
+        return -1 - self._number(class_) if coupled else class_.number
+
+    def _number(self, class_: TaskClass) -> int:
+        return self._numbers.setdefault(self._key(class_), len(self._numbers))
 
     def _key(self, class_: TaskClass) -> tuple[Any, ...]:
         """The nodes that are open to the class, and what else decides but nodes and amounts."""
@@ -94,8 +106,6 @@ class Constraints:
         refused = self._session.hooks.pre_predicate(class_) is not None
         if not others and not refused:
             return -1
-        if criteria.cluster_filters:
-            self._coupled.add(class_.number)
         alike = [one.alike(class_) for one in others]
         alike += [one.alike(class_) for one in criteria.cluster_scorers]
         if refused or None in alike:

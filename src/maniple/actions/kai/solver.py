@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 from maniple.actions.kai.allocate_job import JobPlacer
 from maniple.actions.kai.budget import Allowance, OutOfBudgetError
 from maniple.actions.kai.order import JobsByQueue
+from maniple.actions.kai.rooms import Rooms
+from maniple.actions.kai.signatures import Constraints
 from maniple.actions.kai.terms import Terms
 from maniple.cluster.statuses import ACTIVE_ALLOCATED, Status, status_set
 from maniple.eviction.asking import demands_of
@@ -37,14 +39,13 @@ _LESSONS = 16  # refusals that a search learns from, and as many more as there a
 class Solver:
     """Serves jobs of one action."""
 
-    def __init__(self, session: Session, placement: Placement) -> None:
+    def __init__(self, session: Session, placement: Placement, constraints: Constraints) -> None:
         self._session = session
         self._placement = placement
         self._placer = JobPlacer(session, placement)
         self._pool: VictimPool | None = None
         self._differ = False  # not all tasks that have a place are of one class
-        # As long as nothing changes: by class, whether there is room for a task; what tasks have of shared devices
-        self._has_room: dict[int, bool] = {}
+        self._rooms = Rooms(session, placement, constraints)  # as long as nothing changes
         self._held = HeldParts(session)
         self._many = 0  # chunks to begin with where a few are not enough, going by the last job
         self._guess = 1  # chunks that the next job may need, going by the last one
@@ -73,7 +74,7 @@ class Solver:
             search.guess, search.ahead = self._guess, ahead[:_AHEAD]
             if search.succeeds():
                 self._guess, self._many = len(search.chunks), sums.many
-                self._has_room, self._held = {}, HeldParts(session) if session.gpus.groups_of else self._held
+                self._rooms.forget()
                 pool.drop(*search.gone(), job)
                 return search.transaction
             if allowance.ran_out:
@@ -93,11 +94,7 @@ class Solver:
         session, tasks = self._session, self._session.tasks
         there = self._placed()
         class_of = tasks.class_of[there]
-        full = np.zeros(len(session.classes), dtype=np.bool_)
-        for number in np.bincount(class_of).nonzero()[0].tolist():
-            if number not in self._has_room:
-                self._has_room[number] = self._placement.column(session.classes[number]).room > 0
-            full[number] = not self._has_room[number]
+        full = self._rooms.are_full(np.bincount(class_of).nonzero()[0].tolist())
         stuck = np.zeros(len(session.jobs.queue), dtype=np.bool_)
         stuck[tasks.job[there[full[class_of]]]] = True
         return ~stuck[jobs]
