@@ -6,7 +6,7 @@ in every dimension. A search that ran out of budget counts against those that ma
 what their waiting pods ask for, and a failure counts until the end of the action.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -45,9 +45,13 @@ class Failures(Protocol):
         """Somebody was served."""
 
 
-def failures(session: Session, constraints: "Constraints") -> Failures:
+def failures(
+    session: Session, constraints: "Constraints", asks: Callable[[int], TaskRows] | None = None
+) -> Failures:
+    """`asks`: the tasks that a job asks for next; those that its pod sets lack unless told otherwise."""
     by_dominance = session.rules.victims.larger_requests_fail_too
-    return _ByDominance(session, constraints) if by_dominance else _AsInKai(session)
+    asks = session.pod_sets.to_allocate if asks is None else asks
+    return _ByDominance(session, constraints, asks) if by_dominance else _AsInKai(session)
 
 
 class Constraints:
@@ -96,9 +100,12 @@ class _Asked:
 class _ByDominance:
     """By constraints and amounts; whatever else a search depends on is part of the key."""
 
-    def __init__(self, session: Session, constraints: Constraints) -> None:
+    def __init__(
+        self, session: Session, constraints: Constraints, asks: Callable[[int], TaskRows]
+    ) -> None:
         self._session = session
         self._constraints = constraints
+        self._asks = asks
         self._failed: dict[tuple[Any, ...], list[tuple[_Asked, float]]] = {}
         self._rows: dict[int, tuple[int, list[int]]] = {}  # by class: its constraints and amounts
 
@@ -131,7 +138,7 @@ class _ByDominance:
 
     def _asked(self, job: int) -> _Asked:
         session = self._session
-        numbers = session.tasks.class_of[session.pod_sets.to_allocate(job)].tolist()
+        numbers = session.tasks.class_of[self._asks(job)].tolist()
         rows = [self._row(number) for number in numbers]
         if len(set(numbers)) > 1:
             rows.sort(key=lambda row: (row[0], [-amount for amount in row[1]]))

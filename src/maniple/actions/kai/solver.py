@@ -11,6 +11,7 @@ was served or moved in an action is no victim in it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,16 +19,16 @@ from numpy.typing import NDArray
 from maniple.actions.kai.allocate_job import JobPlacer
 from maniple.actions.kai.budget import Allowance, OutOfBudgetError
 from maniple.actions.kai.order import JobsByQueue
-from maniple.actions.kai.terms import Terms
+from maniple.actions.kai.terms import SearchTerms, Terms
 from maniple.cluster.statuses import ACTIVE_ALLOCATED, Status, status_set
 from maniple.eviction.asking import demands_of
-from maniple.eviction.kai_scenario import Chunk, Outcome
+from maniple.eviction.kai_scenario import Chunk, Outcome, Victims
 from maniple.eviction.kai_victims import VictimPool, VictimSequence
 from maniple.eviction.room_sums import HeldParts, RoomSums, smallest
 from maniple.framework.points import JobRows, TaskRows
 from maniple.framework.session import Session
 from maniple.framework.transaction import Transaction
-from maniple.placement.engine import Placement
+from maniple.placement.engine import Mask, Placement
 
 _AHEAD = 32  # jobs ahead of one that are looked at when it is seen whose turn it is
 _FEW = 32  # chunks that are gone through one by one when validators object
@@ -67,7 +68,7 @@ class Solver:
             sequence = VictimSequence(session, pool, some, terms.lets_go)
             sums = RoomSums(session, self._placement, demands_of(session, rows), self._held)
             sums.many = self._many
-            search = _Search(
+            search = Search(
                 session, self._placement, self._placer, job, rows, terms, sequence, sums, allowance
             )
             search.guess, search.ahead = self._guess, ahead[:_AHEAD]
@@ -120,18 +121,33 @@ _GONE = status_set(Status.RELEASING, Status.PIPELINED)
 _RELEASING = int(Status.RELEASING)
 
 
-class _Search:
+class Placer(Protocol):
+    """Places the tasks of a job on trial."""
+
+    def allocate(
+        self,
+        transaction: Transaction,
+        job: int,
+        nodes: Mask | None,
+        *,
+        pipeline_only: bool,
+        real: bool,
+        rows: TaskRows | None = None,
+    ) -> bool: ...
+
+
+class Search:
     """One job's search. `transaction` and `chunks` are what it found."""
 
     def __init__(
         self,
         session: Session,
         placement: Placement,
-        placer: JobPlacer,
+        placer: Placer,
         job: int,
         rows: TaskRows,
-        terms: Terms,
-        sequence: VictimSequence,
+        terms: SearchTerms,
+        sequence: Victims,
         sums: RoomSums,
         allowance: Allowance,
     ) -> None:
@@ -261,7 +277,7 @@ class _Search:
         if others is None:
             return False
         lost = _by_job(chunks)
-        if chunks and self._has_room([chunk.rows for chunk in chunks]):
+        if chunks and self._terms.victims_return and self._has_room([chunk.rows for chunk in chunks]):
             for job in others:
                 while self._comes_back(job, lost):
                     pass
@@ -277,7 +293,9 @@ class _Search:
         self._allowance.spend(len(self._rows) + 2 * sum(len(chunk.rows) for chunk in chunks))
         if chunks:
             self.transaction.evict(np.concatenate([chunk.rows for chunk in chunks]), self._terms.reason)
-        faster, others = self._first_in_line(_by_job(chunks))
+        faster, others = set[int](), ()
+        if self._terms.victims_return:
+            faster, others = self._first_in_line(_by_job(chunks))
         if self._placer.allocate(
             self.transaction, self._job, None, pipeline_only=True, real=False, rows=self._rows
         ):
@@ -380,4 +398,4 @@ def _whole(chunks: list[Chunk], rest: list[Chunk]) -> bool:
     return not any(chunk.job in lost for chunk in stays)
 
 
-__all__ = ["Solver"]
+__all__ = ["Search", "Solver"]

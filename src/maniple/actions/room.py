@@ -1,0 +1,183 @@
+"""Room for starving jobs at the expense of others: what preempt and reclaim of profile `volcano` share.
+
+A job asks for all that it lacks at once, and for one task more at a time while it still starves. Victims come as
+`eviction/surplus_first.py` has them, and are searched for as in the other profiles (`kai/solver.py`); they are not
+placed again. A job that found no room is remembered by what it asked for (`kai/signatures.py`), so that a backlog of
+hopeless jobs costs one search, and trials have a budget (`kai/budget.py`).
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+
+import numpy as np
+
+from maniple.actions.kai.budget import Allowance, Budget
+from maniple.actions.kai.signatures import COMPLETE, Constraints, Failures, failures
+from maniple.actions.kai.solver import Search
+from maniple.actions.kai.terms import SearchTerms
+from maniple.eviction.asking import Asking, Demand, demands_of, next_tasks
+from maniple.eviction.room_sums import HeldParts, RoomSums
+from maniple.eviction.surplus_first import Selection, SurplusPool, SurplusSequence
+from maniple.framework.points import TaskRows
+from maniple.framework.session import Session
+from maniple.framework.transaction import Transaction
+from maniple.placement.engine import Mask, Placement
+
+NO_VICTIMS = "{reason}: no tasks that may be evicted would make room"
+
+
+@dataclass(slots=True, eq=False)
+class Terms:
+    """On which terms room is made: out of which queues, whom the plugins give up, and why."""
+
+    queue: int  # that asks
+    queues: Sequence[int]
+    approve: Callable[[int, TaskRows], TaskRows]
+    within_limits: Callable[[list[Demand]], bool]  # asked when the victims are gone and before the tasks come
+    accept: Callable[[], bool]  # asked when the tasks are there
+    reason: str
+
+
+class _TaskPlacer:
+    """Pipelines tasks class by class, wherever there will be room."""
+
+    def __init__(self, session: Session, placement: Placement, within_limits: Callable[[list[Demand]], bool]) -> None:
+        self._session = session
+        self._placement = placement
+        self._within_limits = within_limits
+
+    def allocate(
+        self,
+        transaction: Transaction,
+        job: int,
+        nodes: Mask | None,
+        *,
+        pipeline_only: bool,
+        real: bool,
+        rows: TaskRows | None = None,
+    ) -> bool:
+        """All of the tasks; False, and nothing done, when they do not all fit."""
+        assert rows is not None
+        demands = demands_of(self._session, rows)
+        if not self._within_limits(demands):
+            return False
+        checkpoint = transaction.checkpoint()
+        for demand in demands:
+            # Each class fits the limits by itself; now those of the classes before it are there, too.
+            if (len(demands) > 1 and not self._within_limits([demand])) or not self._fill(transaction, demand):
+                transaction.rollback(checkpoint)
+                return False
+        return True
+
+    def _fill(self, transaction: Transaction, demand: Demand) -> bool:
+        rows, placement = demand.rows, self._placement
+        if placement.take_last(transaction, demand.class_, rows):
+            return True
+        while len(rows):
+            proposal = placement.fill(demand.class_, len(rows))
+            if proposal is None:
+                return False
+            transaction.pipeline(rows[: len(proposal)], proposal.nodes)
+            rows = rows[len(proposal) :]
+        return True
+
+
+class RoomMaker:
+    """Serves starving jobs out of one pool of victims."""
+
+    def __init__(
+        self, session: Session, placement: Placement, asking: Asking, candidates: TaskRows, jobs: int
+    ) -> None:
+        self._session = session
+        self._placement = placement
+        self._asking = asking
+        self._candidates = candidates
+        self._budget = Budget(session, jobs)
+        self._constraints = Constraints(session, placement)
+        self._failures: dict[int, Failures] = {}
+        self._held = HeldParts(session)
+        self._guess = 1
+
+    def serve(self, job: int, terms: Terms) -> None:
+        """Make room for a job as long as it starves."""
+        session = self._session
+        while len(wanted := self._wanted(job)) and session.hooks.job_starving(job):
+            allowance = self._budget.next()
+            served = self._try(job, wanted, terms, allowance)
+            self._budget.settle(allowance)
+            if not served:
+                session.refusals.of_job(job, NO_VICTIMS.format(reason=terms.reason))
+                break
+
+    def _wanted(self, job: int) -> TaskRows:
+        rows = self._asking.tasks(job)
+        return next_tasks(self._session, job, rows) if len(rows) else rows
+
+    @cached_property
+    def _pool(self) -> SurplusPool:
+        return SurplusPool(self._session, self._candidates)
+
+    def _try(self, job: int, wanted: TaskRows, terms: Terms, allowance: Allowance) -> bool:
+        session = self._session
+        numbers = set(session.tasks.class_of[wanted].tolist())
+        if any(session.hooks.pre_predicate(session.classes[number]) is not None for number in numbers):
+            return False
+        known = self._known(terms.queue)
+        if known.rules_out(job, allowance.most) is not None:
+            return False
+        if terms.queues and self._solve(job, wanted, terms, allowance):
+            for failed in self._failures.values():
+                failed.changed()
+            return True
+        known.remember(job, allowance.most if allowance.ran_out else COMPLETE)
+        return False
+
+    def _known(self, queue: int) -> Failures:
+        known = self._failures.get(queue)
+        if known is None:
+            known = self._failures[queue] = failures(self._session, self._constraints, self._wanted)
+        return known
+
+    def _solve(self, job: int, wanted: TaskRows, terms: Terms, allowance: Allowance) -> bool:
+        session = self._session
+        placer = _TaskPlacer(session, self._placement, terms.within_limits)
+        search_terms = SearchTerms(reason=terms.reason, accept=lambda _: terms.accept(), victims_return=False)
+        demands = demands_of(session, wanted)
+        for sequence in self._sequences(demands, wanted, terms):
+            sums = RoomSums(session, self._placement, demands, self._held)
+            search = Search(
+                session, self._placement, placer, job, wanted, search_terms, sequence, sums, allowance
+            )
+            search.guess = self._guess
+            if search.succeeds():
+                self._guess = max(len(search.chunks), 1)
+                search.transaction.commit()
+                self._pool.drop(search.chunks)
+                return True
+            if allowance.ran_out:
+                break
+        return False
+
+    def _sequences(self, demands: list[Demand], wanted: TaskRows, terms: Terms) -> Iterator[SurplusSequence]:
+        session, asker = self._session, int(wanted[0])
+        approve = partial(terms.approve, asker)
+        for helpful in self._reaches(demands):
+            selection = Selection(terms.queue, terms.queues, helpful, approve)
+            yield SurplusSequence(session, self._pool, selection, surplus=True)
+            if any(self._pool.surplus.get(queue) for queue in terms.queues):
+                yield SurplusSequence(session, self._pool, selection, surplus=False)
+
+    def _reaches(self, demands: list[Demand]) -> list[Mask | None]:
+        """Where victims are looked for, one after the other: on nodes of our own shard, then everywhere."""
+        columns = [self._placement.column(demand.class_) for demand in demands]
+        everywhere = None
+        if not any(column.all_open for column in columns):
+            everywhere = np.logical_or.reduce([column.open for column in columns])
+        own = self._placement.own
+        if own is None:
+            return [everywhere]
+        return [own if everywhere is None else own & everywhere, everywhere]
+
+
+__all__ = ["RoomMaker", "Terms"]
