@@ -17,6 +17,7 @@ from maniple.actions.kai.signatures import COMPLETE, Constraints, Failures, fail
 from maniple.actions.kai.solver import Search
 from maniple.actions.kai.terms import SearchTerms
 from maniple.eviction.asking import Asking, Demand, demands_of, next_tasks
+from maniple.eviction.kai_scenario import Chunk
 from maniple.eviction.room_sums import HeldParts, RoomSums
 from maniple.eviction.surplus_first import Selection, SurplusPool, SurplusSequence
 from maniple.framework.points import TaskRows
@@ -57,9 +58,11 @@ class _TaskPlacer:
         real: bool,
         rows: TaskRows | None = None,
     ) -> bool:
-        """All of the tasks; False, and nothing done, when they do not all fit."""
         assert rows is not None
-        demands = demands_of(self._session, rows)
+        return self.place(transaction, demands_of(self._session, rows))
+
+    def place(self, transaction: Transaction, demands: list[Demand]) -> bool:
+        """All of the tasks; False, and nothing done, when they do not all fit."""
         if not self._within_limits(demands):
             return False
         checkpoint = transaction.checkpoint()
@@ -102,7 +105,7 @@ class RoomMaker:
     def serve(self, job: int, terms: Terms) -> None:
         """Make room for a job as long as it starves."""
         session = self._session
-        while len(wanted := self._wanted(job)) and session.hooks.job_starving(job):
+        while session.hooks.job_starving(job) and len(wanted := self._wanted(job)):
             allowance = self._budget.next()
             served = self._try(job, wanted, terms, allowance)
             self._budget.settle(allowance)
@@ -120,13 +123,15 @@ class RoomMaker:
 
     def _try(self, job: int, wanted: TaskRows, terms: Terms, allowance: Allowance) -> bool:
         session = self._session
+        if not terms.queues:
+            return False
         numbers = set(session.tasks.class_of[wanted].tolist())
         if any(session.hooks.pre_predicate(session.classes[number]) is not None for number in numbers):
             return False
         known = self._known(terms.queue)
         if known.rules_out(job, allowance.most) is not None:
             return False
-        if terms.queues and self._solve(job, wanted, terms, allowance):
+        if self._solve(job, wanted, terms, allowance):
             for failed in self._failures.values():
                 failed.changed()
             return True
@@ -140,24 +145,69 @@ class RoomMaker:
         return known
 
     def _solve(self, job: int, wanted: TaskRows, terms: Terms, allowance: Allowance) -> bool:
-        session = self._session
+        session, demands = self._session, demands_of(self._session, wanted)
         placer = _TaskPlacer(session, self._placement, terms.within_limits)
-        search_terms = SearchTerms(reason=terms.reason, accept=lambda _: terms.accept(), victims_return=False)
-        demands = demands_of(session, wanted)
         for sequence in self._sequences(demands, wanted, terms):
-            sums = RoomSums(session, self._placement, demands, self._held)
+            if self._repeats(job, demands, terms, placer, sequence):
+                return True
             search = Search(
-                session, self._placement, placer, job, wanted, search_terms, sequence, sums, allowance
+                session,
+                self._placement,
+                placer,
+                job,
+                wanted,
+                SearchTerms(reason=terms.reason, accept=lambda _: terms.accept(), victims_return=False),
+                sequence,
+                RoomSums(session, self._placement, demands, self._held),
+                allowance,
             )
             search.guess = self._guess
             if search.succeeds():
-                self._guess = max(len(search.chunks), 1)
-                search.transaction.commit()
-                self._pool.drop(search.chunks)
+                self._done(search.transaction, search.chunks)
                 return True
             if allowance.ran_out:
                 break
         return False
+
+    def _done(self, transaction: Transaction, chunks: list[Chunk]) -> None:
+        self._guess = max(len(chunks), 1)
+        transaction.commit()
+        self._pool.drop(chunks)
+
+    # -- one job like the last ------------------------------------------------------------------------------------
+
+    def _repeats(
+        self, job: int, demands: list[Demand], terms: Terms, placer: "_TaskPlacer", victims: SurplusSequence
+    ) -> bool:
+        """Serve a job with as many victims as the last one took, if these turn out to be just enough.
+
+        None of them could have stayed if there is not one place too many without them and each leaves at least one.
+        So where jobs and victims are alike nothing has to be added up.
+        """
+        (demand, *others), chunks = demands, victims.first(self._guess)
+        simple = not others and not self._placement.column(demand.class_).criteria.coupled
+        if not simple or len(chunks) < self._guess or not self._leave_places(demand, chunks):
+            return False
+        transaction = Transaction(self._session)
+        transaction.evict(np.concatenate([chunk.rows for chunk in chunks]), terms.reason)
+        enough = self._placement.column(demand.class_).room == len(demand.rows)
+        if enough and placer.place(transaction, demands) and terms.accept():
+            self._done(transaction, chunks)
+            return True
+        transaction.discard()
+        return False
+
+    def _leave_places(self, demand: Demand, chunks: list[Chunk]) -> bool:
+        """Whether the first task of each chunk leaves all that a task of the demand asks for, where that may go."""
+        tasks, asked = self._session.tasks, demand.class_.request
+        firsts = np.array([chunk.rows[0] for chunk in chunks])
+        column = self._placement.column(demand.class_)
+        if not column.all_open and not column.open[tasks.node[firsts]].all():
+            return False
+        numbers = set(tasks.class_of[firsts].tolist())
+        return all(bool((self._session.classes[number].request >= asked).all()) for number in numbers)
+
+    # -- whom it may take -----------------------------------------------------------------------------------------
 
     def _sequences(self, demands: list[Demand], wanted: TaskRows, terms: Terms) -> Iterator[SurplusSequence]:
         session, asker = self._session, int(wanted[0])

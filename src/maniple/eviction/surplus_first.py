@@ -37,6 +37,7 @@ class SurplusPool:
         order = np.searchsorted(found, self.jobs)
         self._place = np.full(len(session.jobs.queue), -1)
         self._place[self.jobs] = np.arange(len(self.jobs))
+        self.allowed = self._place >= 0  # by job
         self._starts, self._sizes = starts[order].tolist(), sizes[order].tolist()
         # Tasks on nodes that may not be evicted keep a job from being lost whole.
         losable = session.jobs.counts[_HOLDING].sum(axis=0)[self.jobs] <= sizes[order]
@@ -113,8 +114,7 @@ class SurplusSequence:
         self._barred: set[Chunk] = set()
         self._closed: dict[int, int] = {}  # queue -> the place from which on nothing of it goes
         self._start()
-        self.allowed = np.zeros(len(session.jobs.queue), dtype=np.bool_)  # by job
-        self.allowed[pool.jobs] = True
+        self.allowed = pool.allowed
 
     def _in_order(self) -> list[int]:
         """Of the queues, the one whose tasks go first comes first."""
@@ -207,19 +207,19 @@ class SurplusSequence:
                 job, rows = int(pool.jobs[place]), pool.left(place)
                 if job in offered:
                     rows = rows[~np.isin(rows, offered[job])]
-                if self._help(rows).any():
+                if self._any_helps(rows):
                     yield Chunk(job, rows, core=True)
 
     def _spared(self, place: int) -> TaskRows:
         """What a job can lose that helps, the last in task order first."""
-        rows, count = self._pool.spare(place)
-        return rows[self._help(rows)][::-1][:count]
+        (rows, count), helpful = self._pool.spare(place), self._selection.helpful
+        if helpful is not None:
+            rows = rows[helpful[self._session.tasks.node[rows]]]
+        return rows[::-1][:count]
 
-    def _help(self, rows: TaskRows) -> NDArray[np.bool_]:
+    def _any_helps(self, rows: TaskRows) -> bool:
         helpful = self._selection.helpful
-        if helpful is None:
-            return np.ones(len(rows), dtype=np.bool_)
-        return helpful[self._session.tasks.node[rows]]
+        return helpful is None or bool(helpful[self._session.tasks.node[rows]].any())
 
 
 __all__ = ["Selection", "SurplusPool", "SurplusSequence"]
