@@ -12,6 +12,7 @@ from functools import cached_property, partial
 
 import numpy as np
 
+from maniple.actions.kai import words
 from maniple.actions.kai.budget import Allowance, Budget
 from maniple.actions.kai.signatures import COMPLETE, Constraints, Failures, failures
 from maniple.actions.kai.solver import Search
@@ -43,32 +44,20 @@ class Terms:
 class _TaskPlacer:
     """Pipelines tasks class by class, wherever there will be room."""
 
-    def __init__(self, session: Session, placement: Placement, within_limits: Callable[[list[Demand]], bool]) -> None:
-        self._session = session
+    def __init__(self, placement: Placement, demands: list[Demand], terms: Terms) -> None:
         self._placement = placement
-        self._within_limits = within_limits
+        self._demands = demands
+        self._within_limits = terms.within_limits
 
-    def allocate(
-        self,
-        transaction: Transaction,
-        job: int,
-        nodes: Mask | None,
-        *,
-        pipeline_only: bool,
-        real: bool,
-        rows: TaskRows | None = None,
-    ) -> bool:
-        assert rows is not None
-        return self.place(transaction, demands_of(self._session, rows))
-
-    def place(self, transaction: Transaction, demands: list[Demand]) -> bool:
+    def place(self, transaction: Transaction) -> bool:
         """All of the tasks; False, and nothing done, when they do not all fit."""
-        if not self._within_limits(demands):
+        if not self._within_limits(self._demands):
             return False
         checkpoint = transaction.checkpoint()
-        for demand in demands:
+        for demand in self._demands:
             # Each class fits the limits by itself; now those of the classes before it are there, too.
-            if (len(demands) > 1 and not self._within_limits([demand])) or not self._fill(transaction, demand):
+            fits = len(self._demands) == 1 or self._within_limits([demand])
+            if not fits or not self._fill(transaction, demand):
                 transaction.rollback(checkpoint)
                 return False
         return True
@@ -98,7 +87,7 @@ class RoomMaker:
         self._candidates = candidates
         self._budget = Budget(session, jobs)
         self._constraints = Constraints(session, placement)
-        self._failures: dict[int, Failures] = {}
+        self._failures: dict[tuple[int, bool, bytes], Failures] = {}
         self._held = HeldParts(session)
         self._guess = 1
 
@@ -110,7 +99,9 @@ class RoomMaker:
             served = self._try(job, wanted, terms, allowance)
             self._budget.settle(allowance)
             if not served:
-                session.refusals.of_job(job, NO_VICTIMS.format(reason=terms.reason))
+                cut_short = allowance.ran_out
+                told = words.ran_out(terms.reason) if cut_short else NO_VICTIMS.format(reason=terms.reason)
+                session.refusals.of_job(job, told)
                 break
 
     def _wanted(self, job: int) -> TaskRows:
@@ -128,8 +119,9 @@ class RoomMaker:
         numbers = set(session.tasks.class_of[wanted].tolist())
         if any(session.hooks.pre_predicate(session.classes[number]) is not None for number in numbers):
             return False
-        known = self._known(terms.queue)
-        if known.rules_out(job, allowance.most) is not None:
+        known = self._known(terms.queue, int(wanted[0]), numbers)
+        if (effort := known.rules_out(job, allowance.most)) is not None:
+            allowance.ran_out = effort < COMPLETE
             return False
         if self._solve(job, wanted, terms, allowance):
             for failed in self._failures.values():
@@ -138,28 +130,32 @@ class RoomMaker:
         known.remember(job, allowance.most if allowance.ran_out else COMPLETE)
         return False
 
-    def _known(self, queue: int) -> Failures:
-        known = self._failures.get(queue)
+    def _known(self, queue: int, asker: int, classes: set[int]) -> Failures:
+        """What plugins give up depends on who asks, and on which resources: a failure counts among those alike in this."""
+        session = self._session
+        asked = np.logical_or.reduce([session.classes[number].request > 0 for number in classes])
+        key = (queue, session.tasks.preemptable.item(asker), asked.tobytes())
+        known = self._failures.get(key)
         if known is None:
-            known = self._failures[queue] = failures(self._session, self._constraints, self._wanted)
+            known = self._failures[key] = failures(session, self._constraints, self._wanted)
         return known
 
     def _solve(self, job: int, wanted: TaskRows, terms: Terms, allowance: Allowance) -> bool:
         session, demands = self._session, demands_of(self._session, wanted)
-        placer = _TaskPlacer(session, self._placement, terms.within_limits)
+        placer = _TaskPlacer(self._placement, demands, terms)
         for sequence in self._sequences(demands, wanted, terms):
-            if self._repeats(job, demands, terms, placer, sequence):
+            if self._repeats(demands, terms, placer, sequence):
                 return True
             search = Search(
                 session,
                 self._placement,
-                placer,
                 job,
                 wanted,
-                SearchTerms(reason=terms.reason, accept=lambda _: terms.accept(), victims_return=False),
+                SearchTerms(reason=terms.reason, accept=lambda _: terms.accept()),
                 sequence,
                 RoomSums(session, self._placement, demands, self._held),
                 allowance,
+                placer.place,
             )
             search.guess = self._guess
             if search.succeeds():
@@ -177,7 +173,7 @@ class RoomMaker:
     # -- one job like the last ------------------------------------------------------------------------------------
 
     def _repeats(
-        self, job: int, demands: list[Demand], terms: Terms, placer: "_TaskPlacer", victims: SurplusSequence
+        self, demands: list[Demand], terms: Terms, placer: _TaskPlacer, victims: SurplusSequence
     ) -> bool:
         """Serve a job with as many victims as the last one took, if these turn out to be just enough.
 
@@ -191,7 +187,7 @@ class RoomMaker:
         transaction = Transaction(self._session)
         transaction.evict(np.concatenate([chunk.rows for chunk in chunks]), terms.reason)
         enough = self._placement.column(demand.class_).room == len(demand.rows)
-        if enough and placer.place(transaction, demands) and terms.accept():
+        if enough and placer.place(transaction) and terms.accept():
             self._done(transaction, chunks)
             return True
         transaction.discard()

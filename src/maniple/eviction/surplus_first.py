@@ -93,7 +93,9 @@ class Selection:
 
     queue: int  # that asks
     queues: Sequence[int]
-    helpful: NDArray[np.bool_] | None  # by node, whether a task that goes from there could make room; None: all
+    helpful: (
+        NDArray[np.bool_] | None
+    )  # by node, whether a task that goes from there could make room; None: all
     approve: Callable[[TaskRows], TaskRows]
 
 
@@ -207,7 +209,7 @@ class SurplusSequence:
                 job, rows = int(pool.jobs[place]), pool.left(place)
                 if job in offered:
                     rows = rows[~np.isin(rows, offered[job])]
-                if self._any_helps(rows):
+                if len(rows) and self._any_helps(rows):
                     yield Chunk(job, rows, core=True)
 
     def _spared(self, place: int) -> TaskRows:

@@ -100,9 +100,7 @@ class _Asked:
 class _ByDominance:
     """By constraints and amounts; whatever else a search depends on is part of the key."""
 
-    def __init__(
-        self, session: Session, constraints: Constraints, asks: Callable[[int], TaskRows]
-    ) -> None:
+    def __init__(self, session: Session, constraints: Constraints, asks: Callable[[int], TaskRows]) -> None:
         self._session = session
         self._constraints = constraints
         self._asks = asks

@@ -11,7 +11,7 @@ was served or moved in an action is no victim in it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Protocol
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +28,7 @@ from maniple.eviction.room_sums import HeldParts, RoomSums, smallest
 from maniple.framework.points import JobRows, TaskRows
 from maniple.framework.session import Session
 from maniple.framework.transaction import Transaction
-from maniple.placement.engine import Mask, Placement
+from maniple.placement.engine import Placement
 
 _AHEAD = 32  # jobs ahead of one that are looked at when it is seen whose turn it is
 _FEW = 32  # chunks that are gone through one by one when validators object
@@ -68,9 +68,9 @@ class Solver:
             sequence = VictimSequence(session, pool, some, terms.lets_go)
             sums = RoomSums(session, self._placement, demands_of(session, rows), self._held)
             sums.many = self._many
-            search = Search(
-                session, self._placement, self._placer, job, rows, terms, sequence, sums, allowance
-            )
+            place = partial(self._places, job, rows)
+            search = Search(session, self._placement, job, rows, terms, sequence, sums, allowance, place)
+            search.returning = self._placer
             search.guess, search.ahead = self._guess, ahead[:_AHEAD]
             if search.succeeds():
                 self._guess, self._many = len(search.chunks), sums.many
@@ -80,6 +80,9 @@ class Solver:
             if allowance.ran_out:
                 break
         return None
+
+    def _places(self, job: int, rows: TaskRows, transaction: Transaction) -> bool:
+        return self._placer.allocate(transaction, job, None, pipeline_only=True, real=False, rows=rows)
 
     def _rounds(self, jobs: JobRows, terms: Terms) -> Iterator[JobRows]:
         """Where all victims have to find other places: first the jobs for which there are such places now. Then all."""
@@ -121,39 +124,28 @@ _GONE = status_set(Status.RELEASING, Status.PIPELINED)
 _RELEASING = int(Status.RELEASING)
 
 
-class Placer(Protocol):
-    """Places the tasks of a job on trial."""
-
-    def allocate(
-        self,
-        transaction: Transaction,
-        job: int,
-        nodes: Mask | None,
-        *,
-        pipeline_only: bool,
-        real: bool,
-        rows: TaskRows | None = None,
-    ) -> bool: ...
-
-
 class Search:
-    """One job's search. `transaction` and `chunks` are what it found."""
+    """One job's search. `transaction` and `chunks` are what it found.
+
+    `place` places the job in a transaction, or does nothing and says so. With `returning` victims are placed again,
+    each when its turn comes; without it whoever is evicted leaves.
+    """
 
     def __init__(
         self,
         session: Session,
         placement: Placement,
-        placer: Placer,
         job: int,
         rows: TaskRows,
         terms: SearchTerms,
         sequence: Victims,
         sums: RoomSums,
         allowance: Allowance,
+        place: Callable[[Transaction], bool],
     ) -> None:
         self._session = session
         self._placement = placement
-        self._placer = placer
+        self._places = place
         self._job = job
         self._rows = rows
         self._terms = terms
@@ -165,6 +157,7 @@ class Search:
         self._refused: set[int] = set()  # queues of which a chunk was refused by itself
         self.guess = 1
         self.ahead: Sequence[int] = ()
+        self.returning: JobPlacer | None = None
         self.transaction = Transaction(session)
         self.chunks: list[Chunk] = []
 
@@ -277,7 +270,7 @@ class Search:
         if others is None:
             return False
         lost = _by_job(chunks)
-        if chunks and self._terms.victims_return and self._has_room([chunk.rows for chunk in chunks]):
+        if chunks and self.returning is not None and self._has_room([chunk.rows for chunk in chunks]):
             for job in others:
                 while self._comes_back(job, lost):
                     pass
@@ -293,12 +286,11 @@ class Search:
         self._allowance.spend(len(self._rows) + 2 * sum(len(chunk.rows) for chunk in chunks))
         if chunks:
             self.transaction.evict(np.concatenate([chunk.rows for chunk in chunks]), self._terms.reason)
-        faster, others = set[int](), ()
-        if self._terms.victims_return:
+        faster: set[int] = set()
+        others: Iterable[int] = ()
+        if self.returning is not None:
             faster, others = self._first_in_line(_by_job(chunks))
-        if self._placer.allocate(
-            self.transaction, self._job, None, pipeline_only=True, real=False, rows=self._rows
-        ):
+        if self._places(self.transaction):
             return others
         leaves = self._session.tasks.status == _RELEASING
         self._faster = [one for one in chunks if one.job in faster and not leaves[one.rows].any()]
@@ -323,11 +315,11 @@ class Search:
 
     def _comes_back(self, job: int, lost: Mapping[int, list[TaskRows]]) -> bool:
         """Find a victim a place, for all that it needs or one task more; it may also stay where it was."""
-        if not self._has_room(lost[job]):
+        if self.returning is None or not self._has_room(lost[job]):
             return False
         # What it lost need not be what it asks for next: a sub-group that can be done without comes as a whole or not at all.
         rows = self._session.pod_sets.to_allocate(job, simulated=True)
-        return len(rows) > 0 and self._placer.allocate(
+        return len(rows) > 0 and self.returning.allocate(
             self.transaction, job, None, pipeline_only=True, real=False, rows=rows
         )
 

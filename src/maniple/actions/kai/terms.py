@@ -50,7 +50,6 @@ class SearchTerms:
     accept: Callable[[Outcome], bool]
     all_return: bool = False  # nobody is evicted who does not find another place
     most: int | None = None  # so many jobs may be touched
-    victims_return: bool = True  # whoever finds another place moves there, and whose turn is earlier comes first
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
