@@ -6,7 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from maniple.eviction.units import Unit, UnitPool
+from maniple.eviction.kai_scenario import Chunk
+from maniple.eviction.surplus_first import Selection, SurplusPool, SurplusSequence
 from maniple.framework.points import ALL, ASK, JobRows, TaskRows
 from maniple.framework.session import Session
 from maniple.objects.meta import Object
@@ -127,43 +128,46 @@ def test_jobs_have_to_be_asked_where_roles_have_a_say_or_a_plugin_cannot_tell_fo
     assert session.spare(jobs).tolist() == [ASK, ASK]
 
 
-def all_units(session: Session, pool: UnitPool) -> list[Unit]:
+def all_chunks(session: Session, pool: SurplusPool) -> list[Chunk]:
     queues = sorted(set(session.jobs.queue[session.jobs.rows].tolist()))
-    taken = []
-    while (unit := pool.take(-1, queues, 99)) is not None:
-        taken.append(unit)
-    return taken
+    selection = Selection(-1, queues, None, lambda rows: rows)
+    return SurplusSequence(session, pool, selection, surplus=True).first(999)
 
 
-def told(units: Sequence[Unit]) -> list[tuple[int, list[int], bool]]:
-    return [(unit.job, unit.rows.tolist(), unit.whole) for unit in units]
+def told(chunks: Sequence[Chunk]) -> list[tuple[int, list[int], bool]]:
+    return [(chunk.job, chunk.rows.tolist(), chunk.core) for chunk in chunks]
 
 
 @given(SHAPES, st.booleans())
-def test_a_pool_hands_out_per_queue_surplus_and_then_whole_jobs_the_last_in_job_order_first(
+def test_victims_are_per_queue_surplus_and_then_whole_jobs_the_last_in_job_order_first(
     shapes: list[tuple[int, int, int, int, int]], miser: bool
 ) -> None:
     session = opened(shapes, *([Miser] if miser else []))
     candidates = running(session)
-    units = all_units(session, UnitPool(session, candidates))
+    chunks = all_chunks(session, SurplusPool(session, candidates))
     expected: list[tuple[int, list[int], bool]] = []
     for whole in (False, True):
         for job in reversed(one_by_one(session, session.jobs.rows)):
             own = session.in_task_order(candidates[session.tasks.job[candidates] == job])
             spare = session.hooks.surplus(job, own)
-            rows = own[~np.isin(own, spare)] if whole else spare
-            expected += [(job, rows.tolist(), whole)] if len(rows) else []
+            rows = own[~np.isin(own, spare)].tolist()
+            if not whole:
+                expected += [(job, [row], False) for row in spare.tolist()[::-1]]
+            elif rows:
+                expected.append((job, rows, True))
     of_queue = session.jobs.queue.tolist()
     for number in set(of_queue):
-        assert [unit for unit in told(units) if of_queue[unit[0]] == number] == [
-            unit for unit in expected if of_queue[unit[0]] == number
+        assert [one for one in told(chunks) if of_queue[one[0]] == number] == [
+            one for one in expected if of_queue[one[0]] == number
         ]
 
 
-@given(SHAPES)
-def test_units_that_come_back_are_handed_out_again(shapes: list[tuple[int, int, int, int, int]]) -> None:
+@given(SHAPES, st.integers(1, 6))
+def test_victims_that_have_left_are_not_offered_again(
+    shapes: list[tuple[int, int, int, int, int]], count: int
+) -> None:
     session = opened(shapes)
-    pool = UnitPool(session, running(session))
-    units = all_units(session, pool)
-    pool.put_back(units)
-    assert told(all_units(session, pool)) == told(units)
+    pool = SurplusPool(session, running(session))
+    chunks = all_chunks(session, pool)
+    pool.drop(chunks[:count])
+    assert told(all_chunks(session, pool)) == told(chunks[count:])

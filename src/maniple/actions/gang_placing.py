@@ -11,8 +11,8 @@ import numpy as np
 
 from maniple.cluster.classes import TaskClass
 from maniple.cluster.resources import CPU, MEMORY, Amounts
+from maniple.eviction.asking import Demand
 from maniple.eviction.bundles import Mask
-from maniple.eviction.scenario import Demand
 from maniple.framework.groups.tree import Group, PodSet, Progress
 from maniple.framework.points import Purpose, TaskRows
 from maniple.framework.session import Session

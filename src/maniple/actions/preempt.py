@@ -14,10 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from maniple.actions.room import RoomMaker, Terms
 from maniple.actions.turns import JobTurns
 from maniple.cluster.classes import TaskClass
 from maniple.cluster.statuses import PREEMPTABLE
-from maniple.eviction.asking import Asking, starving_jobs
+from maniple.eviction.asking import Asking, Demand, starving_jobs
 from maniple.eviction.least_cost import (
     CandidateLimits,
     CheapSearch,
@@ -26,8 +27,6 @@ from maniple.eviction.least_cost import (
     make_room_cheaply,
 )
 from maniple.eviction.per_node import Search, make_room
-from maniple.eviction.room import RoomMaker
-from maniple.eviction.scenario import Demand, Terms
 from maniple.framework.arguments import Arguments
 from maniple.framework.points import TaskRows
 from maniple.framework.reasons import FITS
@@ -62,7 +61,7 @@ class Preempt:
         asking = Asking(session, starving)
         one_by_one = _TaskByTask(session, placement, asking, self._limits if self._least_cost else None)
         pod_by_pod = session.rules.victims.sought_pod_by_pod or self._least_cost
-        whole = None if pod_by_pod else _JobByJob(session, placement, asking)
+        whole = None if pod_by_pod else _JobByJob(session, placement, asking, len(starving))
         turns = JobTurns(session, starving)
         by_queue: dict[int, list[int]] = {}
         while (queue := turns.next_queue()) is not None:
@@ -90,9 +89,9 @@ def _candidates(session: Session) -> TaskRows:
 class _JobByJob:
     """Room for a whole job."""
 
-    def __init__(self, session: Session, placement: Placement, asking: Asking) -> None:
+    def __init__(self, session: Session, placement: Placement, asking: Asking, jobs: int) -> None:
         self._session = session
-        self._room = RoomMaker(session, placement, asking, _candidates(session))
+        self._room = RoomMaker(session, placement, asking, _candidates(session), jobs)
 
     def between_jobs(self, job: int, queue: int) -> None:
         session, hooks = self._session, self._session.hooks

@@ -12,12 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from maniple.actions.room import RoomMaker, Terms
 from maniple.actions.turns import JobTurns
 from maniple.cluster.statuses import Status
-from maniple.eviction.asking import Asking, starving_jobs
+from maniple.eviction.asking import Asking, Demand, starving_jobs
 from maniple.eviction.per_node import Search, make_room
-from maniple.eviction.room import RoomMaker
-from maniple.eviction.scenario import Demand, Terms
 from maniple.framework.arguments import Arguments
 from maniple.framework.points import TaskRows
 from maniple.framework.session import Session
@@ -44,7 +43,7 @@ class Reclaim:
             return
         asking = Asking(session, starving)
         way = _Original if session.rules.victims.sought_pod_by_pod else _Reclaim
-        serve = way(session, placement, asking).serve
+        serve = way(session, placement, asking, len(starving)).serve
         turns = JobTurns(session, starving)
         while (queue := turns.next_queue()) is not None:
             if session.hooks.overused(queue):
@@ -77,10 +76,10 @@ def _reclaimable(item: object) -> bool:
 class _Reclaim:
     """Whole jobs at a time."""
 
-    def __init__(self, session: Session, placement: Placement, asking: Asking) -> None:
+    def __init__(self, session: Session, placement: Placement, asking: Asking, jobs: int) -> None:
         self._session = session
         self._queues = _with_jobs(session, _reclaimable_queues(session))
-        self._room = RoomMaker(session, placement, asking, _candidates(session))
+        self._room = RoomMaker(session, placement, asking, _candidates(session), jobs)
 
     def serve(self, job: int, queue: int) -> None:
         session, hooks = self._session, self._session.hooks
@@ -106,7 +105,7 @@ def _all_rows(demands: list[Demand]) -> TaskRows:
 class _Original:
     """Task by task."""
 
-    def __init__(self, session: Session, placement: Placement, asking: Asking) -> None:
+    def __init__(self, session: Session, placement: Placement, asking: Asking, jobs: int) -> None:
         self._session = session
         self._placement = placement
         self._asking = asking

@@ -1,7 +1,8 @@
 """Victims: who may be one, in what order, and how few will do.
 
-Four searches. `per_node` is Volcano's own: for one task, on one node after the other, the first victims in victim order that make room.
-`scenario` is for a whole job: surplus tasks and whole gangs are added in victim order until all of the job fits, and what turns out not to
-be needed is given back. `bundles` is that of gang-aware eviction inside a network domain. KAI's profile has its own order of victims, and
-shares that have the last word: `kai_victims` and `room_sums`, with the search itself in `actions/kai/solver.py`. None evicts for a job that then does not fit.
+The search for a whole job is one (`actions/kai/solver.py`, with sums over nodes in `room_sums`); what differs is who
+goes in what order. `surplus_first` has the order of profile `volcano`: what jobs can spare before whole jobs, as the
+plugins give them up. `kai_victims` has that of the others: as the order of queues has it with what each has given up.
+Searches of their own are `per_node` and `least_cost`, Volcano's for one pod on one node, and `bundles`, that of
+gang-aware eviction inside a network domain. None evicts for a job that then does not fit.
 """

@@ -5,16 +5,25 @@ time. Tasks whose pods must not preempt anybody do not ask.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
+from maniple.cluster.classes import TaskClass
 from maniple.cluster.priorities import NEVER
 from maniple.cluster.statuses import Status
-from maniple.eviction.scenario import Demand
 from maniple.framework.points import TaskRows
 from maniple.framework.session import Session
 
 _PENDING = int(Status.PENDING)
+
+
+@dataclass(slots=True, eq=False)
+class Demand:
+    """Tasks of one class that have to be placed."""
+
+    class_: TaskClass
+    rows: TaskRows
 
 
 def starving_jobs(session: Session) -> list[int]:

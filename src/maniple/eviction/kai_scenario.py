@@ -6,12 +6,17 @@ default; the stepwise solver cuts as KAI does (`PodSets.to_evict`). Whoever acce
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from maniple.cluster.statuses import ACTIVE_ALLOCATED
 from maniple.framework.points import JobRows, TaskRows
 from maniple.framework.session import Session
+
+Places = NDArray[np.int64]
+LaidOut = tuple[TaskRows, Places]  # the tasks of chunks one after the other, and where those of each end
 
 
 @dataclass(slots=True, eq=False)
@@ -30,6 +35,38 @@ class Chunk:
     job: int
     rows: TaskRows
     core: bool  # without them the job is none any more: whoever takes them takes all that is left of it
+
+
+def laid_out(chunks: list[Chunk]) -> LaidOut:
+    """The tasks of chunks one after the other, and where those of each end."""
+    rows = [chunk.rows for chunk in chunks]
+    ends = np.cumsum([len(some) for some in rows], dtype=np.int64)
+    return np.concatenate([np.zeros(0, dtype=np.int64), *rows]), ends
+
+
+class Victims(Protocol):
+    """The chunks that come into question for one job, in the order in which they go."""
+
+    allowed: NDArray[np.bool_]  # by job: whether anything of it may go
+
+    @property
+    def queues(self) -> int:
+        """Of how many queues they are."""
+
+    def first(self, count: int) -> list[Chunk]:
+        """The first chunks, as many as there are up to a count."""
+
+    def laid_out(self, count: int) -> LaidOut:
+        """The tasks of the first chunks, one chunk after the other, and where those of each end."""
+
+    def bar(self, chunk: Chunk) -> None:
+        """Not this one, nor what cannot go without it."""
+
+    def close(self, chunk: Chunk) -> None:
+        """Of the chunk's queue, nothing from this chunk on."""
+
+    def reopen(self) -> None:
+        """All come into question again."""
 
 
 class Pieces:

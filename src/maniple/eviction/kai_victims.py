@@ -14,14 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maniple.cluster.statuses import Status
-from maniple.eviction.kai_scenario import Chunk, Pieces
+from maniple.eviction.kai_scenario import Chunk, LaidOut, Pieces, Places, laid_out
 from maniple.framework.points import JobRows, Key, TaskRows
 from maniple.framework.session import Session
 
-Places = NDArray[np.int64]
 _UNASKED = -1
 _FEW = 64  # chunks up to which each is looked at by itself
-LaidOut = tuple[TaskRows, Places]  # the tasks of chunks one after the other, and where those of each end
 
 
 class _Leaf:
@@ -308,11 +306,4 @@ class VictimSequence:
         return known == 1
 
 
-def laid_out(chunks: list[Chunk]) -> LaidOut:
-    """The tasks of chunks one after the other, and where those of each end."""
-    rows = [chunk.rows for chunk in chunks]
-    ends = np.cumsum([len(some) for some in rows], dtype=np.int64)
-    return np.concatenate([np.zeros(0, dtype=np.int64), *rows]), ends
-
-
-__all__ = ["LaidOut", "VictimPool", "VictimSequence", "laid_out"]
+__all__ = ["VictimPool", "VictimSequence"]

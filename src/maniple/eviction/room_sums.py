@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 from maniple.cluster.classes import TaskClass
 from maniple.cluster.resources import Amounts
 from maniple.cluster.statuses import ACTIVE_ALLOCATED
-from maniple.eviction.kai_scenario import Chunk
-from maniple.eviction.kai_victims import LaidOut, VictimSequence, laid_out
-from maniple.eviction.scenario import Demand
+from maniple.eviction.asking import Demand
+from maniple.eviction.kai_scenario import Chunk, LaidOut, Victims, laid_out
 from maniple.framework.criteria import EVERY_NODE, NodeRows
 from maniple.framework.gpu_facts import UNIT
 from maniple.framework.points import TaskRows
@@ -128,7 +127,7 @@ class RoomSums:
         free = self._session.nodes.future_idle(nodes).take(self._dimensions, axis=0)
         return free if self._parts is None else np.vstack([free, self._parts[:, nodes]])
 
-    def least(self, sequence: VictimSequence, guess: int = 1) -> int | None:
+    def least(self, sequence: Victims, guess: int = 1) -> int | None:
         """How many of the first chunks it takes at least; None when all are not enough. `guess`: so many may do."""
         self._forget()
         done, size = 0, min(max(guess, 1), _MANY)
@@ -145,7 +144,7 @@ class RoomSums:
             size *= 4
         return done
 
-    def _least_of_many(self, sequence: VictimSequence) -> int | None:
+    def _least_of_many(self, sequence: Victims) -> int | None:
         """The same where a few are not enough: by halving, with all nodes looked at at once."""
         if self._enough_at_all is None:
             tasks = self._session.tasks

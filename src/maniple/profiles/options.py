@@ -172,6 +172,7 @@ _OURS: dict[str, Callable[[Any], str]] = {
     "debug": _is_bool,
     "extenderTransport": _is_callable,
     "extensions": _is_extensions,
+    "searchBudget": _is_budget,
 }
 _CHECKS: dict[str, Callable[[Any], str]] = {
     **_OURS,
@@ -195,5 +196,4 @@ _KAI_CHECKS: dict[str, Callable[[Any], str]] = {
     **{name: flag.problem_with for flag in KAI_FLAGS for name in _names_of(flag)},
     "schedulerName": _is_strings,
     "queueUsage": _is_queue_usage,
-    "searchBudget": _is_budget,
 }

@@ -8,7 +8,7 @@ rule: jobs under the same placement constraints are compared by what their waiti
 until the end of the action.
 """
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -47,9 +47,13 @@ class Failures(Protocol):
         """Somebody was served."""
 
 
-def failures(session: Session, constraints: "Constraints") -> Failures:
+def failures(
+    session: Session, constraints: "Constraints", asks: Callable[[int], TaskRows] | None = None
+) -> Failures:
+    """`asks`: the tasks that a job asks for next; those that its pod sets lack unless told otherwise."""
     by_dominance = session.rules.victims.larger_requests_fail_too
-    return _ByDominance(session, constraints) if by_dominance else _AsInKai(session)
+    asks = session.groups.to_allocate if asks is None else asks
+    return _ByDominance(session, constraints, asks) if by_dominance else _AsInKai(session)
 
 
 class Constraints:
@@ -157,9 +161,10 @@ def _padded(planes: Amounts, width: int) -> Amounts:
 class _ByDominance:
     """By constraints and amounts; whatever else a search depends on is part of the key."""
 
-    def __init__(self, session: Session, constraints: Constraints) -> None:
+    def __init__(self, session: Session, constraints: Constraints, asks: Callable[[int], TaskRows]) -> None:
         self._session = session
         self._constraints = constraints
+        self._asks = asks
         self._failed: dict[tuple[Any, ...], _Failed] = {}
 
     def rules_out(self, job: int, effort: float = COMPLETE) -> float | None:
@@ -190,7 +195,7 @@ class _ByDominance:
     def _asked(self, job: int) -> Amounts:
         """A row for each of a job's next tasks: its constraints, numbered from 1, and amounts."""
         session = self._session
-        numbers = session.tasks.class_of[session.groups.to_allocate(job)].tolist()
+        numbers = session.tasks.class_of[self._asks(job)].tolist()
         if len(numbers) and numbers.count(numbers[0]) == len(numbers):
             number, amounts = self._constraints.asked(numbers[0])
             return np.array([[number + 1, *amounts]], dtype=np.int64).repeat(len(numbers), axis=0)

@@ -11,6 +11,7 @@ was served or moved in an action is no victim in it; what is moved finds its pla
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,10 +21,10 @@ from maniple.actions.kai.budget import Allowance, OutOfBudgetError
 from maniple.actions.kai.order import JobsByQueue
 from maniple.actions.kai.rooms import Rooms
 from maniple.actions.kai.signatures import Constraints
-from maniple.actions.kai.terms import Terms
+from maniple.actions.kai.terms import SearchTerms, Terms
 from maniple.cluster.statuses import ACTIVE_ALLOCATED, Status, status_set
 from maniple.eviction.asking import demands_of
-from maniple.eviction.kai_scenario import Chunk, Outcome
+from maniple.eviction.kai_scenario import Chunk, Outcome, Victims
 from maniple.eviction.kai_victims import VictimPool, VictimSequence
 from maniple.eviction.room_sums import HeldParts, RoomSums, smallest
 from maniple.framework.points import JobRows, TaskRows
@@ -68,9 +69,9 @@ class Solver:
             sequence = VictimSequence(session, pool, some, terms.lets_go)
             sums = RoomSums(session, self._placement, demands_of(session, rows), self._held)
             sums.many = self._many
-            search = _Search(
-                session, self._placement, self._placer, job, rows, terms, sequence, sums, allowance
-            )
+            place = partial(self._places, job, rows)
+            search = Search(session, self._placement, job, rows, terms, sequence, sums, allowance, place)
+            search.returning = self._placer
             search.guess, search.ahead = self._guess, ahead[:_AHEAD]
             if search.succeeds():
                 self._guess, self._many = len(search.chunks), sums.many
@@ -80,6 +81,9 @@ class Solver:
             if allowance.ran_out:
                 break
         return None
+
+    def _places(self, job: int, rows: TaskRows, transaction: Transaction, nodes: Mask | None) -> bool:
+        return self._placer.allocate(transaction, job, nodes, pipeline_only=True, real=False, rows=rows)
 
     def _rounds(self, jobs: JobRows, terms: Terms) -> Iterator[JobRows]:
         """Where all victims have to find other places: first the jobs for which there are such places now. Then all."""
@@ -117,24 +121,28 @@ _GONE = status_set(Status.RELEASING, Status.PIPELINED)
 _RELEASING = int(Status.RELEASING)
 
 
-class _Search:
-    """One job's search. `transaction` and `chunks` are what it found."""
+class Search:
+    """One job's search. `transaction` and `chunks` are what it found.
+
+    `place` places the job in a transaction, on some nodes or (None) any, or does nothing and says so. With `returning` victims are placed again,
+    each when its turn comes; without it whoever is evicted leaves.
+    """
 
     def __init__(
         self,
         session: Session,
         placement: Placement,
-        placer: JobPlacer,
         job: int,
         rows: TaskRows,
-        terms: Terms,
-        sequence: VictimSequence,
+        terms: SearchTerms,
+        sequence: Victims,
         sums: RoomSums,
         allowance: Allowance,
+        place: Callable[[Transaction, Mask | None], bool],
     ) -> None:
         self._session = session
         self._placement = placement
-        self._placer = placer
+        self._places = place
         self._job = job
         self._rows = rows
         self._terms = terms
@@ -149,6 +157,7 @@ class _Search:
         self._led = False  # victims found theirs before it in the last trial
         self.guess = 1
         self.ahead: Sequence[int] = ()
+        self.returning: JobPlacer | None = None
         self.transaction = Transaction(session)
         self.chunks: list[Chunk] = []
 
@@ -284,7 +293,7 @@ class _Search:
         if others is None:
             return False
         lost = _by_job(chunks)
-        if chunks and self._has_room([chunk.rows for chunk in chunks]):
+        if chunks and self.returning is not None and self._has_room([chunk.rows for chunk in chunks]):
             for job in others:
                 while self._comes_back(job, lost):
                     pass
@@ -300,10 +309,11 @@ class _Search:
         self._allowance.spend(len(self._rows) + 2 * sum(len(chunk.rows) for chunk in chunks))
         if chunks:
             self.transaction.evict(np.concatenate([chunk.rows for chunk in chunks]), self._terms.reason)
-        faster, others = self._first_in_line(_by_job(chunks))
-        if self._placer.allocate(
-            self.transaction, self._job, self._own_nodes, pipeline_only=True, real=False, rows=self._rows
-        ):
+        faster: set[int] = set()
+        others: Iterable[int] = ()
+        if self.returning is not None:
+            faster, others = self._first_in_line(_by_job(chunks))
+        if self._places(self.transaction, self._own_nodes):
             self._led = bool(faster)
             return others
         leaves = self._session.tasks.status == _RELEASING
@@ -331,11 +341,11 @@ class _Search:
 
     def _comes_back(self, job: int, lost: Mapping[int, list[TaskRows]]) -> bool:
         """Find a victim a place, for all that it needs or one task more; it may also stay where it was."""
-        if not self._has_room(lost[job]):
+        if self.returning is None or not self._has_room(lost[job]):
             return False
         # What it lost need not be what it asks for next: a sub-group that can be done without comes as a whole or not at all.
         rows = self._session.groups.to_allocate(job, simulated=True)
-        return len(rows) > 0 and self._placer.allocate(
+        return len(rows) > 0 and self.returning.allocate(
             self.transaction, job, None, pipeline_only=True, real=False, rows=rows
         )
 
@@ -406,4 +416,4 @@ def _whole(chunks: list[Chunk], rest: list[Chunk]) -> bool:
     return not any(chunk.job in lost for chunk in stays)
 
 
-__all__ = ["Solver"]
+__all__ = ["Search", "Solver"]

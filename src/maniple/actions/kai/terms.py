@@ -42,15 +42,21 @@ class Losers:
         return self._jobs[active]
 
 
-@dataclass(slots=True, eq=False)
-class Terms:
+@dataclass(slots=True, eq=False, kw_only=True)
+class SearchTerms:
+    """What holds for any search, whoever its victims are."""
+
     reason: str
-    losers: Losers
-    allowed: Callable[[JobRows], NDArray[np.bool_]]  # of them, those that come into question for this job
-    lets_go: Callable[[int], bool] | None  # and that plugins do not protect
     accept: Callable[[Outcome], bool]
     all_return: bool = False  # nobody is evicted who does not find another place
     most: int | None = None  # so many jobs may be touched
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Terms(SearchTerms):
+    losers: Losers
+    allowed: Callable[[JobRows], NDArray[np.bool_]]  # of them, those that come into question for this job
+    lets_go: Callable[[int], bool] | None  # and that plugins do not protect
 
     def victims(self) -> list[int]:
         """All jobs that may have to give way."""
@@ -59,4 +65,4 @@ class Terms:
         return [job for job in jobs.tolist() if self.lets_go is None or self.lets_go(job)]
 
 
-__all__ = ["Losers", "Terms"]
+__all__ = ["Losers", "SearchTerms", "Terms"]
