@@ -19,7 +19,9 @@ from tests.pages import ROOT
 from tests.plugins.kai import fairness_scenes as fairness
 from tests.plugins.opening import session_on, tasks
 from tests.plugins.planning import planned
+from tests.soak.clusters import Scenario
 from tests.soak.course import follow
+from tests.soak.follower import Follower
 from tests.soak.recorded import scenario_of
 from tests.support import group, node, pod, queue
 
@@ -110,14 +112,24 @@ def test_a_recorded_cluster_is_decided_as_the_original_did(case: str) -> None:
     assert replay.differences(cases[case]) == []
 
 
-def goes_well(name: str) -> bool:
-    """Whether a cluster on which plans once went wrong comes to rest without a violation."""
+def reproduction(name: str) -> Scenario:
+    """A cluster on which plans once went wrong."""
     path = ROOT / "tests" / "regressions" / "reproductions" / f"{name}.json"
-    return not follow(scenario_of(json.loads(path.read_text())), seconds=5).violations
+    return scenario_of(json.loads(path.read_text()))
+
+
+def goes_well(name: str) -> bool:
+    """Whether it comes to rest without a violation."""
+    return not follow(reproduction(name), seconds=5).violations
 
 
 def test_a_queue_loses_nothing_for_an_unrequested_resource() -> None:
-    assert goes_well("kai-reclaim-of-what-is-not-asked-for")
+    follower = Follower(reproduction("kai-reclaim-of-what-is-not-asked-for"))
+    for _ in range(3):
+        plan = follower.plan()
+        assert not [one.pod for one in plan.evicted if one.action == "reclaim"]
+        follower.carry_out(plan)
+        follower.wait(long=False)
 
 
 def test_the_pod_that_reserves_a_gpu_has_a_place() -> None:

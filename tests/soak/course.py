@@ -226,8 +226,9 @@ class Debts:
             if (loser, taker) in self._took:
                 found.append(Violation("two jobs evict each other", f"{taker[1]} and {loser[1]}"))
             self._took.add((taker, loser))
-        if case.left_stale():
-            self._took.clear()  # as when a job ends: its queue has less, and a right to more, than when it lost pods
+        # As when a job ends: its queue has less, and a right to more, than when it lost pods.
+        shrunk = case.queues_of_stale_gangs()
+        self._took = {pair for pair in self._took if policy.queue_of(case.before, pair[1]) not in shrunk}
         return found
 
     def unpaid(self) -> list[Violation]:

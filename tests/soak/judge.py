@@ -81,10 +81,12 @@ class Case:
             elif one.action in (*PREEMPTS, *RECLAIMS):
                 yield one.pod, one.action, None  # Volcano's actions do not tell for which job
 
-    def left_stale(self) -> bool:
-        """Whether what is left of a broken gang goes, for no other job's sake."""
+    def queues_of_stale_gangs(self) -> set[str]:
+        """Queues of which the rest of a broken gang goes, for no other job's sake."""
         made_room = (*PREEMPTS, *RECLAIMS)
-        return any(not one.actor and one.action not in made_room for one in self.plan.evicted)
+        gone = [one.pod for one in self.plan.evicted if not one.actor and one.action not in made_room]
+        jobs = {group_of(self.before.pods[key]) for key in gone}
+        return {policy.queue_of(self.before, job) for job in jobs if job in self.before.groups}
 
     def job(self, name: str) -> Job | None:
         key, _, system = name.partition("@")

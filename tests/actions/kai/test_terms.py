@@ -7,7 +7,7 @@ import pytest
 from maniple.actions.kai.feasible import enough_gpus
 from maniple.actions.kai.stepwise import StepwiseSolver
 from maniple.planner import Plan
-from maniple.plugins.kai.proportion import Proportion
+from maniple.plugins.kai.queue_books import QueueBooks
 from maniple.plugins.kai.topology import Topology
 from tests.actions.kai.allocate_scenes import Bench, cycle, gang, node, queue, waiting
 from tests.actions.kai.test_making_room import NEW, OLD, PRIORITIES, act, both, firm, gone, halves
@@ -240,7 +240,7 @@ def test_each_action_looks_at_so_many_jobs_of_a_queue(depth: int, served: set[st
 
 def test_reclaim_alone_says_that_a_trial_begins(monkeypatch: pytest.MonkeyPatch) -> None:
     begun: list[str] = []
-    monkeypatch.setattr(Proportion, "on_job_solution_start", lambda _: begun.append("trial"))
+    monkeypatch.setattr(QueueBooks, "begin_trial", lambda _: begun.append("trial"))
     theirs = gang("v", 1, queue="other", priority="low", on=["n1"])
     own = gang("w", 1, priority="low", on=["n1"])
     parts = [PRIORITIES, QUEUES, node("n1", 2), theirs, own, gang("a", 1, priority="high", created=NEW)]
