@@ -35,8 +35,7 @@ class ClassColumn:
         self.slots: Amounts = _NONE  # on what is idle now
         self.later: Amounts = _NONE  # on what is idle once everything under way is released
         self._room = -1  # the sum of `later`, once somebody asked
-        self._worth: Scores | None = None
-        self._partly = False  # the worth of some nodes is not known yet: not a number
+        self._worth: Scores | None = None  # not a number where it is not known, or not any more
         self._seen = self._scored = -1
         self._flowing = False
 
@@ -79,18 +78,17 @@ class ClassColumn:
         """What the next task is worth on some nodes, without what is relative to other candidates."""
         changes, known = self._session.changes, self._worth
         if known is None:
-            if 2 * len(rows) >= len(self.nodes):
-                known = self._worth = self.value(Cells(self.nodes, self.class_)).copy()
-            else:
-                known = self._worth = np.full(len(self.nodes), np.nan)
-                self._partly = True
+            most = 2 * len(rows) >= len(self.nodes)  # to pick them out takes longer than to score them all
+            known = self.value(Cells(self.nodes, self.class_)).copy() if most else _unknown(len(self.nodes))
+            self._worth = known
         elif self._scored < len(changes):
-            changed = changes.since(self._scored)
-            known[changed] = self.value(Cells(self.nodes, self.class_, changed))
+            known[changes.since(self._scored)] = np.nan
         self._scored = len(changes)
         worth = known.take(rows)
-        if self._partly and np.isnan(worth).any():
-            worth = known[rows] = self.value(Cells(self.nodes, self.class_, rows))
+        missing = np.isnan(worth).nonzero()[0]
+        if len(missing):
+            some = rows[missing]
+            worth[missing] = known[some] = self.value(Cells(self.nodes, self.class_, some))
         return worth
 
     def rule_out(self, cells: Cells, possible: NDArray[np.bool_]) -> None:
@@ -172,3 +170,7 @@ class ClassColumn:
             slots[free[dimension] < 0] = 0
         np.maximum(slots, 0, out=slots)
         return slots
+
+
+def _unknown(size: int) -> Scores:
+    return np.full(size, np.nan)

@@ -385,23 +385,31 @@ class Placement:
 
     def hopeless(self, class_: TaskClass) -> Histogram | None:
         """Why all nodes refuse the next task of a class; None while one would take it."""
-        if self._counts(class_) and class_.share is None and not self._lacking(class_).everywhere():
+        plain = self._counts(class_) and class_.share is None
+        if plain and not self._is_counted(class_) and not self._lacks_everywhere(class_):
             column = self.column(class_)
             if column.room and not column.criteria.cluster_filters:
                 return None
         found = self.histogram(class_)
         return found if found.hopeless else None
 
+    def _lacks_everywhere(self, class_: TaskClass) -> bool:
+        """Whether every node is known to lack something. A column that is there is asked instead: that costs less."""
+        return class_.number not in self._columns and self._lacking(class_).everywhere()
+
+    def _is_counted(self, class_: TaskClass) -> bool:
+        """Whether the class's histogram is known and no node has changed since."""
+        known = self._histograms.get(class_.number)
+        return known is not None and known[0] == len(self._session.changes)
+
     def histogram(self, class_: TaskClass, within: Mask | None = None) -> Histogram:
         """The verdicts counted, of all nodes (remembered until a node changes) or of some."""
         if within is not None:
             return histogram(self._session.reasons, self.verdicts(class_)[within])
-        stamp = len(self._session.changes)
-        known = self._histograms.get(class_.number)
-        if known is None or known[0] != stamp:
-            known = (stamp, histogram(self._session.reasons, self.verdicts(class_)))
-            self._histograms[class_.number] = known
-        return known[1]
+        if not self._is_counted(class_):
+            counted = histogram(self._session.reasons, self.verdicts(class_))
+            self._histograms[class_.number] = (len(self._session.changes), counted)
+        return self._histograms[class_.number][1]
 
     def by_node(
         self, class_: TaskClass, within: Mask | None = None, *, mates: bool = False
