@@ -98,3 +98,27 @@ def test_jobs_that_only_claim_a_place_are_no_victims() -> None:
     assert bench.place("a", real=False)
     pool = VictimPool(bench.session, bench.session.jobs.rows)
     assert pool.jobs.tolist() == [bench.job("b")]
+
+
+def test_searches_share_an_order_unless_other_jobs_are_protected_or_ruled_out() -> None:
+    order = Order(queue("q"), queue("r"), running("a", 2, 1), running("b", 1, queue="r"), running("c", 1))
+    session, everybody, first = order.bench.session, order.texts(), order.sequence
+    spared = order.bench.job("c")
+    order.sequence = VictimSequence(session, order.pool, order.pool.jobs, lambda job: job != spared)
+    assert order.texts() == [text for text in everybody if text != "c:1"]
+    order.sequence = VictimSequence(session, order.pool, order.pool.jobs, lambda _: True)
+    assert order.texts() == everybody
+    order.sequence.bar(order.sequence.first(1)[0])
+    assert order.texts() != everybody
+    order.sequence = VictimSequence(session, order.pool, order.pool.jobs, lambda _: True)
+    assert order.texts() == everybody
+    assert first.first(99) == order.sequence.first(99)
+
+
+def test_the_tasks_of_chunks_are_laid_out_in_order() -> None:
+    for others in ([], [queue("r"), running("b", 1, queue="r")]):
+        order = Order(queue("q"), running("a", 4, 2), running("c", 1), *others)
+        chunks = order.sequence.first(99)
+        rows, ends = order.sequence.laid_out(3)
+        assert ends.tolist() == [sum(len(one.rows) for one in chunks[: count + 1]) for count in range(3)]
+        assert rows.tolist() == [row for one in chunks[:3] for row in one.rows.tolist()]

@@ -140,3 +140,18 @@ def test_it_is_what_counting_by_hand_gives(places: list[int], count: int, gpus: 
 def test_the_smallest_is_found_by_halving(high: int, true_from: int) -> None:
     first = min(true_from + 1, high)
     assert smallest(lambda count: count >= first, 0, high) == first
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.integers(1, 2)), min_size=1, max_size=10),
+    st.integers(1, 3),
+    st.integers(1, 4),
+)
+def test_counted_all_at_once_it_takes_as_many_as_counted_one_by_one(
+    held: list[tuple[int, int]], count: int, gpus: int
+) -> None:
+    jobs = [gang(f"v{n}", 1, gpus=size, on=[f"n{place}"]) for n, (place, size) in enumerate(held)]
+    asked = Asked(nodes(4, 5, 6, 20), jobs, gang("a", count, gpus=gpus), gang("v", 1, gpus=20, on=["n3"]))
+    chunks = asked.sequence.first(99)
+    enough = [n for n in range(1, len(chunks) + 1) if asked.sums.could(chunks[:n])]
+    assert asked.sums._least_of_many(asked.sequence) == (enough[0] if enough else None)

@@ -2,12 +2,14 @@
 
 `VictimPool` belongs to an action: for each leaf queue the jobs that may give way, the one that would be served last first, cut into chunks as they are reached. A job's surplus goes before
 its core, and once the surplus is gone the job stands where jobs without surplus stand. `VictimSequence` belongs to one search: the chunks of all queues that come into question, merged as the
-order of queues has it with what each has given up so far, without those that the search has ruled out. It is worked out only as far as somebody asks.
+order of queues has it with what each has given up so far, without those that the search has ruled out. It is worked out only as
+far as somebody asks; searches among the same jobs share it until one of them has found victims.
 """
 
 from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from itertools import compress
 
 import numpy as np
@@ -20,6 +22,20 @@ from maniple.framework.session import Session
 
 _UNASKED = -1
 _FEW = 64  # chunks up to which each is looked at by itself
+
+
+@dataclass(slots=True, eq=False)
+class _Merged:
+    """The first chunks of all queues in order, and how it goes on from there."""
+
+    places: dict[int, int]  # by leaf, how many of its chunks were looked at
+    given_up: dict[int, dict[int, None]]  # by leaf, the jobs whose chunks were taken
+    chunks: list[Chunk] = field(default_factory=list)
+    # By queue, the root being -1: those below it that have something to give up, the first to do so last.
+    lines: dict[int, list[tuple[Key, int]]] = field(default_factory=dict)
+    siblings: Counter[int] = field(default_factory=Counter)  # by parent
+    # Where there is only one queue: from which of its places on chunks were looked at, and which were taken.
+    taken: list[tuple[int, list[bool]]] = field(default_factory=list)
 
 
 class _Leaf:
@@ -118,6 +134,8 @@ class VictimPool:
         queues, pieces = session.jobs.queue[ordered], Pieces(session, ordered)
         self.jobs = ordered
         self._members = set(ordered.tolist())
+        # What searches have merged so far, by the jobs that came into question; and which of these may go
+        self.merged: dict[bytes, tuple[_Merged, NDArray[np.int8]]] = {}
         self.leaves = {
             queue: _Leaf(session, pieces, ordered[queues == queue].tolist())
             for queue in np.unique(queues).tolist()
@@ -125,6 +143,7 @@ class VictimPool:
 
     def drop(self, chunks: Iterable[Chunk], moved: Iterable[int], served: int) -> None:
         """Victims that have left, and jobs that have been moved or served: their turn is over."""
+        self.merged.clear()
         gone, over = set(chunks), self._members.intersection((*moved, served))
         owners = {one.job for one in gone} | over
         for queue in {int(self._session.jobs.queue[job]) for job in owners}:
@@ -146,7 +165,6 @@ class VictimSequence:
         self.allowed = np.zeros(len(session.jobs.queue), dtype=np.bool_)  # by job
         self.allowed[jobs] = True
         self._lets_go = lets_go
-        self._answers = np.full(len(self.allowed), _UNASKED, dtype=np.int8)  # of `lets_go`, by job
         queues = np.flatnonzero(np.bincount(session.jobs.queue[jobs])) if len(jobs) else jobs
         self._leaves = {queue: pool.leaves[queue] for queue in queues.tolist()}
         self._barred: set[Chunk] = set()
@@ -154,7 +172,25 @@ class VictimSequence:
             set()
         )  # jobs that must not lose their core, since something else of them stays
         self._closed: dict[int, int] = {}  # queue -> how many of its chunks may be taken
-        self._start()
+        self._merged: _Merged
+        self._answers: NDArray[np.int8]  # of `lets_go`, by job
+        self._begin(pool)
+
+    def _begin(self, pool: VictimPool) -> None:
+        """Go on with what an earlier search has merged out of the same jobs, where this one would merge it in the same way."""
+        key = self.allowed.tobytes()
+        known = pool.merged.get(key)
+        if known is not None and self._lets_go is not None:
+            answers = known[1]
+            asked = np.flatnonzero(answers != _UNASKED).tolist()
+            if any(self._lets_go(job) != (answers.item(job) == 1) for job in asked):
+                known = None
+        if known is None:
+            self._answers = np.full(len(self.allowed), _UNASKED, dtype=np.int8)
+            self._start()
+            pool.merged[key] = self._merged, self._answers
+        else:
+            self._merged, self._answers = known
 
     @property
     def queues(self) -> int:
@@ -183,14 +219,14 @@ class VictimSequence:
         """The first chunks, as many as there are up to a count."""
         if len(self._leaves) == 1:
             self._take_from_one(count)
-        while len(self._chunks) < count and self._take():
+        while len(self._merged.chunks) < count and self._take():
             pass
-        return self._chunks[:count]
+        return self._merged.chunks[:count]
 
     def _take_from_one(self, count: int) -> None:
         """The same where there is no choice of queues."""
         ((queue, leaf),) = self._leaves.items()
-        chunks, place, last = self._chunks, self._places[queue], self._closed.get(queue)
+        chunks, place, last = self._merged.chunks, self._merged.places[queue], self._closed.get(queue)
         step = count - len(chunks)
         while len(chunks) < count:
             stop, step = place + step, 2 * step
@@ -202,72 +238,69 @@ class VictimSequence:
             else:
                 going = [self._may_go(one) for one in more]
             chunks += compress(more, going)
-            self._taken.append((place, going))
+            self._merged.taken.append((place, going))
             place += len(more)
-        self._places[queue] = place
+        self._merged.places[queue] = place
 
     def laid_out(self, count: int) -> LaidOut:
         """The tasks of the first chunks, one chunk after the other, and where those of each end."""
         chunks = self.first(count)
         if len(self._leaves) == 1 and chunks:
             (leaf,) = self._leaves.values()
-            taken = [place + np.flatnonzero(going) for place, going in self._taken]
+            taken = [place + np.flatnonzero(going) for place, going in self._merged.taken]
             return leaf.laid_out(np.concatenate(taken)[:count])
         return laid_out(chunks)
 
     # -- merging --------------------------------------------------------------------------------------------------
 
     def _start(self) -> None:
-        self._chunks: list[Chunk] = []
-        self._places = dict.fromkeys(self._leaves, 0)
-        # Where there is only one queue: from which of its places on chunks were looked at, and which were taken.
-        self._taken: list[tuple[int, list[bool]]] = []
-        self._given_up: dict[int, dict[int, None]] = {queue: {} for queue in self._leaves}
-        # By queue, the root being -1: those below it that have something to give up, the first to do so last.
-        self._lines: dict[int, list[tuple[Key, int]]] = {}
+        """From the first chunk on, at this search's own discretion."""
+        self._merged = _Merged(
+            places=dict.fromkeys(self._leaves, 0), given_up={one: {} for one in self._leaves}
+        )
         if len(self._leaves) == 1:
             return
         tree = self._session.queue_tree
         paths = [tree.path(queue) for queue in self._leaves]
         parents = {queue: tree.parent(queue) for path in paths for queue in path}
-        self._siblings = Counter(parents.values())
+        self._merged.siblings = Counter(parents.values())
         for queue in sorted(parents, key=lambda queue: -len(tree.path(queue))):
             self._enter(queue)
 
     def _enter(self, queue: int) -> None:
         """Put a queue in line under its parent, if it has something to give up."""
-        live = self._head(queue) is not None if queue in self._leaves else self._lines.get(queue)
+        live = self._head(queue) is not None if queue in self._leaves else self._merged.lines.get(queue)
         if live:
             above = self._session.queue_tree.parent(queue)
-            key = self._turn(queue) if self._siblings[above] > 1 else ()
-            insort(self._lines.setdefault(above, []), (key, queue))
+            key = self._turn(queue) if self._merged.siblings[above] > 1 else ()
+            insort(self._merged.lines.setdefault(above, []), (key, queue))
 
     def _turn(self, queue: int) -> Key:
         leaf = self._next_leaf(queue)
         head = self._head(leaf)
         assert head is not None
-        victims = list(self._given_up[leaf] | {head.job: None})
+        victims = list(self._merged.given_up[leaf] | {head.job: None})
         return (*self._session.hooks.queue_turn(queue, -1, victims), *self._session.queue_tie(queue))
 
     def _next_leaf(self, queue: int) -> int:
         """Below a queue that has something to give up: the leaf whose turn it is."""
         while queue not in self._leaves:
-            queue = self._lines[queue][-1][1]
+            queue = self._merged.lines[queue][-1][1]
         return queue
 
     def _take(self) -> bool:
         """One chunk more; False when there is none."""
-        if len(self._leaves) == 1 or not self._lines.get(-1):
+        if len(self._leaves) == 1 or not self._merged.lines.get(-1):
             return False
         queue = self._next_leaf(-1)
         chunk = self._head(queue)
         assert chunk is not None
-        self._chunks.append(chunk)
-        self._places[queue] += 1
-        self._given_up[queue][chunk.job] = None
+        self._merged.chunks.append(chunk)
+        self._merged.places[queue] += 1
+        self._merged.given_up[queue][chunk.job] = None
         path = self._session.queue_tree.path(queue)
         for one in path:
-            self._lines[self._session.queue_tree.parent(one)].pop()
+            self._merged.lines[self._session.queue_tree.parent(one)].pop()
         for one in path:
             self._enter(one)
         return True
@@ -275,11 +308,11 @@ class VictimSequence:
     def _head(self, queue: int) -> Chunk | None:
         """The next chunk of a leaf that may be taken."""
         leaf, last = self._leaves[queue], self._closed.get(queue)
-        while (place := self._places[queue]) != last:
+        while (place := self._merged.places[queue]) != last:
             chunk = leaf.at(place)
             if chunk is None or self._may_go(chunk):
                 return chunk
-            self._places[queue] += 1
+            self._merged.places[queue] += 1
         return None
 
     def _going(self, chunks: list[Chunk], owners: JobRows) -> NDArray[np.bool_]:
