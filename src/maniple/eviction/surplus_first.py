@@ -42,7 +42,7 @@ class SurplusPool:
         # Tasks on nodes that may not be evicted keep a job from being lost whole.
         losable = session.jobs.counts[_HOLDING].sum(axis=0)[self.jobs] <= sizes[order]
         spare = np.minimum(session.spare(self.jobs), sizes[order])
-        self._gone: set[int] = set()
+        self._gone: dict[int, set[int]] = {}  # by place, tasks that have left
         self._loose: dict[int, TaskRows] = {}  # by place, where plugins say which tasks can be spared
         for place in np.flatnonzero(spare == ASK).tolist():
             self._loose[place] = session.hooks.surplus(int(self.jobs[place]), self.left(place))
@@ -59,21 +59,22 @@ class SurplusPool:
     def left(self, place: int) -> TaskRows:
         """All that a job still has, in task order."""
         start = self._starts[place]
-        return self._staying(self._rows[start : start + self._sizes[place]])
+        return self._staying(place, self._rows[start : start + self._sizes[place]])
 
     def spare(self, place: int) -> tuple[TaskRows, int]:
         """Out of which tasks a job can lose some, in task order, and how many."""
         loose = self._loose.get(place)
-        return self.left(place) if loose is None else self._staying(loose), self._spare[place]
+        return self.left(place) if loose is None else self._staying(place, loose), self._spare[place]
 
-    def _staying(self, rows: TaskRows) -> TaskRows:
-        return rows[[row not in self._gone for row in rows.tolist()]] if self._gone else rows
+    def _staying(self, place: int, rows: TaskRows) -> TaskRows:
+        gone = self._gone.get(place)
+        return rows[[row not in gone for row in rows.tolist()]] if gone else rows
 
     def drop(self, chunks: Iterable[Chunk]) -> None:
         """Victims that have left."""
         for chunk in chunks:
-            self._gone.update(chunk.rows.tolist())
-            place, queue = int(self._place[chunk.job]), int(self._session.jobs.queue[chunk.job])
+            place, queue = self._place.item(chunk.job), self._session.jobs.queue.item(chunk.job)
+            self._gone.setdefault(place, set()).update(chunk.rows.tolist())
             self._spare[place] = 0 if chunk.core else self._spare[place] - len(chunk.rows)
             if self._spare[place] <= 0:
                 _leave(self.surplus.get(queue, []), place)
