@@ -6,7 +6,7 @@ from typing import Any
 
 from maniple.cluster import snapshot
 from maniple.cluster.cluster import Cluster
-from maniple.framework.configuration import load_kai
+from maniple.framework.configuration.loading import load_kai
 from maniple.framework.session import Session
 from maniple.objects.meta import Object
 from maniple.profiles.catalogue import KAI

@@ -9,7 +9,7 @@ from typing import Any
 
 from maniple.cluster import snapshot
 from maniple.cluster.cluster import Cluster
-from maniple.framework.configuration import load_volcano
+from maniple.framework.configuration.loading import load_volcano
 from maniple.framework.session import Session
 from maniple.objects.load import load
 from maniple.objects.meta import Object

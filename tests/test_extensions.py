@@ -13,8 +13,8 @@ from click.testing import CliRunner
 import maniple
 from maniple import extensions
 from maniple.cli.main import main
-from maniple.framework.configuration import ConfigurationError
-from maniple.framework.registry import Extensions
+from maniple.framework.configuration.loading import ConfigurationError
+from maniple.framework.configuration.registry import Extensions
 
 PAGE = Path(__file__).parent.parent / "docs" / "extending.md"
 NODE_ROOM = {"cpu": "8", "memory": "16Gi", "pods": "110"}
@@ -154,7 +154,7 @@ def test_entry_points_are_found_by_their_names(monkeypatch: pytest.MonkeyPatch) 
     installed(
         monkeypatch,
         plugins={"together": "maniple.plugins.gang.gang:Gang"},
-        actions={"admit": "maniple.actions.enqueue:Enqueue"},
+        actions={"admit": "maniple.actions.volcano.enqueue:Enqueue"},
     )
     found = extensions.load()
     assert (set(found.plugins), set(found.actions), found.problems) == ({"together"}, {"admit"}, ())

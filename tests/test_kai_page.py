@@ -1,6 +1,6 @@
 """docs/kai.md is complete: every name that the code knows stands there, and every quirk has a decision."""
 
-from maniple.framework.configuration import KAI_SWITCHES
+from maniple.framework.configuration.loading import KAI_SWITCHES
 from maniple.profiles.catalogue import KAI
 from maniple.profiles.kai_flags import KAI_FLAGS
 from tests.pages import ROOT, Page, quoted, rows

@@ -2,7 +2,7 @@
 
 import re
 
-from maniple.framework.configuration import VOLCANO_SWITCHES
+from maniple.framework.configuration.loading import VOLCANO_SWITCHES
 from maniple.profiles.catalogue import VOLCANO
 from tests.pages import ROOT, Page, quoted, rows
 

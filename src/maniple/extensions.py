@@ -15,8 +15,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from maniple.framework.configuration.registry import Extensions
 from maniple.framework.points import POINTS
-from maniple.framework.registry import Extensions
 
 PLUGIN_GROUP = "maniple.plugins"
 ACTION_GROUP = "maniple.actions"

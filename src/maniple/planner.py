@@ -13,13 +13,13 @@ from typing import Any
 
 from maniple.cluster import check, snapshot
 from maniple.cluster.cluster import Cluster
-from maniple.framework import gpu_check
-from maniple.framework.arguments import Arguments
-from maniple.framework.configuration import Configuration, ConfigurationError
-from maniple.framework.freezing import freeze
-from maniple.framework.outcome import JobOutcome, NodeOutcome, QueueOutcome, TaskOutcome
-from maniple.framework.plan import Plan
-from maniple.framework.registry import Extensions
+from maniple.framework.configuration.arguments import Arguments
+from maniple.framework.configuration.loading import Configuration, ConfigurationError
+from maniple.framework.configuration.registry import Extensions
+from maniple.framework.devices import gpu_check
+from maniple.framework.plans.freezing import freeze
+from maniple.framework.plans.outcome import JobOutcome, NodeOutcome, QueueOutcome, TaskOutcome
+from maniple.framework.plans.plan import Plan
 from maniple.framework.session import Session
 from maniple.objects.load import Problem, load_all
 from maniple.placement.engine import Placement

@@ -1,257 +1,234 @@
-"""allocate: what a job gets in one cycle, rule by rule."""
+"""KAI's allocate: what a job gets in one cycle, rule by rule."""
 
 from typing import Any
 
 import pytest
 
-from maniple.objects.meta import Object
-from tests.actions.scenes import GANG, PLAIN, bound, cycle, on_node
-from tests.support import group, node, pod, priority_class, queue
+from maniple.placement.engine import Placement
+from tests.actions.allocate_scenes import (
+    LEAVING,
+    NOW,
+    cycle,
+    gang,
+    node,
+    placed,
+    queue,
+    reasons,
+    waiting,
+)
+from tests.support import priority_class
 
-ONE = {"cpu": "1", "memory": "1Gi"}
-LEAVING = "2026-01-01T00:00:00Z"
+ROOT = [queue("q")]
+FIRST, SECOND = "2026-01-01T01:00:00Z", "2026-01-01T02:00:00Z"
 
 
-def tasks(job: str, count: int, requests: dict[str, str] | None = None, **fields: Any) -> list[Object]:
-    return [pod(f"{job}-{i}", requests or ONE, group=job, uid=f"{job}-{i}", **fields) for i in range(count)]
+def leaving(name: str, on: str, gpus: int = 1) -> list[Any]:
+    return gang(name, 1, gpus=gpus, on=[on], deleted=LEAVING)
+
+
+# -- whole jobs -------------------------------------------------------------------------------------------------------
 
 
 def test_a_gang_is_bound_whole() -> None:
-    plan = cycle(node("n1", {"cpu": "4"}), queue("default"), group("a", 3), *tasks("a", 3))
-    assert bound(plan) == {"a-0", "a-1", "a-2"}
-    assert plan.jobs["default/a"].ready == 3
+    plan = cycle(ROOT, node("n1", 2), node("n2", 2), gang("a", 4))
+    assert sorted(placed(plan).values()) == ["n1", "n1", "n2", "n2"]
 
 
-def test_a_gang_that_does_not_fit_whole_takes_nothing_and_says_why() -> None:
-    plan = cycle(node("n1", {"cpu": "2"}), queue("default"), group("a", 3), *tasks("a", 3))
-    assert plan.binds == {}
-    assert plan.nodes["n1"].used == {}
-    assert plan.jobs["default/a"].phase == "Inqueue"
-    assert "1 Insufficient cpu" in plan.tasks["default/a-2"].reason
+def test_a_gang_that_does_not_fit_whole_leaves_its_room_to_the_next() -> None:
+    plan = cycle(ROOT, node("n1", 3), gang("a", 4, created=FIRST), gang("b", 3, created=SECOND))
+    assert set(placed(plan)) == {"b-0", "b-1", "b-2"}
 
 
-def test_every_waiting_task_of_a_tried_job_has_a_reason() -> None:
-    plan = cycle(node("n1", {"cpu": "2"}), queue("default"), group("a", 3), *tasks("a", 5))
-    assert all(outcome.reason for outcome in plan.tasks.values() if outcome.status == "Pending")
+def test_a_gang_with_too_few_pods_is_not_tried() -> None:
+    plan = cycle(ROOT, node("n1", 8), gang("a", 2, minimum=3))
+    assert placed(plan) == {}
+    assert not any("Resources were" in one for one in reasons(plan, "a"))
 
 
-def test_a_gang_that_failed_leaves_its_room_to_the_next() -> None:
+def test_gated_pods_do_not_make_a_gang_ready() -> None:
+    gated = gang("a", 2, minimum=3)
+    gated += gang("a", 3, schedulingGates=[{"name": "wait"}])[3:]
+    assert placed(cycle(ROOT, node("n1", 8), gated)) == {}
+
+
+def test_jobs_of_a_queue_that_is_not_a_leaf_are_not_served() -> None:
+    plan = cycle(queue("q"), queue("below", parent="q"), node("n1", 8), gang("a", 1))
+    assert placed(plan) == {}
+
+
+def test_the_more_important_job_comes_first() -> None:
     plan = cycle(
-        node("n1", {"cpu": "2"}),
-        queue("default"),
-        group("a", 3, created="2026-01-01T00:00:00Z"),
-        group("b", 2, created="2026-01-02T00:00:00Z"),
-        *tasks("a", 3),
-        *tasks("b", 2),
+        ROOT,
+        node("n1", 2),
+        priority_class("high", 70),
+        gang("a", 2, created=FIRST),
+        gang("b", 2, created=SECOND, priority="high"),
     )
-    assert bound(plan) == {"b-0", "b-1"}
+    assert set(placed(plan)) == {"b-0", "b-1"}
 
 
-def test_extras_of_elastic_jobs_are_handed_out_in_turns() -> None:
-    """Both reach their minimum first; then the room that is left is shared instead of going to the first."""
+def test_a_job_over_its_queue_s_limit_is_told_so_and_not_looked_at() -> None:
+    plan = cycle(queue("q", limit=1), node("n1", 8), gang("a", 2))
+    assert placed(plan) == {}
+    (reason,) = reasons(plan, "a")
+    assert reason.startswith("q has reached its limit of GPUs")
+
+
+# -- elastic jobs -----------------------------------------------------------------------------------------------------
+
+
+def test_an_elastic_job_gets_its_minimum_at_once_and_then_one_task_a_turn() -> None:
+    """Both queues grow in turns, so that neither is left behind."""
     plan = cycle(
-        node("n1", {"cpu": "6"}),
-        queue("default"),
-        group("a", 1, created="2026-01-01T00:00:00Z"),
-        group("b", 1, created="2026-01-02T00:00:00Z"),
-        *tasks("a", 6),
-        *tasks("b", 6),
+        queue("q"),
+        queue("r"),
+        node("n1", 6),
+        gang("a", 6, minimum=2, created=FIRST),
+        gang("b", 6, minimum=2, queue="r", created=SECOND),
     )
-    assert plan.jobs["default/a"].ready == plan.jobs["default/b"].ready == 3
+    names = [name[0] for name in placed(plan)]
+    assert names.count("a") == names.count("b") == 3
 
 
-def test_without_gang_a_job_takes_what_it_can_get() -> None:
-    plugins = tuple(plugin for plugin in PLAIN if plugin is not GANG)
-    plan = cycle(node("n1", {"cpu": "2"}), queue("default"), group("a", 3), *tasks("a", 3), plugins=plugins)
-    assert len(plan.binds) == 2
+def test_extras_that_find_no_place_do_not_undo_the_minimum() -> None:
+    plan = cycle(ROOT, node("n1", 3), gang("a", 5, minimum=2))
+    assert len(placed(plan)) == 3
+    (reason,) = reasons(plan, "a")
+    assert reason.startswith(
+        "Resources were not found for pod default/a-3 due to: no nodes with enough resources"
+    )
 
 
-def test_the_more_important_job_is_served_first() -> None:
+def test_a_job_is_whole_before_another_grows() -> None:
     plan = cycle(
-        node("n1", {"cpu": "2"}),
-        queue("default"),
-        priority_class("high", 100),
-        group("a", 2, created="2026-01-01T00:00:00Z"),
-        group("b", 2, created="2026-01-02T00:00:00Z", priorityClassName="high"),
-        *tasks("a", 2),
-        *tasks("b", 2),
+        ROOT,
+        node("n1", 3),
+        gang("a", 3, minimum=1, created=FIRST),
+        gang("b", 1, created=SECOND),
     )
-    assert bound(plan) == {"b-0", "b-1"}
+    assert set(placed(plan)) == {"a-0", "b-0", "a-1"}
 
 
-def test_equal_queues_take_turns() -> None:
+# -- waiting for releases ---------------------------------------------------------------------------------------------
+
+
+def test_a_gang_of_which_part_has_to_wait_waits_as_a_whole() -> None:
+    plan = cycle(ROOT, node("n1", 4), leaving("old", "n1"), gang("a", 4))
+    assert placed(plan) == {}
+    assert set(waiting(plan)) == {"a-0", "a-1", "a-2", "a-3"}
+
+
+def test_extras_that_wait_do_not_hold_up_a_job_that_is_whole() -> None:
+    plan = cycle(ROOT, node("n1", 2), leaving("old", "n1"), gang("a", 2, minimum=1))
+    assert placed(plan) == {"a-0": "n1"}
+    assert waiting(plan) == {"a-1": "n1"}
+
+
+def test_a_node_where_a_task_need_not_wait_is_preferred() -> None:
+    plan = cycle(ROOT, node("n1", 1), node("n2", 8), leaving("old", "n1"), gang("a", 1))
+    assert placed(plan) == {"a-0": "n2"}
+
+
+def test_places_that_somebody_claimed_are_not_given_twice() -> None:
     plan = cycle(
-        node("n1", {"cpu": "4"}),
-        queue("q1"),
-        queue("q2"),
-        *(group(f"a{i}", 1, queue="q1") for i in range(4)),
-        *(group(f"b{i}", 1, queue="q2") for i in range(4)),
-        *(pod(f"a{i}", ONE, group=f"a{i}") for i in range(4)),
-        *(pod(f"b{i}", ONE, group=f"b{i}") for i in range(4)),
+        ROOT, node("n1", 1), leaving("old", "n1"), gang("a", 1, created=FIRST), gang("b", 1, created=SECOND)
     )
-    assert {name[0] for name in bound(plan)} == {"a", "b"}
-    assert len(plan.binds) == 4
-    assert plan.queues["q1"].allocated["cpu"] == plan.queues["q2"].allocated["cpu"] == 2000
+    assert waiting(plan) == {"a-0": "n1"}
+    assert plan.tasks["default/b-0"].status == "Pending"
 
 
-# -- roles -----------------------------------------------------------------------------------------------------------
+# -- when a job started -----------------------------------------------------------------------------------------------
 
 
-def test_each_role_reaches_its_own_minimum() -> None:
-    plan = cycle(
-        node("n1", {"cpu": "3"}),
-        queue("default"),
-        group("a", 3, minTaskMember={"ps": 1, "worker": 2}),
-        pod("a-ps", ONE, group="a", role="ps"),
-        *(pod(f"a-w{i}", ONE, group="a", role="worker") for i in range(4)),
+def test_a_job_s_start_is_noted() -> None:
+    plan = cycle(ROOT, node("n1", 2), gang("a", 2))
+    assert list(plan.started.values()) == [NOW]
+
+
+def test_a_job_that_only_claims_has_not_started() -> None:
+    plan = cycle(ROOT, node("n1", 1), leaving("old", "n1"), gang("a", 1))
+    assert waiting(plan) == {"a-0": "n1"}
+    assert plan.started == {}
+
+
+def test_a_job_that_grows_has_started_before() -> None:
+    plan = cycle(ROOT, node("n1", 2), gang("a", 2, minimum=1, on=["n1"]))
+    assert placed(plan) == {"a-1": "n1"}
+    assert plan.started == {}
+
+
+# -- shared devices ---------------------------------------------------------------------------------------------------
+
+
+def test_parts_of_devices_share_one_where_they_can() -> None:
+    half: dict[str, Any] = {"annotations": {"gpu-fraction": "0.5"}, "gpus": 0}
+    plan = cycle(ROOT, node("n1", 2), gang("a", 3, **half))
+    groups = [plan.tasks[f"default/a-{number}"].gpu_groups for number in range(3)]
+    assert groups[0] == groups[1]
+    assert groups[2] != groups[0]
+    assert all(len(one) == 1 for one in groups)
+
+
+def test_a_gang_of_parts_is_placed_whole_or_not_at_all() -> None:
+    most: dict[str, Any] = {"annotations": {"gpu-fraction": "0.6"}, "gpus": 0}
+    plan = cycle(ROOT, node("n1", 2), gang("a", 3, created=FIRST, **most), gang("b", 2, created=SECOND))
+    assert set(placed(plan)) == {"b-0", "b-1"}
+
+
+# -- reasons ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_single_task_is_told_what_nodes_lack() -> None:
+    full = gang("old", 2, on=["n1", "n2"], created=FIRST)
+    plan = cycle(ROOT, node("n1", 1), node("n2", 1), full, gang("a", 1, created=SECOND))
+    (reason,) = reasons(plan, "a")
+    assert reason.startswith(
+        "Resources were not found for pod default/a-0 due to: no nodes with enough resources were"
     )
-    assert len(plan.binds) == 3
-    assert "a-ps" in bound(plan)
+    assert plan.tasks["default/a-0"].reason.startswith("no nodes with enough resources were found: 2 ")
 
 
-def test_a_job_whose_role_lacks_pods_is_not_tried() -> None:
-    plan = cycle(
-        node("n1"),
-        queue("default"),
-        group("a", 2, minTaskMember={"ps": 1, "worker": 1}),
-        *(pod(f"a-w{i}", ONE, group="a", role="worker") for i in range(3)),
+def test_what_no_node_could_ever_give_is_the_reason() -> None:
+    plan = cycle(ROOT, node("n1", 1), gang("a", 1, gpus=2))
+    (reason,) = reasons(plan, "a")
+    assert reason.startswith(
+        "Resources were not found for pod default/a-0 due to: Scheduling conditions were not met"
     )
-    assert plan.binds == {}
-    assert plan.jobs["default/a"].reasons
 
 
-def test_a_failed_role_is_not_tried_task_by_task_but_others_are() -> None:
-    plan = cycle(
-        node("n1", {"cpu": "4"}),
-        queue("default"),
-        group("a", 2),
-        *(pod(f"a-big{i}", {"cpu": "9"}, group="a", role="big", uid=f"1{i}") for i in range(3)),
-        *(pod(f"a-small{i}", ONE, group="a", role="small", uid=f"2{i}") for i in range(2)),
+def test_a_gang_is_told_how_many_places_there_were() -> None:
+    (reason,) = reasons(cycle(ROOT, node("n1", 3), gang("a", 4)), "a")
+    assert reason.startswith("Resources were found for 3 pods while 4 are required for gang scheduling. ")
+    assert (
+        "Additional pods cannot be scheduled due to: no nodes with enough resources were found: 1 " in reason
     )
-    assert bound(plan) == {"a-small0", "a-small1"}
-    assert "Insufficient cpu" in plan.tasks["default/a-big0"].reason
 
 
-def test_a_node_that_refused_a_role_is_not_asked_again_for_it() -> None:
-    """Volcano's error cache: tasks of one role count as alike even where they are not."""
-    objects = (
-        node("n1", {"cpu": "2"}),
-        node("n2", {"cpu": "8"}),
-        queue("default"),
-        group("a", 2),
-        pod("a-0", {"cpu": "4"}, group="a", role="w", uid="0"),
-        pod("a-1", {"cpu": "1"}, group="a", role="w", uid="1"),
-        pod("a-2", {"cpu": "1"}, group="a", role="other", uid="2"),
+def test_a_sub_group_is_told_by_name() -> None:
+    groups = [{"name": "head", "minMember": 1}, {"name": "work", "minMember": 3}]
+    job = gang("a", 4, groups=groups, roles=["head", "work", "work", "work"])
+    (reason,) = reasons(cycle(ROOT, node("n1", 3), job), "a")
+    assert reason.startswith(
+        "Resources were found for 2 pods from all sub-groups while sub-group work requires 3 pods for gang scheduling. "
     )
-    emptiest = (*PLAIN[:-1], {"name": "nodeorder", "arguments": {"balancedresource.weight": 0}})
-    off = [{"name": "allocate", "arguments": {"predicateErrorCacheEnable": False}}]
-    assert cycle(*objects, plugins=emptiest).binds["default/a-1"] == "n2"
-    assert cycle(*objects, plugins=emptiest, configurations=off).binds["default/a-1"] == "n1"
 
 
-# -- releasing resources, nominations, shards ------------------------------------------------------------------------
+def test_a_job_that_was_served_in_the_end_has_no_reasons() -> None:
+    assert reasons(cycle(ROOT, node("n1", 4), gang("a", 4)), "a") == []
 
 
-def test_a_gang_waits_on_resources_that_are_being_released() -> None:
-    plan = cycle(
-        node("n1", {"cpu": "2"}),
-        queue("default"),
-        group("old", 1),
-        pod("old-0", {"cpu": "2"}, group="old", on="n1", deleted=LEAVING),
-        group("a", 2),
-        *tasks("a", 2),
-    )
-    assert plan.binds == {}
-    assert plan.pipelined == {"default/a-0": "n1", "default/a-1": "n1"}
+@pytest.mark.parametrize("strict", [False, True])
+def test_hopeless_gangs_of_a_kind_cost_one_look(monkeypatch: pytest.MonkeyPatch, strict: bool) -> None:
+    looks = []
+    fill = Placement.fill
 
+    def counted(self: Placement, *arguments: Any) -> Any:
+        looks.append(arguments)
+        return fill(self, *arguments)
 
-def test_idle_nodes_come_before_releasing_ones() -> None:
-    plan = cycle(
-        node("n1", {"cpu": "64"}),
-        node("n2", {"cpu": "1"}),
-        queue("default"),
-        group("old", 1),
-        pod("old-0", {"cpu": "64"}, group="old", on="n1", deleted=LEAVING),
-        group("a", 1),
-        *tasks("a", 1),
-    )
-    assert plan.binds == {"default/a-0": "n2"}
-
-
-def test_what_is_pipelined_for_one_job_is_not_given_to_another() -> None:
-    plan = cycle(
-        node("n1", {"cpu": "2"}),
-        queue("default"),
-        group("old", 1),
-        pod("old-0", {"cpu": "2"}, group="old", on="n1", deleted=LEAVING),
-        group("a", 2, created="2026-01-01T00:00:00Z"),
-        group("b", 1, created="2026-01-02T00:00:00Z"),
-        *tasks("a", 2),
-        *tasks("b", 1),
-    )
-    assert set(plan.pipelined) == {"default/a-0", "default/a-1"}
-    assert "Insufficient cpu" in plan.tasks["default/b-0"].reason
-
-
-def test_a_nominated_node_is_tried_first_and_then_the_others() -> None:
-    nodes = (node("n1", {"cpu": "64"}), node("n2", {"cpu": "2"}))
-    nominated = {"nominatedNodeName": "n2"}
-    fits = cycle(*nodes, queue("default"), group("a", 1), pod("a-0", ONE, group="a", status=nominated))
-    assert fits.binds == {"default/a-0": "n2"}
-    too_big = cycle(
-        *nodes, queue("default"), group("a", 1), pod("a-0", {"cpu": "4"}, group="a", status=nominated)
-    )
-    assert too_big.binds == {"default/a-0": "n1"}
-
-
-@pytest.mark.parametrize(
-    ("mode", "expected"), [("hard", {"n1"}), ("soft", {"n1", "n2"}), ("none", {"n1", "n2"})]
-)
-def test_a_shard_keeps_to_its_own_nodes_or_prefers_them(mode: str, expected: set[str]) -> None:
-    plan = cycle(
-        node("n1", {"cpu": "2"}),
-        node("n2", {"cpu": "64"}),
-        queue("default"),
-        *(group(f"a{i}", 1) for i in range(4)),
-        *(pod(f"a{i}", ONE, group=f"a{i}") for i in range(4)),
-        options={"shard": {"mode": mode, "name": "s", "nodes": ["n1"]}},
-    )
-    assert set(plan.binds.values()) == expected or mode == "none"
-    if mode == "soft":
-        assert len(on_node(plan, "n1")) == 2
-    if mode == "hard":
-        assert "node isn't in scheduler node shard" in "".join(t.reason for t in plan.tasks.values())
-
-
-# -- admission -------------------------------------------------------------------------------------------------------
-
-
-def test_a_job_not_yet_admitted_waits_for_enqueue_if_that_is_configured() -> None:
-    objects = (
-        node("n1"),
-        queue("default"),
-        group("a", 1, phase="Pending", minResources={"cpu": "999"}),
-        *tasks("a", 1),
-    )
-    refused = cycle(*objects, actions="enqueue, allocate")
-    assert refused.binds == {}
-    assert refused.jobs["default/a"].phase == "Pending"
-    assert refused.jobs["default/a"].reasons
-    assert bound(cycle(*objects, actions="allocate")) == {"a-0"}
-
-
-def test_gated_tasks_are_left_alone() -> None:
-    plan = cycle(
-        node("n1"),
-        queue("default"),
-        group("a", 1),
-        *tasks("a", 1, schedulingGates=[{"name": "example.com/wait"}]),
-    )
-    assert plan.binds == {}
-    assert plan.tasks["default/a-0"].status == "Gated"
-
-
-def test_jobs_of_a_queue_that_does_not_exist_are_not_served() -> None:
-    plan = cycle(node("n1"), queue("default"), group("a", 1, queue="nowhere"), *tasks("a", 1))
-    assert plan.binds == {}
-    assert "nowhere" in plan.tasks["default/a-0"].reason
+    monkeypatch.setattr(Placement, "fill", counted)
+    jobs = [gang(f"job{number}", 4) for number in range(6)]
+    plan = cycle(ROOT, node("n1", 0), node("n2", 3), jobs, strict=strict)
+    assert placed(plan) == {}
+    assert len(looks) == 2  # three of the first gang's tasks had a place, and the fourth had none
+    assert {reasons(plan, f"job{number}")[0] for number in range(6)} == {reasons(plan, "job0")[0]}

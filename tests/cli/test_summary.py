@@ -13,7 +13,7 @@ from maniple.cli.summary import (
     shown_resources,
     waiting_jobs,
 )
-from maniple.framework.outcome import TaskOutcome
+from maniple.framework.plans.outcome import TaskOutcome
 from tests.cli.plans import Job, Task, gang_plan, make_plan
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.actions.scenes import bound, cycle
+from tests.actions.volcano.scenes import bound, cycle
 from tests.support import group, node, pod, queue
 
 ROOT = Path(__file__).parent.parent.parent

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from maniple.eviction.kai_scenario import Chunk, Pieces
-from maniple.eviction.kai_victims import VictimPool, VictimSequence
-from tests.actions.kai.allocate_scenes import Bench, gang, node, queue
+from maniple.eviction.chunks import Chunk, Pieces
+from maniple.eviction.victims import VictimPool, VictimSequence
+from tests.actions.allocate_scenes import Bench, gang, node, queue
 from tests.support import priority_class
 
 PARTS = [node("n1", 64), priority_class("low", 40), priority_class("high", 60)]

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from maniple.eviction.asking import demands_of
-from maniple.eviction.kai_scenario import Chunk
-from maniple.eviction.kai_victims import VictimPool, VictimSequence
+from maniple.eviction.chunks import Chunk
 from maniple.eviction.room_sums import RoomSums, smallest
-from tests.actions.kai.allocate_scenes import Bench, gang, node, queue
+from maniple.eviction.victims import VictimPool, VictimSequence
+from tests.actions.allocate_scenes import Bench, gang, node, queue
 
 
 class Asked:

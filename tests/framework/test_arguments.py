@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from maniple.framework.arguments import Arguments, TextArguments
+from maniple.framework.configuration.arguments import Arguments, TextArguments
 
 
 def test_integer_takes_only_integers() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from maniple.framework import combine
 from maniple.framework.combine import Vote
-from maniple.framework.configuration import KAI_SWITCHES, VOLCANO_SWITCHES, PluginOption
+from maniple.framework.configuration.loading import KAI_SWITCHES, VOLCANO_SWITCHES, PluginOption
 from maniple.framework.points import POINTS, Capacity, Hooks, Purpose
 from tests.support import cluster_of, open_session
 

@@ -5,8 +5,8 @@ import math
 import pytest
 import yaml
 
-from maniple.framework import compose as composing
-from maniple.framework.compose import ComposeError, compose
+from maniple.framework.configuration import compose as composing
+from maniple.framework.configuration.compose import ComposeError, compose
 
 LOADERS = [yaml.SafeLoader, *([yaml.CSafeLoader] if hasattr(yaml, "CSafeLoader") else [])]
 

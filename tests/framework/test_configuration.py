@@ -10,7 +10,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from maniple.framework.configuration import (
+from maniple.framework.configuration.loading import (
     KAI_SWITCHES,
     VOLCANO_SWITCHES,
     Configuration,

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from maniple.framework.configuration import Configuration, ConfigurationError, load_kai, load_volcano
+from maniple.framework.configuration.loading import Configuration, ConfigurationError, load_kai, load_volcano
 
 
 def volcano(source: Any) -> Configuration:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from maniple.framework.durations import long_nanoseconds, nanoseconds
+from maniple.framework.configuration.durations import long_nanoseconds, nanoseconds
 
 SECOND = 10**9
 

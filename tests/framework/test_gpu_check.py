@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from maniple.cluster.check import validate
-from maniple.framework.gpu_check import problems
+from maniple.framework.devices.gpu_check import problems
 from maniple.framework.session import Session
-from maniple.framework.transaction import Transaction
+from maniple.framework.transactions.transaction import Transaction
 from tests.kai_support import gpu_node, group, open_session, pod, queue
 
 GPU = "nvidia.com/gpu"

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from maniple.cluster.classes import TaskClass
 from maniple.cluster.statuses import Status
-from maniple.framework.gpu_facts import MIXED, NONE, SINGLE, UNIT, mig_units
-from maniple.framework.gpus import GpuBooks
+from maniple.framework.devices.gpu_facts import MIXED, NONE, SINGLE, UNIT, mig_units
+from maniple.framework.devices.gpus import GpuBooks
 from maniple.framework.session import Session
 from maniple.objects.meta import Object
 from tests.kai_support import claim, device_slice, gpu_node, group, open_session, pod, queue

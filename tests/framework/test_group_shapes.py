@@ -12,7 +12,7 @@ from maniple.cluster.domains import NONE, ROOT
 from maniple.cluster.statuses import READY, Status
 from maniple.framework.groups.tree import DEFAULT, Group, Limit, PodSet
 from maniple.framework.session import Session
-from maniple.framework.transaction import Transaction
+from maniple.framework.transactions.transaction import Transaction
 from maniple.objects.meta import Object
 from maniple.plugins.gang.gang import Gang
 from maniple.plugins.order.priority import Priority

@@ -7,11 +7,11 @@ import pytest
 
 from maniple.cluster.facts import LevelWish
 from maniple.cluster.statuses import ACTIVE_ALLOCATED, Status
-from maniple.framework.configuration import PluginOption
+from maniple.framework.configuration.loading import PluginOption
 from maniple.framework.groups.groups import Groups
 from maniple.framework.groups.tree import PodSet
 from maniple.framework.session import Session
-from maniple.framework.transaction import Transaction
+from maniple.framework.transactions.transaction import Transaction
 from maniple.objects.meta import Object
 from tests.kai_support import gpu_node, group, open_session, pod, queue, sub_group
 

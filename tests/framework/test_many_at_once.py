@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from maniple.eviction.kai_scenario import Chunk
+from maniple.eviction.chunks import Chunk
 from maniple.eviction.surplus_first import Selection, SurplusPool, SurplusSequence
 from maniple.framework.points import ALL, ASK, JobRows, TaskRows
 from maniple.framework.session import Session

@@ -10,13 +10,13 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from maniple.cluster.check import validate
 from maniple.cluster.statuses import ACTIVE_ALLOCATED, Status
-from maniple.framework import gpu_check
-from maniple.framework.configuration import PluginOption
-from maniple.framework.gpus import Groups
-from maniple.framework.operations import Kind, Operation
+from maniple.framework.configuration.loading import PluginOption
+from maniple.framework.devices import gpu_check
+from maniple.framework.devices.gpus import Groups
 from maniple.framework.points import TaskRows
 from maniple.framework.session import Session
-from maniple.framework.transaction import Transaction, withdraw
+from maniple.framework.transactions.operations import Kind, Operation
+from maniple.framework.transactions.transaction import Transaction, withdraw
 from maniple.objects.meta import Object
 from tests.framework.test_transaction import Ledger, state
 from tests.kai_support import gpu_node, group, open_session, pod, queue

@@ -1,6 +1,6 @@
 """Pod sets of a job that is looked at as if it had fewer tasks."""
 
-from tests.actions.kai.allocate_scenes import Bench, gang, node, queue
+from tests.actions.allocate_scenes import Bench, gang, node, queue
 
 GROUPS = [{"name": "x", "minMember": 1}, {"name": "y", "minMember": 2}]
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from maniple.framework import points
-from maniple.framework.configuration import VOLCANO_SWITCHES, PluginOption
+from maniple.framework.configuration.loading import VOLCANO_SWITCHES, PluginOption
 from maniple.framework.points import POINTS, Event, Hooks, Purpose
 from maniple.framework.reasons import Reason
 from tests.plugins.opening import session_on

@@ -17,11 +17,11 @@ from hypothesis.stateful import (
 from maniple.cluster.check import validate
 from maniple.cluster.snapshot import JobState, NodeState, TaskState
 from maniple.cluster.statuses import PREEMPTABLE, Status
-from maniple.framework.configuration import PluginOption
-from maniple.framework.operations import Kind
+from maniple.framework.configuration.loading import PluginOption
 from maniple.framework.points import Event, TaskRows
 from maniple.framework.session import Session
-from maniple.framework.transaction import SavedPlan, Transaction, bind_allocated, withdraw
+from maniple.framework.transactions.operations import Kind
+from maniple.framework.transactions.transaction import SavedPlan, Transaction, bind_allocated, withdraw
 from maniple.objects.meta import Object
 from tests.support import cluster_of, group, node, open_session, pod, queue
 

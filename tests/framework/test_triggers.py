@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from maniple.framework.registry import Registry
+from maniple.framework.configuration.registry import Registry
 from maniple.framework.triggers import Triggers
 from maniple.objects.core import ConfigMap, PodDisruptionBudget
 from maniple.objects.volcano import Numatopology

@@ -8,12 +8,12 @@ import pytest
 
 from maniple.cluster.classes import TaskClass
 from maniple.cluster.snapshot import NodeState
+from maniple.framework.configuration.registry import Extensions
 from maniple.framework.criteria import Dependence, Filter, Scorer, per_node, per_node_verdict
 from maniple.framework.reasons import Code
-from maniple.framework.registry import Extensions
 from maniple.framework.session import Session
 from maniple.planner import Plan, Planner
-from tests.actions.scenes import cycle
+from tests.actions.volcano.scenes import cycle
 from tests.support import cluster_of, group, node, pod, priority_class, queue
 
 ONE = {"cpu": "1", "memory": "1Gi"}

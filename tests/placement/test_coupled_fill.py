@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import maniple
 from maniple.framework.criteria import Filter, Scorer
 from maniple.framework.session import Session
-from maniple.framework.transaction import Transaction
+from maniple.framework.transactions.transaction import Transaction
 from maniple.objects.load import load
 from maniple.placement.engine import Placement
 from maniple.plugins.feasibility.predicates import Predicates

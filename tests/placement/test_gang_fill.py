@@ -14,11 +14,11 @@ from maniple.cluster import snapshot
 from maniple.cluster.classes import TaskClass
 from maniple.cluster.cluster import Cluster
 from maniple.cluster.resources import CPU, MEMORY
-from maniple.framework.configuration import load_volcano
+from maniple.framework.configuration.loading import load_volcano
 from maniple.framework.criteria import Cells
 from maniple.framework.reasons import FITS
 from maniple.framework.session import Session
-from maniple.framework.transaction import Transaction
+from maniple.framework.transactions.transaction import Transaction
 from maniple.objects.meta import Object
 from maniple.placement.engine import Placement
 from maniple.placement.fill import best

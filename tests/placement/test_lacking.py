@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from maniple.framework.transaction import Transaction
+from maniple.framework.transactions.transaction import Transaction
 from maniple.placement.engine import Placement
 from maniple.placement.lacking import Lacking
 from tests.kai_support import gpu_node, group, open_session, pod, queue

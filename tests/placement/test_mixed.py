@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from maniple.cluster.classes import TaskClass
 from maniple.cluster.statuses import Status
-from maniple.framework.configuration import PluginOption
+from maniple.framework.configuration.loading import PluginOption
 from maniple.framework.criteria import Cells, Dependence, Scorer, Scores
 from maniple.framework.session import Session
-from maniple.framework.transaction import Transaction
+from maniple.framework.transactions.transaction import Transaction
 from maniple.objects.meta import Object
 from maniple.placement.engine import Placement
 from tests.kai_support import gpu_node, group, open_session, pod, queue

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from maniple.cluster.domains import ROOT
 from maniple.framework.criteria import Scorer
 from maniple.framework.session import Session
-from maniple.framework.transaction import Transaction
+from maniple.framework.transactions.transaction import Transaction
 from maniple.objects.meta import Object
 from maniple.placement.engine import Placement
 from maniple.plugins.feasibility.predicates import Predicates

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 import maniple
-from maniple.framework.configuration import ConfigurationError
+from maniple.framework.configuration.loading import ConfigurationError
 from maniple.planner import Plan
 
 ROOT = Path(__file__).parent.parent.parent

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from maniple.framework.registry import Extensions
+from maniple.framework.configuration.registry import Extensions
 from maniple.framework.session import Session
 from maniple.planner import Planner
 from tests.support import cluster_of, group, node, pod, queue

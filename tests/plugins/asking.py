@@ -9,7 +9,7 @@ import numpy as np
 from maniple.cluster.classes import TaskClass
 from maniple.framework.criteria import Cells, Dependence, Filter, Scorer
 from maniple.framework.session import Session
-from maniple.framework.transaction import Transaction
+from maniple.framework.transactions.transaction import Transaction
 from maniple.objects.load import load
 from maniple.plugins.feasibility.predicates import Predicates
 from maniple.plugins.score.nodeorder import NodeOrder

@@ -8,7 +8,7 @@ import numpy as np
 
 from maniple.cluster import snapshot
 from maniple.cluster.cluster import Cluster
-from maniple.framework.configuration import load_volcano
+from maniple.framework.configuration.loading import load_volcano
 from maniple.framework.points import Event, TaskRows
 from maniple.framework.session import Session
 from maniple.objects.meta import Object

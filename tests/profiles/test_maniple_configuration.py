@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from maniple.framework.configuration import ConfigurationError
+from maniple.framework.configuration.loading import ConfigurationError
 from maniple.planner import Planner
 from maniple.profiles.catalogue import PROFILES
 from maniple.profiles.maniple_catalogue import COUNTERPARTS

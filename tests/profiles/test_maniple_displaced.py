@@ -5,13 +5,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from maniple.actions.kai.allocate_job import JobPlacer
-from maniple.actions.kai.displacing import settled
-from maniple.actions.maniple.allocate import Allocate
+from maniple.actions.allocate import Allocate
+from maniple.actions.placing.displacing import settled
+from maniple.actions.placing.job_placer import JobPlacer
 from maniple.cluster.check import validate
 from maniple.cluster.statuses import Status
-from maniple.framework.freezing import freeze
-from maniple.framework.transaction import Transaction
+from maniple.framework.plans.freezing import freeze
+from maniple.framework.transactions.transaction import Transaction
 from maniple.objects.meta import Object
 from maniple.placement.engine import Placement
 from maniple.planner import Plan

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from maniple.framework.configuration import ConfigurationError
+from maniple.framework.configuration.loading import ConfigurationError
 from maniple.profiles.kai_flags import BY_NAME, DECIDING, KAI_FLAGS
 from maniple.profiles.options import checked, checked_kai
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from maniple.framework.configuration import ConfigurationError, load_kai
+from maniple.framework.configuration.loading import ConfigurationError, load_kai
 from maniple.objects.kai import KaiConfig, SchedulingShard
 from maniple.objects.load import load
 from maniple.profiles.options import checked_kai

@@ -9,7 +9,7 @@ from maniple.framework.session import Session
 from maniple.objects.load import load
 from maniple.planner import Planner
 from maniple.profiles.volcano import VolcanoDialect
-from tests.actions.scenes import cycle
+from tests.actions.volcano.scenes import cycle
 from tests.plugins.feasibility.storage import claim, csi_node, storage_class, volume
 from tests.plugins.opening import job, session_on, task
 from tests.support import cluster_of, group, make, node, pod, priority_class, queue

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.actions.scenes import cycle
+from tests.actions.volcano.scenes import cycle
 from tests.regressions.world import World
 from tests.support import group, node, pod, priority_class, queue
 

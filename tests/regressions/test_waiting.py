@@ -3,7 +3,7 @@
 from typing import Any
 
 from maniple.objects.meta import Object
-from tests.actions.scenes import bound, cycle
+from tests.actions.volcano.scenes import bound, cycle
 from tests.regressions.world import World
 from tests.support import group, node, pod, priority_class, queue
 

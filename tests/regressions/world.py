@@ -10,7 +10,7 @@ from typing import Any
 
 from maniple.objects.meta import Object
 from maniple.planner import Plan
-from tests.actions.scenes import cycle
+from tests.actions.volcano.scenes import cycle
 from tests.support import group, pod
 
 Tiers = Sequence[Sequence[str | Mapping[str, Any]]]

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from maniple.framework.configuration import Configuration
+from maniple.framework.configuration.loading import Configuration
 from maniple.framework.rules import Rules
 from maniple.profiles.profile import Profile
 from tests.rules.turning import turned

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from maniple.actions.gang_placing import GangPlacer
+from maniple.actions.volcano.gang_placing import GangPlacer
 from maniple.cluster.resources import CPU
-from maniple.framework.transaction import Transaction
+from maniple.framework.transactions.transaction import Transaction
 from maniple.objects.meta import Object
 from maniple.placement.engine import Placement
 from maniple.planner import Planner

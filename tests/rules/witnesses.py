@@ -4,10 +4,10 @@ WITNESSES = {
     "gangs.broken_first": "rules.test_scenes.test_a_gang_that_lost_pods_comes_first_except_in_volcano",
     "gangs.gated_pods_count": "rules.test_scenes.test_a_gated_pod_without_requests_counts_only_in_volcano",
     "gangs.needed_pods_first": (
-        "actions.test_allocate_rules.test_tasks_that_roles_lack_come_before_those_that_the_gang_can_do_without"
+        "actions.volcano.test_allocate_rules.test_tasks_that_roles_lack_come_before_those_that_the_gang_can_do_without"
     ),
     "gangs.backfilled_in_parts": (
-        "actions.test_backfill_rules.test_a_gang_for_which_there_are_too_few_places_gets_none_except_in_the_original"
+        "actions.volcano.test_backfill_rules.test_a_gang_for_which_there_are_too_few_places_gets_none_except_in_the_original"
     ),
     "gangs.policies_without_keys_match": (
         "framework.test_group_shapes.test_a_policy_without_keys_takes_all_that_its_selector_means_as_one_and_nobody_in_the_original"
@@ -26,7 +26,7 @@ WITNESSES = {
         "placement.test_mixed.test_by_points_a_task_may_wait_although_another_node_is_idle"
     ),
     "placing.cleared_room_is_kept": (
-        "actions.test_allocate_topology.test_what_was_cleared_for_a_job_is_taken_as_it_stands"
+        "actions.volcano.test_allocate_topology.test_what_was_cleared_for_a_job_is_taken_as_it_stands"
     ),
     "placing.node_conditions_count": (
         "profiles.test_node_conditions.test_a_node_in_a_bad_condition_takes_no_pod"
@@ -41,7 +41,7 @@ WITNESSES = {
         "plugins.kai.test_predicates.test_an_evicted_pod_keeps_its_port_strictly_only"
     ),
     "placing.errors_outlive_placements": (
-        "actions.test_allocate_rules.test_to_the_letter_a_node_that_refused_a_role_is_not_asked_again_though_it_would_open"
+        "actions.volcano.test_allocate_rules.test_to_the_letter_a_node_that_refused_a_role_is_not_asked_again_though_it_would_open"
     ),
     "placing.lent_resources_score": (
         "plugins.score.test_nodeorder_in_plans.test_what_a_node_lends_beyond_what_it_has_is_not_on_kube_schedulers_books"
@@ -57,10 +57,10 @@ WITNESSES = {
     ),
     "placing.owed_gpus_count": "placement.test_lacking.test_a_node_that_owes_gpus_lacks_them_for_everybody",
     "topology.broken_domain_stops_all": (
-        "actions.test_allocate_topology.test_in_strict_mode_it_stops_all_jobs_with_a_topology_and_no_other"
+        "actions.volcano.test_allocate_topology.test_in_strict_mode_it_stops_all_jobs_with_a_topology_and_no_other"
     ),
     "topology.unkept_constraints_are_dropped": (
-        "actions.test_allocate_topology.test_a_hard_topology_that_nobody_keeps_makes_a_job_wait_unless_the_original_is_wanted"
+        "actions.volcano.test_allocate_topology.test_a_hard_topology_that_nobody_keeps_makes_a_job_wait_unless_the_original_is_wanted"
     ),
     "topology.remembered_domain_decides": (
         "framework.test_group_shapes.test_tasks_outside_every_hyper_node_are_in_the_root_but_say_nothing_in_strict_mode"
@@ -81,84 +81,84 @@ WITNESSES = {
         "plugins.kai.test_topology.test_nodes_that_lack_a_label_are_outside"
     ),
     "victims.tiers_are_alternatives": (
-        "actions.test_eviction.test_the_original_breaks_gangs_where_it_is_asked_to_be_strict"
+        "actions.volcano.test_eviction.test_the_original_breaks_gangs_where_it_is_asked_to_be_strict"
     ),
     "victims.sought_pod_by_pod": (
-        "actions.test_reclaim_rules.test_a_job_with_a_hard_topology_is_left_to_gangreclaim_but_not_in_the_original"
+        "actions.volcano.test_reclaim_rules.test_a_job_with_a_hard_topology_is_left_to_gangreclaim_but_not_in_the_original"
     ),
     "victims.served_jobs_stop": (
-        "actions.test_preempt_rules.test_a_job_that_got_what_it_lacked_spares_its_own_tasks_except_to_the_letter"
+        "actions.volcano.test_preempt_rules.test_a_job_that_got_what_it_lacked_spares_its_own_tasks_except_to_the_letter"
     ),
     "victims.free_nodes_are_taken": (
-        "actions.test_preempt_rules.test_to_the_letter_a_node_is_taken_where_the_task_fits_as_it_is"
+        "actions.volcano.test_preempt_rules.test_to_the_letter_a_node_is_taken_where_the_task_fits_as_it_is"
     ),
     "victims.never_preempting_pods_ask": (
-        "actions.test_gang_eviction.test_a_task_that_must_not_preempt_does_not_ask_except_in_the_original"
+        "actions.volcano.test_gang_eviction.test_a_task_that_must_not_preempt_does_not_ask_except_in_the_original"
     ),
     "victims.neighbours_counted_before": (
-        "actions.test_preempt_rules.test_victims_go_until_every_filter_lets_the_task_in_and_to_the_letter_pods_are_counted_before"
+        "actions.volcano.test_preempt_rules.test_victims_go_until_every_filter_lets_the_task_in_and_to_the_letter_pods_are_counted_before"
     ),
     "victims.trials_are_lenient": (
-        "actions.test_topology_aware_preempt.test_the_limit_of_the_queue_is_looked_at_until_the_end_but_not_in_the_original"
+        "actions.volcano.test_topology_aware_preempt.test_the_limit_of_the_queue_is_looked_at_until_the_end_but_not_in_the_original"
     ),
     "victims.cost_is_of_last_victim": (
-        "actions.test_topology_aware_preempt.test_in_the_original_the_last_to_leave_counts_as_the_most_important"
+        "actions.volcano.test_topology_aware_preempt.test_in_the_original_the_last_to_leave_counts_as_the_most_important"
     ),
     "victims.shuffle_spares_non_preemptable": (
-        "actions.test_shuffle.test_tasks_that_are_not_preemptable_are_left_alone_but_not_in_the_original"
+        "actions.volcano.test_shuffle.test_tasks_that_are_not_preemptable_are_left_alone_but_not_in_the_original"
     ),
     "victims.trials_place_pod_by_pod": (
-        "actions.kai.test_allocate_job.test_claims_of_a_dry_run_leave_idle_what_is_idle_to_the_letter"
+        "actions.test_allocate_job.test_claims_of_a_dry_run_leave_idle_what_is_idle_to_the_letter"
     ),
     "victims.moved_pods_are_put_back": (
-        "actions.kai.test_allocate_job.test_to_the_letter_a_task_that_would_get_the_node_it_left_first_is_put_back_instead"
+        "actions.test_allocate_job.test_to_the_letter_a_task_that_would_get_the_node_it_left_first_is_put_back_instead"
     ),
     "victims.unreadable_zones_are_cleared": (
         "plugins.feasibility.test_tdm.test_a_zone_whose_window_cannot_be_read_is_closed_but_cleared_only_by_volcano"
     ),
     "victims.added_one_by_one": (
-        "actions.kai.test_making_room.test_the_limit_counts_jobs_that_are_moved_and_not_those_that_are_looked_at"
+        "actions.test_making_room.test_the_limit_counts_jobs_that_are_moved_and_not_those_that_are_looked_at"
     ),
-    "victims.search_is_bounded": "actions.kai.test_budget.test_zero_is_no_limit_and_the_original_has_none",
+    "victims.search_is_bounded": "actions.test_budget.test_zero_is_no_limit_and_the_original_has_none",
     "victims.larger_requests_fail_too": (
-        "actions.kai.test_signatures.test_more_is_passed_over_but_in_kai_another_number_of_pods_is_another_job"
+        "actions.test_signatures.test_more_is_passed_over_but_in_kai_another_number_of_pods_is_another_job"
     ),
     "victims.new_pods_are_evicted": "rules.test_scenes.test_a_pod_placed_in_the_same_cycle_is_placed_anew",
     "gang_eviction.asks_protectors": (
-        "actions.test_gang_eviction.test_plugins_that_protect_tasks_from_preemption_are_asked_but_not_in_the_original"
+        "actions.volcano.test_gang_eviction.test_plugins_that_protect_tasks_from_preemption_are_asked_but_not_in_the_original"
     ),
     "gang_eviction.serves_minimum": (
-        "actions.test_gang_eviction.test_a_job_whose_extras_do_not_fit_gets_its_minimum_but_nothing_in_the_original"
+        "actions.volcano.test_gang_eviction.test_a_job_whose_extras_do_not_fit_gets_its_minimum_but_nothing_in_the_original"
     ),
     "gang_eviction.free_room_first": (
         "rules.test_scenes.test_a_recorded_cluster_is_decided_as_the_original_did"
     ),
     "gang_eviction.takes_what_helps": (
-        "actions.test_gang_eviction.test_plugins_that_protect_tasks_from_reclaim_are_asked_but_not_in_the_original"
+        "actions.volcano.test_gang_eviction.test_plugins_that_protect_tasks_from_reclaim_are_asked_but_not_in_the_original"
     ),
     "gang_eviction.approved_at_once": (
-        "actions.test_bundles.test_plugins_are_asked_about_more_and_more_but_about_all_at_once_in_the_original"
+        "actions.volcano.test_bundles.test_plugins_are_asked_about_more_and_more_but_about_all_at_once_in_the_original"
     ),
     "gang_eviction.surplus_protects_gang": (
-        "actions.test_bundles.test_in_the_original_a_gang_breaks_although_what_it_can_spare_is_protected"
+        "actions.volcano.test_bundles.test_in_the_original_a_gang_breaks_although_what_it_can_spare_is_protected"
     ),
     "gang_eviction.gangs_go_everywhere": (
-        "actions.test_bundles.test_in_the_original_a_whole_bundle_ends_with_its_domain"
+        "actions.volcano.test_bundles.test_in_the_original_a_whole_bundle_ends_with_its_domain"
     ),
     "gang_eviction.waiting_pods_are_held": (
-        "actions.test_bundles.test_in_the_original_what_waits_counts_as_lost_with_a_whole_bundle"
+        "actions.volcano.test_bundles.test_in_the_original_what_waits_counts_as_lost_with_a_whole_bundle"
     ),
     "gang_eviction.sub_groups_lost_with_one_pod": (
-        "actions.test_bundles.test_a_sub_job_can_lose_what_it_has_beyond_its_minimum_but_not_in_the_original"
+        "actions.volcano.test_bundles.test_a_sub_job_can_lose_what_it_has_beyond_its_minimum_but_not_in_the_original"
     ),
     "gang_eviction.claimed_room_is_free": (
         "rules.test_scenes.test_room_that_others_wait_for_is_free_for_a_gang_only_in_volcano"
     ),
     "gang_eviction.places_pod_by_pod": (
-        "actions.test_gang_eviction.test_in_the_original_a_sub_job_that_does_not_become_whole_stops_its_job"
+        "actions.volcano.test_gang_eviction.test_in_the_original_a_sub_job_that_does_not_become_whole_stops_its_job"
     ),
     "gang_eviction.later_sub_groups_wait": (
-        "actions.test_gang_eviction.test_all_sub_jobs_are_placed_and_in_the_original_as_many_as_the_job_needs"
+        "actions.volcano.test_gang_eviction.test_all_sub_jobs_are_placed_and_in_the_original_as_many_as_the_job_needs"
     ),
     "budgets.name_victims": "plugins.victims.test_pdb.test_volcano_names_every_unprotected_pod",
     "budgets.count_evictions": (
@@ -190,7 +190,7 @@ WITNESSES = {
         "framework.test_session_orders.test_the_older_job_comes_first_and_of_equally_old_ones_the_smaller_unique_id"
     ),
     "queues.closed_take_jobs": (
-        "actions.test_enqueue_rules.test_nobody_enters_a_queue_that_is_not_open_but_in_the_original_a_job_without_a_minimum"
+        "actions.volcano.test_enqueue_rules.test_nobody_enters_a_queue_that_is_not_open_but_in_the_original_a_job_without_a_minimum"
     ),
     "queues.preemptors_enter": "rules.test_scenes.test_a_recorded_cluster_is_decided_as_the_original_did",
     "queues.rounding_errors_count": (
@@ -233,9 +233,7 @@ WITNESSES = {
         "plugins.fairness.test_capacity_gates.test_reservations_beyond_the_ceiling_delay_no_task_unless_strict"
     ),
     "queues.older_first": "plugins.kai.test_proportion_order.test_what_is_not_comparable_is_left_to_age",
-    "queues.jobs_are_heaped": (
-        "actions.kai.test_order.test_the_original_drops_whoever_stands_last_in_the_heap"
-    ),
+    "queues.jobs_are_heaped": ("actions.test_order.test_the_original_drops_whoever_stands_last_in_the_heap"),
     "queues.overdrawn_cluster_is_negative": (
         "rules.test_scenes.test_pods_of_others_leave_nothing_to_divide_and_less_than_nothing_in_kai"
     ),

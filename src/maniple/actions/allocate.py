@@ -1,31 +1,22 @@
-"""allocate: jobs get nodes, a gang at a time.
+"""allocate: jobs get what is free, each as a whole.
 
-Queues take turns, in each turn one job. A job is brought to exactly its minimum, all or nothing; once it is there, each further turn
-places one task more, so that the extras of elastic jobs are handed out fairly. Tasks that fit only on what is being released are
-pipelined. A job that becomes ready is committed; one that could become ready only after releases keeps what it took for the
-rest of the cycle; any other is undone and not tried again. Jobs that have to stay together in the network, or that are split into
-sub-jobs, are placed domain by domain (`topology.py`).
-
-Jobs for which somebody was evicted have the first turn, so that the loser, whose queue now stands better, does not take the place back
-only to lose it again (`placing.cleared_room_is_kept`).
+Jobs come in the order of the queue tree. One that is not whole yet gets all that it lacks, any other one task more; a job that can still grow goes back in
+line, so that queues take turns. A job that finds only part of its tasks a place on idle resources, and the rest on what is being released, claims all its places instead of
+binding half of itself. A job that cannot be placed leaves no trace and is not tried again in this cycle. Before all others come jobs for which
+room was made in an earlier cycle, on the nodes where it was.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
-from maniple.actions.holding import Holding
-from maniple.actions.nomination import NominationPath
-from maniple.actions.placing import Ground, TaskPlacer
-from maniple.actions.topology import TopologyAllocation, stopped
-from maniple.actions.turns import JobTurns
-from maniple.actions.worksheet import JobSheet, Worksheet, worksheets
-from maniple.cluster.statuses import Status
-from maniple.framework.arguments import Arguments
+from maniple.actions.admitting import admit
+from maniple.actions.order import JobsByQueue
+from maniple.actions.placing.job_placer import JobPlacer
+from maniple.actions.placing.promises import Promises
+from maniple.framework.configuration.arguments import Arguments
 from maniple.framework.session import Session
-from maniple.framework.transaction import Transaction
+from maniple.framework.transactions.transaction import Transaction
 from maniple.placement.engine import Placement
-
-OVERUSED = "queue {queue!r} has used up what it deserves"
 
 
 class Allocate:
@@ -33,107 +24,32 @@ class Allocate:
 
     def __init__(self, arguments: Mapping[str, Any]) -> None:
         self.arguments = Arguments(arguments, "action allocate")
-        self._remember_errors = self.arguments.bool("predicateErrorCacheEnable", True)
         self.arguments.unknown(())
 
     def run(self, session: Session, placement: Placement) -> None:
-        placer = TaskPlacer(session, placement, remember_errors=self._remember_errors)
-        _Allocation(session, placement, placer).run()
+        admit(session)
+        placer = JobPlacer(session, placement)
+        if session.cluster.tasks.nominated and session.rules.placing.cleared_room_is_kept:
+            Promises(session, placement, placer).keep(waiting(session))
+        depth = session.configuration.queue_depth.get(self.name)
+        line = JobsByQueue(session, waiting(session), depth=depth, steady=True)
+        while (job := line.pop()) is not None:
+            if _serve(session, placer, job) and session.pending(job):
+                line.push(job)
 
 
-class _Allocation:
-    """One run of the action."""
+def waiting(session: Session) -> list[int]:
+    """Jobs that have something to place, and enough tasks to be whole."""
+    return session.groups.able(session.jobs.rows)
 
-    def __init__(self, session: Session, placement: Placement, placer: TaskPlacer) -> None:
-        self._session = session
-        self._placer = placer
-        self._holding = Holding(session, placement)
-        self._nominations = NominationPath(session, placement, placer)
-        self._topology = TopologyAllocation(session, placement, placer, self._nominations)
 
-    def run(self) -> None:
-        session = self._session
-        self._let_in()
-        sheets = {
-            sheet.job: self._shaped(sheet) for sheet in worksheets(session) if self._admitted(sheet.job)
-        }
-        if session.rules.placing.cleared_room_is_kept:
-            self._keep_promises(sheets)
-        turns = JobTurns(session, sheets)
-        while (queue := turns.next_queue()) is not None:
-            if session.hooks.overused(queue):
-                self._turn_away(queue, turns.left(queue))
-                continue  # out for the rest of the cycle
-            job = turns.next_job(queue)
-            if job is None:
-                continue
-            if self._serve(sheets[job]) and len(sheets[job]):
-                turns.return_job(job)
-            turns.return_queue(queue)
-
-    def _let_in(self) -> None:
-        """Without the action enqueue, whoever waits to be admitted is, tasks or not."""
-        session = self._session
-        if "enqueue" not in session.actions:
-            waiting = session.waiting_jobs()
-            session.decisions.phases.update(dict.fromkeys(waiting, "Inqueue"))
-
-    def _keep_promises(self, sheets: dict[int, Worksheet | JobSheet]) -> None:
-        """The turn of jobs with nominated tasks. One that has nothing left, or could not be served, is taken from the sheets."""
-        session = self._session
-        tasks = [
-            row for row in session.cluster.tasks.nominated if session.tasks.status[row] == Status.PENDING
-        ]
-        jobs = {int(session.tasks.job[row]) for row in tasks}.intersection(sheets)
-        for job in sorted(jobs, key=session.job_key_order):
-            queue = int(session.jobs.queue[job])
-            if session.hooks.overused(queue):
-                continue
-            sheet = sheets[job]
-            served = self._serve(sheet)
-            # Where a topology binds the job, its nodes have to be found together or not at all.
-            if not served and not isinstance(sheet, JobSheet) and not session.hooks.job_pipelined(job):
-                self._holding.hold(job)
-            if not served or not len(sheet):
-                del sheets[job]
-
-    def _shaped(self, sheet: Worksheet) -> Worksheet | JobSheet:
-        shape = self._session.groups.shaped.get(sheet.job)
-        if shape is None or not (shape.split or shape.bounded):
-            return sheet
-        return JobSheet(self._session, shape, sheet)
-
-    def _turn_away(self, queue: int, jobs: list[int]) -> None:
-        cause = OVERUSED.format(queue=self._session.queue_name(queue))
-        for job in jobs:
-            self._session.refusals.of_job(job, cause)
-
-    def _admitted(self, job: int) -> bool:
-        session = self._session
-        if session.is_waiting(job):
-            return False
-        refused = session.hooks.job_valid(job)
-        if refused is None and job in session.groups.shaped:
-            refused = stopped(session, session.groups.root(job))
-        if refused is not None:
-            session.refusals.of_job(job, refused)
-        return refused is None
-
-    def _serve(self, sheet: Worksheet | JobSheet) -> bool:
-        """One turn of a job: place tasks until it is ready. True when that ended in a commit."""
-        if isinstance(sheet, JobSheet):
-            return self._topology.serve(sheet)
-        session, job = self._session, sheet.job
-        transaction, ground = Transaction(session), Ground(job, session.refusals)
-        if job in session.groups.shaped:
-            self._nominations.try_job(transaction, sheet)
-            ground.beside = session.groups.progress(session.groups.root(job).members[0])
-        ready = self._placer.fill(transaction, sheet, ground)
-        if ready:
-            transaction.commit()
-            self._nominations.redeem(job)
-            return True
-        if not session.hooks.job_pipelined(job):
-            self._placer.note_not_whole(transaction, ground)
-            transaction.discard()
+def _serve(session: Session, placer: JobPlacer, job: int) -> bool:
+    """One turn of a job. True when something was placed."""
+    transaction = Transaction(session)
+    if not placer.allocate(transaction, job, None, pipeline_only=False, real=True) or not len(transaction):
         return False
+    placer.finish(transaction, job)
+    return True
+
+
+__all__ = ["Allocate", "waiting"]

@@ -1,225 +1,60 @@
-"""preempt: inside a queue, jobs that matter more get room from jobs that matter less.
-
-Between jobs: starving jobs of each queue, in order; victims are bound or running, preemptable tasks of other jobs of the queue, as the plugins allow. A job gets
-room for all that it lacks or evicts nobody; what it takes are tasks that their jobs can do without, or whole jobs. Within a job: a task may take the
-place of another of its own job. Jobs with a network topology are left to `gangpreempt`.
-
-With `victims.sought_pod_by_pod` Volcano's rule: task by task, nodes by score, victims as the plugins give
-them up there. With `enableTopologyAwarePreemption` the nodes are tried out one by one and the one that costs
-least is taken (`eviction/least_cost.py`).
-"""
+"""preempt: inside a queue, jobs of higher priority get room from preemptible jobs of lower priority."""
 
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from maniple.actions.room import RoomMaker, Terms
-from maniple.actions.turns import JobTurns
-from maniple.cluster.classes import TaskClass
-from maniple.cluster.statuses import PREEMPTABLE
-from maniple.eviction.asking import Asking, Demand, starving_jobs
-from maniple.eviction.least_cost import (
-    CandidateLimits,
-    CheapSearch,
-    LenientTrial,
-    Trial,
-    make_room_cheaply,
-)
-from maniple.eviction.per_node import Search, make_room
-from maniple.framework.arguments import Arguments
-from maniple.framework.points import TaskRows
-from maniple.framework.reasons import FITS
+from maniple.actions import words
+from maniple.actions.allocate import waiting
+from maniple.actions.searching.making_room import RoomMaking
+from maniple.actions.searching.terms import Losers, Terms
+from maniple.framework.configuration.arguments import Arguments
+from maniple.framework.points import JobRows
+from maniple.framework.reasons import POD, MadeRoom
 from maniple.framework.session import Session
-from maniple.framework.transaction import Transaction
 from maniple.placement.engine import Placement
-
-REASON = "preempt"
 
 
 class Preempt:
     name = "preempt"
 
     def __init__(self, arguments: Mapping[str, Any]) -> None:
-        given = self.arguments = Arguments(arguments, "action preempt")
-        given.bool(
-            "predicateErrorCacheEnable", True
-        )  # verdicts are worked out once per class: nothing to remember
-        given.int("topologyAwarePreemptWorkerNum", 16)  # one thread looks at all nodes at once
-        self._least_cost = given.bool("enableTopologyAwarePreemption", False)
-        self._limits = CandidateLimits(
-            percentage=given.int("minCandidateNodesPercentage", 10),
-            least=given.int("minCandidateNodesAbsolute", 1),
-            most=given.int("maxCandidateNodesAbsolute", 100),
-        )
-        given.unknown(())
+        self.arguments = Arguments(arguments, "action preempt")
+        self.arguments.unknown(())
 
     def run(self, session: Session, placement: Placement) -> None:
-        starving = [job for job in starving_jobs(session) if not _has_topology(session, job)]
-        if not starving:
-            return
-        asking = Asking(session, starving)
-        one_by_one = _TaskByTask(session, placement, asking, self._limits if self._least_cost else None)
-        pod_by_pod = session.rules.victims.sought_pod_by_pod or self._least_cost
-        whole = None if pod_by_pod else _JobByJob(session, placement, asking, len(starving))
-        turns = JobTurns(session, starving)
-        by_queue: dict[int, list[int]] = {}
-        while (queue := turns.next_queue()) is not None:
-            while (job := turns.next_job(queue)) is not None:
-                by_queue.setdefault(queue, []).append(job)
-                (whole or one_by_one).between_jobs(job, queue)
-            for job in by_queue.get(queue, ()):
-                one_by_one.within_job(job, queue)
+        hooks, losers = session.hooks, Losers(session)
 
+        def terms(job: int) -> Terms | None:
+            rows = session.groups.to_allocate(job)
+            if not hooks.is_non_preemptible_job_over_queue_quota(job, rows).schedulable:
+                return None
+            queue, priority = session.jobs.queue[job], session.jobs.priority[job]
 
-def _has_topology(session: Session, job: int) -> bool:
-    """Of its own, or of one of its sub-groups."""
-    shape = session.groups.shaped.get(job)
-    return shape is not None and bool(shape.limits)
+            def lower(jobs: JobRows) -> NDArray[np.bool_]:
+                below = session.jobs.priority[jobs] < priority
+                found: NDArray[np.bool_] = below & (session.jobs.queue[jobs] == queue)
+                return found
 
-
-def _candidates(session: Session) -> TaskRows:
-    tasks = session.tasks
-    rows = np.flatnonzero(
-        (tasks.status >= 0) & PREEMPTABLE[tasks.status] & tasks.preemptable & (tasks.node >= 0)
-    )
-    return rows[np.isin(tasks.job[rows], session.jobs.rows)]
-
-
-class _JobByJob:
-    """Room for a whole job."""
-
-    def __init__(self, session: Session, placement: Placement, asking: Asking, jobs: int) -> None:
-        self._session = session
-        self._room = RoomMaker(session, placement, asking, _candidates(session), jobs)
-
-    def between_jobs(self, job: int, queue: int) -> None:
-        session, hooks = self._session, self._session.hooks
-
-        def lower_only(asker: int, rows: TaskRows) -> TaskRows:
-            others = rows[session.tasks.job[rows] != job]
-            if session.tasks.best_effort[asker]:
-                others = others[session.tasks.best_effort[others]]
-            return hooks.preemptable(asker, others)
-
-        def within_limits(demands: list[Demand]) -> bool:
-            return all(hooks.allocatable(queue, d.class_, len(d.rows)) >= len(d.rows) for d in demands)
-
-        terms = Terms(queue, (queue,), lower_only, within_limits, lambda: hooks.job_pipelined(job), REASON)
-        self._room.serve(job, terms)
-
-
-class _TaskByTask:
-    """Room for one task after the other, as the original does it."""
-
-    def __init__(
-        self, session: Session, placement: Placement, asking: Asking, limits: CandidateLimits | None
-    ) -> None:
-        self._session = session
-        self._placement = placement
-        self._asking = asking
-        self._limits = limits
-
-    def between_jobs(self, job: int, queue: int) -> None:
-        session = self._session
-        transaction = Transaction(session)
-        for task in self._asking.tasks(job).tolist():
-            if not session.hooks.job_starving(job):
-                break
-            rows = _candidates(session)
-            theirs = session.tasks.job[rows]
-            self._preempt(
-                transaction, task, queue, rows[(session.jobs.queue[theirs] == queue) & (theirs != job)]
+            return Terms(
+                reason=MadeRoom(_text(session, job), self.name, job),
+                losers=losers,
+                allowed=lower,
+                lets_go=lambda victim: hooks.preempt_victim_filter(job, victim),
+                accept=hooks.preempt_scenario_validator,
             )
-        if session.hooks.job_pipelined(job):
-            transaction.commit()
-        else:
-            transaction.discard()
 
-    def within_job(self, job: int, queue: int) -> None:
-        session, rules, asking = self._session, self._session.rules.victims, self._asking
-        # A task that must not preempt finds nothing in its turn, and ends the job's preemption.
-        waiting = asking.with_meek(job) if rules.never_preempting_pods_ask else asking.tasks(job)
-        for task in waiting.tolist():
-            if rules.served_jobs_stop and not session.hooks.job_starving(job):
-                break
-            rows = _candidates(session)
-            transaction = Transaction(session)
-            if not self._preempt(transaction, task, queue, rows[session.tasks.job[rows] == job]):
-                transaction.discard()
-                break
-            transaction.commit()
-
-    def _preempt(self, transaction: Transaction, task: int, queue: int, candidates: TaskRows) -> bool:
-        session, placement, rules = self._session, self._placement, self._session.rules.victims
-        class_ = session.classes[session.tasks.class_of[task]]
-        if session.tasks.best_effort[task]:
-            candidates = candidates[session.tasks.best_effort[candidates]]
-        evicts = not rules.free_nodes_are_taken
-        if evicts and not len(candidates):
-            return False
-        if not self._eligible(task, class_) or session.hooks.pre_predicate(class_) is not None:
-            return False
-        if self._limits is not None:
-            return self._preempt_cheaply(transaction, task, queue, candidates, self._limits)
-
-        # Pods counted once, before any of them goes, keep a task away that avoids them, although they leave.
-        counted_before = rules.neighbours_counted_before
-        prepared = placement.judged(class_, lambda one: one.prepared) if counted_before else None
-
-        def fits(class_: TaskClass, node: int) -> bool:
-            if session.hooks.allocatable(queue, class_, 1) == 0:
-                return False
-            return int(placement.verdicts(class_, resources=False, prepared=prepared)[node]) == FITS
-
-        search = Search(candidates, session.hooks.preemptable, fits, REASON, evicts, evicts)
-        nodes = placement.by_score(class_, placement.evictable_nodes(class_, task))
-        return make_room(session, transaction, task, nodes.tolist(), search)
-
-    def _preempt_cheaply(
-        self,
-        transaction: Transaction,
-        task: int,
-        queue: int,
-        candidates: TaskRows,
-        limits: CandidateLimits,
-    ) -> bool:
-        session, placement = self._session, self._placement
-        class_ = session.classes[session.tasks.class_of[task]]
-        lenient = session.rules.victims.trials_are_lenient
-        trial = (LenientTrial if lenient else Trial)(session, placement, queue, class_)
-        search = CheapSearch(candidates, session.hooks.preemptable, trial, REASON, limits)
-        shards = placement.by_shard(placement.evictable_nodes(class_, task))
-        return any(make_room_cheaply(session, transaction, task, nodes.tolist(), search) for nodes in shards)
-
-    def _eligible(self, task: int, class_: TaskClass) -> bool:
-        """A task that was promised a node waits for it, unless the node can no longer take it."""
-        session = self._session
-        if self._asking.is_meek(task):
-            return False
-        promised = session.cluster.tasks.nominated.get(task)
-        node = session.nodes.facts.index.get(promised or "")
-        if promised is None:
-            return True
-        if node is None:
-            return False
-        verdict = int(self._placement.verdicts(class_)[node])
-        if verdict == FITS:
-            return False
-        if session.reasons.lasting()[verdict]:
-            return True
-        return not self._leaving_for(task, node)
-
-    def _leaving_for(self, task: int, node: int) -> bool:
-        """A less important pod on the node is already on its way out for somebody's sake."""
-        session = self._session
-        tasks, pods = session.tasks, session.cluster.tasks.pods
-        rows = np.flatnonzero((tasks.node == node) & (tasks.priority < tasks.priority[task])).tolist()
-        return any(
-            pods[row].metadata.deletion_timestamp is not None
-            and any(
-                c.type == "DisruptionTarget" and c.status == "True" and c.reason == "PreemptionByScheduler"
-                for c in pods[row].status.conditions
-            )
-            for row in rows
+        RoomMaking(session, placement, by_queue=True).serve(
+            self.name, waiting(session), lambda _: True, terms
         )
+
+
+def _text(session: Session, job: int) -> str:
+    if session.rules.words.plain:
+        return words.preempted(session, job)
+    return f"Pod {POD} was preempted by higher priority workload {session.job_key(job)}"
+
+
+__all__ = ["Preempt"]

@@ -30,7 +30,7 @@ def with_transport(options: Mapping[str, Any] | None, conf: str | None) -> Mappi
 def with_extensions(options: Mapping[str, Any] | None, folder: Path | None) -> Mapping[str, Any] | None:
     """The options, with the plugins and actions of installed packages and of the folder, if there are any."""
     from maniple.extensions import load
-    from maniple.framework.registry import Extensions
+    from maniple.framework.configuration.registry import Extensions
 
     found = load(folder)
     return options if found == Extensions() else {**(options or {}), "extensions": found}
@@ -38,7 +38,7 @@ def with_extensions(options: Mapping[str, Any] | None, folder: Path | None) -> M
 
 def seconds(ctx: click.Context, param: click.Parameter, value: str) -> float:
     """A duration such as 1s, 500ms, 1m30s."""
-    from maniple.framework.durations import nanoseconds
+    from maniple.framework.configuration.durations import nanoseconds
 
     try:
         given = nanoseconds(value) / 1e9

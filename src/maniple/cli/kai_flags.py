@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
-from maniple.framework.scalars import parse_bool
+from maniple.framework.configuration.scalars import parse_bool
 from maniple.profiles.kai_flags import BY_NAME, KAI_FLAGS, Flag
 
 Function = TypeVar("Function", bound=Callable[..., Any])

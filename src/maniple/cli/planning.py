@@ -20,7 +20,7 @@ from maniple.cli import DEFAULT_PROFILE, InputError, with_extensions, with_trans
 from maniple.cli.hints import hints
 from maniple.cli.kai_flags import given_flags, with_kai_flags
 from maniple.cli.read import STANDARD_INPUT, Reading, read_paths
-from maniple.framework.configuration import ConfigurationError
+from maniple.framework.configuration.loading import ConfigurationError
 
 if TYPE_CHECKING:
     from maniple.planner import Plan, Planner

@@ -158,7 +158,7 @@ def _planner(
     shard: "ShardSettings | None",
     bind: str,
 ) -> "Planner":
-    from maniple.framework.configuration import ConfigurationError
+    from maniple.framework.configuration.loading import ConfigurationError
     from maniple.live.dialects import dialect_of
     from maniple.planner import Planner
 
@@ -195,7 +195,7 @@ def _usage_feed(planner: "Planner", settings: Settings) -> "UsageFeed | None":
 
 def _shard(name: str, place: "Configuration | list[dict[str, Any]]") -> "ShardSettings":
     """The settings of a SchedulingShard, on the cluster or among the objects of the embedded one."""
-    from maniple.framework.configuration import ConfigurationError
+    from maniple.framework.configuration.loading import ConfigurationError
 
     objects = place if isinstance(place, list) else asyncio.run(fetch_shard(name, place))
     try:

@@ -15,9 +15,9 @@ from maniple.cluster.classes import TaskClass
 from maniple.cluster.resources import Amounts
 from maniple.cluster.statuses import ACTIVE_ALLOCATED
 from maniple.eviction.asking import Demand
-from maniple.eviction.kai_scenario import Chunk, LaidOut, Victims, laid_out
+from maniple.eviction.chunks import Chunk, LaidOut, Victims, laid_out
 from maniple.framework.criteria import EVERY_NODE, NodeRows
-from maniple.framework.gpu_facts import UNIT
+from maniple.framework.devices.gpu_facts import UNIT
 from maniple.framework.points import TaskRows
 from maniple.framework.session import Session
 from maniple.placement.column import ClassColumn

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maniple.cluster.statuses import ON_NODE
-from maniple.eviction.kai_scenario import Chunk, LaidOut, laid_out
+from maniple.eviction.chunks import Chunk, LaidOut, laid_out
 from maniple.framework.points import ASK, TaskRows
 from maniple.framework.session import Session
 

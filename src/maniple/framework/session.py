@@ -19,9 +19,9 @@ from maniple.cluster.facts import JobFacts
 from maniple.cluster.resources import Amounts
 from maniple.cluster.snapshot import Snapshot
 from maniple.cluster.statuses import ALLOCATED_LIKE, VALID, Status
-from maniple.framework.configuration import Configuration, PluginOption
+from maniple.framework.configuration.loading import Configuration, PluginOption
 from maniple.framework.decisions import Decisions
-from maniple.framework.gpus import GpuBooks
+from maniple.framework.devices.gpus import GpuBooks
 from maniple.framework.groups.groups import Groups
 from maniple.framework.points import ASK, POINTS, Hooks, JobRows, TaskRows
 from maniple.framework.queue_tree import QueueTree

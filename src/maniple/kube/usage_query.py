@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import urlsplit
 
-from maniple.framework.durations import long_nanoseconds
+from maniple.framework.configuration.durations import long_nanoseconds
 from maniple.kube.cron import last_due, read_cron
 
 RESOURCES = ("gpu", "cpu", "memory")

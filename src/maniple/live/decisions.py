@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from maniple.framework.outcome import Eviction
-from maniple.framework.plan import Plan
+from maniple.framework.plans.outcome import Eviction
+from maniple.framework.plans.plan import Plan
 from maniple.live.bind_requests import BindRequests
 from maniple.live.cache import Assumption, Cache, Ref, bound, leaving, ungated
 from maniple.live.dialect import EvictionNotice, LiveDialect, group_of

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from maniple.framework.plan import Plan
+from maniple.framework.plans.plan import Plan
 from maniple.live.cache import Assumption, Ref
 from maniple.live.dialect import Find
 from maniple.live.rewriting import Missing, Part, conflict

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
 
-from maniple.framework.outcome import Eviction, WaitingPod
-from maniple.framework.plan import Plan
+from maniple.framework.plans.outcome import Eviction, WaitingPod
+from maniple.framework.plans.plan import Plan
 from maniple.live.port import EventType
 from maniple.objects.core import Pod
 from maniple.objects.kai import BindRequest, KaiPodGroup

@@ -14,8 +14,8 @@ import msgspec
 from msgspec.structs import replace
 
 from maniple.cluster.statuses import Status
-from maniple.framework.outcome import Eviction, GroupOutcome, WaitingPod
-from maniple.framework.plan import Plan
+from maniple.framework.plans.outcome import Eviction, GroupOutcome, WaitingPod
+from maniple.framework.plans.plan import Plan
 from maniple.live import kai_groups
 from maniple.live.dialect import EvictionNotice, Find, GroupEvent, Patch, PodReporting, Report, group_of
 from maniple.live.kai_bindings import bind_request

@@ -4,8 +4,8 @@ from typing import Any
 
 import msgspec
 
-from maniple.framework.gpu_facts import DEVICE_PLUGINS, MIG_PREFIX
-from maniple.framework.plan import Plan
+from maniple.framework.devices.gpu_facts import DEVICE_PLUGINS, MIG_PREFIX
+from maniple.framework.plans.plan import Plan
 from maniple.live.dialect import Find
 from maniple.objects.core import Pod
 from maniple.objects.dra import ResourceClaim

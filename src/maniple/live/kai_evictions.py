@@ -3,7 +3,7 @@
 For programs; called by `kai.py`.
 """
 
-from maniple.framework.outcome import Eviction
+from maniple.framework.plans.outcome import Eviction
 
 EVICTED_PODS = "num-evicted-pods"
 ACTION = "evictor-action-type"

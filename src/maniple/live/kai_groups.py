@@ -11,10 +11,10 @@ from datetime import UTC, datetime
 from msgspec.structs import replace
 
 from maniple.cluster.statuses import ACTIVE_ALLOCATED, Status
-from maniple.framework import standing
 from maniple.framework.groups.tree import DEFAULT
-from maniple.framework.outcome import GroupOutcome
-from maniple.framework.plan import Plan
+from maniple.framework.plans import standing
+from maniple.framework.plans.outcome import GroupOutcome
+from maniple.framework.plans.plan import Plan
 from maniple.framework.reasons import joined
 from maniple.live.dialect import GroupEvent
 from maniple.objects.kai import Explanation, KaiPodGroup, SchedulingCondition

@@ -6,8 +6,8 @@ Of the two queues concerned; called by `kai.py`.
 from collections.abc import Sequence
 from math import inf
 
-from maniple.framework.outcome import Eviction, QueueAccount
-from maniple.framework.plan import Plan
+from maniple.framework.plans.outcome import Eviction, QueueAccount
+from maniple.framework.plans.plan import Plan
 from maniple.live.dialect import Find
 from maniple.objects.kai import KaiQueue
 from maniple.plugins.kai.queue_accounts import readable

@@ -10,8 +10,8 @@ from datetime import datetime
 from typing import Any
 
 from maniple.cluster.statuses import Status
-from maniple.framework.outcome import Eviction, GroupOutcome, WaitingPod
-from maniple.framework.plan import Plan
+from maniple.framework.plans.outcome import Eviction, GroupOutcome, WaitingPod
+from maniple.framework.plans.plan import Plan
 from maniple.live.dialect import EvictionNotice, Find, Patch, PodReporting, Report
 from maniple.live.kai import Kai
 from maniple.live.kai_groups import why_waiting

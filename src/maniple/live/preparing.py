@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from maniple.framework.plan import Plan
+from maniple.framework.plans.plan import Plan
 from maniple.framework.points import PodVolumes
 from maniple.live import devices, volumes
 from maniple.live.cache import Assumption, Cache, Ref, version_of

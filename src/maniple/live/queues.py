@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Mapping
 
 from maniple.cluster.resources import written
-from maniple.framework.outcome import QueueHolding
-from maniple.framework.plan import Plan
+from maniple.framework.plans.outcome import QueueHolding
+from maniple.framework.plans.plan import Plan
 from maniple.live.cache import Assumption, Ref
 from maniple.live.dialect import LiveDialect
 from maniple.live.pace import Pace

@@ -15,7 +15,7 @@ from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from maniple.framework.configuration import ConfigurationError
+from maniple.framework.configuration.loading import ConfigurationError
 from maniple.live.cache import Cache, Ref
 from maniple.live.decisions import Decisions
 from maniple.live.dialects import dialect_of

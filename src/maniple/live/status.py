@@ -7,7 +7,7 @@ it differs; what is written counts at once (see `cache.py`).
 from collections.abc import Sequence
 from datetime import datetime
 
-from maniple.framework.plan import Plan
+from maniple.framework.plans.plan import Plan
 from maniple.live.cache import Assumption, Ref
 from maniple.live.dialect import LiveDialect, Patch, Report
 from maniple.live.notes import Notes

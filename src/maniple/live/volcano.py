@@ -11,8 +11,8 @@ import msgspec
 from msgspec.structs import replace
 
 from maniple.cluster.statuses import Status
-from maniple.framework.outcome import Eviction, GroupOutcome, WaitingPod
-from maniple.framework.plan import Plan
+from maniple.framework.plans.outcome import Eviction, GroupOutcome, WaitingPod
+from maniple.framework.plans.plan import Plan
 from maniple.framework.reasons import joined
 from maniple.live.dialect import EvictionNotice, Find, GroupEvent, Patch, PodReporting, Report
 from maniple.objects import core, dra

@@ -9,8 +9,8 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
-from maniple.framework.outcome import WaitingPod
-from maniple.framework.plan import Plan
+from maniple.framework.plans.outcome import WaitingPod
+from maniple.framework.plans.plan import Plan
 from maniple.live.cache import Assumption, Ref
 from maniple.live.dialect import Find, LiveDialect, PodReporting, group_of
 from maniple.live.essence import POD_SCHEDULED, scheduled_condition

@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from maniple.cluster.classes import TaskClass
 from maniple.cluster.resources import PODS, Amounts
 from maniple.framework.criteria import Cells, Filter, NodeRows, Scorer, Scores
-from maniple.framework.gpus import Groups
+from maniple.framework.devices.gpus import Groups
 from maniple.framework.groups.tree import Progress
 from maniple.framework.points import Event, TaskRows
 from maniple.framework.reasons import FITS, Histogram, Verdicts, histogram
 from maniple.framework.refusals import Refusals
 from maniple.framework.session import Session
-from maniple.framework.transaction import Transaction
+from maniple.framework.transactions.transaction import Transaction
 from maniple.placement.column import ClassColumn
 from maniple.placement.criteria import Criteria, CriteriaTable
 from maniple.placement.fill import Filled, fill

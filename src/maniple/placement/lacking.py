@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from maniple.cluster.classes import TaskClass
 from maniple.cluster.resources import CPU, MEMORY, PODS, Amounts
-from maniple.framework.gpu_facts import MIG_PREFIX
+from maniple.framework.devices.gpu_facts import MIG_PREFIX
 from maniple.framework.reasons import Verdicts
 from maniple.framework.session import Session
 

@@ -6,7 +6,7 @@ Asked by the engine, which places such tasks, and by plugins that need to know w
 import numpy as np
 
 from maniple.cluster.classes import TaskClass
-from maniple.framework.gpu_facts import UNIT
+from maniple.framework.devices.gpu_facts import UNIT
 from maniple.framework.session import Session
 
 WHOLE = ""  # a device that nobody has a part of yet

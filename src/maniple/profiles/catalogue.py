@@ -3,22 +3,22 @@
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from maniple.actions.allocate import Allocate
-from maniple.actions.backfill import Backfill
-from maniple.actions.enqueue import Enqueue
-from maniple.actions.gangpreempt import GangPreempt
-from maniple.actions.gangreclaim import GangReclaim
-from maniple.actions.kai.allocate import Allocate as KaiAllocate
-from maniple.actions.kai.consolidation import Consolidation as KaiConsolidation
-from maniple.actions.kai.preempt import Preempt as KaiPreempt
-from maniple.actions.kai.reclaim import Reclaim as KaiReclaim
-from maniple.actions.kai.stalegangeviction import StaleGangEviction as KaiStaleGangEviction
-from maniple.actions.preempt import Preempt
-from maniple.actions.reclaim import Reclaim
-from maniple.actions.shuffle import Shuffle
+from maniple.actions.allocate import Allocate as KaiAllocate
+from maniple.actions.consolidation import Consolidation as KaiConsolidation
+from maniple.actions.preempt import Preempt as KaiPreempt
+from maniple.actions.reclaim import Reclaim as KaiReclaim
+from maniple.actions.stalegangeviction import StaleGangEviction as KaiStaleGangEviction
+from maniple.actions.volcano.allocate import Allocate
+from maniple.actions.volcano.backfill import Backfill
+from maniple.actions.volcano.enqueue import Enqueue
+from maniple.actions.volcano.gangpreempt import GangPreempt
+from maniple.actions.volcano.gangreclaim import GangReclaim
+from maniple.actions.volcano.preempt import Preempt
+from maniple.actions.volcano.reclaim import Reclaim
+from maniple.actions.volcano.shuffle import Shuffle
 from maniple.cluster.cluster import Cluster
-from maniple.framework.configuration import Configuration, load_kai, load_volcano
-from maniple.framework.registry import Registry
+from maniple.framework.configuration.loading import Configuration, load_kai, load_volcano
+from maniple.framework.configuration.registry import Registry
 from maniple.plugins.devices.deviceshare import DeviceShare, shares_npus
 from maniple.plugins.devices.numa_aware import NumaAware
 from maniple.plugins.extender.extender import Extender

@@ -15,7 +15,7 @@ from maniple.cluster.claims import claimed_gpus
 from maniple.cluster.facts import GpuAsk, GroupFacts, JobFacts, LevelWish, QueueFacts, TaskFacts
 from maniple.cluster.resources import Amount
 from maniple.cluster.statuses import Status
-from maniple.framework.gpu_facts import DEVICE_PLUGINS, GPU, MIG_PREFIX, OTHER_MAKERS
+from maniple.framework.devices.gpu_facts import DEVICE_PLUGINS, GPU, MIG_PREFIX, OTHER_MAKERS
 from maniple.objects.core import Node, Pod
 from maniple.objects.dra import ResourceClaim
 from maniple.objects.kai import (

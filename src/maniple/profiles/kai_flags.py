@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal
 
-from maniple.framework.durations import long_nanoseconds
-from maniple.framework.scalars import parse_bool
+from maniple.framework.configuration.durations import long_nanoseconds
+from maniple.framework.configuration.scalars import parse_bool
 
 Form = Literal["text", "switch", "number", "duration"]
 

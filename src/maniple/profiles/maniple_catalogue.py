@@ -7,15 +7,15 @@ groups inside jobs; for the other names of the two systems, the error says what 
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from maniple.actions.kai.consolidation import Consolidation
-from maniple.actions.kai.preempt import Preempt
-from maniple.actions.kai.reclaim import Reclaim
-from maniple.actions.kai.stalegangeviction import StaleGangEviction
-from maniple.actions.maniple.allocate import Allocate
-from maniple.actions.maniple.backfill import Backfill
+from maniple.actions.allocate import Allocate
+from maniple.actions.backfill import Backfill
+from maniple.actions.consolidation import Consolidation
+from maniple.actions.preempt import Preempt
+from maniple.actions.reclaim import Reclaim
+from maniple.actions.stalegangeviction import StaleGangEviction
 from maniple.cluster.cluster import Cluster
-from maniple.framework.configuration import Configuration, Counterpart, load_maniple
-from maniple.framework.registry import Registry
+from maniple.framework.configuration.loading import Configuration, Counterpart, load_maniple
+from maniple.framework.configuration.registry import Registry
 from maniple.plugins.devices.deviceshare import DeviceShare, shares_npus
 from maniple.plugins.devices.numa_aware import NumaAware
 from maniple.plugins.fairness.resourcequota import ResourceQuotas

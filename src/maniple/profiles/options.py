@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
-from maniple.framework.document import ConfigurationError, suggestion
-from maniple.framework.registry import Extensions
+from maniple.framework.configuration.document import ConfigurationError, suggestion
+from maniple.framework.configuration.registry import Extensions
 from maniple.profiles.kai_flags import DECIDING, KAI_FLAGS, Flag, duration_text
 
 _SHARD_MODES = ("none", "hard", "soft")

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from maniple.cluster.cluster import Cluster
-from maniple.framework.configuration import Configuration
-from maniple.framework.registry import Registry
+from maniple.framework.configuration.loading import Configuration
+from maniple.framework.configuration.registry import Registry
 from maniple.framework.rules import Rules
 
 

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from maniple.framework.document import ConfigurationError, suggestion
+from maniple.framework.configuration.document import ConfigurationError, suggestion
 from maniple.objects.kai import ActionOverride, KaiConfig, PluginOverride, SchedulingShard
 from maniple.profiles.kai_flags import BY_NAME
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from maniple.cluster.facts import GpuAsk, JobFacts, QueueFacts, SubGroupRule, TaskFacts, TopologyWish
 from maniple.cluster.resources import Amount
 from maniple.cluster.statuses import Status
-from maniple.framework.scalars import parse_bool
+from maniple.framework.configuration.scalars import parse_bool
 from maniple.objects.core import Node, Pod
 from maniple.objects.dra import ResourceClaim
 from maniple.objects.meta import Object

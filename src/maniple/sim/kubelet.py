@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
-from maniple.framework.durations import nanoseconds
+from maniple.framework.configuration.durations import nanoseconds
 from maniple.objects.core import Node, Pod
 from maniple.sim.store import Raw, Store, StoreEvent, moment
 

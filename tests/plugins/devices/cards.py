@@ -8,7 +8,7 @@ import numpy as np
 
 from maniple.framework.criteria import Cells
 from maniple.framework.session import Session
-from maniple.framework.transaction import Transaction
+from maniple.framework.transactions.transaction import Transaction
 from maniple.objects.meta import Object
 from maniple.plugins.devices.deviceshare import DeviceShare
 from tests.plugins.opening import session_on, task, use

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from maniple.framework.transaction import Transaction
+from maniple.framework.transactions.transaction import Transaction
 from maniple.plugins.devices import mig
 from maniple.plugins.devices.books import Books, Load
 from maniple.plugins.devices.virtual_gpu import ASSIGNED

@@ -10,7 +10,7 @@ import pytest
 from maniple.cluster.cluster import Cluster
 from maniple.framework.criteria import Cells
 from maniple.framework.session import Session
-from maniple.framework.transaction import Transaction
+from maniple.framework.transactions.transaction import Transaction
 from maniple.objects.core import Pod
 from maniple.objects.meta import Object
 from maniple.plugins.devices import numa_aware

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from maniple.framework.session import Session
-from maniple.framework.transaction import Transaction
+from maniple.framework.transactions.transaction import Transaction
 from maniple.objects.meta import Object
 from maniple.plugins.extender.shapes import Shapes
 from maniple.plugins.feasibility.tdm import ZONE

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from maniple.framework.combine import Vote
-from maniple.framework.transaction import Transaction
+from maniple.framework.transactions.transaction import Transaction
 from maniple.planner import plan
-from tests.actions.scenes import cycle
+from tests.actions.volcano.scenes import cycle
 from tests.plugins.fairness.capacity_scenes import (
     GPU,
     amounts,

@@ -8,7 +8,7 @@ import pytest
 
 from maniple.framework.combine import Vote
 from maniple.framework.session import Session
-from maniple.framework.transaction import Transaction
+from maniple.framework.transactions.transaction import Transaction
 from maniple.objects.meta import Object
 from maniple.plugins.fairness.capacity import Capacity
 from tests.plugins.fairness.capacity_scenes import child, opened, room

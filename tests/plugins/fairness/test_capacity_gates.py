@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from maniple.framework.session import Session
-from maniple.framework.transaction import Transaction
+from maniple.framework.transactions.transaction import Transaction
 from maniple.objects.meta import Object
 from maniple.planner import plan
 from maniple.plugins.fairness.capacity import Capacity

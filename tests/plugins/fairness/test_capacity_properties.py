@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from maniple.cluster.resources import PODS
 from maniple.framework.session import Session
-from maniple.framework.transaction import Transaction
+from maniple.framework.transactions.transaction import Transaction
 from maniple.framework.victim_order import in_victim_order
 from maniple.objects.meta import Object
 from maniple.plugins.fairness.capacity import Capacity

@@ -7,9 +7,9 @@ import pytest
 
 from maniple.framework.combine import Vote
 from maniple.framework.session import Session
-from maniple.framework.transaction import Transaction
+from maniple.framework.transactions.transaction import Transaction
 from maniple.plugins.fairness.capacity import Capacity
-from tests.actions.scenes import cycle
+from tests.actions.volcano.scenes import cycle
 from tests.plugins.fairness.capacity_scenes import (
     GPU,
     amounts,

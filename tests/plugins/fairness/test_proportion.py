@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from maniple.cluster.resources import CPU
 from maniple.framework.combine import Vote
 from maniple.framework.session import Session
-from maniple.framework.transaction import Transaction
+from maniple.framework.transactions.transaction import Transaction
 from maniple.objects.meta import Object
 from maniple.plugins.fairness.proportion import Proportion
 from tests.plugins.opening import event, job, names, queue_row, session_on, task, tasks, use

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from maniple.cluster.cluster import Cluster
-from maniple.framework.freezing import freeze
-from maniple.framework.plan import Plan
+from maniple.framework.plans.freezing import freeze
+from maniple.framework.plans.plan import Plan
 from maniple.framework.session import Session
 from maniple.objects.dra import ResourceClaim
 from maniple.objects.load import load

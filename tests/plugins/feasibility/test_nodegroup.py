@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from maniple.framework.reasons import Code
 from maniple.framework.session import Session
-from maniple.framework.transaction import Transaction
+from maniple.framework.transactions.transaction import Transaction
 from maniple.objects.meta import Object
 from maniple.plugins.feasibility import nodegroup
 from maniple.plugins.feasibility.nodegroup import GROUP, LIMITS, NodeGroup

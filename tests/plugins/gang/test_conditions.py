@@ -4,10 +4,10 @@ import numpy as np
 
 from maniple.framework.reasons import Histogram, NotWhole
 from maniple.framework.session import Session
-from maniple.framework.transaction import Transaction
+from maniple.framework.transactions.transaction import Transaction
 from maniple.objects.meta import Object
 from maniple.plugins.gang.gang import Gang
-from tests.actions.scenes import cycle
+from tests.actions.volcano.scenes import cycle
 from tests.plugins.opening import job, session_on, task, tasks
 from tests.support import group, node, pod, queue
 

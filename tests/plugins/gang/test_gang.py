@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from maniple.cluster.statuses import READY
 from maniple.framework.combine import Vote
-from maniple.framework.configuration import PluginOption
+from maniple.framework.configuration.loading import PluginOption
 from maniple.framework.points import TaskRows
 from maniple.framework.session import Session
-from maniple.framework.transaction import Transaction
+from maniple.framework.transactions.transaction import Transaction
 from maniple.objects.meta import Object
 from maniple.plugins.gang.conformance import Conformance
 from maniple.plugins.gang.gang import Gang

@@ -8,7 +8,7 @@ import pytest
 from maniple.framework.combine import Vote
 from maniple.framework.groups.tree import PodSet
 from maniple.framework.session import Session
-from maniple.framework.transaction import Transaction
+from maniple.framework.transactions.transaction import Transaction
 from maniple.objects.meta import Object
 from maniple.plugins.gang.gang import Gang
 from tests.networks import ONE, nodes, policy

@@ -7,9 +7,9 @@ import numpy as np
 
 from maniple.cluster import snapshot
 from maniple.cluster.cluster import Cluster
-from maniple.framework.configuration import load_kai
+from maniple.framework.configuration.loading import load_kai
 from maniple.framework.session import Session
-from maniple.framework.transaction import Transaction
+from maniple.framework.transactions.transaction import Transaction
 from maniple.objects.meta import Object
 from maniple.profiles.catalogue import KAI
 from maniple.profiles.kai import KaiDialect

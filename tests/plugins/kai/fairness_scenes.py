@@ -8,9 +8,9 @@ import numpy as np
 
 from maniple.cluster import snapshot
 from maniple.cluster.cluster import Cluster
-from maniple.framework.configuration import load_kai
+from maniple.framework.configuration.loading import load_kai
 from maniple.framework.session import Session
-from maniple.framework.transaction import Transaction
+from maniple.framework.transactions.transaction import Transaction
 from maniple.objects.meta import Object
 from maniple.plugins.kai.counting import GPU
 from maniple.plugins.kai.proportion import Proportion

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from maniple.framework.transaction import Transaction
+from maniple.framework.transactions.transaction import Transaction
 from maniple.objects.meta import Object, OwnerReference
 from maniple.plugins.kai.dynamicresources import DynamicResources
 from maniple.plugins.kai.predicates import Predicates

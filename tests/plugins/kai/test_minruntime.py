@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from maniple.eviction.kai_scenario import Outcome
+from maniple.eviction.chunks import Outcome
 from maniple.objects.meta import Object
 from maniple.plugins.kai.minruntime import MinRuntime
-from tests.actions.kai.allocate_scenes import NOW, Bench, gang, node
+from tests.actions.allocate_scenes import NOW, Bench, gang, node
 from tests.support import make
 
 OPEN = {"quota": -1, "limit": -1, "overQuotaWeight": 1}

@@ -11,7 +11,7 @@ from maniple.plugins.kai.priority import Priority
 from maniple.plugins.kai.ray import Ray
 from maniple.plugins.kai.subgrouporder import SubGroupOrder
 from maniple.plugins.kai.taskorder import TaskOrder
-from tests.actions.kai.allocate_scenes import Bench, gang
+from tests.actions.allocate_scenes import Bench, gang
 from tests.plugins.kai.asking import Asking
 from tests.plugins.kai.fairness_scenes import job, node, queue, task
 from tests.support import make, priority_class

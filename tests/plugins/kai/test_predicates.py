@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from maniple.framework.points import Capacity
-from maniple.framework.transaction import Transaction
+from maniple.framework.transactions.transaction import Transaction
 from maniple.planner import Planner
 from maniple.plugins.feasibility.volume_binding import NO_ROOM
 from maniple.plugins.kai import node_rules
 from maniple.plugins.kai.gpupack import GpuPack
 from maniple.plugins.kai.predicates import Predicates
-from tests.actions.kai.allocate_scenes import cycle, gang, placed, reasons
+from tests.actions.allocate_scenes import cycle, gang, placed, reasons
 from tests.plugins.kai.asking import Asking
 from tests.plugins.kai.fairness_scenes import job, node, queue, task
 from tests.plugins.kai.test_scores import GPU_MEMORY, LEAVING, sharing

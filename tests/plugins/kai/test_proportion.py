@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from maniple.cluster.statuses import Status
-from maniple.framework.transaction import Transaction
+from maniple.framework.transactions.transaction import Transaction
 from maniple.plugins.kai.counting import in_units
 from maniple.plugins.kai.proportion import Proportion
 from tests.plugins.kai.fairness_scenes import GIGABYTE, UNLIMITED, Scene, job, node, queue, task

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from maniple.framework.points import Capacity
-from maniple.framework.transaction import Transaction
+from maniple.framework.transactions.transaction import Transaction
 from tests.plugins.kai.fairness_scenes import UNLIMITED, Scene, job, node, queue
 
 TOP = queue("top", UNLIMITED)

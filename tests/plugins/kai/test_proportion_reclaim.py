@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from maniple.framework.transaction import Transaction
+from maniple.framework.transactions.transaction import Transaction
 from tests.plugins.kai.fairness_scenes import UNLIMITED, Scene, job, node, queue
 
 TOP = queue("top", UNLIMITED)

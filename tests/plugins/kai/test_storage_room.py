@@ -11,7 +11,7 @@ from maniple.planner import Plan, Planner
 from maniple.plugins.kai.nodeavailability import NodeAvailability
 from maniple.plugins.kai.predicates import Predicates
 from maniple.plugins.kai.storage_room import NO_CAPACITY, NO_ROOM, TOO_LARGE, StorageRoom
-from tests.actions.kai.allocate_scenes import LEAVING, NOW, flat, gang
+from tests.actions.allocate_scenes import LEAVING, NOW, flat, gang
 from tests.kai_support import bind_request
 from tests.plugins.kai.asking import Asking
 from tests.plugins.kai.fairness_scenes import job, node, queue

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from maniple.plugins.kai.topology import Topology
-from tests.actions.kai.allocate_scenes import Bench, cycle, gang, node, placed, queue, reasons, topology
+from tests.actions.allocate_scenes import Bench, cycle, gang, node, placed, queue, reasons, topology
 
 ROOT = [queue("q")]
 NET = topology("net", "zone", "rack")

@@ -3,7 +3,7 @@
 import pytest
 
 from maniple.framework.session import Session
-from maniple.framework.transaction import Transaction
+from maniple.framework.transactions.transaction import Transaction
 from maniple.plugins.maniple.fairness import Fairness
 from tests.plugins.maniple.scenes import (
     GPU,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from maniple.framework.criteria import Cells
 from maniple.framework.reasons import Code
 from maniple.framework.session import Session
-from maniple.framework.transaction import Transaction
+from maniple.framework.transactions.transaction import Transaction
 from maniple.objects.meta import Object
 from maniple.plugins.score.shadow_load import Estimator
 from maniple.plugins.score.usage import TOO_MUCH_CPU, TOO_MUCH_MEMORY, Usage, UsageSettings

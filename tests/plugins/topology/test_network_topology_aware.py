@@ -10,7 +10,7 @@ from maniple.framework.criteria import Cells, Dependence, Scorer
 from maniple.framework.groups.tree import PodSet, Progress
 from maniple.framework.points import Purpose
 from maniple.framework.session import Session
-from maniple.framework.transaction import Transaction
+from maniple.framework.transactions.transaction import Transaction
 from maniple.objects.meta import Object
 from maniple.plugins.topology.network_topology_aware import NetworkTopologyAware, TopologyArguments
 from tests.networks import ONE, SOFT, four_racks, hard, nodes, policy, rack, spine, two_racks

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from maniple.framework.session import Session
-from maniple.framework.transaction import Transaction
+from maniple.framework.transactions.transaction import Transaction
 from maniple.objects.meta import Object
 from maniple.plugins.topology.buckets import JobBuckets
 from maniple.plugins.topology.roles import AFFINITY, ANTI_AFFINITY, ORDER, RoleRules

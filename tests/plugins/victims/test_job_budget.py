@@ -2,7 +2,7 @@
 
 import pytest
 
-from maniple.framework.transaction import Transaction
+from maniple.framework.transactions.transaction import Transaction
 from maniple.plugins.job_budget import LEAST_AVAILABLE, MOST_UNAVAILABLE, may_lose
 from tests.plugins.opening import job, session_on, tasks
 from tests.support import group, node, pod, queue

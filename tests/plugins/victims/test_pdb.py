@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from maniple.framework.session import Session
-from maniple.framework.transaction import Transaction
+from maniple.framework.transactions.transaction import Transaction
 from maniple.objects.meta import Object
 from maniple.plugins.victims.pdb import Budgets
 from tests.plugins.opening import names, session_on, task, tasks, use

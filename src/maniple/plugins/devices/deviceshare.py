@@ -24,12 +24,12 @@ import numpy as np
 
 from maniple.cluster.classes import TaskClass
 from maniple.cluster.statuses import ON_NODE, WAITING, Status
-from maniple.framework.arguments import Arguments
-from maniple.framework.configuration import Configuration
+from maniple.framework.configuration.arguments import Arguments
+from maniple.framework.configuration.loading import Configuration
+from maniple.framework.configuration.scalars import parse_bool
 from maniple.framework.criteria import Cells, Dependence, Filter, Scorer, Scores
 from maniple.framework.points import Event, TaskRows
 from maniple.framework.reasons import FITS, Code, Reason, Verdicts
-from maniple.framework.scalars import parse_bool
 from maniple.framework.session import Session
 from maniple.framework.triggers import Triggers
 from maniple.objects.core import ConfigMap, Pod

@@ -24,7 +24,7 @@ import msgspec
 
 from maniple.cluster.classes import TaskClass
 from maniple.cluster.statuses import WAITING
-from maniple.framework.arguments import Arguments
+from maniple.framework.configuration.arguments import Arguments
 from maniple.framework.criteria import Cells, Dependence, Filter, Scorer, Scores
 from maniple.framework.points import Event
 from maniple.framework.reasons import FITS, Code, Reason, Verdicts

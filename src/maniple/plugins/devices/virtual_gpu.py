@@ -25,9 +25,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
 
+from maniple.framework.configuration.scalars import parse_bool
 from maniple.framework.reasons import Code, Reason
 from maniple.framework.rules import DeviceRules
-from maniple.framework.scalars import parse_bool
 from maniple.objects.core import Node, Pod
 from maniple.plugins.devices import mig
 from maniple.plugins.devices.books import Books, Grant, Load, Piece, Requester, seconds_of

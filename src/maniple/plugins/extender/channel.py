@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from maniple.framework.arguments import Arguments
-from maniple.framework.durations import nanoseconds
+from maniple.framework.configuration.arguments import Arguments
+from maniple.framework.configuration.durations import nanoseconds
 from maniple.framework.session import Session
 from maniple.plugins.settings import report
 

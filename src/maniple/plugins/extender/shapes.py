@@ -12,8 +12,8 @@ import numpy as np
 
 from maniple.cluster.resources import CPU, MEMORY, PODS, Amounts
 from maniple.cluster.statuses import ON_NODE, Status
-from maniple.framework.durations import nanoseconds
-from maniple.framework.scalars import parse_bool
+from maniple.framework.configuration.durations import nanoseconds
+from maniple.framework.configuration.scalars import parse_bool
 from maniple.framework.session import Session
 from maniple.objects.core import Pod, ResourceQuota
 from maniple.objects.volcano import VolcanoPodGroup, VolcanoQueue

@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from maniple.cluster.classes import TaskClass
 from maniple.cluster.statuses import Status
 from maniple.eviction.asking import next_tasks
-from maniple.framework.arguments import Arguments
 from maniple.framework.combine import Vote
+from maniple.framework.configuration.arguments import Arguments
 from maniple.framework.points import Event, TaskRows
 from maniple.framework.session import Session
 from maniple.framework.victim_order import in_victim_order

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from maniple.framework.arguments import Arguments
 from maniple.framework.combine import Vote
+from maniple.framework.configuration.arguments import Arguments
 from maniple.framework.session import Session
 from maniple.plugins.fairness.amounts import TOLERANCE, named
 from maniple.plugins.fairness.min_resources import MinResources

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from maniple.cluster.classes import TaskClass
 from maniple.cluster.nodes import NodeFacts
 from maniple.cluster.statuses import Status
-from maniple.eviction.kai_scenario import Outcome
+from maniple.eviction.chunks import Outcome
 from maniple.framework.criteria import EVERY_NODE, Cells, Dependence, Filter, NodeRows, Scorer, Scores
 from maniple.framework.reasons import Code, Verdicts
 from maniple.framework.session import Session

@@ -23,7 +23,7 @@ import numpy as np
 from maniple.cluster.classes import TaskClass
 from maniple.cluster.resources import Amounts
 from maniple.cluster.statuses import ALLOCATED_LIKE, Status
-from maniple.framework.arguments import Arguments
+from maniple.framework.configuration.arguments import Arguments
 from maniple.framework.criteria import Cells, Dependence, Filter, Scorer, Scores
 from maniple.framework.points import Event
 from maniple.framework.reasons import FITS, Code, Verdicts

@@ -20,7 +20,7 @@ from functools import cached_property
 from typing import Any
 
 from maniple.cluster.classes import TaskClass
-from maniple.framework.arguments import Arguments
+from maniple.framework.configuration.arguments import Arguments
 from maniple.framework.criteria import Filter, Scorer
 from maniple.framework.points import CLAIMS_FIRST, Event, PodVolumes
 from maniple.framework.reasons import Reason

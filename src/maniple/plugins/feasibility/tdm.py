@@ -27,13 +27,13 @@ from numpy.typing import NDArray
 
 from maniple.cluster.classes import TaskClass
 from maniple.cluster.statuses import Status
-from maniple.framework.arguments import Arguments
 from maniple.framework.combine import Vote
+from maniple.framework.configuration.arguments import Arguments
+from maniple.framework.configuration.durations import nanoseconds
+from maniple.framework.configuration.scalars import parse_bool
 from maniple.framework.criteria import Cells, Dependence, Filter, Scorer, Scores
-from maniple.framework.durations import nanoseconds
 from maniple.framework.points import TaskRows
 from maniple.framework.reasons import FITS, Code, Verdicts
-from maniple.framework.scalars import parse_bool
 from maniple.framework.session import Session
 from maniple.framework.triggers import Triggers
 from maniple.plugins.candidates import place_in_group, served_jobs

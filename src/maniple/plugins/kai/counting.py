@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maniple.cluster.classes import TaskClass
-from maniple.framework.gpu_facts import GPU as GPU_NAME
+from maniple.framework.devices.gpu_facts import GPU as GPU_NAME
 from maniple.framework.points import TaskRows
 from maniple.framework.session import Session
 

@@ -14,7 +14,7 @@ import numpy as np
 from maniple.cluster.claims import claimed_gpus
 from maniple.cluster.classes import TaskClass
 from maniple.cluster.statuses import Status
-from maniple.framework.arguments import TextArguments
+from maniple.framework.configuration.arguments import TextArguments
 from maniple.framework.criteria import Cells, Dependence, Filter
 from maniple.framework.points import CLAIMS_FIRST, Event
 from maniple.framework.reasons import FITS, Code, Reason, Verdicts

@@ -2,7 +2,7 @@
 
 from maniple.cluster.claims import claimed_gpus, claims_of
 from maniple.cluster.classes import TaskClass
-from maniple.framework.gpu_facts import DEVICE_PLUGINS, MIG_PREFIX
+from maniple.framework.devices.gpu_facts import DEVICE_PLUGINS, MIG_PREFIX
 from maniple.framework.session import Session
 from maniple.objects.dra import ResourceClaim
 from maniple.objects.requests import pod_requests

@@ -14,7 +14,7 @@ import numpy as np
 
 from maniple.cluster.classes import TaskClass
 from maniple.cluster.resources import CPU, MEMORY, PODS, Amounts
-from maniple.framework.gpu_facts import MIG_PREFIX, UNIT
+from maniple.framework.devices.gpu_facts import MIG_PREFIX, UNIT
 from maniple.framework.points import TaskRows
 from maniple.framework.session import Session
 from maniple.plugins.kai.level_tree import Chosen, Domains, LevelTree, Ratios

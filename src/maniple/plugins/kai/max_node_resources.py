@@ -8,7 +8,7 @@ import numpy as np
 
 from maniple.cluster.classes import TaskClass
 from maniple.cluster.resources import CPU, MEMORY, Amounts
-from maniple.framework.gpu_facts import MIG_PREFIX
+from maniple.framework.devices.gpu_facts import MIG_PREFIX
 from maniple.framework.reasons import POD
 from maniple.framework.session import Session
 from maniple.plugins.kai.queue_accounts import Quantities, readable

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from maniple.cluster.statuses import ACTIVE_USED
-from maniple.framework.arguments import TextArguments
-from maniple.framework.durations import nanoseconds
+from maniple.framework.configuration.arguments import TextArguments
+from maniple.framework.configuration.durations import nanoseconds
 from maniple.framework.points import TaskRows
 from maniple.framework.session import Session
 from maniple.objects.kai import KaiQueue

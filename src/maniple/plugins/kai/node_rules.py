@@ -11,7 +11,7 @@ from maniple.cluster.classes import TaskClass
 from maniple.cluster.nodes import MISSING, PRESSURES
 from maniple.cluster.statuses import ON_NODE
 from maniple.framework.criteria import Cells, Dependence, Filter
-from maniple.framework.gpu_facts import MIXED, SINGLE
+from maniple.framework.devices.gpu_facts import MIXED, SINGLE
 from maniple.framework.reasons import FITS, Code, Verdicts, joined
 from maniple.framework.session import Session
 from maniple.objects.core import Node

@@ -15,7 +15,7 @@ import numpy as np
 
 from maniple.cluster.classes import TaskClass
 from maniple.cluster.resources import CPU, Amounts
-from maniple.framework.arguments import Arguments
+from maniple.framework.configuration.arguments import Arguments
 from maniple.framework.criteria import Cells, Dependence, Scorer, Scores
 from maniple.framework.session import Session
 from maniple.plugins.kai.bands import DENSITY

@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import Any
 
 from maniple.cluster.classes import TaskClass
-from maniple.eviction.kai_scenario import Outcome
+from maniple.eviction.chunks import Outcome
 from maniple.framework.criteria import Filter
 from maniple.framework.points import Event, PodVolumes
 from maniple.framework.reasons import POD, Code, Reason

@@ -13,7 +13,7 @@ measured, and no fair share exceeds the queue's request.
 from collections.abc import Mapping
 from typing import Any
 
-from maniple.framework.arguments import TextArguments
+from maniple.framework.configuration.arguments import TextArguments
 from maniple.framework.points import Capacity, TaskRows
 from maniple.framework.session import Session
 from maniple.plugins.kai.cluster_total import cluster_total

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maniple.cluster.statuses import ACTIVE_ALLOCATED
-from maniple.framework.gpu_facts import MIG_PREFIX
+from maniple.framework.devices.gpu_facts import MIG_PREFIX
 from maniple.framework.points import TaskRows
 from maniple.framework.session import Session
 from maniple.plugins.kai.counting import GPU, Amount, Counting, Floats

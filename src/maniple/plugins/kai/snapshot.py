@@ -13,8 +13,8 @@ from typing import Any
 
 import msgspec
 
-from maniple.framework.configuration import Configuration
-from maniple.framework.durations import long_nanoseconds
+from maniple.framework.configuration.durations import long_nanoseconds
+from maniple.framework.configuration.loading import Configuration
 from maniple.framework.session import Session
 from maniple.objects.kai_snapshot import FILE_NAME, LISTS
 from maniple.plugins.settings import takes_none

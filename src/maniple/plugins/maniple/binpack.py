@@ -14,7 +14,7 @@ import numpy as np
 from maniple.cluster.classes import TaskClass
 from maniple.cluster.resources import Amounts
 from maniple.framework.criteria import Cells, Scorer
-from maniple.framework.gpu_facts import GPU, UNIT
+from maniple.framework.devices.gpu_facts import GPU, UNIT
 from maniple.framework.session import Session
 from maniple.plugins.score import binpack
 from maniple.plugins.score.binpack import BinpackArguments, Packing, requested

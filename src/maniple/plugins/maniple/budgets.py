@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from maniple.cluster.statuses import ACTIVE_ALLOCATED
-from maniple.eviction.kai_scenario import Outcome
+from maniple.eviction.chunks import Outcome
 from maniple.framework.session import Session
 from maniple.framework.triggers import Triggers
 from maniple.objects.core import PodDisruptionBudget

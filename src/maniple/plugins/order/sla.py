@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from maniple.framework.arguments import Arguments
 from maniple.framework.combine import Vote
-from maniple.framework.durations import nanoseconds
+from maniple.framework.configuration.arguments import Arguments
+from maniple.framework.configuration.durations import nanoseconds
 from maniple.framework.session import Session
 from maniple.framework.triggers import Triggers
 from maniple.plugins.settings import report

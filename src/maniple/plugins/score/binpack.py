@@ -13,7 +13,7 @@ import numpy as np
 
 from maniple.cluster.classes import TaskClass
 from maniple.cluster.resources import Amounts
-from maniple.framework.arguments import Arguments
+from maniple.framework.configuration.arguments import Arguments
 from maniple.framework.criteria import Cells, Dependence, Scorer, Scores
 from maniple.framework.session import Session
 from maniple.plugins.score.packing import Term, weighted_average

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from maniple.framework.arguments import Arguments
+from maniple.framework.configuration.arguments import Arguments
 from maniple.framework.criteria import Scorer
 from maniple.framework.points import Event
 from maniple.framework.session import Session

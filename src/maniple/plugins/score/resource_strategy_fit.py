@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from maniple.cluster.classes import TaskClass
-from maniple.framework.arguments import Arguments
+from maniple.framework.configuration.arguments import Arguments
 from maniple.framework.criteria import Cells, Dependence, Filter, Scorer, Scores
 from maniple.framework.session import Session
 from maniple.plugins.score.packing import Term, weighted_average

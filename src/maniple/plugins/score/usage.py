@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from maniple.cluster.classes import TaskClass
 from maniple.cluster.resources import CPU, MEMORY, Amounts
 from maniple.cluster.statuses import Status, status_set
-from maniple.framework.arguments import Arguments
+from maniple.framework.configuration.arguments import Arguments
+from maniple.framework.configuration.durations import nanoseconds
 from maniple.framework.criteria import Cells, Dependence, Filter, Scorer, Scores
-from maniple.framework.durations import nanoseconds
 from maniple.framework.points import Event, TaskRows
 from maniple.framework.reasons import FITS, Code, Verdicts
 from maniple.framework.session import Session

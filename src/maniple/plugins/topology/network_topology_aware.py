@@ -21,7 +21,7 @@ from maniple.cluster.classes import TaskClass
 from maniple.cluster.domain_sums import Domains
 from maniple.cluster.resources import Amounts
 from maniple.cluster.statuses import Status
-from maniple.framework.arguments import Arguments
+from maniple.framework.configuration.arguments import Arguments
 from maniple.framework.criteria import Dependence, Scorer, Scores
 from maniple.framework.groups.tree import Limit, PodSet
 from maniple.framework.points import Purpose

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from maniple.framework.durations import nanoseconds
+from maniple.framework.configuration.durations import nanoseconds
 from maniple.framework.points import TaskRows
 from maniple.framework.session import Session
 from maniple.framework.triggers import Triggers

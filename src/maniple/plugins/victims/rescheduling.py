@@ -29,9 +29,9 @@ from numpy.typing import NDArray
 
 from maniple.cluster.resources import CPU, MEMORY, Amounts
 from maniple.cluster.statuses import Status
-from maniple.framework.arguments import Arguments
-from maniple.framework.document import quoted, suggestion
-from maniple.framework.durations import nanoseconds
+from maniple.framework.configuration.arguments import Arguments
+from maniple.framework.configuration.document import quoted, suggestion
+from maniple.framework.configuration.durations import nanoseconds
 from maniple.framework.points import TaskRows
 from maniple.framework.session import Session
 from maniple.framework.triggers import Triggers

@@ -1,0 +1,41 @@
+"""Admitting jobs: before allocate places pods, it lets groups in whose pods do not exist yet.
+
+The pods of a Volcano PodGroup may not be created before its phase is Inqueue. A group is admitted as soon as its
+queue takes it and no plugin objects (`job_enqueueable`: resourcequota, extender). One whose pods exist has been
+admitted already. Groups of other systems need no admission.
+"""
+
+from maniple.cluster.statuses import ALIVE
+from maniple.framework.session import Session
+from maniple.objects.volcano import VolcanoPodGroup
+
+_INQUEUE, _NOT_YET = "Inqueue", ("", "Pending")
+
+
+def admit(session: Session) -> None:
+    hooks, groups = session.hooks, session.cluster.jobs.objects
+    alive = ALIVE @ session.jobs.counts
+    rows = [
+        job
+        for job in session.jobs.rows.tolist()
+        if isinstance(groups[job], VolcanoPodGroup)
+        and session.phase(job) in _NOT_YET
+        and session.queue_tree.serves(int(session.jobs.queue[job]))
+    ]
+    if "job_enqueueable" in hooks.answered:  # otherwise it does not matter who comes first
+        rows.sort(key=session.job_key_order)
+    for job in rows:
+        there = alive[job] >= session.jobs.minimum[job]
+        if there or (_takes(session, job) and hooks.job_enqueueable(job)):
+            session.decisions.phases[job] = _INQUEUE
+            if not there:
+                hooks.job_enqueued(job)
+
+
+def _takes(session: Session, job: int) -> bool:
+    """Whether its queue and those above it are open."""
+    path = session.queue_tree.path(int(session.jobs.queue[job]))
+    return all(session.queues.facts[queue].open for queue in path)
+
+
+__all__ = ["admit"]

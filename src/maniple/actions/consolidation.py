@@ -1,0 +1,63 @@
+"""consolidation: preemptible jobs are moved closer together so that a preemptible job fits that needs more room in one place.
+
+Nobody is evicted who does not get another place. Only so many jobs are moved for one (`maxConsolidationPreemptees`; -1: any number, 0: the action does nothing). A job is
+considered while as many GPUs are idle, or about to be, as it asks for.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from maniple.actions import words
+from maniple.actions.allocate import waiting
+from maniple.actions.searching.feasible import enough_gpus
+from maniple.actions.searching.making_room import RoomMaking
+from maniple.actions.searching.terms import Losers, Terms
+from maniple.cluster.statuses import Status
+from maniple.eviction.chunks import Outcome
+from maniple.framework.configuration.arguments import Arguments
+from maniple.framework.reasons import POD, MadeRoom
+from maniple.framework.session import Session
+from maniple.placement.engine import Placement
+
+_ANY_NUMBER = -1
+TEXT = f"Pod {POD} was preempted and rescheduled due to bin packing (resource consolidation) procedure"
+
+
+class Consolidation:
+    name = "consolidation"
+
+    def __init__(self, arguments: Mapping[str, Any]) -> None:
+        self.arguments = Arguments(arguments, "action consolidation")
+        self.arguments.unknown(())
+
+    def run(self, session: Session, placement: Placement) -> None:
+        limit = int(session.options.get("maxConsolidationPreemptees", 16))
+        if limit == 0:
+            return
+        hooks, losers, plain = session.hooks, Losers(session), session.rules.words.plain
+        protects = "consolidation_victim_filter" in hooks.answered
+
+        def all_placed(outcome: Outcome) -> bool:
+            status = session.tasks.status
+            left = any((status[rows] == Status.RELEASING).any() for rows in outcome.victims.values())
+            return not left and hooks.consolidation_scenario_validator(outcome)
+
+        def terms(job: int) -> Terms | None:
+            if not enough_gpus(session, session.groups.to_allocate(job)):
+                return None
+            return Terms(
+                reason=MadeRoom(words.moved(session, job) if plain else TEXT, self.name, job),
+                losers=losers,
+                allowed=lambda jobs: jobs != job,
+                lets_go=(lambda victim: hooks.consolidation_victim_filter(job, victim)) if protects else None,
+                accept=all_placed,
+                all_return=True,
+                # KAI's count stops one too late.
+                most=None if limit == _ANY_NUMBER else limit + 1,
+            )
+
+        jobs = [job for job in waiting(session) if session.preemptible(job)]
+        RoomMaking(session, placement, by_queue=False).serve(self.name, jobs, lambda _: True, terms)
+
+
+__all__ = ["Consolidation"]

@@ -1,1 +1,0 @@
-"""Actions that only Maniple's own profile has."""

@@ -1,0 +1,1 @@
+"""How a job gets nodes, all or nothing."""

@@ -1,0 +1,119 @@
+"""Why a job was not placed, in KAI's words, and what is known of classes that found no node.
+
+Used by `allocate_job.py`. A class that has fewer places than a gang needs is looked at once; until a node changes, every
+gang that follows, of this class or one that would be placed alike, gets the same answer.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from maniple.actions.signatures import Constraints
+from maniple.cluster.classes import TaskClass
+from maniple.cluster.statuses import ACTIVE_USED
+from maniple.framework.groups.tree import PodSet
+from maniple.framework.refusals import Refusals
+from maniple.framework.session import Session
+from maniple.placement.engine import Mask, Placement
+
+NO_NODE = "no nodes with enough resources were found"
+SINGLE = "Resources were not found for pod {pod} due to: {cause}"
+GANG = (
+    "Resources were found for {found} pods while {minimum} are required for gang scheduling. "
+    "Additional pods cannot be scheduled due to: {cause}"
+)
+SUB_GROUP = (
+    "Resources were found for {found} pods from all sub-groups while sub-group {name} requires {minimum} pods for gang "
+    "scheduling. Additional pods cannot be scheduled in this sub-group due to: {cause}"
+)
+UNTOLD = ""  # the cause in a dry run, which nobody reads
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """How many tasks of a run have a place, and why the next has none; how many of them were only counted, not placed."""
+
+    count: int
+    cause: str | None = None
+    counted: int = 0
+
+
+@dataclass(slots=True)
+class _Shortage:
+    """All the places that there are for a class on all nodes, as of a length of the change log."""
+
+    places: int
+    cause: str
+    stamp: int
+
+
+class Causes:
+    """The causes of one session."""
+
+    def __init__(self, session: Session, placement: Placement) -> None:
+        self._session = session
+        self._placement = placement
+        self._constraints = Constraints.shared(session, placement)
+        self._shortages: dict[int, _Shortage] = {}  # by `Constraints.alike`
+        self._latest: _Shortage | None = None
+        self._asked_about = 0  # the class as it was before its tasks were placed
+        self._detailed = bool(session.options.get("detailedFitErrors", False))
+
+    def remembered(self, class_: TaskClass, count: int, *, real: bool) -> Found | None:
+        """What is known of the class already, if it has too few places for so many tasks."""
+        self._asked_about = self._constraints.alike(class_)
+        known = self._shortages.get(self._asked_about)
+        if known is None or known.stamp != len(self._session.changes) or count <= known.places:
+            return None
+        return None if real and known.cause == UNTOLD else Found(known.places, known.cause, known.places)
+
+    def shortage(self, class_: TaskClass, count: int, mask: Mask | None, *, real: bool) -> Found | None:
+        """Too few places for so many tasks, as far as can be told without placing any."""
+        column = self._placement.column(class_)
+        places = column.room if mask is None else int(column.later[mask].sum())
+        if places >= count or (places and real):
+            return None  # whoever wants to know why the next one has no place has to place the others
+        cause = self.no_node(class_, mask) if real else UNTOLD
+        if mask is None and not places:
+            key = self._constraints.alike(class_)
+            self._shortages[key] = _Shortage(places, cause, len(self._session.changes))
+        return Found(places, cause, places)
+
+    def no_node(self, class_: TaskClass, mask: Mask | None, *, mates: bool = False) -> str:
+        """Why no node takes a task of the class now: nodes counted by reason, or each with its own. `mates`: others of its gang have places."""
+        if self._detailed:
+            by_node = self._placement.by_node(class_, mask, mates=mates)
+            return "".join([f"{NO_NODE}.", *(f"\n<{node}>: {told}." for node, told in by_node.items())])
+        counts = self._placement.histogram(class_, mask).counts
+        if not counts:
+            return NO_NODE
+        told = ". \n".join(sorted(f"{count} {text}" for text, count in counts))
+        return f"{NO_NODE}: {told}."
+
+    def remember(self, places: int, cause: str) -> None:
+        """All places of the class that `remembered` was last asked about were found by placing tasks there.
+
+        That will now be undone: see `undone`.
+        """
+        self._latest = self._shortages[self._asked_about] = _Shortage(places, cause, -1)
+
+    def undone(self) -> None:
+        """The nodes are again as they were before the last attempt."""
+        if self._latest is not None:
+            self._latest.stamp, self._latest = len(self._session.changes), None
+
+    def note(self, refusals: Refusals, pod_set: PodSet, row: int, found: Found, placed: int) -> None:
+        """A task of a pod set found no place, after so many of its mates did."""
+        session, job = self._session, pod_set.job
+        assert found.cause is not None
+        used = session.groups.count(pod_set, ACTIVE_USED) + found.counted
+        pod_sets = session.groups.of(job)
+        if used >= pod_set.minimum or not any(one.minimum > 1 for one in pod_sets):
+            text = SINGLE.format(pod=session.task_key(row), cause=found.cause)
+        else:
+            alone = len(pod_sets) == 1 and pod_set.name == "default"
+            text = (GANG if alone else SUB_GROUP).format(
+                found=placed, name=pod_set.name, minimum=pod_set.minimum, cause=found.cause
+            )
+        refusals.of_job(job, text)
+        refusals.of_tasks(job, int(session.tasks.role[row]), np.array([row]), found.cause)

@@ -1,0 +1,332 @@
+"""Placing what a job needs next, all or nothing: the one way in which tasks get nodes in this profile.
+
+allocate calls it on all nodes and for good; the solver calls it in dry runs, with `pipeline_only`, on the nodes that it considers, and also to find places
+for tasks that it has evicted in the same transaction. A job is placed group by group as its tree of sub-groups says; plugins may split the nodes into sets that are
+tried one after the other (`subset_nodes`), each trial undone when it fails. Inside a pod set, tasks of one class are placed together.
+
+What a trial is refused for counts only if the job is refused in the end, and only for good (`real`): otherwise it leaves no trace.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+
+from maniple.actions.placing.causes import UNTOLD, Causes, Found
+from maniple.actions.placing.plain_causes import PlainCauses
+from maniple.cluster.classes import TaskClass
+from maniple.cluster.statuses import Status
+from maniple.framework.criteria import NodeRows
+from maniple.framework.groups.tree import Group, PodSet
+from maniple.framework.points import TaskRows
+from maniple.framework.reasons import POD
+from maniple.framework.refusals import Refusals
+from maniple.framework.session import Session
+from maniple.framework.transactions.transaction import Transaction
+from maniple.placement.engine import Mask, Placement
+
+_PENDING, _RELEASING = int(Status.PENDING), int(Status.RELEASING)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ground:
+    """Nodes that may be used."""
+
+    nodes: NodeRows
+    mask: Mask | None  # None: all nodes
+
+
+@dataclass(slots=True, eq=False)
+class Attempt:
+    """Who is being placed, and how."""
+
+    transaction: Transaction
+    job: int
+    pipeline_only: bool
+    real: bool
+    start: int  # operations of the transaction that were there before
+    by_set: dict[int, TaskRows]  # the tasks by number of their pod set; empty when there is only one
+    refusals: Refusals = field(default_factory=Refusals)  # which count only if the job is refused
+
+
+class JobPlacer:
+    """Places jobs in one session."""
+
+    def __init__(self, session: Session, placement: Placement) -> None:
+        self._session = session
+        self._placement = placement
+        rules = session.rules
+        self._trials_pod_by_pod = rules.victims.trials_place_pod_by_pod
+        self._put_back_moved = rules.victims.moved_pods_are_put_back
+        self._causes = (PlainCauses if rules.words.plain else Causes)(session, placement)
+        self._everywhere = Ground(np.arange(len(session.nodes)), None)
+
+    def allocate(
+        self,
+        transaction: Transaction,
+        job: int,
+        nodes: Mask | None,
+        *,
+        pipeline_only: bool,
+        real: bool,
+        rows: TaskRows | None = None,
+    ) -> bool:
+        """Place the job's next tasks, or the given ones, on the nodes. When that fails, the transaction is as it was."""
+        session = self._session
+        session.hooks.pre_job_allocation(job)
+        if rows is None:
+            rows = session.groups.to_allocate(job, simulated=not real)
+        capacity = session.hooks.is_job_over_capacity(job, rows)
+        if not capacity.schedulable:
+            if real:
+                session.refusals.of_capacity(job, capacity)
+            return False
+        ground = self._everywhere if nodes is None else Ground(np.flatnonzero(nodes), nodes)
+        attempt = Attempt(transaction, job, pipeline_only, real, len(transaction), self._by_set(job, rows))
+        placed = self._group(attempt, session.groups.root(job), rows, ground)
+        if not placed:
+            self._causes.undone()
+            if real:
+                session.refusals.take_over(attempt.refusals)
+                for cause in attempt.refusals.jobs.get(job, ()):
+                    session.refusals.of_job(job, cause)
+        return placed
+
+    def finish(self, transaction: Transaction, job: int) -> None:
+        """Commit what was placed. A gang of which a part has to wait claims all of its places; any other starts now."""
+        session = self._session
+        claims = session.groups.should_pipeline(job)
+        if claims:
+            transaction.to_pipelined(job)
+        transaction.commit()
+        if not claims:
+            session.start(job)
+
+    def place_on(self, transaction: Transaction, rows: TaskRows, node: int, leaving: Mask) -> bool:
+        """Place tasks of one class and job on this node. False when they do not all fit.
+
+        They get idle resources as far as these go, unless pods still leave nodes that the class's filters look at.
+        """
+        session = self._session
+        mask = np.zeros(len(session.nodes), dtype=np.bool_)
+        mask[node] = True
+        class_ = session.classes[session.tasks.class_of[rows[0]]]
+        far = bool(self._placement.column(class_).criteria.cluster_filters)
+        waits = bool(leaving.any() if far else leaving[node])
+        attempt = Attempt(transaction, int(session.tasks.job[rows[0]]), waits, False, len(transaction), {})
+        return self._run(attempt, rows, Ground(np.array([node]), mask)).cause is None
+
+    def _by_set(self, job: int, rows: TaskRows) -> dict[int, TaskRows]:
+        pod_sets = self._session.groups
+        if len(pod_sets.of(job)) == 1:
+            return {}
+        return {one.number: rows[np.isin(rows, one.rows)] for one in pod_sets.of(job)}
+
+    # -- groups and nodes -----------------------------------------------------------------------------------------
+
+    def _node_sets(
+        self, attempt: Attempt, group: Group | PodSet, rows: TaskRows, ground: Ground
+    ) -> Iterator[Ground]:
+        for nodes in self._session.hooks.subset_nodes(group, rows, attempt.refusals, ground.nodes):
+            if nodes is ground.nodes:
+                yield ground
+                continue
+            mask = np.zeros(len(self._session.nodes), dtype=np.bool_)
+            mask[nodes] = True
+            yield Ground(nodes, mask)
+
+    def _group(self, attempt: Attempt, group: Group, rows: TaskRows, ground: Ground) -> bool:
+        transaction = attempt.transaction
+        for some in self._node_sets(attempt, group, rows, ground):
+            checkpoint = transaction.checkpoint()
+            if self._group_on(attempt, group, rows, some):
+                return True
+            transaction.rollback(checkpoint)
+        return False
+
+    def _group_on(self, attempt: Attempt, group: Group, rows: TaskRows, ground: Ground) -> bool:
+        """The groups inside first, then the pods that belong to this one itself."""
+        hooks = self._session.hooks
+        sets = group.groups
+        if len(sets) > 1:
+            sets = sorted(sets, key=lambda one: (*hooks.sub_group_order(one), one.name))
+        for inner in sets:
+            own = [attempt.by_set.get(one.number, rows) for one in inner.all_pod_sets()]
+            inside = rows[np.isin(rows, np.concatenate(own))]
+            if not self._group(attempt, inner, inside, ground):
+                return False
+        return all(
+            self._pod_set(attempt, one, attempt.by_set.get(one.number, rows), ground)
+            for one in self._session.groups.in_order(group.pod_sets)
+        )
+
+    def _pod_set(self, attempt: Attempt, pod_set: PodSet, rows: TaskRows, ground: Ground) -> bool:
+        transaction = attempt.transaction
+        for some in self._node_sets(attempt, pod_set, rows, ground):
+            checkpoint = transaction.checkpoint()
+            if self._tasks(attempt, pod_set, rows, some):
+                return True
+            transaction.rollback(checkpoint)
+        return False
+
+    # -- tasks ----------------------------------------------------------------------------------------------------
+
+    def _tasks(self, attempt: Attempt, pod_set: PodSet, rows: TaskRows, ground: Ground) -> bool:
+        """Tasks in their order, all or nothing."""
+        placed = 0
+        for run in self._runs(rows):
+            found = self._run(attempt, run, ground)
+            placed += found.count
+            if found.cause is not None:
+                if attempt.real:
+                    self._causes.note(attempt.refusals, pod_set, int(run[found.count]), found, placed)
+                return False
+        return True
+
+    def _runs(self, rows: TaskRows) -> list[TaskRows]:
+        """Tasks that follow one another, are of one class, and all wait, or are all evicted."""
+        classes: list[int] = self._session.tasks.class_of[rows].tolist()
+        states: list[int] = self._session.tasks.status[rows].tolist()
+        count = len(classes)
+        if not count or (classes.count(classes[0]) == count and states.count(states[0]) == count):
+            return [rows] if count else []
+        kinds = list(zip(classes, states, strict=True))
+        ends = [place for place in range(1, count) if kinds[place] != kinds[place - 1]]
+        return [rows[start:stop] for start, stop in pairwise([0, *ends, count])]
+
+    def _run(self, attempt: Attempt, rows: TaskRows, ground: Ground) -> Found:
+        """Place a run. How many found a place, and why the next did not."""
+        session, causes, real = self._session, self._causes, attempt.real
+        class_ = session.classes[session.tasks.class_of[rows[0]]]
+        refused = session.hooks.pre_predicate(class_)
+        if refused is not None:
+            return Found(0, refused.text.replace(POD, session.task_key(int(rows[0]))))
+        if ground.mask is None and (known := causes.remembered(class_, len(rows), real=real)) is not None:
+            return known
+        rows = rows.copy()  # they may change places
+        untouched, done = len(attempt.transaction) == attempt.start, 0
+        while done < len(rows):
+            step = self._step(attempt, class_, rows[done:], ground)
+            if isinstance(step, Found):
+                return Found(done + step.count, step.cause, step.counted)
+            if not step:
+                cause = (
+                    causes.no_node(class_, ground.mask, mates=done > 0 or not untouched) if real else UNTOLD
+                )
+                if untouched and ground.mask is None:
+                    causes.remember(done, cause)
+                return Found(done, cause)
+            done += step
+        return Found(done)
+
+    def _step(self, attempt: Attempt, class_: TaskClass, rows: TaskRows, ground: Ground) -> int | Found:
+        """Place as many of the next tasks as can be decided at once: how many; or that they cannot all be placed."""
+        if class_.share is not None:
+            return self._share(attempt, class_, rows[:1], ground)
+        if self._forced(attempt, class_, rows, ground):
+            return len(rows)
+        if attempt.pipeline_only and self._trials_pod_by_pod:
+            # Claims leave what is idle idle, and scores see it; a step for several would take it for used.
+            rows = rows[:1]
+        proposal = self._placement.fill(class_, len(rows), ground.mask)
+        if proposal is None:
+            return 0
+        if len(proposal) < len(rows):
+            short = self._causes.shortage(class_, len(rows), ground.mask, real=attempt.real)
+            if short is not None:
+                return short
+            rows = rows[: len(proposal)]
+        if self._session.tasks.status[rows[0]] == _RELEASING:
+            rows = self._of_first_node(rows, proposal.nodes)
+            self._put_back(attempt, rows, proposal.nodes[: len(rows)])
+        elif attempt.pipeline_only:
+            attempt.transaction.pipeline(rows, proposal.nodes)
+        else:
+            self._placement.place(attempt.transaction, rows, proposal, attempt.refusals)
+        return len(rows)
+
+    def _of_first_node(self, rows: TaskRows, nodes: NodeRows) -> TaskRows:
+        """The tasks that come back to the first of their nodes, those that were there before if any.
+
+        What they leave idle stays idle, and scores see it: where the rest goes is decided anew.
+        """
+        if self._trials_pod_by_pod:
+            return rows
+        stays = self._session.tasks.node[rows] == nodes[0]
+        rows[:] = np.concatenate([rows[stays], rows[~stays]])  # they are alike
+        elsewhere = np.flatnonzero(nodes != nodes[0])
+        return rows[: elsewhere[0]] if len(elsewhere) else rows
+
+    def _forced(self, attempt: Attempt, class_: TaskClass, rows: TaskRows, ground: Ground) -> bool:
+        """Take all places that are left, where a dry run needs exactly these: what they are worth does not matter."""
+        if not attempt.pipeline_only or ground.mask is not None or self._trials_pod_by_pod:
+            return False
+        waiting = self._session.tasks.status[rows[0]] == _PENDING
+        return bool(waiting) and self._placement.take_last(attempt.transaction, class_, rows)
+
+    def _put_back(self, attempt: Attempt, rows: TaskRows, nodes: NodeRows) -> None:
+        """Tasks that were evicted in this transaction: those that get the node they are on simply stay.
+
+        With `victims.moved_pods_are_put_back` also one that gets a node which it has left before: what is being
+        released there is taken for the task itself.
+        """
+        own = self._session.tasks.node[rows]
+        if not self._put_back_moved:
+            nodes = _at_home(own.tolist(), nodes)
+        stay = own == nodes
+        if self._put_back_moved and self._session.moved:
+            stay |= self._left_before(rows, nodes)
+        if stay.any():
+            attempt.transaction.restore(rows[stay])
+        if not stay.all():
+            attempt.transaction.move(rows[~stay], nodes[~stay])
+
+    def _left_before(self, rows: TaskRows, nodes: NodeRows) -> Mask:
+        moved = self._session.moved
+        places = zip(rows.tolist(), nodes.tolist(), strict=True)
+        return np.array(
+            [node in (left for left, _ in moved.get(row, ())) for row, node in places], dtype=np.bool_
+        )
+
+    def _share(self, attempt: Attempt, class_: TaskClass, row: TaskRows, ground: Ground) -> int:
+        """Place a task that asks for part of a GPU: on the best node whose devices it can have. 1 if there was one."""
+        session, transaction, mask = self._session, attempt.transaction, ground.mask
+        while (proposal := self._placement.fill(class_, 1, mask)) is not None:
+            node = int(proposal.nodes[0])
+            chosen = self._placement.shares(int(row[0]), class_, node, pipeline_only=attempt.pipeline_only)
+            if chosen is None:
+                mask = np.ones(len(session.nodes), dtype=np.bool_) if mask is None else mask.copy()
+                mask[node] = False
+                continue
+            groups, waits = chosen
+            if session.tasks.status[row[0]] == _RELEASING:
+                here = int(session.tasks.node[row[0]]) == node
+                if here and session.gpus.groups_of.get(int(row[0])) == groups:
+                    transaction.restore(row)
+                else:
+                    transaction.move(row, proposal.nodes, [groups])
+            elif waits or proposal.waits[0] or attempt.pipeline_only:
+                transaction.pipeline(row, proposal.nodes, [groups])
+            else:
+                transaction.allocate(row, proposal.nodes, [groups])
+            return 1
+        return 0
+
+
+def _at_home(own: list[int], nodes: NodeRows) -> NodeRows:
+    """The same nodes for tasks that are alike, handed out so that as many as possible stay where they are."""
+    free: dict[int, int] = {}
+    for node in nodes.tolist():
+        free[node] = free.get(node, 0) + 1
+    given = np.full(len(nodes), -1, dtype=np.intp)
+    for place, node in enumerate(own):
+        if free.get(node, 0):
+            given[place] = node
+            free[node] -= 1
+    rest = [node for node, count in free.items() for _ in range(count)]
+    given[given < 0] = rest
+    return given
+
+
+__all__ = ["JobPlacer"]

@@ -1,0 +1,1 @@
+"""How room is made for a job at the expense of others."""

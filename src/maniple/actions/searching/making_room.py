@@ -1,0 +1,111 @@
+"""One job after the other, at the expense of others: the loop that reclaim, preempt and consolidation share.
+
+Jobs come in the order of the queue tree, each once. What a solver finds is carried out at once; a job that cannot be served leaves no trace and is remembered, so that those
+that ask for the same, or more, are passed over (`signatures.py`). A job whose search ran out of budget (`budget.py`) is told so.
+"""
+
+from collections.abc import Callable, Iterable
+
+from maniple.actions import words
+from maniple.actions.order import JobsByQueue
+from maniple.actions.placing.displacing import settled
+from maniple.actions.placing.job_placer import JobPlacer
+from maniple.actions.searching.budget import Allowance, Budget
+from maniple.actions.searching.solver import Solver
+from maniple.actions.searching.stepwise import StepwiseSolver
+from maniple.actions.searching.terms import Terms
+from maniple.actions.signatures import COMPLETE, Constraints, Failures, failures
+from maniple.cluster.priorities import NEVER
+from maniple.framework.session import Session
+from maniple.framework.transactions.transaction import Transaction
+from maniple.placement.engine import Placement
+
+
+class RoomMaking:
+    """One action in one session. `by_queue`: a failure says nothing about jobs of other queues."""
+
+    def __init__(self, session: Session, placement: Placement, *, by_queue: bool) -> None:
+        self._session = session
+        self._rules = session.rules.victims
+        self._constraints = Constraints.shared(session, placement)
+        self._by_queue = by_queue
+        self._failures: dict[int, Failures] = {}
+        self._remembers = bool(session.options.get("useSchedulingSignatures", True))
+        self._placer = JobPlacer(session, placement)
+        self._solver = (
+            StepwiseSolver(session, placement)
+            if self._rules.added_one_by_one
+            else Solver(session, placement, self._constraints)
+        )
+
+    def serve(
+        self,
+        action: str,
+        jobs: Iterable[int],
+        admits: Callable[[int], bool],
+        terms: Callable[[int], Terms | None],
+    ) -> None:
+        """`admits`: whether a job is considered at all. `terms`: None when it is already clear that nothing can be done."""
+        session = self._session
+        jobs = list(jobs)
+        line = JobsByQueue(session, jobs, depth=session.configuration.queue_depth.get(action))
+        budget = Budget(session, len(jobs))
+        ahead: dict[int, list[int]] = {}  # by queue, jobs that had their turn and still wait
+        while (job := line.pop()) is not None:
+            waiting = ahead.setdefault(int(session.jobs.queue[job]), [])
+            asks = self._whole(job) and not self._never_preempts(job) and admits(job)
+            allowance = budget.next()
+            if not asks or not self._served(job, terms, allowance, waiting):
+                waiting.append(job)
+            budget.settle(allowance)
+            if allowance.ran_out:
+                session.refusals.of_job(job, words.ran_out(action))
+
+    def _whole(self, job: int) -> bool:
+        """It has not lost so much to others in this action that what waits of it would be no gang."""
+        return self._session.groups.ready(job)
+
+    def _never_preempts(self, job: int) -> bool:
+        """Its priority class, or a pod that it would place, says so."""
+        session = self._session
+        if self._rules.never_preempting_pods_ask:
+            return False
+        if session.cluster.priorities.never_preempts(session.job_facts(job).priority_class):
+            return True
+        pods = session.cluster.tasks.pods
+        rows = session.groups.to_allocate(job)
+        return any(pods[row].spec.preemption_policy == NEVER for row in rows.tolist())
+
+    def _served(
+        self, job: int, terms: Callable[[int], Terms | None], allowance: Allowance, ahead: list[int]
+    ) -> bool:
+        known = self._known(job)
+        if self._remembers and (effort := known.rules_out(job, allowance.most)) is not None:
+            allowance.ran_out = effort < COMPLETE
+            return False
+        agreed = terms(job)
+        transaction = self._solved(job, agreed, allowance, ahead) if agreed is not None else None
+        if transaction is None:
+            known.remember(job, allowance.most if allowance.ran_out else COMPLETE)
+            return False
+        transaction.commit()
+        if agreed is not None and not agreed.all_return:  # moves free nothing
+            for failed in self._failures.values():
+                failed.changed()
+        return True
+
+    def _solved(self, job: int, terms: Terms, allowance: Allowance, ahead: list[int]) -> Transaction | None:
+        found = self._solver.solve(job, terms, allowance, ahead)
+        if found is None or self._rules.new_pods_are_evicted:
+            return found
+        return settled(self._session, self._placer, found)
+
+    def _known(self, job: int) -> Failures:
+        queue = int(self._session.jobs.queue[job]) if self._by_queue else -1
+        known = self._failures.get(queue)
+        if known is None:
+            known = self._failures[queue] = failures(self._session, self._constraints)
+        return known
+
+
+__all__ = ["RoomMaking"]

@@ -1,0 +1,351 @@
+"""Jobs that could not be served, remembered by what they asked for: a backlog of hopeless jobs costs one search.
+
+Used by `making_room.py`. By default a job is passed over if another one has failed since anything changed that was under
+the same constraints and asked for no more: each of its tasks can be matched with a task that asks for at least as much
+in every dimension. Constraints that concern only the pods of a job among themselves are the same for jobs of other
+names. A search that ran out of budget counts against those that may spend no more. With `compat: strict` it is KAI's
+rule: jobs under the same placement constraints are compared by what their waiting pods ask for, and a failure counts
+until the end of the action.
+"""
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import msgspec
+import numpy as np
+
+from maniple.cluster.classes import TaskClass
+from maniple.cluster.resources import Amounts
+from maniple.cluster.statuses import ACTIVE_ALLOCATED, Status
+from maniple.framework.devices.gpu_facts import UNIT
+from maniple.framework.groups.tree import Group, PodSet
+from maniple.framework.points import TaskRows
+from maniple.framework.session import Session
+from maniple.objects.core import Pod
+from maniple.objects.storage import PersistentVolumeClaim, Volume
+from maniple.placement.criteria import Criteria
+from maniple.placement.engine import Placement
+
+COMPLETE = float("inf")  # the effort of a search that was not cut short
+_KEPT = 64  # failures that are remembered under one key, the latest
+_PARTS = 10**9  # of a device, in which shares are compared
+_FINEST = 0.01  # portions of devices that differ by less are the same
+_encoder = msgspec.json.Encoder(order="deterministic")
+
+
+class Failures(Protocol):
+    """What has failed so far, of one queue or of all."""
+
+    def rules_out(self, job: int, effort: float = COMPLETE) -> float | None:
+        """A job that asked for no more has failed with no less effort: with how much. None if there was none."""
+
+    def remember(self, job: int, effort: float = COMPLETE) -> None:
+        """The job has failed after a complete search, or with all the effort that it was allowed."""
+
+    def changed(self) -> None:
+        """Somebody was served."""
+
+
+def failures(
+    session: Session, constraints: "Constraints", asks: Callable[[int], TaskRows] | None = None
+) -> Failures:
+    """`asks`: the tasks that a job asks for next; those that its pod sets lack unless told otherwise."""
+    by_dominance = session.rules.victims.larger_requests_fail_too
+    asks = session.groups.to_allocate if asks is None else asks
+    return _ByDominance(session, constraints, asks) if by_dominance else _AsInKai(session)
+
+
+class Constraints:
+    """Under what constraints tasks of a class are placed, as a number: equal for classes that differ in amounts only.
+
+    Where it matters where other pods are, the number may be another one once pods were placed.
+    """
+
+    def __init__(self, session: Session, placement: Placement) -> None:
+        self._session = session
+        self._placement = placement
+        self._of_class: dict[int, tuple[int, list[int]]] = {}  # where other pods do not matter
+        self._numbers: dict[tuple[Any, ...], int] = {}
+
+    @classmethod
+    def shared(cls, session: Session, placement: Placement) -> "Constraints":
+        """Those of the session."""
+        if cls not in session.shared:
+            session.shared[cls] = cls(session, placement)
+        constraints: Constraints = session.shared[cls]
+        return constraints
+
+    def asked(self, number: int) -> tuple[int, list[int]]:
+        """What a task of a class asks for: the number of its constraints, and amounts."""
+        known = self._of_class.get(number)
+        if known is None:
+            class_ = self._session.classes[number]
+            known = self._number(class_), _amounts(class_)
+            if not self._placement.criteria(class_).cluster_filters:
+                self._of_class[number] = known
+        return known
+
+    def alike(self, class_: TaskClass) -> int:
+        """A number that is the same for classes of which each is placed as any other would be: only where pods look at one another."""
+        coupled = self._placement.criteria(class_).cluster_filters
+        return -1 - self._number(class_) if coupled else class_.number
+
+    def _number(self, class_: TaskClass) -> int:
+        return self._numbers.setdefault(self._key(class_), len(self._numbers))
+
+    def _key(self, class_: TaskClass) -> tuple[Any, ...]:
+        """The nodes that are open to the class, and what else decides but nodes and amounts."""
+        criteria, share = self._placement.criteria(class_), class_.share
+        annotations = class_.spec.pod.metadata.annotations
+        named = self._session.cluster.dialect.placement_annotations
+        kind = (class_.best_effort, share is not None, share is not None and bool(share.memory))
+        said = [annotations.get(name) for name in named]
+        return (self._more(class_, criteria), *kind, *said, criteria.open.tobytes())
+
+    def _more(self, class_: TaskClass, criteria: Criteria) -> Hashable:
+        """What filters look at but amounts. Where pods are placed with regard to one another, what leads them there counts too."""
+        filters = (*criteria.node_filters, *criteria.cluster_filters)
+        others = [one for one in filters if not one.by_amounts]
+        refused = self._session.hooks.pre_predicate(class_) is not None
+        if not others and not refused:
+            return -1
+        alike = [one.alike(class_) for one in others]
+        alike += [one.alike(class_) for one in criteria.cluster_scorers]
+        if refused or None in alike:
+            return class_.number
+        raw = [one.raw.tobytes() for one in criteria.relative]
+        return (*alike, *_amounts(class_), criteria.fixed.tobytes(), *raw)
+
+
+class _Failed:
+    """Requests that failed, the latest, as one array: a plane each, a row a task, its constraints first and then amounts.
+
+    The rows of a request are those of its tasks, the largest amounts first under each constraint.
+    """
+
+    def __init__(self, asked: Amounts) -> None:
+        self._planes = np.zeros((0, *asked.shape), dtype=np.int64)
+        self._counts = np.zeros(0, dtype=np.int64)  # of tasks
+        self._efforts = np.zeros(0)
+
+    def effort(self, asked: Amounts) -> float:
+        """The most that was spent on a request that is no larger; nothing if there is none."""
+        few = self._counts <= len(asked)
+        width = min(len(asked), self._planes.shape[1])
+        planes, wanted = self._planes[:, :width], asked[:width]
+        # Rows beyond a request are all 0, constraints included: see `_padded`.
+        alike = (planes[:, :, 0] == wanted[:, 0]) | (planes[:, :, 0] == 0)
+        smaller = few & alike.all(axis=1) & (planes[:, :, 1:] <= wanted[:, 1:]).all(axis=(1, 2))
+        return float(self._efforts[smaller].max(initial=-1.0))
+
+    def add(self, asked: Amounts, effort: float) -> None:
+        """Another one; those that it is no larger than need not be kept."""
+        width = max(len(asked), self._planes.shape[1])
+        planes, wanted = _padded(self._planes, width), _padded(asked[None], width)
+        own = np.arange(width) < len(asked)
+        alike = (planes[:, :, 0] == wanted[:, :, 0]) | ~own
+        larger = (self._counts >= len(asked)) & alike.all(axis=1)
+        larger &= (planes[:, :, 1:] >= wanted[:, :, 1:]).all(axis=(1, 2)) & (self._efforts <= effort)
+        kept = np.flatnonzero(~larger)[-_KEPT + 1 :]
+        self._planes = np.concatenate([planes[kept], wanted])
+        self._counts = np.append(self._counts[kept], len(asked))
+        self._efforts = np.append(self._efforts[kept], effort)
+
+
+def _padded(planes: Amounts, width: int) -> Amounts:
+    more = width - planes.shape[1]
+    return np.pad(planes, ((0, 0), (0, more), (0, 0))) if more else planes
+
+
+class _ByDominance:
+    """By constraints and amounts; whatever else a search depends on is part of the key."""
+
+    def __init__(self, session: Session, constraints: Constraints, asks: Callable[[int], TaskRows]) -> None:
+        self._session = session
+        self._constraints = constraints
+        self._asks = asks
+        self._failed: dict[tuple[Any, ...], _Failed] = {}
+
+    def rules_out(self, job: int, effort: float = COMPLETE) -> float | None:
+        known = self._failed.get(self._key(job))
+        if known is None:
+            return None
+        asked = self._asked(job)
+        spent = known.effort(asked) if len(asked) else -1.0
+        return spent if spent >= effort else None
+
+    def remember(self, job: int, effort: float = COMPLETE) -> None:
+        key, asked = self._key(job), self._asked(job)
+        if not len(asked):
+            return  # everybody asks for as much as one that asks for nothing
+        known = self._failed.setdefault(key, _Failed(asked))
+        if known.effort(asked) < effort:
+            known.add(asked, effort)
+
+    def changed(self) -> None:
+        self._failed.clear()
+
+    def _key(self, job: int) -> tuple[Any, ...]:
+        session, facts = self._session, self._session.job_facts(job)
+        parted = facts.level_wish or facts.groups or facts.shaped or facts.role_minimums
+        shape = (facts.level_wish, facts.groups, job) if parted else None
+        return (shape, int(session.jobs.priority[job]), session.preemptible(job))
+
+    def _asked(self, job: int) -> Amounts:
+        """A row for each of a job's next tasks: its constraints, numbered from 1, and amounts."""
+        session = self._session
+        numbers = session.tasks.class_of[self._asks(job)].tolist()
+        if len(numbers) and numbers.count(numbers[0]) == len(numbers):
+            number, amounts = self._constraints.asked(numbers[0])
+            return np.array([[number + 1, *amounts]], dtype=np.int64).repeat(len(numbers), axis=0)
+        rows = [self._constraints.asked(number) for number in numbers]
+        rows.sort(key=lambda row: (row[0], [-amount for amount in row[1]]))
+        return np.array([[number + 1, *amounts] for number, amounts in rows], dtype=np.int64)
+
+
+def _amounts(class_: TaskClass) -> list[int]:
+    """What a task asks for in every dimension; of a device that it shares, the devices, the part and the memory."""
+    share = class_.share
+    if share is None:
+        return [*class_.request.tolist(), 0, 0, 0]
+    part = round((share.exact or share.portion / 100) * _PARTS)
+    return [*class_.request.tolist(), share.devices, part, share.memory]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Request:
+    """What a pod asks for as KAI compares it: the devices and the part of each apart, amounts of GPU memory not at all."""
+
+    amounts: Amounts  # of everything but GPUs
+    devices: float
+    portion: float
+
+    @classmethod
+    def of(cls, session: Session, class_: TaskClass) -> "_Request":
+        amounts, gpu, share = class_.request.copy(), session.gpus.dimension, class_.share
+        devices = 0.0
+        if gpu is not None:
+            devices, amounts[gpu] = float(amounts[gpu]) / UNIT, 0
+        if share is not None:
+            return cls(amounts, share.devices, share.exact or share.portion / 100)
+        return cls(amounts, devices, 1.0 if devices else 0.0)
+
+    def __le__(self, other: "_Request") -> bool:
+        if self.devices > other.devices or self.portion - other.portion >= _FINEST:
+            return False
+        return bool((self.amounts <= other.amounts).all())
+
+
+class _AsInKai:
+    """By placement constraints, with one representative each: the smallest job that failed."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._representatives: dict[bytes, int] = {}
+        self._signatures: dict[int, bytes] = {}
+        books = bool(session.options.get("scheduleCSIStorage", False))
+        self._claims: Mapping[str, PersistentVolumeClaim] = (
+            session.cluster.all(PersistentVolumeClaim) if books else {}
+        )
+
+    def rules_out(self, job: int, effort: float = COMPLETE) -> float | None:
+        other = self._representatives.get(self._signature(job))
+        return COMPLETE if other is not None and not self._easier(job, other) else None
+
+    def remember(self, job: int, effort: float = COMPLETE) -> None:
+        key = self._signature(job)
+        other = self._representatives.get(key)
+        if other is None or self._smaller(job, other):
+            self._representatives[key] = job
+
+    def changed(self) -> None:
+        """A failure stays one."""
+
+    def _easier(self, job: int, other: int) -> bool:
+        mine, theirs = self._requests(job), self._requests(other)
+        if not mine or not theirs:
+            return False
+        if len(theirs) > len(mine):
+            return True
+        return any(one <= its and not its <= one for one, its in zip(mine, theirs, strict=False))
+
+    def _smaller(self, job: int, other: int) -> bool:
+        mine, theirs = self._requests(job), self._requests(other)
+        if not mine or len(mine) > len(theirs):
+            return False
+        return all(one <= its for one, its in zip(mine, theirs, strict=False))
+
+    def _requests(self, job: int) -> list[_Request]:
+        """What the waiting pods ask for, the smaller first as far as they can be compared."""
+        session = self._session
+        rows = session.tasks_of(job)
+        rows = rows[session.tasks.status[rows] == Status.PENDING]
+        ordered: list[_Request] = []
+        for number in session.tasks.class_of[rows].tolist():
+            asked, place = _Request.of(session, session.classes[number]), len(ordered)
+            while place and asked <= ordered[place - 1]:
+                place -= 1
+            ordered.insert(place, asked)
+        return ordered
+
+    def _signature(self, job: int) -> bytes:
+        known = self._signatures.get(job)
+        if known is None:
+            parts = sorted(self._of_pod_set(one) for one in self._session.groups.of(job))
+            known = self._signatures[job] = b"\n".join(parts)
+        return known
+
+    def _of_pod_set(self, pod_set: PodSet) -> bytes:
+        """The wishes on the way up, and the pods that had no place when the session was opened: a job keeps its signature."""
+        session, wishes = self._session, [pod_set.wish]
+        group: Group | None = pod_set.parent
+        while group is not None:
+            wishes.append(group.wish)
+            group = group.parent
+        rows = pod_set.rows[~ACTIVE_ALLOCATED[session.cluster.tasks.status[pod_set.rows]]]
+        if not len(rows):
+            return b""
+        return _encoder.encode((wishes, sorted(self._of_pods(rows))))
+
+    def _of_pods(self, rows: TaskRows) -> Sequence[bytes]:
+        """What decides where a pod may go, without what it asks for."""
+        pods = self._session.cluster.tasks.pods
+        found = []
+        for row in rows.tolist():
+            spec = pods[row].spec
+            ports = [
+                (port.host_port, port.protocol, port.host_ip)
+                for one in (*spec.init_containers, *spec.containers)
+                for port in one.ports
+                if port.host_port
+            ]
+            found.append(
+                _encoder.encode(
+                    (
+                        *(
+                            [self._of_volume(pods[row], volume) for volume in spec.volumes if volume.ties],
+                            spec.node_selector,
+                            spec.affinity,
+                            spec.tolerations,
+                            spec.priority_class_name,
+                        ),
+                        *(spec.priority, spec.topology_spread_constraints, ports),
+                    )
+                )
+            )
+        return found
+
+    def _of_volume(self, pod: Pod, volume: Volume) -> object:
+        """A claim goes by its class, size and phase where the room for volumes is kept books of, any other volume without its name."""
+        if volume.persistent_volume_claim is None:
+            return msgspec.structs.replace(volume, name="")
+        namespace = pod.metadata.namespace or "default"
+        claim = self._claims.get(f"{namespace}/{volume.persistent_volume_claim.claim_name}")
+        if claim is None:
+            return volume
+        size = claim.spec.resources.requests.get("storage", 0)
+        return (claim.spec.storage_class_name, str(size), claim.status.phase)
+
+
+__all__ = ["COMPLETE", "Constraints", "Failures", "failures"]

@@ -1,0 +1,74 @@
+"""stalegangeviction: a gang that has been broken for too long loses the rest of its tasks.
+
+Broken: some of it is there, nothing of it has succeeded, and a pod set has fewer tasks than it needs. How long is counted from the moment noted on the pod group, or
+from now on (`session.decisions.stale_since`). It does not matter whether the job may be preempted.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from maniple.cluster.statuses import ACTIVE_ALLOCATED, ACTIVE_USED, Status
+from maniple.framework.configuration.arguments import Arguments
+from maniple.framework.configuration.durations import long_nanoseconds
+from maniple.framework.groups.tree import DEFAULT
+from maniple.framework.session import Session
+from maniple.framework.transactions.transaction import Transaction
+from maniple.placement.engine import Placement
+
+TEXT = (
+    "Workload doesn't meet the minimum required number of pods ({minimum}){group},"
+    " evicting remaining pod: {pod}"
+)
+
+
+class StaleGangEviction:
+    name = "stalegangeviction"
+
+    def __init__(self, arguments: Mapping[str, Any]) -> None:
+        self.arguments = Arguments(arguments, "action stalegangeviction")
+        self.arguments.unknown(())
+
+    def run(self, session: Session, placement: Placement) -> None:
+        if session.now is None:
+            return
+        period = str(session.options.get("stalenessGracePeriod", "60s"))
+        grace = timedelta(microseconds=long_nanoseconds(period) / 1000)
+        broken = _broken(session)
+        for job in session.jobs.rows.tolist():
+            since = session.cluster.jobs.facts[job].stale_since
+            if job in broken:
+                if since is None:
+                    since = session.decisions.stale_since[job] = session.now
+                if grace >= timedelta(0) and _age(session.now, since) >= grace:
+                    _evict(session, job)
+            elif since is not None:
+                session.decisions.stale_since[job] = None
+
+
+def _broken(session: Session) -> set[int]:
+    """Jobs that are no whole gangs. Where a job is one pod set, which is the rule, counting all of them at once will do."""
+    jobs, undivided = session.jobs, session.groups.undivided
+    rows = jobs.rows[jobs.counts[Status.SUCCEEDED, jobs.rows] == 0]
+    active = ACTIVE_USED @ jobs.counts[:, rows]
+    doubtful = (active > 0) & (~undivided[rows] | (active < jobs.minimum[rows]))
+    return {job for job in rows[doubtful].tolist() if session.groups.stale(job)}
+
+
+def _age(now: datetime, since: datetime) -> timedelta:
+    return now - since if (now.tzinfo is None) == (since.tzinfo is None) else timedelta(0)
+
+
+def _evict(session: Session, job: int) -> None:
+    """Everything that is there and does not leave already, for good."""
+    transaction = Transaction(session)
+    for pod_set in session.groups.of(job):
+        rows = pod_set.rows[ACTIVE_ALLOCATED[session.tasks.status[pod_set.rows]]]
+        group = "" if pod_set.name == DEFAULT else f" in sub-group {pod_set.name}"
+        for row in session.in_task_order(rows).tolist():
+            pod = session.task_key(row)
+            transaction.evict(rows[rows == row], TEXT.format(minimum=pod_set.minimum, group=group, pod=pod))
+    transaction.commit()
+
+
+__all__ = ["StaleGangEviction"]

@@ -1,0 +1,229 @@
+"""Room for starving jobs at the expense of others: what preempt and reclaim of profile `volcano` share.
+
+A job asks for all that it lacks at once, and for one task more at a time while it still starves. Victims come as
+`eviction/surplus_first.py` has them, and are searched for as in the other profiles (`kai/solver.py`); they are not
+placed again. A job that found no room is remembered by what it asked for (`kai/signatures.py`), so that a backlog of
+hopeless jobs costs one search, and trials have a budget (`kai/budget.py`).
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+
+import numpy as np
+
+from maniple.actions import words
+from maniple.actions.searching.budget import Allowance, Budget
+from maniple.actions.searching.solver import Search
+from maniple.actions.searching.terms import SearchTerms
+from maniple.actions.signatures import COMPLETE, Constraints, Failures, failures
+from maniple.eviction.asking import Asking, Demand, demands_of, next_tasks
+from maniple.eviction.chunks import Chunk
+from maniple.eviction.room_sums import HeldParts, RoomSums
+from maniple.eviction.surplus_first import Selection, SurplusPool, SurplusSequence
+from maniple.framework.points import TaskRows
+from maniple.framework.session import Session
+from maniple.framework.transactions.transaction import Transaction
+from maniple.placement.engine import Mask, Placement
+
+NO_VICTIMS = "{reason}: no tasks that may be evicted would make room"
+
+
+@dataclass(slots=True, eq=False)
+class Terms:
+    """On which terms room is made: out of which queues, whom the plugins give up, and why."""
+
+    queue: int  # that asks
+    queues: Sequence[int]
+    approve: Callable[[int, TaskRows], TaskRows]
+    within_limits: Callable[[list[Demand]], bool]  # asked when the victims are gone and before the tasks come
+    accept: Callable[[], bool]  # asked when the tasks are there
+    reason: str
+
+
+class _TaskPlacer:
+    """Pipelines tasks class by class, wherever there will be room."""
+
+    def __init__(self, placement: Placement, demands: list[Demand], terms: Terms) -> None:
+        self._placement = placement
+        self._demands = demands
+        self._within_limits = terms.within_limits
+
+    def place(self, transaction: Transaction, nodes: Mask | None = None) -> bool:
+        """All of the tasks, on some nodes or any; False, and nothing done, when they do not all fit."""
+        if not self._within_limits(self._demands):
+            return False
+        checkpoint = transaction.checkpoint()
+        for demand in self._demands:
+            # Each class fits the limits by itself; now those of the classes before it are there, too.
+            fits = len(self._demands) == 1 or self._within_limits([demand])
+            if not fits or not self._fill(transaction, demand, nodes):
+                transaction.rollback(checkpoint)
+                return False
+        return True
+
+    def _fill(self, transaction: Transaction, demand: Demand, nodes: Mask | None) -> bool:
+        rows, placement = demand.rows, self._placement
+        if nodes is None and placement.take_last(transaction, demand.class_, rows):
+            return True
+        while len(rows):
+            proposal = placement.fill(demand.class_, len(rows), nodes)
+            if proposal is None:
+                return False
+            transaction.pipeline(rows[: len(proposal)], proposal.nodes)
+            rows = rows[len(proposal) :]
+        return True
+
+
+class RoomMaker:
+    """Serves starving jobs out of one pool of victims."""
+
+    def __init__(
+        self, session: Session, placement: Placement, asking: Asking, candidates: TaskRows, jobs: int
+    ) -> None:
+        self._session = session
+        self._placement = placement
+        self._asking = asking
+        self._candidates = candidates
+        self._budget = Budget(session, jobs)
+        self._constraints = Constraints(session, placement)
+        self._failures: dict[tuple[int, bool, bytes], Failures] = {}
+        self._held = HeldParts(session)
+        self._guess = 1
+
+    def serve(self, job: int, terms: Terms) -> None:
+        """Make room for a job as long as it starves."""
+        session = self._session
+        while session.hooks.job_starving(job) and len(wanted := self._wanted(job)):
+            allowance = self._budget.next()
+            served = self._try(job, wanted, terms, allowance)
+            self._budget.settle(allowance)
+            if not served:
+                cut_short = allowance.ran_out
+                told = words.ran_out(terms.reason) if cut_short else NO_VICTIMS.format(reason=terms.reason)
+                session.refusals.of_job(job, told)
+                break
+
+    def _wanted(self, job: int) -> TaskRows:
+        rows = self._asking.tasks(job)
+        return next_tasks(self._session, job, rows) if len(rows) else rows
+
+    @cached_property
+    def _pool(self) -> SurplusPool:
+        return SurplusPool(self._session, self._candidates)
+
+    def _try(self, job: int, wanted: TaskRows, terms: Terms, allowance: Allowance) -> bool:
+        session = self._session
+        if not terms.queues:
+            return False
+        numbers = set(session.tasks.class_of[wanted].tolist())
+        if any(session.hooks.pre_predicate(session.classes[number]) is not None for number in numbers):
+            return False
+        known = self._known(terms.queue, int(wanted[0]), numbers)
+        if (effort := known.rules_out(job, allowance.most)) is not None:
+            allowance.ran_out = effort < COMPLETE
+            return False
+        if self._solve(job, wanted, terms, allowance):
+            for failed in self._failures.values():
+                failed.changed()
+            return True
+        known.remember(job, allowance.most if allowance.ran_out else COMPLETE)
+        return False
+
+    def _known(self, queue: int, asker: int, classes: set[int]) -> Failures:
+        """What plugins give up depends on who asks, and on which resources: a failure counts among those alike in this."""
+        session = self._session
+        asked = np.logical_or.reduce([session.classes[number].request > 0 for number in classes])
+        key = (queue, session.tasks.preemptable.item(asker), asked.tobytes())
+        known = self._failures.get(key)
+        if known is None:
+            known = self._failures[key] = failures(session, self._constraints, self._wanted)
+        return known
+
+    def _solve(self, job: int, wanted: TaskRows, terms: Terms, allowance: Allowance) -> bool:
+        session, demands = self._session, demands_of(self._session, wanted)
+        placer = _TaskPlacer(self._placement, demands, terms)
+        for sequence in self._sequences(demands, wanted, terms):
+            if self._repeats(demands, terms, placer, sequence):
+                return True
+            search = Search(
+                session,
+                self._placement,
+                job,
+                wanted,
+                SearchTerms(reason=terms.reason, accept=lambda _: terms.accept()),
+                sequence,
+                RoomSums(session, self._placement, demands, self._held),
+                allowance,
+                placer.place,
+            )
+            search.guess = self._guess
+            if search.succeeds():
+                self._done(search.transaction, search.chunks)
+                return True
+            if allowance.ran_out:
+                break
+        return False
+
+    def _done(self, transaction: Transaction, chunks: list[Chunk]) -> None:
+        self._guess = max(len(chunks), 1)
+        transaction.commit()
+        self._pool.drop(chunks)
+
+    # -- one job like the last ------------------------------------------------------------------------------------
+
+    def _repeats(
+        self, demands: list[Demand], terms: Terms, placer: _TaskPlacer, victims: SurplusSequence
+    ) -> bool:
+        """Serve a job with as many victims as the last one took, if these turn out to be just enough.
+
+        None of them could have stayed if there is not one place too many without them and each leaves at least one.
+        So where jobs and victims are alike nothing has to be added up.
+        """
+        (demand, *others), chunks = demands, victims.first(self._guess)
+        simple = not others and not self._placement.column(demand.class_).criteria.coupled
+        if not simple or len(chunks) < self._guess or not self._leave_places(demand, chunks):
+            return False
+        transaction = Transaction(self._session)
+        transaction.evict(np.concatenate([chunk.rows for chunk in chunks]), terms.reason)
+        enough = self._placement.column(demand.class_).room == len(demand.rows)
+        if enough and placer.place(transaction) and terms.accept():
+            self._done(transaction, chunks)
+            return True
+        transaction.discard()
+        return False
+
+    def _leave_places(self, demand: Demand, chunks: list[Chunk]) -> bool:
+        """Whether the first task of each chunk leaves all that a task of the demand asks for, where that may go."""
+        tasks, asked = self._session.tasks, demand.class_.request
+        firsts = np.array([chunk.rows[0] for chunk in chunks])
+        column = self._placement.column(demand.class_)
+        if not column.all_open and not column.open[tasks.node[firsts]].all():
+            return False
+        numbers = set(tasks.class_of[firsts].tolist())
+        return all(bool((self._session.classes[number].request >= asked).all()) for number in numbers)
+
+    # -- whom it may take -----------------------------------------------------------------------------------------
+
+    def _sequences(self, demands: list[Demand], wanted: TaskRows, terms: Terms) -> Iterator[SurplusSequence]:
+        session, asker = self._session, int(wanted[0])
+        approve = partial(terms.approve, asker)
+        for helpful in self._reaches(demands):
+            selection = Selection(terms.queue, terms.queues, helpful, approve)
+            yield SurplusSequence(session, self._pool, selection, surplus=True)
+            if any(self._pool.surplus.get(queue) for queue in terms.queues):
+                yield SurplusSequence(session, self._pool, selection, surplus=False)
+
+    def _reaches(self, demands: list[Demand]) -> list[Mask | None]:
+        """Where victims are looked for, one after the other: on nodes of our own shard, then everywhere."""
+        columns = [self._placement.column(demand.class_) for demand in demands]
+        everywhere = None
+        if not any(column.all_open for column in columns):
+            everywhere = np.logical_or.reduce([column.open for column in columns])
+        own = self._placement.own
+        if own is None:
+            return [everywhere]
+        return [own if everywhere is None else own & everywhere, everywhere]
+
+
+__all__ = ["RoomMaker", "Terms"]

@@ -1,0 +1,53 @@
+"""shuffle: running tasks that some plugin wants to see elsewhere are evicted, so that they start again where there is room.
+
+All running tasks of the session's jobs are shown to the plugins, the least important first; whom they name
+(`victim_tasks`), and nobody protects (`victims_allowed`), goes. Tasks that are not preemptable are left alone
+(`victims.shuffle_spares_non_preemptable`).
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from maniple.cluster.statuses import Status
+from maniple.framework.configuration.arguments import Arguments
+from maniple.framework.points import TaskRows
+from maniple.framework.session import Session
+from maniple.framework.transactions.transaction import Transaction
+from maniple.placement.engine import Placement
+
+REASON = "shuffle"
+
+
+class Shuffle:
+    name = "shuffle"
+
+    def __init__(self, arguments: Mapping[str, Any]) -> None:
+        self.arguments = Arguments(arguments, "action shuffle")
+        self.arguments.unknown(())
+
+    def run(self, session: Session, placement: Placement) -> None:
+        running = _in_order(session, _running(session))
+        if not len(running):
+            return
+        named = session.hooks.victim_tasks(running)
+        victims = session.hooks.victims_allowed(running[np.isin(running, named)])
+        if len(victims):
+            transaction = Transaction(session)
+            transaction.evict(victims, REASON)
+            transaction.commit()
+
+
+def _running(session: Session) -> TaskRows:
+    tasks = session.tasks
+    movable = tasks.status == Status.RUNNING
+    if session.rules.victims.shuffle_spares_non_preemptable:
+        movable = movable & tasks.preemptable
+    rows = np.flatnonzero(movable)
+    return rows[np.isin(tasks.job[rows], session.jobs.rows)]
+
+
+def _in_order(session: Session, rows: TaskRows) -> TaskRows:
+    """The least important first, so that whoever counts up to a limit takes those; not in the order in which rows were given out."""
+    return rows[np.lexsort((session.tasks.rank[rows], session.tasks.priority[rows]))]

@@ -1,0 +1,87 @@
+"""Volcano's own search: for one task, node by node, the first victims in victim order that make room.
+
+Used where victims are sought pod by pod, and for what concerns one task only. On each node the plugins are
+asked about the tasks there; when what will be idle and all allowed victims together suffice, victims are
+evicted one by one until the task fits, and the task is pipelined. A node on which that fails is rolled back.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from maniple.cluster.classes import TaskClass
+from maniple.framework.points import TaskRows
+from maniple.framework.session import Session
+from maniple.framework.transactions.transaction import Transaction
+from maniple.framework.victim_order import in_victim_order
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Search:
+    """What one action looks for."""
+
+    candidates: TaskRows  # tasks that may be victims, anywhere
+    approve: Callable[[int, TaskRows], TaskRows]
+    fits: Callable[[TaskClass, int], bool]  # besides resources: may the task now go to the node
+    reason: str
+    needs_candidates: bool = True  # a node with nobody who could go is passed over
+    needs_victims: bool = (
+        True  # and so is one where nobody is given up, though the task may fit there as it is
+    )
+
+
+def make_room(
+    session: Session, transaction: Transaction, task: int, nodes: Iterable[int], search: Search
+) -> bool:
+    """Pipeline a task onto the first of the nodes where evicting makes room."""
+    class_ = session.classes[session.tasks.class_of[task]]
+    where = session.tasks.node[search.candidates]
+    for node in nodes:
+        there = search.candidates[where == node]
+        if search.needs_candidates and not len(there):
+            continue
+        victims = search.approve(task, in_victim_order(session, task, there)) if len(there) else there
+        if search.needs_victims and not len(victims):
+            continue
+        if not _suffice(session, class_, node, victims):
+            continue
+        checkpoint = transaction.checkpoint()
+        if _evict_until_fit(
+            session, transaction, class_, node, in_victim_order(session, task, victims), search
+        ):
+            transaction.pipeline(np.array([task]), np.array([node]))
+            return True
+        transaction.rollback(checkpoint)
+    return False
+
+
+def _suffice(session: Session, class_: TaskClass, node: int, victims: TaskRows) -> bool:
+    return roomy(session, class_, node, session.requests(victims).sum(axis=1))
+
+
+def _evict_until_fit(
+    session: Session,
+    transaction: Transaction,
+    class_: TaskClass,
+    node: int,
+    victims: TaskRows,
+    search: Search,
+) -> bool:
+    for victim in victims.tolist():
+        if roomy(session, class_, node) and search.fits(class_, node):
+            return True
+        transaction.evict(np.array([victim]), search.reason)
+    return roomy(session, class_, node) and search.fits(class_, node)
+
+
+def roomy(session: Session, class_: TaskClass, node: int, more: np.ndarray | int = 0) -> bool:
+    """Whether a task of the class will fit on a node, with something more released there."""
+    nodes = session.nodes
+    free = (
+        nodes.allocatable[:, node] - nodes.used[:, node] + nodes.releasing[:, node] - nodes.pipelined[:, node]
+    )
+    asked = class_.request
+    enough = (asked <= free + more) | (asked <= 0)
+    enough[:2] = asked[:2] <= (free + more)[:2]  # cpu and memory count even when nothing is asked of them
+    return bool(enough.all())

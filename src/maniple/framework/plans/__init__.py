@@ -1,0 +1,1 @@
+"""Plans: what a cycle decided, as a value, and the words for it."""

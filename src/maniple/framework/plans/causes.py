@@ -1,0 +1,130 @@
+"""Why tasks and jobs wait, in words, from a closed session. Made by a plan when it is asked for reasons."""
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from maniple.cluster.statuses import ACTIVE_ALLOCATED, WAITING, Status
+from maniple.framework.groups.tree import DEFAULT
+from maniple.framework.plans.freezing import COUNTED, Closed
+from maniple.framework.plans.outcome import PodSetOutcome
+from maniple.framework.plans.standing import (
+    NO_TURN,
+    POD_ERRORS,
+    QUEUE_MISSING,
+    explained,
+    not_ready,
+    pool_prefix,
+    scheduling_condition,
+)
+from maniple.framework.reasons import Histogram, joined
+from maniple.objects.kai import KaiPodGroup
+
+_WAITING, _PENDING = np.flatnonzero(WAITING), int(Status.PENDING)
+
+
+class Causes:
+    def __init__(self, closed: Closed) -> None:
+        self._closed = closed
+        self._of_job: dict[int, list[str]] = {}
+        self._pod_sets: dict[int, tuple[PodSetOutcome, ...]] = dict(closed.jobs.parts)
+
+    @cached_property
+    def own(self) -> Mapping[int, Histogram | str]:
+        """By task: why it found no place itself."""
+        return self._closed.refused.by_task()
+
+    def of_task(self, row: int, job: int, *, gated: bool) -> str:
+        """The cause of a waiting task: its own, or its job's. `gated`: it waits behind a scheduling gate."""
+        closed, own = self._closed, self.own.get(row)
+        if own is not None:
+            return str(own)
+        if job < 0:
+            return "belongs to no pod group"
+        if job not in closed.jobs.facts:
+            return f"pod group {closed.names.job(job)} does not exist"
+        if gated:
+            return "waits for its scheduling gates to be removed"
+        return joined(self.of_job(job)) or NO_TURN
+
+    def of_job(self, job: int) -> list[str]:
+        """What a job as a whole waits for."""
+        known = self._of_job.get(job)
+        if known is None:
+            problem = self.queue_problem(job) or self.not_ready(job)
+            known = [problem] if problem else list(self._closed.refused.jobs.get(job, ()))
+            self._of_job[job] = known
+        return known
+
+    def queue_problem(self, job: int) -> str:
+        """What is wrong with the queue that a job names; empty if nothing is."""
+        problems = self._closed.queues.problems
+        return problems.get(int(self._closed.jobs.queue[job]), "") if problems else ""
+
+    def pod_sets(self, job: int) -> tuple[PodSetOutcome, ...]:
+        """The parts of a job; none where jobs are not served by them."""
+        known = self._pod_sets.get(job)
+        if known is None:
+            whole = PodSetOutcome(DEFAULT, self._closed.jobs.facts[job].minimum, *self._counted[job])
+            known = self._pod_sets[job] = (whole,) if self._closed.by_pod_sets else ()
+        return known
+
+    @cached_property
+    def _counted(self) -> list[list[int]]:
+        """By job: how many of its tasks are there, gated, used."""
+        counted: list[list[int]] = (COUNTED @ self._closed.jobs.counts).T.tolist()
+        return counted
+
+    def not_ready(self, job: int) -> str:
+        """Which pods a job still needs before it can be tried; empty if there are enough."""
+        return not_ready(self.pod_sets(job), plain_words=self._closed.plain_words)
+
+    def over(self, job: int) -> dict[str, Any] | None:
+        """The answer of the queue that has no room for a job."""
+        over = self._closed.refused.over.get(job)
+        if over is None:
+            return None
+        return {"reason": over.reason, "message": over.message, "details": dict(over.details or {})}
+
+    def with_tasks(self, job: int) -> list[str]:
+        """Why a job waits: its own reasons, and those of its tasks that they do not contain already."""
+        closed = self._closed
+        counts = closed.jobs.counts[:, job]
+        if counts.any() and not counts[_WAITING].any():
+            return list(closed.refused.jobs.get(job, ()))
+        found = list(self.of_job(job))
+        if counts[_PENDING]:
+            rows = self._tasks_of(job)
+            in_order = rows[np.argsort(closed.tasks.rank[rows])].tolist()
+            causes = dict.fromkeys(str(self.own[row]) for row in in_order if row in self.own)
+            found += [cause for cause in causes if not any(cause in one for one in found)]
+        return list(dict.fromkeys(found))
+
+    def _tasks_of(self, job: int) -> Any:
+        order, bounds = self._by_job
+        return order[bounds[job] : bounds[job + 1]]
+
+    @cached_property
+    def _by_job(self) -> tuple[Any, list[int]]:
+        jobs = self._closed.tasks.job
+        order = np.argsort(jobs, kind="stable")
+        return order, np.searchsorted(jobs[order], np.arange(len(self._closed.jobs.queue) + 1)).tolist()
+
+    def condition(self, job: int, causes: list[str]) -> dict[str, Any] | None:
+        """KAI's condition of a pod group that waits for these causes.
+
+        None while the job has no pods that wait or too few of them, and as soon as any of it has a place.
+        """
+        closed = self._closed
+        group, counts = closed.jobs.groups[job], closed.jobs.counts[:, job]
+        if not isinstance(group, KaiPodGroup) or not causes:
+            return None
+        if not counts[_PENDING] or counts[ACTIVE_ALLOCATED].any():
+            return None
+        missing = self.queue_problem(job)
+        if not missing and self.not_ready(job):
+            return None
+        reasons = explained(self.over(job), causes, QUEUE_MISSING if missing else POD_ERRORS)
+        return scheduling_condition(pool_prefix(group, closed.pool) + joined(causes), reasons, closed.pool)

@@ -1,0 +1,306 @@
+"""The end of a session: what a plan says of it, taken out once, so that a plan is a value and the session can go.
+
+Called by the planner when a cycle closes. It costs a few copies of columns: names and words are made from them by
+`plan.py`, when they are read. Columns that the session made are taken as they are; those that it shares with the cluster
+are copied.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maniple.cluster.facts import JobFacts, QueueFacts
+from maniple.cluster.resources import Amounts, ResourceSpace
+from maniple.cluster.statuses import ACTIVE_USED, ALIVE, STATUSES, Status
+from maniple.cluster.tables import job_name
+from maniple.framework.criteria import NodeRows
+from maniple.framework.plans.outcome import PodSetOutcome
+from maniple.framework.plans.standing import queue_problem
+from maniple.framework.points import Capacity, PodVolumes, TaskRows
+from maniple.framework.reasons import Histogram
+from maniple.framework.session import Session
+from maniple.objects.meta import Object
+
+Placed = tuple[tuple[TaskRows, NodeRows], ...]
+# The statuses that a pod set's tasks are counted in: there, gated, used.
+COUNTED = np.array([ALIVE, np.arange(STATUSES) == Status.GATED, ACTIVE_USED], dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Names:
+    """Of rows, as they were."""
+
+    tasks: list[str]
+    jobs: list[str]  # as keys, see `job`
+    doubled: frozenset[str]
+    queues: list[str]
+    nodes: Sequence[str]
+
+    def job(self, row: int) -> str:
+        return job_name(self.jobs[row], self.doubled)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Nodes:
+    """Resource by resource, nodes by name."""
+
+    allocatable: Amounts
+    used: Amounts
+    releasing: Amounts
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tasks:
+    """Columns by task row."""
+
+    status: NDArray[np.int8]
+    node: NDArray[np.int32]
+    job: NDArray[np.int32]
+    gated: NDArray[np.bool_]
+    rank: Amounts
+    moved: frozenset[int]  # they claim another place and have not left the one they had
+    groups: Mapping[int, tuple[str, ...]]  # shared devices
+    shares: Mapping[
+        int, tuple[int, float]
+    ]  # of placed tasks that get parts of devices: how many, and what part of each
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Jobs:
+    """Columns by job row; `rows` are those that the cycle served."""
+
+    rows: NDArray[np.int64]
+    queue: NDArray[np.int32]
+    minimum: NDArray[np.int32]
+    counts: Amounts
+    ready: Amounts
+    allocated: Amounts
+    facts: Mapping[int, JobFacts]
+    groups: Mapping[int, Object]
+    phases: Mapping[int, str]
+    parts: Mapping[int, tuple[PodSetOutcome, ...]]  # of jobs that are not one pod set with all of their tasks
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Queues:
+    """By queue row. `paths`: the queues of the tree with those above them, where jobs are served by it."""
+
+    facts: Mapping[int, QueueFacts]
+    reports: Mapping[int, Mapping[str, Any]]
+    problems: Mapping[int, str]  # why jobs of a queue cannot be served
+    paths: Mapping[int, Sequence[int]]
+    usage: Mapping[str, Mapping[str, float]]
+    gpu: int | None  # the dimension that GPUs are reported as
+    changed: tuple[
+        TaskRows, NDArray[np.float64]
+    ]  # tasks placed and evicted, and by how much that changed what queues use
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Decided:
+    """What the cycle decided, by row."""
+
+    bound: Placed
+    held: Placed
+    pipelined: NDArray[np.intp]
+    evicted: tuple[tuple[int, str], ...]
+    admitted: tuple[TaskRows, ...]
+    nominated: Mapping[int, int]
+    annotations: Mapping[int, dict[str, str]]
+    claims: Mapping[str, dict[str, Any]]
+    volumes: Mapping[str, PodVolumes]
+    started: Mapping[int, datetime]
+    stale_since: Mapping[int, datetime | None]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Refused:
+    """Why tasks and jobs were not served."""
+
+    tasks: Sequence[tuple[TaskRows, Histogram | str]]
+    jobs: Mapping[int, list[str]]
+    over: Mapping[int, Capacity]
+    conditions: Mapping[int, list[dict[str, str]]]
+
+    def by_task(self) -> dict[int, Histogram | str]:
+        """The first cause of a task counts."""
+        found: dict[int, Histogram | str] = {}
+        for rows, cause in self.tasks:
+            for row in rows.tolist():
+                found.setdefault(row, cause)
+        return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Closed:
+    """A session at its end."""
+
+    names: Names
+    resources: ResourceSpace  # it only grows
+    nodes: Nodes
+    tasks: Tasks
+    jobs: Jobs
+    queues: Queues
+    decided: Decided
+    refused: Refused
+    by_pod_sets: bool  # jobs wait until their pod sets have enough pods
+    by_queue_tree: bool  # jobs are served by the queue tree
+    plain_words: bool
+    pool: str
+    actions: tuple[str, ...]
+    protects: bool  # some plugin protects jobs that have not run for long enough
+
+
+def freeze(session: Session) -> Closed:
+    """Take out of a session whose last action has run what its plan tells."""
+    cluster = session.cluster
+    return Closed(
+        names=Names(
+            tasks=cluster.tasks.keys.copy(),
+            jobs=cluster.jobs.keys.copy(),
+            doubled=frozenset(cluster.jobs.doubled),
+            queues=cluster.queues.keys.copy(),
+            nodes=session.nodes.facts.names,
+        ),
+        resources=session.resources,
+        nodes=Nodes(session.nodes.allocatable, session.nodes.used, session.nodes.releasing),
+        tasks=_tasks(session),
+        jobs=_jobs(session),
+        queues=_queues(session),
+        decided=_decided(session),
+        refused=Refused(
+            tasks=session.refusals.of_each_task(),
+            jobs=session.refusals.jobs,
+            over=session.refusals.over,
+            conditions=session.decisions.conditions,
+        ),
+        by_pod_sets=session.rules.gangs.wait_for_pods,
+        by_queue_tree=session.rules.queues.only_leaves_take_jobs,
+        plain_words=session.rules.words.plain,
+        pool=str(session.options.get("nodePoolLabelValue") or "default"),
+        actions=session.actions,
+        protects=any(getattr(plugin, "protects", False) for _, plugin in session.plugins),
+    )
+
+
+def _placed(session: Session) -> TaskRows:
+    """Tasks that got a place for good, in the order in which that was decided."""
+    rows = [rows for rows, _ in (*session.decisions.bound, *session.decisions.held)]
+    return np.concatenate([np.zeros(0, dtype=np.int64), *rows])
+
+
+def _of_classes(session: Session, rows: TaskRows, chosen: NDArray[np.bool_]) -> list[int]:
+    """The tasks among many whose classes were chosen."""
+    return rows[chosen[session.tasks.class_of[rows]]].tolist() if chosen.any() else []
+
+
+def _tasks(session: Session) -> Tasks:
+    tasks, placed = session.tasks, _placed(session)
+    met = np.flatnonzero(np.bincount(tasks.class_of[placed], minlength=len(session.classes)))
+    share = np.zeros(len(session.classes), dtype=np.bool_)
+    share[[number for number in met.tolist() if session.classes[number].share is not None]] = True
+    shares = {}
+    for row in _of_classes(session, placed, share):
+        class_ = session.classes[tasks.class_of[row]]
+        assert class_.share is not None
+        shares[row] = class_.share.devices, session.gpus.portion_on(class_, int(tasks.node[row]))
+    return Tasks(
+        status=tasks.status,
+        node=tasks.node,
+        job=tasks.job.copy(),
+        gated=tasks.gated.copy(),
+        rank=tasks.rank,
+        moved=frozenset(session.moved),
+        groups=session.gpus.groups_of,
+        shares=shares,
+    )
+
+
+def _jobs(session: Session) -> Jobs:
+    jobs, table = session.jobs, session.cluster.jobs
+    return Jobs(
+        rows=jobs.rows,
+        queue=jobs.queue.copy(),
+        minimum=jobs.minimum.copy(),
+        counts=jobs.counts,
+        ready=jobs.ready,
+        allocated=jobs.allocated,
+        facts=table.facts.copy(),
+        groups=table.objects.copy(),
+        phases=session.decisions.phases,
+        parts=_parts(session) if session.rules.gangs.wait_for_pods else {},
+    )
+
+
+def _parts(session: Session) -> dict[int, tuple[PodSetOutcome, ...]]:
+    """The pod sets of jobs that are divided, with the tasks of each counted by status."""
+    facts = session.cluster.jobs.facts
+    divided = [job for job in np.flatnonzero(~session.groups.undivided).tolist() if job in facts]
+    if not divided:
+        return {}
+    sets = {job: session.groups.of(job) for job in divided}
+    rows = [one.rows for several in sets.values() for one in several]
+    cells = np.repeat(np.arange(len(rows)), [len(one) for one in rows]) * STATUSES
+    cells += session.tasks.status[np.concatenate(rows)] if rows else 0
+    by_status = np.bincount(cells, minlength=len(rows) * STATUSES).reshape(len(rows), STATUSES)
+    counts: Iterator[list[int]] = iter((by_status @ COUNTED.T).tolist())
+    return {
+        job: tuple(PodSetOutcome(one.name, one.minimum, *next(counts)) for one in several)
+        for job, several in sets.items()
+    }
+
+
+def _queues(session: Session) -> Queues:
+    report = session.hooks.queue_report
+    facts, asked = session.queues.facts.copy(), session.jobs.queue[session.jobs.queue >= 0]
+    named = np.flatnonzero(np.bincount(asked)).tolist() if len(asked) else []
+    used: Mapping[str, Mapping[str, float]] = session.options.get("queueUsage") or {}
+    return Queues(
+        facts=facts,
+        reports={queue: report(queue) for queue in facts} if "queue_report" in session.hooks.answered else {},
+        problems={queue: problem for queue in named if (problem := queue_problem(session, queue))},
+        paths=session.queue_tree.paths() if session.rules.queues.only_leaves_take_jobs else {},
+        usage={name: dict(amounts) for name, amounts in used.items()},
+        gpu=session.gpus.reported_as,
+        changed=_changed(session),
+    )
+
+
+def _changed(session: Session) -> tuple[TaskRows, NDArray[np.float64]]:
+    """Cpu, memory and GPUs of tasks that the cycle placed, and less than nothing of those that it evicted.
+
+    Only evictions tell of queues as they were, so that nothing is counted where there are none.
+    """
+    if not session.decisions.evicted or not session.rules.queues.only_leaves_take_jobs:
+        return np.zeros(0, dtype=np.int64), np.zeros((3, 0))
+    claimed = np.flatnonzero(session.tasks.status == Status.PIPELINED)
+    came = np.concatenate([_placed(session), claimed]).astype(np.int64)
+    went = np.array([row for row, _ in session.decisions.evicted], dtype=np.int64)
+    amounts = np.concatenate([session.gpus.of_tasks(came), -session.gpus.of_tasks(went)], axis=1)
+    return np.concatenate([came, went]), amounts
+
+
+def _decided(session: Session) -> Decided:
+    placed = _placed(session)
+    needy = np.zeros(len(session.classes), dtype=np.bool_)
+    for number in np.flatnonzero(np.bincount(session.tasks.class_of[placed])).tolist():
+        spec = session.classes[number].spec.pod.spec
+        needy[number] = bool(spec.resource_claims or spec.volumes)
+    rows, hooks = _of_classes(session, placed, needy), session.hooks
+    return Decided(
+        bound=tuple(session.decisions.bound),
+        held=tuple(session.decisions.held),
+        pipelined=np.flatnonzero(session.tasks.status == Status.PIPELINED),
+        evicted=tuple(session.decisions.evicted),
+        admitted=tuple(session.decisions.admitted),
+        nominated=session.decisions.nominated,
+        annotations=session.decisions.annotations,
+        claims=hooks.claims_to_write(rows) if rows else {},
+        volumes=hooks.volumes_to_bind(rows) if rows else {},
+        started=session.decisions.started,
+        stale_since=session.decisions.stale_since,
+    )

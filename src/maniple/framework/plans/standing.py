@@ -1,0 +1,121 @@
+"""Where a waiting job stands: why its turn cannot come at all, and what its pod group is told in KAI's form.
+
+`queue_problem` is asked when a session closes, the rest by the plan and by the writers of statuses. Volcano's rules are in
+its plugin `gang`; here are those of jobs whose pod sets have to be there before they are tried, and whose queue has to be a
+leaf of the queue tree.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from maniple.framework.groups.tree import DEFAULT
+from maniple.framework.plans.outcome import PodSetOutcome
+from maniple.framework.session import Session
+from maniple.objects.kai import KaiPodGroup
+
+UNSCHEDULABLE_ON_POOL = "UnschedulableOnNodePool"
+QUEUE_MISSING, POD_ERRORS = "QueueDoesNotExist", "PodSchedulingErrors"
+NO_TURN = "its turn did not come in this cycle"
+
+_TOLD = 5  # queues to name at most
+_TRIED_ONCE = 1  # of a group's back-off
+
+
+# -- why a turn cannot come ------------------------------------------------------------------------------------------
+
+
+def queue_problem(session: Session, queue: int) -> str:
+    """What is wrong with a queue that jobs name; empty if nothing is."""
+    name = session.queue_name(queue)
+    if queue not in session.queues.facts:
+        return f"queue {name!r} does not exist"
+    if not session.rules.queues.only_leaves_take_jobs:
+        return ""
+    tree = session.queue_tree
+    if queue not in tree:
+        return _off_the_tree(session, queue)
+    if not tree.leaf(queue):
+        below = [session.queue_name(one) for one in tree.children(queue)]
+        listed = ", ".join(below[:_TOLD]) + (" ..." if len(below) > _TOLD else "")
+        return f"queue {name!r} has queues below it; only those take jobs: {listed}"
+    return ""
+
+
+def _off_the_tree(session: Session, queue: int) -> str:
+    """Why a queue has no way up to a top-level queue."""
+    name, facts, seen = session.queue_name(queue), session.queues.facts, [queue]
+    while parent := facts[seen[-1]].parent:
+        above = session.queues.index_of(parent)
+        if above is None or above not in facts:
+            child = session.queue_name(seen[-1])
+            return f"a queue above {name!r} does not exist: {parent!r}, the parent of {child!r}"
+        if above in seen:
+            return f"the queues above {name!r} form a circle"
+        seen.append(above)
+    return (
+        f"queue {name!r} is a top-level queue; with fullHierarchyFairness off, only those below one take jobs"
+    )
+
+
+def not_ready(pod_sets: Sequence[PodSetOutcome], *, plain_words: bool) -> str:
+    """Which pods a job still needs before it can be tried; empty if there are enough."""
+    short = [one for one in pod_sets if not one.ready]
+    if not short:
+        return ""
+    if plain_words:
+        return "waits for its pods: " + "; ".join(_there_are(one) for one in short)
+    return "Job is not ready for scheduling: " + "; ".join(_too_few(one) for one in short)
+
+
+def _there_are(one: PodSetOutcome) -> str:
+    where = "" if one.name == DEFAULT else f" of {one.name}"
+    behind = f", {one.gated} of them behind a scheduling gate" if one.gated else ""
+    return f"it needs {one.minimum}{where} and {one.there or 'none'} {'is' if one.there == 1 else 'are'} there{behind}"
+
+
+def _too_few(one: PodSetOutcome) -> str:
+    where = "" if one.name == DEFAULT else f" of sub-group {one.name}"
+    return f"needs {one.minimum} pods{where}, {one.there} exist, of which {one.gated} are gated"
+
+
+# -- what a pod group is told ----------------------------------------------------------------------------------------
+
+
+def scheduling_condition(message: str, reasons: list[dict[str, Any]], pool: str) -> dict[str, Any]:
+    """KAI's condition of a pod group of which no pod has a place: the causes, for people and for programs."""
+    return {
+        "type": UNSCHEDULABLE_ON_POOL,
+        "nodePool": pool,
+        "status": "True",
+        "reason": "Unschedulable",
+        "message": message,
+        "reasons": reasons,
+    }
+
+
+def pool_prefix(group: KaiPodGroup, pool: str) -> str:
+    """A group that is tried once in each node pool says in which it was."""
+    return f"Node-Pool '{pool}': " if group.spec.scheduling_backoff == _TRIED_ONCE else ""
+
+
+def explained(over: Mapping[str, Any] | None, causes: Sequence[str], reason: str) -> list[dict[str, Any]]:
+    """Causes for programs: that of a queue without room (`over`) with its details, any other with the reason."""
+    return [
+        dict(over)
+        if over is not None and over["message"] == message
+        else {"reason": reason, "message": message}
+        for message in causes
+    ]
+
+
+__all__ = [
+    "NO_TURN",
+    "POD_ERRORS",
+    "QUEUE_MISSING",
+    "UNSCHEDULABLE_ON_POOL",
+    "explained",
+    "not_ready",
+    "pool_prefix",
+    "queue_problem",
+    "scheduling_condition",
+]

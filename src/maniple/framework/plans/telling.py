@@ -1,0 +1,314 @@
+"""The records of a plan, made from a closed session: rows become names, columns become amounts, causes become words.
+
+Called by `plan.py`, for each part when it is read for the first time.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maniple.cluster.resources import CPU, MEMORY
+from maniple.cluster.statuses import COMPLETED, NO_TASK, SCHEDULED, WAITING, Status
+from maniple.framework.devices.gpu_facts import UNIT
+from maniple.framework.plans.causes import Causes
+from maniple.framework.plans.freezing import Closed
+from maniple.framework.plans.outcome import (
+    Eviction,
+    GpuShare,
+    GroupOutcome,
+    JobOutcome,
+    NodeOutcome,
+    QueueAccount,
+    QueueHolding,
+    QueueOutcome,
+    TaskOutcome,
+    WaitingPod,
+)
+from maniple.framework.reasons import POD, MadeRoom, NotWhole
+
+_WORDS = [status.word for status in Status]
+_WITHOUT_NODE = (Status.PENDING, Status.GATED, Status.PIPELINED, Status.ALLOCATED)
+_PENDING, _GATED, _PIPELINED, _RUNNING = (
+    int(one) for one in (Status.PENDING, Status.GATED, Status.PIPELINED, Status.RUNNING)
+)
+
+
+# -- decisions --------------------------------------------------------------------------------------------------------
+
+
+def evictions(closed: Closed) -> Iterator[Eviction]:
+    names, jobs = closed.names, closed.tasks.job
+    together = Counter(int(jobs[row]) for row, _ in closed.decided.evicted)
+    for row, reason in closed.decided.evicted:
+        pod, job = names.tasks[row], int(jobs[row])
+        if isinstance(reason, MadeRoom):
+            action, actor = reason.action, names.job(reason.actor)
+        else:  # Volcano's actions give their own name as the reason
+            action, actor = reason if reason in closed.actions else "", ""
+        text = str(reason.replace(POD, pod))
+        yield Eviction(pod, names.job(job) if job >= 0 else "", text, action, actor, together[job])
+
+
+def gpu_shares(closed: Closed) -> dict[str, GpuShare]:
+    tasks = closed.tasks
+    return {
+        closed.names.tasks[row]: GpuShare(devices, portion, tasks.groups.get(row, ()))
+        for row, (devices, portion) in tasks.shares.items()
+    }
+
+
+# -- tasks ------------------------------------------------------------------------------------------------------------
+
+
+def tasks(closed: Closed, causes: Causes) -> dict[str, TaskOutcome]:
+    names, columns, outcomes = closed.names, closed.tasks, {}
+    for row in np.flatnonzero(columns.status != NO_TASK).tolist():
+        node, status, job = int(columns.node[row]), int(columns.status[row]), int(columns.job[row])
+        if status == _PENDING and columns.gated[row]:
+            status = _GATED
+        outcomes[names.tasks[row]] = TaskOutcome(
+            status=_WORDS[status],
+            node=names.nodes[node] if node >= 0 else None,
+            gpu_groups=columns.groups.get(row, ()),
+            reason=causes.of_task(row, job, gated=status == _GATED) if WAITING[status] else "",
+            job=names.job(job) if job >= 0 else None,
+        )
+    return outcomes
+
+
+def waiting(closed: Closed, causes: Causes) -> dict[str, WaitingPod]:
+    names, columns, alike = closed.names, closed.tasks, dict[Any, WaitingPod]()
+    rows = np.flatnonzero(np.isin(columns.status, _WITHOUT_NODE) & (columns.job >= 0))
+    parts = (rows, columns.job[rows], columns.status[rows], columns.gated[rows], columns.node[rows])
+    found = {}
+    for row, job, status, gated, node in zip(*(part.tolist() for part in parts), strict=True):
+        if row in columns.moved:
+            continue  # it is where it was, and leaves
+        own = causes.own.get(row)
+        key = (job, status, gated, id(own), node)
+        one = alike.get(key)
+        if one is None:
+            claims = status == _PIPELINED
+            one = alike[key] = WaitingPod(
+                job=names.job(job),
+                reason="" if claims else causes.of_task(row, job, gated=gated or status == _GATED),
+                own=own is not None,
+                fits=isinstance(own, NotWhole),
+                gated=gated,
+                node=names.nodes[node] if claims else "",
+            )
+        found[names.tasks[row]] = one
+    return found
+
+
+# -- jobs -------------------------------------------------------------------------------------------------------------
+
+
+def jobs(closed: Closed, causes: Causes) -> dict[str, JobOutcome]:
+    columns, all_phases = closed.jobs, phases(closed)
+    rows = columns.rows.tolist()
+    if closed.by_queue_tree:
+        served = frozenset(rows)
+        rows += [job for job in columns.facts if job not in served]
+    return {closed.names.job(job): _job(closed, causes, job, all_phases.get(job, "Pending")) for job in rows}
+
+
+def _job(closed: Closed, causes: Causes, job: int, phase: str) -> JobOutcome:
+    columns, reasons = closed.jobs, causes.with_tasks(job)
+    conditions: list[dict[str, Any]] = [one.copy() for one in closed.refused.conditions.get(job, ())]
+    own = causes.condition(job, reasons)
+    return JobOutcome(
+        phase=phase,
+        conditions=conditions if own is None else [*conditions, own],
+        reasons=reasons,
+        queue=columns.facts[job].queue,
+        ready=int(columns.ready[job]),
+        minimum=int(columns.minimum[job]),
+        total=int(columns.counts[:, job].sum()),
+    )
+
+
+def phases(closed: Closed) -> dict[int, str]:
+    """The phase of every job that was served, at the end of the session.
+
+    Unknown: something runs, yet the gang is unschedulable. Running or Completed: enough tasks are (or were) on
+    nodes. Otherwise a job stays admitted once it is, and waits until then.
+    """
+    columns, counts, refused = closed.jobs, closed.jobs.counts, closed.refused
+    releasing = (closed.tasks.status == Status.RELEASING) & (closed.tasks.node >= 0)
+    leaving = np.bincount(closed.tasks.job[releasing].clip(0), minlength=counts.shape[1])
+    scheduled = counts[np.flatnonzero(SCHEDULED)].sum(axis=0) + leaving
+    parts = (counts[_RUNNING], scheduled, counts[np.flatnonzero(COMPLETED)].sum(axis=0), columns.minimum)
+    rows, found = columns.rows, {}
+    for job, running, there, over, minimum in zip(
+        rows.tolist(), *(part[rows].tolist() for part in parts), strict=True
+    ):
+        unschedulable = any(c["type"] == "Unschedulable" for c in refused.conditions.get(job, ()))
+        if unschedulable and running:
+            found[job] = "Unknown"
+        elif there >= minimum:
+            found[job] = "Completed" if there == over else "Running"
+        else:
+            phase = columns.phases.get(job) or columns.facts[job].phase
+            found[job] = "Inqueue" if phase == "Inqueue" else "Pending"
+    return found
+
+
+def groups(closed: Closed, causes: Causes) -> dict[str, GroupOutcome]:
+    columns, all_phases, refused = closed.jobs, phases(closed), closed.refused
+    counts, broken, behind = columns.counts.T.tolist(), closed.decided.stale_since, _gated(closed)
+    found = {}
+    for job, group in columns.groups.items():
+        facts, numbers = columns.facts[job], counts[job]
+        waits = numbers[_PENDING] or numbers[_GATED]
+        found[closed.names.job(job)] = GroupOutcome(
+            key=group.key,
+            api_group=group.api_group,
+            queue=facts.queue,
+            served=job in all_phases,
+            phase=all_phases.get(job, "Pending"),
+            counts={_WORDS[status]: number for status, number in enumerate(numbers) if number},
+            conditions=[one.copy() for one in refused.conditions.get(job, ())],
+            queue_problem=causes.queue_problem(job),
+            not_ready=causes.not_ready(job) if waits else "",
+            refusals=list(refused.jobs.get(job, ())),
+            over=causes.over(job),
+            pod_sets=causes.pod_sets(job),
+            gated=tuple(behind.get(job, ())),
+            stale_since=broken.get(job, facts.stale_since),
+        )
+    return found
+
+
+def _gated(closed: Closed) -> dict[int, list[str]]:
+    """By job: its pods behind scheduling gates."""
+    columns, found = closed.tasks, dict[int, list[str]]()
+    for row in np.flatnonzero((columns.status == Status.GATED) & (columns.job >= 0)).tolist():
+        found.setdefault(int(columns.job[row]), []).append(closed.names.tasks[row])
+    return found
+
+
+# -- queues and nodes ---------------------------------------------------------------------------------------------------
+
+
+def queues(closed: Closed) -> dict[str, QueueOutcome]:
+    below = _jobs_below(closed)
+    return {
+        closed.names.queues[queue]: _queue(closed, queue, below.get(queue, []))
+        for queue in closed.queues.facts
+    }
+
+
+def _queue(closed: Closed, queue: int, below: list[int]) -> QueueOutcome:
+    describe, names = closed.resources.describe, closed.resources.names
+    facts, report = closed.queues.facts[queue], closed.queues.reports.get(queue, {})
+    allocated: NDArray[Any] = closed.jobs.allocated[:, below].sum(axis=1)
+    known = {name: describe(report[name]) for name in ("deserved", "capability") if name in report}
+    if "counted" in report:
+        # The plugin accounts for these dimensions: it knows parts of devices, and an amount of zero is stated.
+        counted = report["counted"]
+        allocated = allocated.astype(np.float64)
+        allocated[counted] = report["allocated"][counted]
+        for name in ("quota", "capability"):
+            ended = [names[one] for one in counted.tolist() if np.isfinite(report[name][one])]
+            known[name] = {**dict.fromkeys(ended, 0), **describe(report[name])}
+    name = closed.names.queues[queue]
+    return QueueOutcome(
+        deserved=known.get("deserved", {}),
+        allocated=describe(allocated),
+        capability=known.get("capability", {}),
+        weight=facts.weight,
+        share=float(report.get("share", 0.0)),
+        jobs=len(below),
+        quota=known.get("quota"),
+        parent=facts.parent,
+        usage=dict(closed.queues.usage.get(name, {})),
+    )
+
+
+def _jobs_below(closed: Closed) -> dict[int, list[int]]:
+    """The jobs of each queue; where the queue tree counts, with those of the queues below it."""
+    rows, found = closed.jobs.rows, dict[int, list[int]]()
+    for job, queue in zip(rows.tolist(), closed.jobs.queue[rows].tolist(), strict=True):
+        for one in closed.queues.paths.get(queue, (queue,)):
+            found.setdefault(one, []).append(job)
+    return found
+
+
+def holdings(closed: Closed) -> dict[str, QueueHolding]:
+    columns, names = closed.jobs, closed.resources.names
+    own = np.zeros((len(closed.names.queues), len(columns.allocated)), dtype=np.int64)
+    np.add.at(own, columns.queue[columns.rows], columns.allocated[:, columns.rows].T)
+    amounts = own.tolist()
+    return {
+        closed.names.queues[queue]: QueueHolding(
+            facts.parent, {names[one]: amount for one, amount in enumerate(amounts[queue]) if amount}
+        )
+        for queue, facts in closed.queues.facts.items()
+    }
+
+
+def accounts(closed: Closed) -> dict[str, QueueAccount]:
+    """Queues that evictions are about, before the cycle: reports are of its end, so that its changes are taken off."""
+    names, queues_, changed = closed.names.queues, closed.queues, _changes(closed)
+    found = {}
+    for queue, path in queues_.paths.items() if closed.decided.evicted else ():
+        report = queues_.reports.get(queue, {})
+        if "quota" in report:
+            used = _three(closed, report["allocated"]) - changed.get(queue, np.zeros(3))
+            cpu, memory, gpus = used.tolist()
+            found[names[queue]] = QueueAccount(
+                parent=names[path[1]] if len(path) > 1 else "",
+                used=(cpu, memory, gpus),
+                quota=_ended(_three(closed, report["quota"])),
+                fair_share=_ended(_three(closed, report["deserved"])),
+                priority=queues_.facts[queue].priority,
+            )
+    return found
+
+
+def _changes(closed: Closed) -> dict[int, NDArray[np.float64]]:
+    """By queue, with those above: what the cycle placed there less what it evicted."""
+    rows, amounts = closed.queues.changed
+    found: dict[int, NDArray[np.float64]] = {}
+    for place, job in enumerate(closed.tasks.job[rows].tolist()):
+        queue = int(closed.jobs.queue[job]) if job >= 0 else -1
+        for one in closed.queues.paths.get(queue, ()):
+            found[one] = found.get(one, np.zeros(3)) + amounts[:, place]
+    return found
+
+
+def _three(closed: Closed, vector: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Cpu in milli, memory in bytes, GPUs."""
+    gpu = closed.queues.gpu
+    return np.array([vector[CPU], vector[MEMORY], vector[gpu] / UNIT if gpu is not None else 0.0])
+
+
+def _ended(amounts: NDArray[np.float64]) -> tuple[float | None, float | None, float | None]:
+    cpu, memory, gpus = (one if np.isfinite(one) else None for one in amounts.tolist())
+    return cpu, memory, gpus
+
+
+def nodes(closed: Closed) -> dict[str, NodeOutcome]:
+    columns, describe = closed.nodes, closed.resources.describe
+    idle = columns.allocatable - columns.used
+    return {
+        name: NodeOutcome(
+            idle=describe(idle[:, i]),
+            releasing=describe(columns.releasing[:, i]),
+            used=describe(columns.used[:, i]),
+            allocatable=describe(columns.allocatable[:, i]),
+        )
+        for i, name in enumerate(closed.names.nodes)
+    }
+
+
+def time_matters(closed: Closed) -> bool:
+    """A broken gang has only so much time; and a job that has only just started may be no victim yet."""
+    columns = closed.jobs
+    if closed.decided.stale_since or any(one.stale_since is not None for one in columns.facts.values()):
+        return True
+    return closed.protects and bool(columns.counts[Status.PENDING, columns.rows].any())

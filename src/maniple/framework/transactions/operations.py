@@ -1,0 +1,261 @@
+"""One operation of a transaction: how it changes the session, and how it is undone.
+
+Called by `transaction`, which keeps the list. An operation holds many tasks of one class and one job. `apply` and `undo` are exact opposites: all sums are
+integers, and what cannot be worked out backwards (the books of shared devices) is saved in the operation.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maniple.cluster.classes import TaskClass
+from maniple.cluster.resources import Amounts
+from maniple.cluster.statuses import ALLOCATED_LIKE, READY, Status
+from maniple.framework.criteria import NodeRows
+from maniple.framework.devices.gpus import Groups, Saved
+from maniple.framework.points import Event, TaskRows
+from maniple.framework.session import Session
+
+_READY = [int(member) for member in READY]
+_ALLOCATED = [int(member) for member in ALLOCATED_LIKE]
+_SEVERAL = 4  # from here on counting jobs together beats one by one
+_FEW = 64  # up to here counting in a dictionary beats sorting an array
+
+
+class Kind(Enum):
+    ALLOCATE = "allocate"
+    PIPELINE = "pipeline"
+    EVICT = "evict"
+    RESTORE = "restore"  # an eviction that need not be after all
+    MOVE = "move"  # an evicted task claims another place
+    WITHDRAW = "withdraw"  # an allocation is taken back; it is told by its event
+
+
+# By a name of their own: to look a member up on its enum takes longer than what is done with it.
+_EVICT, _RESTORE, _MOVE, _WITHDRAW = Kind.EVICT, Kind.RESTORE, Kind.MOVE, Kind.WITHDRAW
+_PENDING, _PIPELINED, _RELEASING = Status.PENDING, Status.PIPELINED, Status.RELEASING
+
+
+@dataclass(slots=True, eq=False)
+class Operation:
+    kind: Kind
+    event: Event
+    before: Status  # what an undo restores
+    after: Status
+    reason: str = ""
+    origins: NodeRows | None = None  # of a move: where the tasks were
+    groups: Sequence[Groups] | None = None  # of tasks that share devices: which
+    saved: list[Saved] = field(default_factory=list)  # the books of these devices as they were
+    former: list[Groups | None] = field(default_factory=list)  # which devices the tasks shared before
+    virtual: NDArray[np.bool_] | None = (
+        None  # of claims that are evicted: whether they had been evicted to move
+    )
+
+
+def event_of(session: Session, rows: TaskRows, nodes: NodeRows | None = None) -> Event:
+    """Tasks of the first one's class and job, on the given nodes or on those they are on."""
+    tasks, first = session.tasks, rows[0]
+    where = tasks.node[rows].astype(np.intp) if nodes is None else nodes
+    return Event(session.classes[tasks.class_of[first]], int(tasks.job[first]), rows, where)
+
+
+def apply(session: Session, operation: Operation) -> None:
+    if operation.kind is _EVICT:
+        evict_together(session, [operation])
+        return
+    event, status = operation.event, operation.after
+    session.tasks.status[event.rows] = status
+    _count(session, event, operation.before, status)
+    if operation.kind is _RESTORE:
+        session.tasks.virtual[event.rows] = False
+        _release(session, event.class_, event.nodes, -1)
+        _hold(session, operation, -1)
+    elif operation.kind is _WITHDRAW:
+        session.tasks.node[event.rows] = -1
+        _occupy(session, event, operation.before, -1)
+    else:
+        if operation.kind is _MOVE:
+            _leave_behind(session, operation)
+        session.tasks.node[event.rows] = event.nodes
+        _occupy(session, event, status, +1)
+    if event.class_.share is not None:
+        share(session, operation)
+    (session.hooks.on_deallocate if operation.kind is _WITHDRAW else session.hooks.on_allocate)(event)
+
+
+def evict_together(session: Session, operations: list[Operation]) -> None:
+    """Evictions. Books are opened once for all tasks that are alike."""
+    alike: dict[tuple[int, Status], list[Operation]] = {}
+    for operation in operations:
+        alike.setdefault((operation.event.class_.number, operation.before), []).append(operation)
+    for (number, before), some in alike.items():
+        events = [operation.event for operation in some]
+        rows, nodes = events[0].rows, events[0].nodes
+        if len(events) > 1:
+            rows = np.concatenate([event.rows for event in events])
+            nodes = np.concatenate([event.nodes for event in events])
+        session.tasks.status[rows] = _RELEASING
+        session.tasks.virtual[rows] = True
+        _count_evicted(session, session.classes[number], events, before)
+        _release(session, session.classes[number], nodes, +1)
+    for operation in operations:
+        # In turn, since the books of shared devices mind what is held: so it is the same as one after the other.
+        _hold(session, operation, +1)
+        if operation.event.class_.share is not None:
+            share(session, operation)
+        session.hooks.on_deallocate(operation.event)
+
+
+def _count_evicted(session: Session, class_: TaskClass, events: list[Event], before: Status) -> None:
+    """`_count` for tasks alike of several jobs at once."""
+    owned = [event for event in events if event.job >= 0]
+    if len(owned) < _SEVERAL or before is _PENDING:
+        for event in owned:
+            _count(session, event, before, _RELEASING)
+        return
+    jobs, owners = session.jobs, np.array([event.job for event in owned])
+    counts = np.array([len(event.rows) for event in owned])
+    jobs.version[owners] += 1
+    jobs.counts[before, owners] -= counts
+    jobs.counts[_RELEASING, owners] += counts
+    jobs.ready[owners] -= counts * _READY[before]
+    if _ALLOCATED[before]:
+        jobs.allocated[:, owners] -= np.multiply.outer(class_.request, counts)
+
+
+def undo(session: Session, operation: Operation) -> None:
+    event, kind = operation.event, operation.kind
+    session.tasks.status[event.rows] = operation.before
+    _count(session, event, operation.after, operation.before)
+    if event.class_.share is not None:
+        unshare(session, operation)
+    if kind is _EVICT or kind is _RESTORE:
+        leaving = kind is _EVICT
+        session.tasks.virtual[event.rows] = not leaving if operation.virtual is None else operation.virtual
+        _release(session, event.class_, event.nodes, -1 if leaving else +1)
+        _hold(session, operation, -1 if leaving else +1)
+    elif kind is _WITHDRAW:
+        session.tasks.node[event.rows] = event.nodes
+        _occupy(session, event, operation.before, +1)
+    else:
+        session.tasks.node[event.rows] = -1 if operation.origins is None else operation.origins
+        _occupy(session, event, operation.after, -1)
+        if kind is _MOVE:
+            for row in event.rows.tolist():
+                session.moved[row].pop()
+    back = kind is _EVICT or kind is _WITHDRAW
+    (session.hooks.on_allocate if back else session.hooks.on_deallocate)(event)
+
+
+def _leave_behind(session: Session, operation: Operation) -> None:
+    """Note what tasks that move are still releasing."""
+    assert operation.origins is not None  # that is what makes it a move
+    for row, node in zip(operation.event.rows.tolist(), operation.origins.tolist(), strict=True):
+        session.moved.setdefault(row, []).append((node, session.gpus.groups_of.get(row, ())))
+
+
+def _hold(session: Session, operation: Operation, sign: int) -> None:
+    """A claim that is evicted counts as held until it is released. That is the original's way, and leaves the room to others."""
+    claim = operation.before if operation.kind is _EVICT else operation.after
+    if claim is _PIPELINED:
+        nodes, class_ = session.nodes, operation.event.class_
+        where, counts = _spots(operation.event.nodes)
+        amounts = np.multiply.outer(class_.request, counts * sign)
+        nodes.pipelined[:, where] -= amounts
+        nodes.used[:, where] += amounts
+
+
+def share(session: Session, operation: Operation) -> None:
+    """Book the parts of devices that tasks take, claim, begin to release or give back."""
+    books, event = session.gpus, operation.event
+    stays = operation.kind is _EVICT or operation.kind is _RESTORE
+    leaves = stays or operation.kind is _WITHDRAW
+    operation.saved.extend(books.save(node) for node in dict.fromkeys(event.nodes.tolist()) if node >= 0)
+    for place, (row, node) in enumerate(zip(event.rows.tolist(), event.nodes.tolist(), strict=True)):
+        held = books.groups_of.get(row)
+        operation.former.append(held)
+        if leaves and node >= 0:
+            books.remove(node, event.class_, held or (), operation.before)
+        if operation.kind is _WITHDRAW:
+            del books.groups_of[row]
+            continue
+        groups = (held or ()) if stays else (operation.groups or ())[place]
+        if not stays:
+            books.groups_of[row] = groups
+        if node >= 0:
+            books.add(node, event.class_, groups, operation.after)
+
+
+def unshare(session: Session, operation: Operation) -> None:
+    books, event = session.gpus, operation.event
+    for row, former in zip(event.rows.tolist(), operation.former, strict=False):
+        if former is None:
+            books.groups_of.pop(row, None)
+        else:
+            books.groups_of[row] = former
+    for saved in reversed(operation.saved):
+        books.restore(saved)
+
+
+def _count(session: Session, event: Event, before: Status, after: Status) -> None:
+    """Move tasks from one status to another in their job's counts and sums."""
+    jobs, job, count = session.jobs, event.job, len(event.rows)
+    if job < 0:
+        return
+    jobs.version[job] += 1
+    jobs.counts[before, job] -= count
+    jobs.counts[after, job] += count
+    jobs.ready[job] += count * (_READY[after] - _READY[before])
+    if _ALLOCATED[after] != _ALLOCATED[before]:
+        jobs.allocated[:, job] += event.class_.request * (count * (_ALLOCATED[after] - _ALLOCATED[before]))
+    waiting = (after is _PENDING) - (before is _PENDING)
+    if waiting:
+        jobs.pending[:, job] += event.class_.request * (count * waiting)
+        if event.class_.best_effort:
+            jobs.pending_best_effort[job] += count * waiting
+
+
+def expect(session: Session, row: int, node: int) -> None:
+    """Keep room on a node for whoever comes in the place of a task that is leaving another one; for the rest of the session."""
+    session.flowing = True
+    session.expected[row] = node
+    entry = session.classes[session.tasks.class_of[row]].entries.pipelined
+    _book(session, np.array([node], dtype=np.intp), entry, +1)
+
+
+def _occupy(session: Session, event: Event, status: Status, sign: int) -> None:
+    """Put tasks onto their nodes' books, or take them off."""
+    entries = event.class_.entries
+    if status is _PIPELINED:
+        session.flowing = True
+        _book(session, event.nodes, entries.pipelined, sign)
+    else:
+        _book(session, event.nodes, entries.allocated, sign)
+
+
+def _release(session: Session, class_: TaskClass, nodes: NodeRows, sign: int) -> None:
+    """Evicted tasks stay on their nodes' books as being released."""
+    session.flowing = True
+    _book(session, nodes, class_.entries.released, sign)
+
+
+def _book(session: Session, nodes: NodeRows, entry: Amounts, sign: int) -> None:
+    """Enter as many tasks on each node as it is named; tasks may be on none. `take` reads a few columns in half the time of an indexed sum."""
+    books = session.nodes.books
+    where, counts = _spots(nodes)
+    books[:, where] = books.take(where, axis=1) + np.multiply.outer(entry, counts * sign)
+    session.changes.append(where)
+
+
+def _spots(nodes: NodeRows) -> tuple[NodeRows, NDArray[np.intp]]:
+    """Each node once, and how often it was named."""
+    if len(nodes) > _FEW:
+        return np.unique(nodes[nodes >= 0], return_counts=True)
+    named: dict[int, int] = {}
+    for node in nodes.tolist():
+        named[node] = named.get(node, 0) + 1
+    named.pop(-1, None)
+    return np.array(list(named), dtype=np.intp), np.array(list(named.values()), dtype=np.intp)
