@@ -1,4 +1,4 @@
-"""Objects to draw edits from: few names with a few shapes each, so that they refer to each other, replace each other and vanish.
+"""Objects to draw edits from: few names, a few shapes each, so that they name and replace each other and vanish.
 
 Pools are made once; a test draws places in them, which is quick and leaves short failing examples.
 """

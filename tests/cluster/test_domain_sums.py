@@ -143,7 +143,7 @@ def test_kept_sums_are_those_worked_out_anew(
         for node, amount in change:
             values[:, node] += [amount, 2 * amount]
             log.append(np.array([node]))
-        if number % 2 == 0:  # not everybody looks after every change
+        if number % 2 == 0:  # sums are not read after every change
             assert kept.of(values).tolist() == places.over(values).tolist()
     assert kept.of(values).tolist() == places.over(values).tolist()
     values += 1  # more than the log says

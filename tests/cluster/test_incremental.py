@@ -124,7 +124,7 @@ def test_deleting_everything_leaves_nothing(family: str, data: st.DataObject) ->
     assert canonical(cluster) == canonical(Cluster(VolcanoDialect()))
 
 
-# -- KAI's objects: bind requests, claims, slices, and node pools that objects join and leave ---------------------------
+# -- KAI's objects: bind requests, claims, slices, and node pools that objects join and leave ------------------------
 
 every_kai_family = pytest.mark.parametrize("family", kai_pools.FAMILIES)
 DIALECTS = {

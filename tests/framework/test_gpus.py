@@ -1,4 +1,7 @@
-"""GPUs: what nodes have, how queues count them, and the books of shared devices, case by case against the rules as they are told."""
+"""GPUs: what nodes have, how queues count them, and the accounting of shared devices.
+
+The latter case by case, against the documented rules.
+"""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -332,7 +335,7 @@ def test_a_device_is_idle_unless_somebody_has_a_part_of_it(data: st.DataObject, 
 
 
 def test_a_task_of_which_no_device_is_known_leaves_without_a_trace() -> None:
-    """It runs with a part of a GPU, and nobody noted of which."""
+    """It runs with a part of a GPU, and of which is not recorded."""
     session = session_of(gpu_node("n", 3), *OBJECTS)
     session.gpus.add(0, class_of(session, "0.5"), (), Status.RUNNING)
     session.gpus.remove(0, class_of(session, "0.5"), (), Status.RUNNING)
@@ -383,7 +386,7 @@ def test_a_session_opens_with_what_pods_hold(found: list[Step]) -> None:
         compare(session, told)
 
 
-# -- who fits ----------------------------------------------------------------------------------------------------------
+# -- what fits -------------------------------------------------------------------------------------------------------
 
 
 def fitting(*held: Object, asks: Object) -> tuple[list[str], list[bool]]:

@@ -1,4 +1,4 @@
-"""Sub-jobs: who belongs to which, what holds them together, and where they are."""
+"""Sub-jobs: which tasks belong to which, what holds them together, and where they are."""
 
 from typing import Any
 
@@ -38,7 +38,7 @@ def where(session: Session, domain: int) -> str:
     return session.domains.names[domain] if domain != NONE else ""
 
 
-# -- who belongs to which ----------------------------------------------------------------------------------------------
+# -- which tasks belong to which -------------------------------------------------------------------------------------
 
 
 def test_without_policies_a_job_is_one_sub_job_with_the_jobs_minimum_and_topology() -> None:
@@ -375,7 +375,7 @@ def test_a_decision_is_remembered_as_long_as_something_is_placed() -> None:
 
 
 def test_a_decision_never_hides_where_tasks_really_are() -> None:
-    """Somebody else bound a task to the other rack."""
+    """Another scheduler bound a task to the other rack."""
     kept = cluster(*two_racks(), group("g", 1, networkTopology=hard(2)), placed("p0", "x", "a1"))
     settle(session_again(kept), "a")
     kept.apply(placed("p1", "x", "b1"))

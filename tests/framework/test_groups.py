@@ -1,4 +1,4 @@
-"""What a job's pod sets say: whether it can start, is whole, is broken, and which of its tasks are next to come or to go."""
+"""What a job's pod sets say: whether it can start, is whole or broken, and which tasks are placed or evicted next."""
 
 from typing import Any
 

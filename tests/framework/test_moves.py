@@ -1,4 +1,7 @@
-"""Transactions in which evicted tasks stay after all or move, allocations turn into claims, and devices are shared: all of it can be undone."""
+"""Transactions that restore or move evicted tasks, turn allocations into claims, and share devices.
+
+All of it can be undone.
+"""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The extension points as Volcano combines them: which switch turns a plugin's answer off, and what becomes of several answers."""
+"""The extension points as Volcano combines them: the switch for each answer, and how several answers combine."""
 
 import re
 from collections.abc import Callable
@@ -86,7 +86,7 @@ def test_each_point_is_turned_off_by_its_own_switch_and_no_other(point: str) -> 
 
 
 def hooks(point: str, *tiers: list[Any]) -> Hooks:
-    """The hooks of a session in whose tiers plugins give these answers."""
+    """The hooks of a session with plugins, tier by tier, that give these answers."""
     said: list[list[Callable[..., Any]]] = [
         [lambda *_, answer=answer: answer for answer in tier] for tier in tiers
     ]
@@ -116,7 +116,7 @@ def test_the_first_complaint_about_a_job_or_a_class_is_the_one_that_counts() -> 
     assert hooks("job_valid", [None], ["first", "second"]).job_valid(0) == "first"
     told = Reason("no such volume")
     said = hooks("pre_predicate", [None, told], [Reason("later")])
-    assert said.pre_predicate(None) is told  # type: ignore[arg-type]  # nobody looks at the class
+    assert said.pre_predicate(None) is told  # type: ignore[arg-type]  # no plugin reads the class
 
 
 def test_one_plugin_is_enough_to_call_a_queue_overused() -> None:
@@ -127,7 +127,7 @@ def test_one_plugin_is_enough_to_call_a_queue_overused() -> None:
 def test_a_queue_may_take_what_everybody_allows() -> None:
     assert not hooks("preemptive", [True], [False]).preemptive(0, CANDIDATES)
     several = hooks("allocatable", [5], [0, 7])
-    assert several.allocatable(0, None, 9) == 0  # type: ignore[arg-type]  # nobody looks at the class
+    assert several.allocatable(0, None, 9) == 0  # type: ignore[arg-type]  # no plugin reads the class
 
 
 def test_all_are_told_that_a_job_was_admitted() -> None:

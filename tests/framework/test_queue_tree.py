@@ -1,4 +1,4 @@
-"""The queues as a tree: whoever has no way up to the top is not there, and only leaves take jobs."""
+"""The queues as a tree: a queue without a path to the top is left out, and only leaves take jobs."""
 
 from maniple.framework.queue_tree import ROOT, QueueTree
 from maniple.objects.meta import Object

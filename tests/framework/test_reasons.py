@@ -1,4 +1,4 @@
-"""Reasons: what several filters say of a node, and how refusals are told."""
+"""Reasons: what several filters say of a node, and how refusals are worded."""
 
 import numpy as np
 

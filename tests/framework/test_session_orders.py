@@ -1,4 +1,4 @@
-"""Who comes first when no plugin has a say: the age of objects, then their unique ids; among tasks also the number in the name."""
+"""The order without plugins: the age of objects, then their unique ids; for tasks also the number in the name."""
 
 from typing import Any
 
@@ -155,7 +155,7 @@ def test_the_total_is_what_the_sessions_nodes_offer_with_what_is_oversubscribed(
             queue("default"),
             node("n1", {"cpu": "2"}),
             node("n2", {"cpu": "3"}, annotations=more),
-            pod("p", {"cpu": "1"}, on="gone"),  # a node that nobody knows offers nothing
+            pod("p", {"cpu": "1"}, on="gone"),  # an unknown node offers nothing
         ]
     )
     assert session.resources.describe(session.total)["cpu"] == 5500

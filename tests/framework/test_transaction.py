@@ -1,4 +1,4 @@
-"""Transactions: whatever is done can be undone bit for bit, done again, merged and committed, and sums stay true throughout."""
+"""Transactions: everything can be undone bit for bit, redone, merged and committed, and sums stay correct."""
 
 from dataclasses import fields
 from typing import Any

@@ -1,4 +1,4 @@
-"""Which of the nodes a task goes to: points of all plugins added up, the plugin that chooses itself, shards, and refusals that last."""
+"""Which node a task goes to: added scores of plugins, a plugin that picks the node, shards, lasting rejections."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -108,7 +108,10 @@ def test_a_plugin_that_chooses_comes_before_the_points() -> None:
 def test_every_refusal_keeps_a_task_out_and_only_passing_ones_leave_hope_in_evictions(
     action: str, code: str, helps: bool
 ) -> None:
-    """Somebody refuses n1 until its pod has left. To the letter the code says whether that may happen; otherwise it is tried."""
+    """A plugin rejects n1 until its pod has left.
+
+    To the letter the code says whether that may happen; otherwise it is tried.
+    """
     objects = [
         node("n1", {"cpu": "1"}),
         queue("default"),
@@ -160,7 +163,7 @@ BARE = ({"name": "gang"}, {"name": "conformance"}, {"name": "predicates"})
 
 
 def crowded(home: str) -> list[Any]:
-    """Two full nodes; whoever asks for room could have it on either."""
+    """Two full nodes; evictions could make room on either."""
     return [
         *(node(f"n{i}", {"cpu": "1"}) for i in (1, 2)),
         queue("default"),

@@ -1,7 +1,7 @@
 """Gang fill equals placing one by one: over random clusters, every scoring plugin, and any mix of them.
 
-The reference below is the plain loop: for each task ask every filter and scorer about every node again, take the best, the first
-by name among equals.
+The reference below is the plain loop: for each task ask every filter and scorer about every node again, take
+the best, the first by name among equals.
 """
 
 from typing import Any
@@ -146,7 +146,7 @@ def session_with(cluster: Cluster, plugins: list[dict[str, Any]]) -> Session:
 def pick(session: Session, class_: TaskClass) -> int | None:
     """The plain rule for one task."""
     compared = class_.request > 0
-    compared[[CPU, MEMORY]] = True  # a node that owes these takes nobody
+    compared[[CPU, MEMORY]] = True  # a node overcommitted in these fits no task
     fits = (session.nodes.idle()[compared] >= class_.request[compared, None]).all(axis=0)
     for one in session.hooks.filters():
         if one.applies(class_):

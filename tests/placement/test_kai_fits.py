@@ -1,4 +1,4 @@
-"""What fits on a node in KAI's way of counting: to the last unit, on what is idle or on what is being released as well."""
+"""What fits on a node as KAI counts: to the last unit, on what is idle or also on what is being released."""
 
 from typing import Any
 

@@ -1,4 +1,7 @@
-"""What was foreseen for a class holds, or is dropped, while tasks of other classes are placed: always as the plain loop decides."""
+"""Nodes foreseen for a class hold, or are dropped, while tasks of other classes are placed.
+
+The outcome is always that of the plain loop.
+"""
 
 from typing import Any
 

@@ -1,7 +1,7 @@
-"""Where idle resources are preferred only as far as scores say: a gang placed at once goes where its tasks would go one by one.
+"""Idle resources preferred only as far as scores say: a gang placed at once goes where its tasks would one by one.
 
-The reference is the plain loop: for every task, of all nodes where it fits on what is idle or being released, the best by points, the first
-by name among equals; it waits if it does not fit on what is idle.
+The reference is the plain loop: for every task, of all nodes where it fits on what is idle or being released,
+the best by points, the first by name among equals; it waits if it does not fit on what is idle.
 """
 
 from typing import Any

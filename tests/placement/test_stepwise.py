@@ -1,4 +1,4 @@
-"""Stepwise fill: where a task may change what other nodes are worth, a gang placed in one go goes where it would go task by task."""
+"""Stepwise fill, where a task may change other nodes' scores: a gang goes where it would go task by task."""
 
 from typing import Any
 

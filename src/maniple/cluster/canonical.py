@@ -1,6 +1,6 @@
-"""The model by names instead of rows, so that two clusters can be compared that came to the same objects on different ways.
+"""The model by names instead of rows, to compare clusters that reached the same objects in different ways.
 
-Called by tests, and by whoever doubts a cache: `canonical(kept) == canonical(Cluster.from_objects(dialect, listed))`.
+Called by tests and to verify a cache: `canonical(kept) == canonical(Cluster.from_objects(dialect, listed))`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -38,7 +38,7 @@ def canonical(cluster: Cluster) -> dict[str, Any]:
 
 
 def _amounts(cluster: Cluster, vector: Amounts) -> dict[str, int]:
-    """Base units by resource name; a resource that nobody has or wants any more is not there."""
+    """Base units by resource name; resources with a zero amount are left out."""
     return {cluster.resources.names[i]: amount for i, amount in enumerate(vector.tolist()) if amount}
 
 

@@ -1,7 +1,7 @@
-"""Is the model true to its objects? The checks that tests run after every step and debug mode after every cycle.
+"""Checks that the model matches its objects; tests run them after every step, debug mode after every cycle.
 
-`validate` works out every sum again from the tasks, one by one, and says where a column differs. `overfull` says which node
-was given more than it has. Both only read; a session or a snapshot serves for what is `Opened` here.
+`validate` recomputes every sum from the tasks, one by one, and reports where a column differs. `overfull`
+reports nodes that were given more than they have. Both only read. `Opened` is a session or a snapshot.
 """
 
 from collections.abc import Iterator, Sequence
@@ -142,9 +142,10 @@ def _expected(opened: Opened, tasks: _Tasks) -> Where:
 
 
 def _elsewhere(opened: Opened) -> tuple[Amounts, Amounts, Amounts]:
-    """What a session has on nodes besides its tasks: places that moved tasks are still releasing, and the whole devices of shared ones.
+    """What a session has on nodes besides its tasks.
 
-    The latter twice: those that are taken, and those that are being released.
+    First, the places that moved tasks are still releasing. Then the whole devices behind shared ones, twice:
+    those that are taken, and those that are being released.
     """
     behind, taken, freed = (np.zeros_like(opened.nodes.used) for _ in range(3))
     for row, places in getattr(opened, "moved", {}).items():
@@ -221,7 +222,7 @@ def _table_problems(cluster: Cluster) -> Iterator[str]:
 
 
 def _reference_problems(cluster: Cluster) -> Iterator[str]:
-    """A row is held as long as its object is there or somebody names it, and no longer; a free row is blank."""
+    """A row is held exactly as long as its object exists or another object names it; a free row is blank."""
     nodes, tasks, jobs, queues = cluster.nodes, cluster.tasks, cluster.jobs, cluster.queues
     named_nodes, named_jobs = set(tasks.node.tolist()), set(tasks.job.tolist())
     for kind, table, there, named in (
@@ -260,9 +261,10 @@ def _row_problems(kind: str, table: Table, held: set[int]) -> Iterator[str]:
 
 
 def overfull(opened: Opened) -> list[str]:
-    """Nodes that this session gave a task asking for something of which the node has too little.
+    """Nodes on which this session placed a task requesting something of which the node has too little.
 
-    A node may hold too much from the start (it shrank, or pods were put there by hand); that alone is no fault of a session.
+    A node may be overcommitted from the start (it shrank, or pods were bound by hand); that alone is not an
+    error of the session.
     """
     nodes, tasks = opened.nodes, _tasks_of(opened)
     where, status, width = opened.tasks.node[tasks.rows], tasks.status, len(nodes)

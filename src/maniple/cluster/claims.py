@@ -1,8 +1,9 @@
-"""What resource claims and slices mean for rows: a pod's claims, which of them count with it, and the GPUs that drivers publish for a node.
+"""What resource claims and slices mean for rows: the claims of a pod, and the GPUs published for a node.
 
-Called by `Cluster`. A claim that several pods share has its devices once, so its GPUs count with one of the pods: with one that is on a node if there is
-any, as long as it stays. Before that every job that waits for the claim counts it once, since any of them may be the first to get it; afterwards a pod
-that joins asks for no GPU of the claim.
+Called by `Cluster`. A claim shared by several pods has its devices once, so its GPUs count with one of the
+pods: with a pod that is on a node, if there is one, for as long as it stays there. Until then every job
+pending for the claim counts it once, since any of them may be the first to get it. Afterwards a pod that
+joins requests no GPU of the claim.
 """
 
 from collections.abc import Iterable, Mapping

@@ -1,9 +1,10 @@
 """Specs and classes: pods that are alike for placement, recognised by their bytes.
 
-Two pods share a spec when everything that filters, scores and accounting read from them is the same. Deciding that costs one
-encoding and one look-up per pod; requests and the rest are worked out once per spec. Of a pod's labels only those are part of
-its spec whose values its own terms read (`matchLabelKeys`). All others matter only through the terms of the cluster's pods, its
-own included, that they match (`terms.py`): a class is a spec together with those.
+Two pods share a spec when everything that filters, scores and accounting read from them is the same. Deciding
+that costs one encoding and one look-up per pod; requests and the rest are worked out once per spec. A pod's
+labels are part of its spec only if its own terms read their values (`matchLabelKeys`). All other labels
+matter only through the terms that they match, of any pod in the cluster including itself (`terms.py`): a
+class is a spec together with those terms.
 """
 
 from collections.abc import Callable, Mapping, Sequence

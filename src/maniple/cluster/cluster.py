@@ -52,7 +52,8 @@ class Cluster:
         self.domains = DomainSources()
         self.others: dict[type[Object], dict[str, Object]] = {}
         self.problems: list[Problem] = []
-        # What plugins remember from cycle to cycle, under a key of their own: "last evicted at", say. Nothing else reads it.
+        # What plugins remember from cycle to cycle, each under its own key ("last evicted at", say). Nothing
+        # else reads it.
         self.memory: dict[object, object] = {}
         self.priorities = Priorities(dialect.default_priority)
         # pod -> what says where it is about to be bound, by name; of several the last one holds
@@ -427,7 +428,7 @@ class Cluster:
             changed = self._shared_claims.update(self.tasks, self._tasks_with_claims, self.all(ResourceClaim))
             for pod in sorted(changed):
                 self._read_again(pod)
-            self._shared_claims.stale = False  # who is where has not changed
+            self._shared_claims.stale = False  # no pod has changed its node
         if self._volumes_stale:
             for row in sorted(self._tasks_with_volumes):
                 self._set_pod(self.tasks.pods[row])

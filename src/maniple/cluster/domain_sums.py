@@ -1,7 +1,8 @@
 """Sums over the nodes of every domain at once.
 
-Built once per domain tree and asked by placement (free slots) and by plugins (what is used). The nodes of all domains lie behind one another in
-one list, so that a sum per domain is one pass over it, whatever the shape of the tree.
+Built once per domain tree; used by placement (free slots) and by plugins (what is used). The nodes of all
+domains are stored one domain after another in a single list, so that a sum per domain is one pass over it,
+whatever the shape of the tree.
 """
 
 from collections.abc import MutableMapping

@@ -1,9 +1,10 @@
-"""Domains: the network's topology as one tree of node sets, from HyperNodes, and KAI's topologies beside it.
+"""Domains: the network topology as one tree of node sets, from HyperNodes, and KAI's topologies beside it.
 
-`Cluster` hands HyperNode and Topology objects to `DomainSources`; a snapshot asks it for the `DomainTree` over the session's
-nodes. The tree holds only what can be relied on. A HyperNode that two others claim, or that is part of a cycle, is left out together
-with everything below it, is named in `broken`, and is told to the user in `problems`; its claimants stay, without its nodes.
-A part of a domain is still inside that domain, so whatever is placed by the rest of the tree is placed rightly.
+`Cluster` hands HyperNode and Topology objects to `DomainSources`; a snapshot takes from it the `DomainTree`
+over the session's nodes. The tree holds only what can be relied on. A HyperNode that two others claim, or
+that is part of a cycle, is left out together with everything below it, is named in `broken`, and is reported
+to the user in `problems`; the HyperNodes that claim it stay, without its nodes. A part of a domain is still
+inside that domain, so whatever is placed by the rest of the tree is placed correctly.
 
 The same objects give the same tree, in whichever order they came.
 """
@@ -72,7 +73,10 @@ class DomainTree:
         return found
 
     def lowest_common(self, a: int, b: int) -> int:
-        """The narrowest domain above both (or one of them). A node that is in no HyperNode (-1) has only the root above it."""
+        """The narrowest domain above both (or one of them).
+
+        A node that is in no HyperNode (-1) has only the root above it.
+        """
         above = set(self.ancestors(a))
         return next((row for row in self.ancestors(b) if row in above), ROOT)
 
@@ -198,7 +202,7 @@ class _Builder:
         self._problems.append(Problem(f"HyperNode {name}", field, message))
 
     def _single_parents(self) -> dict[str, str]:
-        """The parent of every HyperNode, or the root; those that several claim are told of and left out."""
+        """The parent of every HyperNode, or the root; those that several claim are reported and left out."""
         claimants: dict[str, list[str]] = {name: [] for name in self._hyper_nodes}
         for parent, children in self._children.items():
             for child in children:
@@ -214,7 +218,7 @@ class _Builder:
         }
 
     def _cycles(self, parents: Mapping[str, str]) -> Iterator[str]:
-        """HyperNodes that lie above themselves. Everybody has one parent here, so walking up is enough."""
+        """HyperNodes that lie above themselves. Each has one parent here, so walking up is enough."""
         settled: set[str] = set()
         for start in parents:
             walk: dict[str, None] = {}

@@ -1,7 +1,7 @@
-"""What the model needs to know of an object, and the dialect that reads it off.
+"""What the model needs to know of an object, and the dialect that reads it.
 
-Volcano and KAI say the same things in different fields and annotations. A `Dialect` (the profiles implement it) turns an
-object into facts; everything behind it is one model.
+Volcano and KAI say the same things in different fields and annotations. A `Dialect` (the profiles implement
+it) turns an object into facts; everything behind it is one model.
 """
 
 from collections.abc import Mapping, Sequence
@@ -55,7 +55,7 @@ class TaskFacts:
 
 @dataclass(frozen=True, slots=True)
 class TopologyWish:
-    """How close together tasks want to be, as somebody wrote it: inside one domain of at most this tier."""
+    """How close together tasks should be, as the object states it: inside one domain of at most this tier."""
 
     mode: str  # hard or soft
     highest_tier: int | None = None
@@ -76,7 +76,7 @@ class SubGroupRule:
 
 @dataclass(frozen=True, slots=True)
 class LevelWish:
-    """How close together tasks want to be, by the labels of a topology: inside one domain of a level."""
+    """How close together tasks should be, by the labels of a topology: inside one domain of a level."""
 
     topology: str
     required: str = ""
@@ -112,7 +112,7 @@ class JobFacts:
     preemptible: bool | None = None  # None: by its priority
     started: datetime | None = None
     stale_since: datetime | None = None
-    system: str = ""  # whose group it is, where groups of several systems may have one name
+    system: str = ""  # of the group, where groups of several systems may have one name
 
     @property
     def shaped(self) -> bool:
@@ -132,7 +132,10 @@ class QueueFacts:
 
 
 def as_one(said: Sequence[QueueFacts]) -> QueueFacts:
-    """A queue of which several systems' objects speak. What only one of them states holds; a priority that both do is the higher one."""
+    """One queue from the objects of several systems.
+
+    What only one of them states holds; if several state a priority, the highest one does.
+    """
     priorities = [one.priority for one in said if one.states_priority]
     return QueueFacts(
         parent=next((one.parent for one in said if one.parent), ""),
@@ -144,7 +147,7 @@ def as_one(said: Sequence[QueueFacts]) -> QueueFacts:
 
 
 def job_key(name: str, system: str) -> str:
-    """What a job is known by: the key of its group, and where several systems have groups also whose it is."""
+    """The key of a job: that of its group, and the group's system where several systems have groups."""
     return f"{name}{AT}{system}" if system else name
 
 
@@ -193,7 +196,10 @@ class Dialect(Protocol):
         """Facts of a queue, or None when the object is no queue of this dialect."""
 
     def allocatable(self, node: Node, devices: int = 0) -> Mapping[str, Amount]:
-        """What a node offers, before limits that other objects add to it. `devices`: GPUs that drivers publish for it in slices."""
+        """What a node offers, before limits that other objects add to it.
+
+        `devices`: GPUs that drivers publish for the node in slices.
+        """
 
     def volume_requests(self, drivers: Mapping[str, int]) -> Mapping[str, int]:
         """Attachable volumes of a pod, counted by driver, as resources; empty when not accounted for."""

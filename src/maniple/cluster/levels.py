@@ -1,8 +1,8 @@
 """KAI's topologies: levels of node labels, and the domains that the labels' values make.
 
-A `Topology` object names labels from the widest to the narrowest. A domain is a path of values from the top, so that rack "1"
-of one zone is not rack "1" of another. A node that lacks any of the labels is in no domain of that topology at all.
-Built by `domains.py`, read by the topology plugin.
+A `Topology` object names labels from the widest to the narrowest. A domain is a path of values from the top,
+so that rack "1" of one zone is not rack "1" of another. A node that lacks any of the labels is in no domain
+of that topology at all. Built by `domains.py`, read by the topology plugin.
 """
 
 from dataclasses import dataclass

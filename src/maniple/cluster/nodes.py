@@ -1,7 +1,7 @@
 """Nodes as a session sees them: in the order of their names, with their labels and taints as columns.
 
-Row i is the i-th node by name, so "the first of the best" is the tie-break everywhere. What hardly changes (labels, taints,
-images) is worked out once and shared between sessions until a node object changes.
+Row i is the i-th node by name, so "the first of the best" is the tie-break everywhere. What hardly changes
+(labels, taints, images) is worked out once and shared between sessions until a node object changes.
 """
 
 from collections.abc import Sequence

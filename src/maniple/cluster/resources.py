@@ -1,9 +1,10 @@
 """Resource names as numbered dimensions, and resource lists as exact integer vectors.
 
-Every amount in the core is an int64 in the base unit of its dimension: milli-cpu, bytes of memory, storage and huge pages, whole
-pods, thousandths of everything else. A space only grows; vectors made earlier are padded with zeros when they are used again.
-Numbers are given as names are met; before a session opens the cluster moves on to a space whose names are in order, so that neither words nor sums
-depend on which object was read first.
+Every amount in the core is an int64 in the base unit of its dimension: milli-cpu, bytes of memory, storage
+and huge pages, whole pods, thousandths of everything else. A space only grows; vectors made earlier are
+padded with zeros when they are used again. Names are numbered as they are met. Before a session opens, the
+cluster moves on to a space with its names in order, so that neither messages nor sums depend on which object
+was read first.
 """
 
 from collections.abc import Callable, Mapping
@@ -95,7 +96,10 @@ class ResourceSpace:
         return np.concatenate([vector, np.zeros(missing, dtype=np.int64)]) if missing else vector
 
     def describe(self, vector: NDArray[np.int64] | NDArray[np.float64]) -> dict[str, int | float]:
-        """Entries other than zero by name: cpu in milli, memory in bytes, the rest in whole units. What has no end is left out."""
+        """Nonzero entries by name: cpu in milli, memory in bytes, the rest in whole units.
+
+        Infinite amounts are left out.
+        """
         described: dict[str, int | float] = {}
         for dimension, amount in enumerate(vector.tolist()):
             if amount and isfinite(amount):

@@ -23,8 +23,9 @@ _READY = np.flatnonzero(READY)
 class NodeState:
     """Accounting per node, resource by resource (R x N), nodes by name.
 
-    What operations change lies in one matrix, `books`, so that it is changed in one step; `releasing` to `nonzero_memory` are
-    parts of it. kube-scheduler's filters and scores read books of their own: with what is pipelined, without what this session evicted.
+    What operations change is kept in one matrix, `books`, so that it is changed in one step; `releasing` to
+    `nonzero_memory` are parts of it. kube-scheduler's filters and scores read amounts of their own: with what
+    is pipelined, without what this session evicted.
     """
 
     facts: NodeFacts

@@ -1,7 +1,8 @@
 """Rows with stable numbers, and columns that grow with them.
 
-A row number stays with its object until the object is gone; then it is reused. Columns are declared once by the class that
-owns them (name -> type and the value of an empty row); matrices have one such column per resource or per status.
+A row number stays with its object until the object is gone; then it is reused. Columns are declared once by
+the class that owns them (name -> type and the value of an empty row); matrices have one such column per
+resource or per status.
 """
 
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ _FIRST_CAPACITY = 64
 
 
 class Rows:
-    """Keys to row numbers. A row is held by counted users: an object itself, and whoever refers to it by name."""
+    """Keys to row numbers. A row is held by counted users: the object itself, and objects that name it."""
 
     def __init__(self) -> None:
         self._index: dict[str, int] = {}

@@ -1,7 +1,7 @@
 """The columns of nodes, tasks, jobs and queues, in rows that stay put.
 
-These are the mutable tables that a `Cluster` keeps up to date. They hold facts and sums, no policy. `-1` in a column of rows
-means "none".
+These are the mutable tables that a `Cluster` keeps up to date. They hold facts and sums, no policy. `-1` in a
+column of rows means "none".
 """
 
 from collections import Counter
@@ -168,7 +168,8 @@ def job_name(key: str, doubled: Collection[str]) -> str:
 class QueueTable(Table):
     """One row per queue, also for one that is only named by a job or a child.
 
-    Objects of several systems that have one name are one queue: `said` has all of them, `objects` the first by its kind.
+    Objects of several systems with the same name are one queue: `said` has all of them, `objects` the first
+    by its kind.
     """
 
     COLUMNS: ClassVar[dict[str, tuple[Any, Any]]] = {
@@ -191,7 +192,7 @@ class QueueTable(Table):
         return found[0] if found is not None else None  # type: ignore[return-value]  # keyed by their own type
 
     def all_of(self, row: int) -> list[Object]:
-        """All objects that speak of a queue."""
+        """All objects that define a queue."""
         return [item for item, _ in self.said[row].values()]
 
     def say(self, row: int, kind: type[Object], item: Object | None, facts: QueueFacts | None) -> None:

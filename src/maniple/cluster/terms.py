@@ -1,11 +1,12 @@
 """Affinity and spread terms, and which pods they select.
 
-A term is (namespaces, label selector, topology key) with match label keys already folded in. Pods that own terms bring them
-in through `TermTable.own`; `signature` says which of all known terms a pod's labels match. Placement classes carry their
-signature, so that counting "pods that match" never looks at labels again.
+A term is (namespaces, label selector, topology key) with match label keys already folded in. Pods that own
+terms add them through `TermTable.own`; `signature` says which of all known terms a pod's labels match.
+Placement classes carry their signature, so that counting "pods that match" never looks at labels again.
 
-Terms are kept under a namespace and a label that every pod they select has. So a pod is held only against the terms that are
-kept under its own namespace and labels, and a term that comes or goes concerns only the pods that have its label.
+Terms are indexed by a namespace and a label that every pod they select has. So a pod is compared only with
+the terms under its own namespace and labels, and a term that is added or removed concerns only the pods that
+have its label.
 """
 
 from collections.abc import Iterable, Mapping

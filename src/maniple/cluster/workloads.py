@@ -1,8 +1,9 @@
 """Services and controllers, as the groups of pods that they select.
 
-Pods that state no spreading of their own are spread as the groups they belong to (`plugins/feasibility/spread.py`). A group is a
-term like any other (`terms.py`), so that belonging is decided once per distinct set of labels; it is looked up by one of its
-labels, because there may be a service per job. A controller's pods are taken to be those that its selector matches.
+Pods without spread constraints of their own are spread as the groups they belong to
+(`plugins/feasibility/spread.py`). A group is a term like any other (`terms.py`), so that membership is
+decided once per distinct set of labels; it is looked up by one of its labels, because there may be a service
+per job. A controller's pods are taken to be those that its selector matches.
 """
 
 from collections.abc import KeysView
@@ -49,7 +50,7 @@ class Workloads:
 
 
 def _selector(item: Service | ReplicationController | ReplicaSet | StatefulSet) -> LabelSelector | None:
-    """The selector of a group; None when it asks for nothing, which groups nobody."""
+    """The selector of a group; None when it is empty, which selects no pods."""
     if isinstance(item, Service | ReplicationController):
         return LabelSelector(match_labels=item.spec.selector) if item.spec.selector else None
     selector = item.spec.selector

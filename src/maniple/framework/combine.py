@@ -1,8 +1,8 @@
 """How the answers of several plugins become one.
 
-Each rule takes the functions that plugins registered for a point, tier by tier and in the order of the configuration, and
-gives one function. The rules are the two systems' own (Volcano's session functions, KAI's session), declared as data so
-that `points.py` can name one for each point.
+Each rule takes the functions that plugins registered for a point, tier by tier and in the order of the
+configuration, and gives one function. The rules are the two systems' own (Volcano's session functions, KAI's
+session), declared as data so that `points.py` can name one for each point.
 """
 
 from collections.abc import Callable, Sequence
@@ -68,7 +68,7 @@ def any_of(tiers: Tiers, _: Any) -> Function:
 
 
 def votes(tiers: Tiers, default: Any) -> Function:
-    """A rejection ends it; otherwise the first tier at whose end somebody had permitted."""
+    """Any rejection rejects; otherwise the first tier by the end of which a plugin has permitted decides."""
     present = [list(tier) for tier in tiers if tier]
 
     def ask(*a: Any) -> bool:
@@ -87,7 +87,7 @@ def votes(tiers: Tiers, default: Any) -> Function:
 
 
 def first_tier_all(tiers: Tiers, default: Any) -> Function:
-    """Everybody in the first tier that has somebody has to agree; nobody there means the default."""
+    """All plugins of the first tier that has any must agree; without plugins the default holds."""
     deciding = next((list(tier) for tier in tiers if tier), None)
     if deciding is None:
         return lambda *a: default
@@ -217,9 +217,10 @@ def partitions(tiers: Tiers, _: Any) -> Function:
 
 
 def victims_of_any_tier(tiers: Tiers, _: Any) -> Function:
-    """Volcano's rule to the letter: tiers are alternatives, and an intersection that ran empty starts afresh.
+    """Volcano's rule to the letter: tiers are alternatives, and an empty intersection starts afresh.
 
-    A plugin gets the candidates (last argument, task rows in order) and gives the ones that it allows, or None to abstain.
+    A plugin gets the candidates (last argument, task rows in order) and returns the ones that it allows, or
+    None to abstain.
     """
 
     def ask(*a: Any) -> Any:
@@ -242,9 +243,10 @@ def victims_of_any_tier(tiers: Tiers, _: Any) -> Function:
 
 
 def victims(tiers: Tiers, _: Any) -> Function:
-    """As above, but the first tier with an opinion decides, also when it lets nobody go.
+    """As above, but the first tier with an opinion decides, even when it allows no victims.
 
-    So whoever a tier protects (a higher priority, the system's own pods) is not given up by the one behind it.
+    So a task that one tier protects (a higher priority, the system's own pods) is not evicted by a later
+    tier.
     """
 
     def ask(*a: Any) -> Any:
@@ -262,9 +264,9 @@ def victims(tiers: Tiers, _: Any) -> Function:
 
 
 def agreed(tiers: Tiers, _: Any) -> Function:
-    """Candidates that nobody in any tier protects: a fair share is minded also when an earlier tier has an opinion.
+    """Candidates that no plugin in any tier protects: fair share counts even when an earlier tier has an opinion.
 
-    Nobody is given up when nobody has an opinion.
+    There are no victims when no plugin has an opinion.
     """
     functions = _flat(tiers)
 
@@ -276,7 +278,7 @@ def agreed(tiers: Tiers, _: Any) -> Function:
                 continue
             if chosen is None:
                 chosen = np.asarray(allowed)
-            elif len(allowed) < len(a[-1]):  # otherwise it protects nobody
+            elif len(allowed) < len(a[-1]):  # otherwise it protects no candidate
                 chosen = _both(chosen, allowed)
         return np.zeros(0, np.int64) if chosen is None else chosen
 

@@ -1,7 +1,8 @@
 """Filters and scorers: what a plugin says about nodes, as functions over arrays.
 
-A criterion looks at `Cells`: some nodes, each with a number of tasks of the class imagined on it. The same function thus
-serves one node, all nodes, and the "1st, 2nd, 3rd task on this node" of gang fill. What it may depend on is declared:
+A criterion looks at `Cells`: some nodes, each with a number of tasks of the class assumed on it. The same
+function thus serves one node, all nodes, and the "1st, 2nd, 3rd task on this node" of gang fill. What it may
+depend on is declared:
 
 STATIC   labels, taints, volumes' zones: nothing that a session changes. Asked once per class.
 NODE     what is on that very node: resources, ports, pod count. Asked again for nodes that changed.
@@ -113,7 +114,7 @@ class Gate(Protocol):
 
 
 class Stepper(Protocol):
-    """What some nodes are worth to a CLUSTER scorer for the next task, as tasks of a class are placed on them one by one."""
+    """A CLUSTER scorer's values of some nodes for the next task, while tasks of a class are placed one by one."""
 
     def shift(self, candidates: NDArray[np.bool_]) -> Scores:
         """The raw score of every node for the next task. Those that are no candidates any more do not matter."""
@@ -126,11 +127,12 @@ class Stepper(Protocol):
 class Filter:
     """May a task of this class go there? `check` gives a verdict per cell: 0, or the number of a reason.
 
-    A CLUSTER filter may let tasks pass that have to wait there for something that is being released, and say where (`waits`). A `prepared` one
-    counts pods before nodes are looked at; in the original it does not count again while victims are sought for a task. One that is
-    `asked_on_trial` is also asked there when victims have left a node on trial (topology-aware preemption). One that is `by_amounts` looks at
-    nothing of a class but amounts: where it refuses one, it refuses any class that asks for more. Tasks of classes that are `alike` would be
-    let to the same nodes, each in place of the other.
+    A CLUSTER filter may admit tasks that have to wait there for something that is being released, and say
+    where (`waits`). A `prepared` filter counts pods before nodes are looked at; in the original it does not
+    count again during the search for victims for a task. An `asked_on_trial` filter is also asked during that
+    search, when victims have left a node on trial (topology-aware preemption). A `by_amounts` filter looks at
+    nothing of a class but amounts: where it rejects one class, it rejects any class that requests more. Tasks
+    of classes that are `alike` would be admitted to the same nodes, each in place of the other.
     """
 
     name: str
@@ -149,8 +151,9 @@ class Filter:
 class Scorer:
     """How good is it there? `raw` per cell, then `normalise` over the candidates, then times `weight`.
 
-    A NODE scorer has no `normalise`: its value at one node must not depend on the other candidates. A CLUSTER scorer may say
-    that for what is being placed now it sees no difference between nodes (`silent`): then tasks are placed together.
+    A NODE scorer has no `normalise`: its value at one node must not depend on the other candidates. A CLUSTER
+    scorer may say that for what is being placed now it sees no difference between nodes (`silent`): then
+    tasks are placed together.
     """
 
     name: str
@@ -161,7 +164,7 @@ class Scorer:
     applies: Callable[[TaskClass], bool] = always
     silent: Callable[[TaskClass], bool] = never
     steps: Callable[[TaskClass, NodeRows], Stepper] | None = None  # for one that can tell a whole sequence
-    by_domain: bool = False  # sees whose tasks they are, and of a node nothing but the domains that hold it
+    by_domain: bool = False  # depends on the job of the tasks, and of a node only on its domains
     alike: Alike = unlike  # for one over the whole cluster
     # for one that looks at what else of a pod set is placed: itself for that pod set; it is silent without one
     beside: "Callable[[Progress], Scorer] | None" = None

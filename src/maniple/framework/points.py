@@ -1,12 +1,13 @@
 """The extension points: every question that actions put to plugins, each declared once.
 
-A plugin answers a point by having a method of that name. `Hooks` is the session's side: one attribute per point, already
-combined over tiers by the rule that stands in its annotation, together with the switch that turns a plugin's answer off and
-the answer when nobody registered. Jobs, queues and tasks are row numbers; many tasks are arrays of them.
+A plugin answers a point by having a method of that name. `Hooks` is the session's side: one attribute per
+point, already combined over tiers by the rule in its annotation, together with the switch that turns a
+plugin's answer off and the default when no plugin registered. Jobs, queues and tasks are row numbers; many
+tasks are arrays of them.
 
-Volcano's NodeOrder, NodeMap/NodeReduce and BatchNodeOrder are one point here (`scorers`), as are Predicate and
-SimulatePredicate (`filters`); SimulateAdd/RemoveTask are `on_allocate`/`on_deallocate`, since a dry run is a transaction that is
-undone.
+Volcano's NodeOrder, NodeMap/NodeReduce and BatchNodeOrder are one point here (`scorers`), as are Predicate
+and SimulatePredicate (`filters`); SimulateAdd/RemoveTask are `on_allocate`/`on_deallocate`, since a dry run
+is a transaction that is undone.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -59,7 +60,7 @@ class PodVolumes:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A rule of combination; the switch that gates a plugin's answer (None: not gated); the answer of nobody."""
+    """A rule of combination; the switch that gates a plugin's answer (None: not gated); the default answer."""
 
     rule: Rule
     switch: str | None = None
@@ -98,7 +99,8 @@ class Hooks:
     queue_order: Annotated[Callable[[int], Key], Point(combine.order, "enableQueueOrder")]
     task_order: Annotated[Callable[[TaskRows], tuple[Column, ...]], Point(combine.order, "enableTaskOrder")]
     victim_queue_order: Annotated[Callable[[int, int], Key], Point(combine.order)]
-    # queue, its next job (-1: none), jobs of it that are already taken as victims -> the queue with the smaller key has its turn
+    # queue, its next job (-1: none), jobs of it that are already taken as victims -> the queue with the
+    # smaller key is next
     queue_turn: Annotated[Callable[[int, int, Sequence[int]], Key], Point(combine.order)]
     pod_set_order: Annotated[Callable[[PodSet], Key], Point(combine.order, "enabledSubJobOrder")]
     sub_group_order: Annotated[Callable[[Group], Key], Point(combine.order)]
@@ -122,7 +124,8 @@ class Hooks:
         Callable[[int, TaskClass, int], int], Point(combine.minimum, "enabledAllocatable")
     ]
     preemptive: Annotated[Callable[[int, TaskRows], bool], Point(combine.all_of, "enablePreemptive")]
-    # tasks of this role that the job lacks for certain before `job_ready` could become true: lets a gang be placed at once
+    # tasks of this role that the job certainly lacks before `job_ready` could become true: lets a gang be
+    # placed at once
     shortfall: Annotated[Callable[[int, int, int], int], Point(combine.minimum)]
     # tasks without which a job, or a pod set, cannot be ready, or pipelined: domains that hold fewer are not tried
     job_lack: Annotated[Callable[[int], int], Point(combine.highest, "enableJobReady", 0)]
@@ -156,13 +159,13 @@ class Hooks:
         Callable[[PodSet, int, Purpose], list[list[int]]],
         Point(combine.first_registered, "enabledHyperNodeGradient", _given),
     ]
-    # part of a job, its tasks that are placed together, where causes are noted, nodes -> lists of nodes to try one after
-    # the other
+    # part of a job, its tasks that are placed together, where causes are noted, nodes -> lists of nodes to
+    # try one after the other
     subset_nodes: Annotated[
         Callable[[Group | PodSet, TaskRows, Refusals, NodeRows], list[NodeRows]], Point(combine.partitions)
     ]
 
-    # victims: who asks, candidates in order -> the allowed ones
+    # victims: the task to make room for, candidates in order -> the allowed ones
     preemptable: Annotated[
         Callable[[int, TaskRows], TaskRows],
         Point(combine.victims, "enablePreemptable", alternative=combine.victims_of_any_tier),
@@ -176,7 +179,8 @@ class Hooks:
     ]
     # job, its tasks that may be taken, in task order -> those that it can lose and still be whole
     surplus: Annotated[Callable[[int, TaskRows], TaskRows], Point(combine.narrowed)]
-    # the same for many jobs at once: how many of the last of its tasks `surplus` would give, or ASK where it takes more to tell
+    # the same for many jobs at once: how many of the last of its tasks `surplus` would give, or ASK if that
+    # takes a call of `surplus`
     spare: Annotated[Callable[[JobRows], NDArray[np.int64]], Point(combine.least, default=ALL)]
     victim_tasks: Annotated[Callable[[TaskRows], TaskRows], Point(combine.union_by_tier, "enabledVictim")]
     # of the tasks that `victim_tasks` named, the ones that may go after all
@@ -200,8 +204,8 @@ class Hooks:
         Callable[[int, int], Capacity], Point(combine.first_registered, default=Capacity())
     ]
 
-    # what has to be done for a task of this class between the decision and the binding; None: nothing. Whoever carries out the plan
-    # can do CLAIMS_FIRST without waiting for anybody: the plan says what to write (`Plan.claims`)
+    # what has to be done for a task of this class between the decision and the binding; None: nothing.
+    # CLAIMS_FIRST needs no waiting when the plan is carried out: the plan says what to write (`Plan.claims`)
     pre_bind: Annotated[Callable[[TaskClass], str | None], Point(combine.first)]
 
     # what the plan says besides: of placed tasks, what has to be written into the status of resource claims, by claim,

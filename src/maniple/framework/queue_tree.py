@@ -1,7 +1,8 @@
 """The queues of a session as a tree: parents, children, paths.
 
-A queue whose parent does not exist, or that is its own ancestor, is left out with everything below it: `queue in tree` says whether it
-is there. Only leaves take jobs. Made by the session; read by actions and by plugins that share among queues.
+A queue with a parent that does not exist, or that is its own ancestor, is left out with everything below it:
+`queue in tree` says whether it is there. Only leaves take jobs. Made by the session; read by actions and by
+plugins that share among queues.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,8 +16,8 @@ ROOT = -1
 class QueueTree:
     """Queues by row. The root, which is no queue, is -1.
 
-    `flat`: queues are shared among without their departments. Those at the top are not there, and all others, whatever they are
-    below, stand side by side as leaves.
+    `flat`: resources are shared among queues without their departments. Queues at the top are left out, and
+    all others, at whatever depth, are leaves side by side.
     """
 
     def __init__(self, queues: QueueTable, *, flat: bool = False) -> None:

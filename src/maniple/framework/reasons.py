@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 Verdicts = NDArray[np.int16]
 FITS = 0
-POD = "<pod>"  # stands, in a reason that holds for pods alike, for the one that is told
+POD = "<pod>"  # placeholder, in a reason shared by equal pods, for the pod in the message
 
 
 class Code(Enum):

@@ -1,7 +1,8 @@
 """A session: one cycle's view of the cluster, and the questions and records that belong to it.
 
-It opens on a snapshot, asks plugins through `hooks`, is changed only by transactions, and ends as a list of effects and a
-record of refusals. Rows are numbers; `task_key`, `job_key`, `queue_name`, `node_name` give the names.
+It opens on a snapshot, asks plugins through `hooks`, is changed only by transactions, and ends as a list of
+effects and a record of refusals. Rows are numbers; `task_key`, `job_key`, `queue_name`, `node_name` give the
+names.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -83,7 +84,7 @@ class Session:
         self.plugins: list[tuple[PluginOption, Plugin]] = []
         self.shared: dict[type, Any] = {}  # what several plugins keep together, by its type
         self._by_job: tuple[TaskRows, list[int]] | None = None
-        self._task_counts: list[int] = []  # by job, once somebody asked; nothing in a session changes them
+        self._task_counts: list[int] = []  # by job, filled on first use; nothing in a session changes them
         self._class_requests: Amounts | None = None
         self._job_ties: dict[int, tuple[float, str, str]] = {}
         self.counts_shortfall = False
@@ -108,13 +109,13 @@ class Session:
                     if answer is not None and (point.switch is None or option.enabled(point.switch)):
                         registered[name][-1].append(answer)
         self.hooks = Hooks(registered, alternatives=self.rules.victims.tiers_are_alternatives)
-        # A gang may be placed at once only if everybody with a say in "ready" can tell how much is missing.
+        # A gang may be placed at once only if every plugin that answers "ready" can tell how much is missing.
         self.counts_shortfall = "job_ready" in self.hooks.answered and self._all_tell(
             "shortfall", of="job_ready"
         )
 
     def _all_tell(self, more: str, *, of: str) -> bool:
-        """Everybody who answers one point answers another too."""
+        """Every plugin that answers one point answers another too."""
         switch = POINTS[of].switch
         return all(
             hasattr(plugin, more)
@@ -125,8 +126,9 @@ class Session:
     def refine(self, owner: str, rows: TaskRows, marks: NDArray[np.int64]) -> None:
         """Give tasks classes of their own, for this session, wherever their marks differ.
 
-        For a plugin whose word on nodes depends on more than the class: the queue, say. It calls this from its constructor, with
-        marks from 0 up, and finds the mark in `class_.marks[owner]`; a task without a mark keeps its class.
+        For a plugin with an answer about nodes that depends on more than the class: on the queue, say. It
+        calls this from its constructor, with marks from 0 up, and finds the mark in `class_.marks[owner]`; a
+        task without a mark keeps its class.
         """
         if self.plugins:
             raise RuntimeError(f"{owner}: classes can be refined only while the session opens")
@@ -306,6 +308,6 @@ class Session:
         return self._class_requests
 
     def report(self, warning: str) -> None:
-        """Something is not as the user may expect; told once."""
+        """Warn, once, of something that the user may not expect."""
         if warning not in self.warnings:
             self.warnings.append(warning)

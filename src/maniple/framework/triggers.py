@@ -1,4 +1,7 @@
-"""What could change a plugin's mind: declared by each plugin, asked by the running scheduler (Kubernetes: queueing hints)."""
+"""What could change a plugin's answers (Kubernetes: queueing hints).
+
+Declared by each plugin, read by the running scheduler.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

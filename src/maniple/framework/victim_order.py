@@ -1,10 +1,10 @@
-"""Victim order: of the tasks that could make room for another, who goes first.
+"""Victim order: which of the tasks that could make room for another is evicted first.
 
-Called by whoever picks victims for a task: actions, the search for victims, and plugins whose rule
-depends on the order. Tasks whose job has no part in the session go first. Then queue by queue as
-`victim_queue_order` says, and where that says nothing the queue that would be served last; inside a
-queue the job that would be served last (plugins only, not the age of jobs); among tasks of equal jobs
-the one that would be placed last.
+Used wherever victims are picked for a task: by actions, the search for victims, and plugins with a rule that
+depends on the order. Tasks of jobs that are not part of the session go first. Then queue by queue as
+`victim_queue_order` says, and where that says nothing the queue that would be served last; inside a queue the
+job that would be served last (plugins only, not the age of jobs); among tasks of equal jobs the one that
+would be placed last.
 """
 
 from collections.abc import Sequence

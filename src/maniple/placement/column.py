@@ -34,13 +34,13 @@ class ClassColumn:
         # Filled by the first look, and by the first one while something is being released.
         self.slots: Amounts = _NONE  # on what is idle now
         self.later: Amounts = _NONE  # on what is idle once everything under way is released
-        self._room = -1  # the sum of `later`, once somebody asked
+        self._room = -1  # the sum of `later`, filled on first use
         self._worth: Scores | None = None  # not a number where it is not known, or not any more
         self._seen = self._scored = -1
         self._flowing = False
 
     def _owed(self, class_: TaskClass) -> tuple[int, ...]:
-        """A node that owes one of these takes nobody, not even a task that asks for none of it."""
+        """A node overcommitted in one of these fits no task, not even one that requests none of it."""
         gpu = self._session.gpus.dimension
         devices = gpu is not None and self._session.rules.placing.owed_gpus_count and class_.share is None
         return (CPU, MEMORY, gpu) if devices and gpu is not None else (CPU, MEMORY)
@@ -50,7 +50,7 @@ class ClassColumn:
         return bool(self.open.all())
 
     def refresh(self) -> None:
-        """Catch up with the nodes that changed, as far as room goes; scores follow when somebody wants them."""
+        """Catch up with the nodes that changed, as far as room goes; scores follow when they are read."""
         session, now = self._session, len(self._session.changes)
         if self._seen < 0 or session.flowing != self._flowing:
             self._flowing = session.flowing

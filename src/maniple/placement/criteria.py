@@ -27,7 +27,7 @@ class Criteria:
 
     verdict: Verdicts  # of the static filters
     open: NDArray[np.bool_]  # nodes that none of them refuses
-    fixed: Scores  # static scores that do not depend on who else is a candidate
+    fixed: Scores  # static scores that do not depend on the other candidates
     relative: tuple[Normalised, ...]
     node_filters: tuple[Filter, ...]
     node_scorers: tuple[Scorer, ...]
@@ -41,7 +41,10 @@ class Criteria:
 
 
 class CriteriaTable:
-    """The criteria of every class of one session. `barred`: what is said of nodes whatever the class, if anything is."""
+    """The criteria of every class of one session.
+
+    `barred`: verdicts on nodes that hold for every class, if there are any.
+    """
 
     def __init__(self, session: Session, barred: Verdicts | None) -> None:
         self._session = session
@@ -114,7 +117,7 @@ def _static_scores(
         if scorer.normalise is None:
             fixed += scorer.weight * raw
         elif np.ptp(raw[open_]) == 0 if open_.any() else True:
-            # Equal everywhere it matters: in proportion to the others it stays equal, whoever they are.
+            # Equal everywhere it matters: in proportion to the others it stays equal, whichever they are.
             fixed[open_] += scorer.weight * scorer.normalise(raw[open_])
         else:
             relative.append(Normalised(scorer, raw))

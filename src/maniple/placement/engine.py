@@ -1,8 +1,9 @@
-"""Placement: the face that actions see.
+"""Placement: the interface that actions use.
 
-`fill` proposes nodes for up to k tasks of a class, `place` carries a proposal out in a transaction. A proposal covers as many
-tasks as can be decided at once and exactly; callers ask again for the rest. Node shards split the nodes into four buckets that
-are tried in order: idle and own, idle and another's, idle later and own, idle later and another's.
+`fill` proposes nodes for up to k tasks of a class, `place` carries a proposal out in a transaction. A
+proposal covers as many tasks as can be decided at once and exactly; callers ask again for the rest. Node
+shards split the nodes into four buckets that are tried in order: idle and own, idle and another's, idle later
+and own, idle later and another's.
 """
 
 from collections import deque
@@ -74,7 +75,11 @@ class Placement:
         return column
 
     def _forget_old(self, newest: TaskClass) -> None:
-        """Classes that hold for one session only may be as many as tasks; a column is wanted while theirs are being placed."""
+        """Drop the columns of the oldest classes made for this session only.
+
+        There may be as many such classes as tasks; a column is needed only while tasks of its class are being
+        placed.
+        """
         self._passing.append(newest.number)
         if len(self._passing) > _PASSING:
             oldest = self._passing.popleft()
@@ -141,7 +146,7 @@ class Placement:
         return None
 
     def _buckets(self, column: ClassColumn) -> Iterator[tuple[bool | None, Amounts, Mask | None]]:
-        """Whether tasks wait there (None: some may), how many fit, and on which nodes; in the order in which they are tried."""
+        """In the order of trial: whether tasks wait there (None: some may), how many fit, and on which nodes."""
         if not self._session.rules.placing.idle_before_releasing:
             yield None, column.later, None
             return
@@ -187,7 +192,7 @@ class Placement:
         return Filled(_trimmed(column, found, candidates))
 
     def _in_steps(self, column: ClassColumn, scorers: list[Scorer]) -> bool:
-        """Whether everybody who couples tasks can tell how."""
+        """Whether all filters and scorers that couple tasks can tell how."""
         told = all(one.steps is not None for one in column.criteria.cluster_filters)
         told = told and all(one.steps is not None for one in scorers)
         return told and "best_node" not in self._session.hooks.answered
@@ -201,12 +206,12 @@ class Placement:
         count: int,
         shift: Scores | None,
     ) -> Filled:
-        """Nodes out of some rows, whose scores stand beside them."""
+        """Nodes out of some rows, given with their scores."""
         if "best_node" in self._session.hooks.answered:
             picked = self._session.hooks.best_node(column.class_, rows, scores)
             if picked is not None:
                 return Filled(np.array([picked], dtype=np.intp))
-            count = 1  # whoever chooses nodes is asked for every task
+            count = 1  # a plugin that chooses nodes is asked for every task
         return fill(column, rows, scores, slots, count, shift)
 
     def _admitted(self, column: ClassColumn, candidates: NodeRows) -> NodeRows:
@@ -229,10 +234,11 @@ class Placement:
         return sums
 
     def take_last(self, transaction: Transaction, class_: TaskClass, rows: TaskRows) -> bool:
-        """Pipeline tasks onto all places that there will be for their class, if that is as many as they are: nothing is to be chosen.
+        """Pipeline tasks onto all places that there will be for their class, if there are exactly as many as tasks.
 
-        The first get the places that are idle now, as they would if each could choose.
-        Not for tasks that share devices: where one of them went there may be room for another.
+        There is no choice to make then. The first tasks get the places that are idle now, as they would if
+        each could choose. Not for tasks that share devices: where one of them went there may be room for
+        another.
         """
         column = self.column(class_)
         if column.room != len(rows) or column.criteria.cluster_filters:
@@ -251,7 +257,7 @@ class Placement:
     # -- carrying out ---------------------------------------------------------------------------------------------
 
     def place(self, transaction: Transaction, rows: TaskRows, proposal: Proposal, refusals: Refusals) -> None:
-        """Put tasks of the proposal's class onto its nodes, the i-th task onto the i-th node, unless a plugin objects."""
+        """Put the i-th task of the proposal's class onto the proposal's i-th node, unless a plugin objects."""
         if "reserve" in self._session.hooks.answered and self._objected(rows, proposal, refusals):
             return
         source, changes = proposal.source, self._session.changes
@@ -304,7 +310,10 @@ class Placement:
     def verdicts(
         self, class_: TaskClass, *, resources: bool = True, prepared: Verdicts | None = None
     ) -> Verdicts:
-        """Why each node refuses the next task of a class; 0 where none does. `prepared` stands for what filters that count pods beforehand would say now."""
+        """Why each node rejects the next task of a class; 0 where it does not.
+
+        `prepared` stands for what filters that count pods beforehand would say now.
+        """
         lacking = self._lacking(class_).verdicts() if resources and self._counts(class_) else None
         if lacking is not None and lacking.all():
             return lacking
@@ -355,13 +364,16 @@ class Placement:
         return verdict
 
     def shut(self, class_: TaskClass) -> Mask:
-        """Nodes that something lasting speaks against."""
+        """Nodes rejected for a lasting reason."""
         verdicts = self.verdicts(class_, resources=False)  # first: it may name new reasons
         shut: Mask = self._session.reasons.lasting()[verdicts]
         return shut
 
     def evictable_nodes(self, class_: TaskClass, task: int) -> NodeRows:
-        """Nodes where evicting somebody could help: nothing lasting speaks, or spoke, against them. Our own shard's come first."""
+        """Nodes where evictions could help: not rejected, now or before, for a lasting reason.
+
+        Nodes of our own shard come first.
+        """
         shut = self.shut(class_)
         before = self._session.refusals.ruled_out.get(task)
         nodes = np.flatnonzero(~(shut if before is None else shut | before))
@@ -414,7 +426,10 @@ class Placement:
     def by_node(
         self, class_: TaskClass, within: Mask | None = None, *, mates: bool = False
     ) -> dict[str, str]:
-        """Why each node refuses the next task of a class, with amounts. `mates`: others of its own gang are there already."""
+        """Why each node rejects the next task of a class, with amounts.
+
+        `mates`: other tasks of its gang are placed already.
+        """
         session, verdicts, lacking = self._session, self.verdicts(class_), self._lacking(class_)
         told = {}
         for node in np.flatnonzero(verdicts if within is None else verdicts * within).tolist():

@@ -1,9 +1,10 @@
 """Gang fill: the greedy placement of k equal tasks in one step.
 
-Placing one by one takes, each time, the best node (the first by name among equals), and then only that node's score changes. So at
-most the k best nodes can ever be used; score each of them for its 1st, 2nd, ... task as one matrix. A task becomes available
-when those before it on its node are placed, so its turn comes by the lowest score on the way to it: sort all cells by that
-running minimum, equal ones by node and then by depth, and the first k are the greedy sequence. `tests/placement` proves the equality.
+Placing one by one takes, each time, the best node (the first by name among equals), and then only that node's
+score changes. So at most the k best nodes can ever be used; score each of them for its 1st, 2nd, ... task as
+one matrix. A task becomes available when those before it on its node are placed, so its turn comes by the
+lowest score on the way to it: sort all cells by that running minimum, equal ones by node and then by depth,
+and the first k are the greedy sequence. `tests/placement` checks the equality.
 """
 
 from typing import NamedTuple
@@ -50,8 +51,8 @@ def fill(
 ) -> Filled:
     """Nodes for up to `count` consecutive tasks.
 
-    `rows` are the candidates, at least one; `scores` of the next task on each of them, `shift` what these hold on top of the
-    column's own worth; `slots` is how many tasks fit, by node.
+    `rows` are the candidates, at least one; `scores` are those of the next task on each of them, `shift` is
+    what these hold on top of the column's own worth; `slots` is how many tasks fit, by node.
     """
     if count == 1:
         first = np.array([scores.argmax()])

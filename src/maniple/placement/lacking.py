@@ -1,7 +1,8 @@
 """What nodes have too little of for a task: as verdicts, and in words for one node.
 
-Used by `engine.py` when somebody wants to know why. What a node will have counts, that is what is idle and what is being released, less what is promised to
-others. KAI's users know the words of `GROUPED` and `DETAILED`, everybody else those of `PLAIN`.
+Used by `engine.py` to explain rejections. What a node will have counts: what is idle and what is being
+released, less what is pipelined for other tasks. KAI's users know the words of `GROUPED` and `DETAILED`, all
+others those of `PLAIN`.
 """
 
 import numpy as np
@@ -58,7 +59,7 @@ class Lacking:
         return {dimension: mask for dimension, mask in found.items() if mask.any()}
 
     def _shared(self) -> dict[int, Mask]:
-        """For a task that asks for parts of devices: nodes whose devices are too small, or have too little left."""
+        """For a task that requests parts of devices: nodes with devices too small, or with too little left."""
         books, class_ = self._session.gpus, self._class
         assert class_.share is not None
         size = self._free.shape[1]
@@ -90,7 +91,10 @@ class Lacking:
         return verdict
 
     def _turn(self, dimension: int) -> tuple[int, str]:
-        """cpu, memory and places for pods first, then by name: other dimensions are numbered as objects name them, in any order."""
+        """Sort key: cpu, memory and pods first, then by name.
+
+        Other dimensions are numbered as objects name them, in any order.
+        """
         return min(dimension, PODS + 1), self._name(dimension)
 
     def _number(self, bits: int) -> int:

@@ -1,7 +1,7 @@
 """Nodes for the next tasks of a class, decided before they are asked for, and for how long they hold.
 
-Kept by `engine.py`. Tasks of other classes that are placed meanwhile change some nodes. What was foreseen on the other nodes
-still holds, up to the task for which one of the changed nodes is better now.
+Kept by `engine.py`. Tasks of other classes that are placed meanwhile change some nodes. What was foreseen on
+the other nodes still holds, up to the task for which one of the changed nodes is better now.
 """
 
 from dataclasses import dataclass
@@ -32,9 +32,10 @@ class Lookahead:
         return len(self.nodes) - self.taken
 
     def catch_up(self, changes: ChangeLog, slots: Amounts) -> bool:
-        """Drop what does not hold any more. False when nothing is left, or it cannot be told; nothing is dropped then.
+        """Drop what does not hold any more.
 
-        `slots` is how many tasks fit on each node now. Of two nodes with equal scores the first by row is the better one.
+        False when nothing is left or it cannot be decided; nothing is dropped then. `slots` is how many tasks
+        fit on each node now. Of two nodes with equal scores the first by row is the better one.
         """
         if self.stamp == len(changes):
             return True
@@ -60,7 +61,7 @@ class Lookahead:
 
 @dataclass(slots=True, eq=False)
 class Proposal:
-    """Nodes for the next tasks of a class, and which of them are to wait there for resources that are being released."""
+    """Nodes for the next tasks of a class, and which tasks wait there for resources that are being released."""
 
     source: Lookahead
     nodes: NodeRows

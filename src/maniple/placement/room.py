@@ -1,7 +1,8 @@
-"""How much room domains have, and which of them are alike: what lets a search skip domains without trying them.
+"""How much room domains have, and which are alike: lets a search skip domains without trying them.
 
-Asked by the search for domains. A domain that has fewer free slots than a gang needs cannot hold it, whatever else is true. Of domains that are
-alike for the tasks at hand, node by node and domain by domain inside, one trial speaks for all.
+Used by the search for domains. A domain that has fewer free slots than a gang needs cannot hold it, whatever
+else is true. Of domains that are alike for the tasks at hand, node by node and domain by domain inside, one
+trial decides for all.
 """
 
 from collections.abc import Mapping
@@ -53,10 +54,10 @@ class DomainRoom:
     # -- likeness -------------------------------------------------------------------------------------------------
 
     def likeness(self, demand: Demand, domains: Domains) -> dict[int, bytes] | None:
-        """A key for each of some domains: equal keys, equal outcome. None where that cannot be told.
+        """A key for each of some domains: equal keys, equal outcome. None where that cannot be decided.
 
-        For tasks of one class, which nobody couples to other nodes, what decides is on the nodes: how many tasks each of them
-        takes, what each is worth, and the books themselves.
+        For tasks of one class that no plugin couples to other nodes, the nodes decide: how many tasks fit on
+        each of them, what each is worth, and the books themselves.
         """
         if len(demand) != 1:
             return None

@@ -26,7 +26,7 @@ def shard_of(session: Session) -> tuple[NDArray[np.bool_] | None, Verdicts | Non
 
 
 def _usable_nodes(session: Session, name: str) -> set[str]:
-    """What a shard wants, without what other shards still use."""
+    """The nodes desired for a shard, without those that other shards still use."""
     shards = session.cluster.all(NodeShard)
     wanted = set(shards[name].spec.nodes_desired) if name in shards else set()
     return wanted.difference(*(one.status.nodes_in_use for key, one in shards.items() if key != name))

@@ -9,14 +9,14 @@ from maniple.cluster.classes import TaskClass
 from maniple.framework.devices.gpu_facts import UNIT
 from maniple.framework.session import Session
 
-WHOLE = ""  # a device that nobody has a part of yet
+WHOLE = ""  # a device of which no task has a part yet
 
 
 def devices_in_order(session: Session, class_: TaskClass, node: int) -> list[str] | None:
-    """As many devices as the task asks for; None if the node has not that many.
+    """As many devices as the task requests; None if the node does not have that many.
 
-    Shared ones that have the part, and whole ones that are idle or will be, in the order that plugins give them; equal ones by
-    name, whole ones last.
+    Shared ones that have the part, and whole ones that are idle or will be, in the order that plugins give
+    them; equal ones by name, whole ones last.
     """
     gpus, share = session.gpus, class_.share
     assert share is not None

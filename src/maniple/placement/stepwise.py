@@ -1,8 +1,9 @@
-"""Gang fill where a task may change which other nodes are open, or what they are worth: one task after the other, but in one go.
+"""Gang fill, task by task but in one go, where a task may change which other nodes are open or their scores.
 
-For filters and scorers that can tell how their answers move as tasks are placed (`Filter.steps`, `Scorer.steps`). What a node
-itself is worth for its 1st, 2nd, ... task is worked out for many nodes together, once a second task may go there; a step is then
-a sum and a maximum over the candidates. The sequence equals asking anew for every task.
+For filters and scorers that can tell how their answers change as tasks are placed (`Filter.steps`,
+`Scorer.steps`). What a node itself is worth for its 1st, 2nd, ... task is worked out for many nodes together,
+once a second task may go there; a step is then a sum and a maximum over the candidates. The sequence equals
+asking anew for every task.
 """
 
 import numpy as np
@@ -19,7 +20,7 @@ _TOGETHER = 16  # ladders made at a time, at least
 def fill_stepwise(
     column: ClassColumn, rows: NodeRows, scores: Scores, slots: Amounts, count: int, scorers: list[Scorer]
 ) -> NodeRows:
-    """Nodes for up to `count` consecutive tasks, out of some rows, whose scores stand beside them."""
+    """Nodes for up to `count` consecutive tasks, out of some rows, given with their scores."""
     class_, worth = column.class_, scores.copy()
     gates = [one.steps(class_, rows) for one in column.criteria.cluster_filters if one.steps is not None]
     steppers = [(one, one.steps(class_, rows)) for one in scorers if one.steps is not None]

@@ -1,7 +1,7 @@
 """YAML text to plain values with the line of each, safely.
 
 Called by document.py only. Reads the parser's event stream with a stack of its own, because the library's composer
-recurses once per level and expands aliases for whoever walks the result: here depth and the number of values are
+recurses once per level and expands aliases for code that walks the result: here depth and the number of values are
 checked while reading, before anything is expanded.
 """
 

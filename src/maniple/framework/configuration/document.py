@@ -137,7 +137,7 @@ class Place:
 
     def warn_unknown(self, kind: str, known: Iterable[str], word: str | None = None) -> None:
         """Say that this key, or the name that stands here, is ignored, and which known one it resembles."""
-        # Looking for the nearest name is slow, and nobody would read it.
+        # Looking for the nearest name is slow, and the warning would be left out.
         if self.document.full():
             return
         named = "" if word is None else f" {quoted(word)}"

@@ -1,7 +1,7 @@
 """Durations as both systems' files and annotations write them: Go's form, "1h30m", "300ms", "-1.5s".
 
-Called by plugins that read a waiting time. Pure; exact to the nanosecond. Where KAI takes days and weeks as well ("1w2d"), so does
-`long_nanoseconds`.
+Called by plugins that read a waiting time. Pure; exact to the nanosecond. Where KAI takes days and weeks as
+well ("1w2d"), so does `long_nanoseconds`.
 """
 
 import re

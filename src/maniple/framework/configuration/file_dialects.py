@@ -1,6 +1,7 @@
 """How each system spells its configuration file, and what it runs without one, as data.
 
-Read by `configuration.py`. A dialect of files says which keys and switches there are and what the built-in default is; nothing is read here.
+Read by `configuration.py`. A dialect of files says which keys and switches there are and what the built-in
+default is; nothing is read here.
 """
 
 from collections.abc import Mapping
@@ -135,7 +136,7 @@ KAI = FileDialect(
     any_case=True,
     text_arguments=True,
 )
-# Those of Volcano's scores that put somebody's stated wish first, then packed GPUs, then everything else.
+# Volcano's scores: those for preferences stated in the pod first, then packed GPUs, then everything else.
 _WISHES = ("nodeaffinity", "podaffinity", "podtopologyspread")
 MANIPLE = FileDialect(
     system="Maniple",

@@ -1,9 +1,10 @@
 """The scheduler's configuration, read from a configuration file of Volcano's, KAI's or our own.
 
-Called by the profiles and the planner. `load_volcano`, `load_kai` and `load_maniple` take YAML text, a parsed mapping, or None for the
-system's built-in default; each may be wrapped in its ConfigMap. The result is complete and checked: defaults are
-filled in and every action is known. A wrong shape raises one ConfigurationError; what the two systems pass over in
-silence (unknown keys, misspelt switches) is passed over as well, but listed in `warnings`.
+Called by the profiles and the planner. `load_volcano`, `load_kai` and `load_maniple` take YAML text, a parsed
+mapping, or None for the system's built-in default; each may be wrapped in its ConfigMap. The result is
+complete and checked: defaults are filled in and every action is known. A wrong shape raises one
+ConfigurationError; what the two systems silently ignore (unknown keys, misspelt switches) is ignored as well,
+but listed in `warnings`.
 """
 
 from collections.abc import Collection, Mapping
@@ -56,7 +57,10 @@ _METRICS_KEYS = (
 
 @dataclass(frozen=True, slots=True)
 class Counterpart:
-    """Who does the work here of another system's plugin or action: in words, and the name of ours that takes its place, if one does."""
+    """What replaces another system's plugin or action here.
+
+    In words, and the name of our plugin or action that takes its place, if there is one.
+    """
 
     words: str
     instead: str = ""
@@ -137,9 +141,10 @@ def load_maniple(
     known_actions: Collection[str],
     counterparts: Mapping[str, Counterpart],
 ) -> Configuration:
-    """Read a file of our own. What is missing is taken from the default.
+    """Read a file of our own, with the default for what is missing.
 
-    `counterparts`: what does the work here of plugins and actions of the other systems. A file that names one of those is told so, and gets ours.
+    `counterparts`: what replaces plugins and actions of the other systems here. A file that names one of
+    those gets ours and a warning.
     """
     if source is None:
         return Configuration(MANIPLE.actions, MANIPLE.default_tiers())
@@ -251,7 +256,7 @@ def _tiers(
 def _with_ours(
     tiers: list[tuple[PluginOption, ...]], dialect: FileDialect, counterparts: Mapping[str, Counterpart]
 ) -> tuple[tuple[PluginOption, ...], ...]:
-    """With our plugins in the places of those that they are the counterparts of, each once; arguments do not carry over."""
+    """Replace plugins by our counterparts of them, each listed once; arguments do not carry over."""
     listed = {option.name for tier in tiers for option in tier}
     found: list[tuple[PluginOption, ...]] = []
     for tier in tiers:

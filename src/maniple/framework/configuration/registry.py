@@ -1,7 +1,7 @@
 """Which plugins and actions a profile knows, by the names that its configuration files use.
 
-`Extensions` are further ones that somebody else wrote. They are found and loaded outside (`maniple.extensions`); here they only join
-the profile's own.
+`Extensions` are third-party plugins and actions. They are found and loaded outside (`maniple.extensions`);
+here they only join the profile's own.
 """
 
 from collections.abc import Callable, Mapping
@@ -33,7 +33,10 @@ class Registry:
     rivals: tuple[frozenset[str], ...] = ()
 
     def open_plugins(self, session: Session, configuration: Configuration) -> None:
-        """Make every configured plugin. One that nobody knows, or whose rival is there already, is reported and left out."""
+        """Create every configured plugin.
+
+        A plugin that is unknown, or has a rival that is configured already, is reported and left out.
+        """
         tiers, names = [], set[str]()
         for tier in configuration.tiers:
             made = []

@@ -1,4 +1,4 @@
-"""Are the books of shared devices true to the tasks? What debug mode asks after every cycle, and tests after every step.
+"""Checks the accounting of shared devices against the tasks; used by debug mode (every cycle) and tests.
 
 Everything is worked out again from the tasks, one by one. Only reads.
 """

@@ -1,6 +1,7 @@
-"""What nodes have of GPUs, as their labels, allocatable amounts and drivers' slices say. The books of devices (`gpus`) stand on it.
+"""The GPUs of nodes, from their labels, allocatable amounts and drivers' slices.
 
-Nothing here changes during a session; each column is worked out when somebody first asks.
+The accounting of devices (`gpus`) is based on it. Nothing here changes during a session; each column is
+worked out on first use.
 """
 
 import re
@@ -26,8 +27,8 @@ _SLICE = re.compile(re.escape(MIG_PREFIX) + r"([0-9]{1,9})g\.[0-9]+gb")
 UNIT = 1000  # base units in a device
 NONE, SINGLE, MIXED = 0, 1, 2
 _STRATEGIES = {"single": SINGLE, "mixed": MIXED}
-_UNKNOWN_MEMORY = 100  # MiB that a device counts with whose memory nobody told
-_LARGEST_MIB = 2**20  # a label that says more is taken to speak of bytes
+_UNKNOWN_MEMORY = 100  # MiB that a device counts with if its memory is not stated
+_LARGEST_MIB = 2**20  # a larger label is taken to be in bytes
 _DIGITS = 18  # of the largest number that a label may say
 _TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 
@@ -115,7 +116,7 @@ class GpuFacts:
 
     @cached_property
     def mig(self) -> Amounts:
-        """How a node hands out slices of devices: NONE, SINGLE (as if they were devices) or MIXED (by their own names)."""
+        """How a node offers slices of devices: NONE, SINGLE (as devices) or MIXED (by their own names)."""
         told = [
             _STRATEGIES.get(node.metadata.labels.get("nvidia.com/mig.strategy", ""), NONE)
             for node in self._objects

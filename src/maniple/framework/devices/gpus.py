@@ -1,9 +1,11 @@
-"""GPUs: how queues count them, and who holds parts of which device.
+"""GPUs: how queues count them, and which tasks hold parts of which device.
 
-Tasks that ask for a part of a device share one: the device is a *group*, named by whoever opened it. A node's books hold the memory that a group's
-users take, those that stay and those that leave, and from that follows how many whole devices the node has idle or about to be. The rules are
-KAI's, case by case (`add`, `remove`), except that a device is idle when no pod has a part of it: KAI guesses that from sums which claims are part of.
-The transaction is the only writer; it takes a copy of what it touches, so that an undo is exact.
+Tasks that request a part of a device share one: the device is a *group*, named after the task that opened it.
+Per node, `GpuBooks` holds the memory that the tasks of a group take, those that stay and those that leave;
+from that follows how many whole devices of the node are idle or will be. The rules are KAI's, case by case
+(`add`, `remove`), except that a device is idle when no pod has a part of it: KAI guesses that from sums that
+include claims. The transaction is the only writer; it takes a copy of what it touches, so that an undo is
+exact.
 """
 
 import math
@@ -33,11 +35,11 @@ class Group:
     """One shared device. Memory in MiB."""
 
     used: int = 0
-    allocated: int = 0  # without those who only claim it
+    allocated: int = 0  # without tasks that only claim it
     releasing: int = 0
     taken: bool = False  # its device is not idle: a pod has a part of it, and does not only claim one
     marked: bool = False  # counts as a whole device that is being released
-    known: bool = False  # somebody was allocated on it, not only promised it
+    known: bool = False  # a task was allocated on it, not only pipelined
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +146,7 @@ class GpuBooks(GpuFacts):
         return self._of_classes
 
     def _know_classes(self) -> None:
-        """Catch up with classes that were made since somebody last asked."""
+        """Catch up with classes that were made since the last call."""
         session, units = self._session, self.units
         if len(self._shares) < len(session.classes):
             requests = session.class_requests.T
@@ -179,7 +181,10 @@ class GpuBooks(GpuFacts):
         return found.used / int(self.memory[node]) if found is not None else 0.0
 
     def fits_group(self, class_: TaskClass, node: int, group: Group) -> bool:
-        """A device that is in use, and not only by those who leave, has the part, now or once somebody has left."""
+        """The device has the part, now or once leaving tasks are gone.
+
+        It must be in use, and not only by tasks that are leaving.
+        """
         return _open_to_others(group) and self._left(node, group) >= self.need(class_, node)
 
     def _left(self, node: int, group: Group) -> int:
@@ -218,7 +223,7 @@ class GpuBooks(GpuFacts):
         return fitting
 
     def idle_sum(self, *, exact: bool = False) -> Quota:
-        """By node, GPUs that are idle: whole ones, slices, and what is left of shared ones, in hundredths unless `exact`."""
+        """Idle GPUs by node: whole ones, slices, and what is left of shared ones, in hundredths unless `exact`."""
         return self._sum(self._state.idle(), idle=True, exact=exact)
 
     def releasing_sum(self, *, exact: bool = False) -> Quota:
@@ -259,7 +264,10 @@ class GpuBooks(GpuFacts):
         return own / memory * len(groups), sum(own / used for used in users)
 
     def new_name(self, row: int, node: int, taken: Sequence[str] = ()) -> str:
-        """A device that a task opens is named after the task. No other device has that name, not even one that the task has just left."""
+        """A device that a task opens is named after the task.
+
+        No other device has that name, not even one that the task has just left.
+        """
         uid = self._session.cluster.tasks.pods[row].metadata.uid
         owner = uid or self._session.task_key(row).replace("/", ".")
         opened = self._opened_on.setdefault(row, set())
@@ -272,7 +280,7 @@ class GpuBooks(GpuFacts):
     # -- books ----------------------------------------------------------------------------------------------------
 
     def booked(self) -> tuple[Amounts, Amounts]:
-        """By node: devices that groups took from what is idle, and those that they are releasing less those that they claim."""
+        """By node: idle devices that groups took, and those that groups release less those that they claim."""
         nodes = range(len(self._state))
         taken = self._of_nodes(self._taken.get(node, 0) for node in nodes)
         return taken, self._of_nodes(self._freed.get(node, 0) for node in nodes)

@@ -201,7 +201,8 @@ class Groups:
         `simulated`: tasks that were evicted in a trial may come back, too.
         """
         session = self._session
-        # Where trials are remembered, an answer holds for whoever asks, and only nothing is not remembered.
+        # Where trials are remembered, an answer holds for simulated and real calls alike, and only an empty
+        # one is not remembered.
         apart = simulated and not self._trials_are_remembered and session.jobs.counts.item(_LEAVES, job) > 0
         key, version = (job, apart), session.jobs.version.item(job)
         known = self._next.get(key)

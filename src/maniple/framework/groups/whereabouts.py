@@ -1,4 +1,4 @@
-"""Where jobs are in the network: as they were committed, remembered from cycle to cycle by name, and as their tasks say.
+"""Where jobs are in the network: as committed, remembered by name across cycles, and as their tasks say.
 
 Used by `Groups`. A decision counts for as long as its domain exists and something of the job (or pod set)
 holds a node. It may be wider than what the tasks take up; it is never narrower, since what the tasks say is

@@ -1,8 +1,8 @@
-"""The end of a session: what a plan says of it, taken out once, so that a plan is a value and the session can go.
+"""The end of a session: what its plan needs is copied out, so that a plan is a value and the session can go.
 
-Called by the planner when a cycle closes. It costs a few copies of columns: names and words are made from them by
-`plan.py`, when they are read. Columns that the session made are taken as they are; those that it shares with the cluster
-are copied.
+Called by the planner when a cycle closes. It costs a few copies of columns: names and words are made from
+them by `plan.py`, when they are read. Columns that the session made are taken as they are; those that it
+shares with the cluster are copied.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -34,9 +34,9 @@ class JobOutcome:
 class QueueOutcome:
     """Cpu in milli, memory in bytes, everything else in whole units.
 
-    Where queues form a tree that jobs are served by, a queue has what those below it have, `deserved` is the fair share,
-    `capability` the limit and `quota` what is promised; of the latter two, what is left out has no end. `usage` is past
-    usage, in parts of the cluster's capacity.
+    Where jobs are served by a queue tree, a queue has what those below it have, `deserved` is the fair share,
+    `capability` the limit and `quota` the guaranteed amount; a resource missing from the latter two is
+    unlimited. `usage` is past usage, as a fraction of the cluster's capacity.
     """
 
     deserved: Amounts

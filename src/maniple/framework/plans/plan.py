@@ -100,7 +100,7 @@ class Plan:
 
     @cached_property
     def evicted(self) -> tuple[Eviction, ...]:
-        """The same pods, with whose they are and why they go."""
+        """The evicted pods, each with its job and the reason."""
         return tuple(telling.evictions(self._closed))
 
     @cached_property

@@ -1,8 +1,8 @@
-"""Where a waiting job stands: why its turn cannot come at all, and what its pod group is told in KAI's form.
+"""Where a pending job stands: why it cannot be served at all, and what its pod group's status says in KAI's form.
 
-`queue_problem` is asked when a session closes, the rest by the plan and by the writers of statuses. Volcano's rules are in
-its plugin `gang`; here are those of jobs whose pod sets have to be there before they are tried, and whose queue has to be a
-leaf of the queue tree.
+`queue_problem` is called when a session closes, the rest by the plan and by the writers of statuses.
+Volcano's rules are in its plugin `gang`; the rules here are for jobs that need their pod sets to exist before
+they are tried and their queue to be a leaf of the queue tree.
 """
 
 from collections.abc import Mapping, Sequence

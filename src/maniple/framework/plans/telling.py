@@ -191,7 +191,7 @@ def _gated(closed: Closed) -> dict[int, list[str]]:
     return found
 
 
-# -- queues and nodes ---------------------------------------------------------------------------------------------------
+# -- queues and nodes ------------------------------------------------------------------------------------------------
 
 
 def queues(closed: Closed) -> dict[str, QueueOutcome]:

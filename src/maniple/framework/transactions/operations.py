@@ -1,7 +1,8 @@
 """One operation of a transaction: how it changes the session, and how it is undone.
 
-Called by `transaction`, which keeps the list. An operation holds many tasks of one class and one job. `apply` and `undo` are exact opposites: all sums are
-integers, and what cannot be worked out backwards (the books of shared devices) is saved in the operation.
+Called by `transaction`, which keeps the list. An operation holds many tasks of one class and one job. `apply`
+and `undo` are exact opposites: all sums are integers, and what cannot be worked out backwards (the accounting
+of shared devices) is saved in the operation.
 """
 
 from collections.abc import Sequence
@@ -31,7 +32,7 @@ class Kind(Enum):
     EVICT = "evict"
     RESTORE = "restore"  # an eviction that need not be after all
     MOVE = "move"  # an evicted task claims another place
-    WITHDRAW = "withdraw"  # an allocation is taken back; it is told by its event
+    WITHDRAW = "withdraw"  # an allocation is taken back; identified by its event
 
 
 # By a name of their own: to look a member up on its enum takes longer than what is done with it.
@@ -102,7 +103,7 @@ def evict_together(session: Session, operations: list[Operation]) -> None:
         _count_evicted(session, session.classes[number], events, before)
         _release(session, session.classes[number], nodes, +1)
     for operation in operations:
-        # In turn, since the books of shared devices mind what is held: so it is the same as one after the other.
+        # In turn, since the books of shared devices depend on what is held: the same as one after the other.
         _hold(session, operation, +1)
         if operation.event.class_.share is not None:
             share(session, operation)
@@ -158,7 +159,10 @@ def _leave_behind(session: Session, operation: Operation) -> None:
 
 
 def _hold(session: Session, operation: Operation, sign: int) -> None:
-    """A claim that is evicted counts as held until it is released. That is the original's way, and leaves the room to others."""
+    """A claim that is evicted counts as held until it is released.
+
+    That is how the original does it, and it leaves the room to others.
+    """
     claim = operation.before if operation.kind is _EVICT else operation.after
     if claim is _PIPELINED:
         nodes, class_ = session.nodes, operation.event.class_
@@ -219,7 +223,7 @@ def _count(session: Session, event: Event, before: Status, after: Status) -> Non
 
 
 def expect(session: Session, row: int, node: int) -> None:
-    """Keep room on a node for whoever comes in the place of a task that is leaving another one; for the rest of the session."""
+    """Keep room on a node, for the rest of the session, for the successor of a task that is leaving another node."""
     session.flowing = True
     session.expected[row] = node
     entry = session.classes[session.tasks.class_of[row]].entries.pipelined
@@ -243,7 +247,10 @@ def _release(session: Session, class_: TaskClass, nodes: NodeRows, sign: int) ->
 
 
 def _book(session: Session, nodes: NodeRows, entry: Amounts, sign: int) -> None:
-    """Enter as many tasks on each node as it is named; tasks may be on none. `take` reads a few columns in half the time of an indexed sum."""
+    """Book one task on a node for each time the node is listed; -1 stands for no node.
+
+    `take` reads a few columns in half the time of an indexed sum.
+    """
     books = session.nodes.books
     where, counts = _spots(nodes)
     books[:, where] = books.take(where, axis=1) + np.multiply.outer(entry, counts * sign)

@@ -1,8 +1,8 @@
 """The transaction: placements and evictions that happen together or not at all.
 
-Every operation changes the session at once, so that the next question sees it; `rollback` and `discard` undo in reverse
-order and restore every array bit for bit (all sums are integers); `commit` turns what is left into effects. An operation holds
-many tasks of one class and one job, because that is how gangs are placed.
+Every operation changes the session at once, so that the next question sees it; `rollback` and `discard` undo
+in reverse order and restore every array bit for bit (all sums are integers); `commit` turns what is left into
+effects. An operation holds many tasks of one class and one job, because that is how gangs are placed.
 """
 
 from collections.abc import Iterable, Sequence
@@ -64,7 +64,10 @@ class Transaction:
         self._do(Operation(_PIPELINE, event, _PENDING, _PIPELINED, groups=groups))
 
     def move(self, rows: TaskRows, nodes: NodeRows, groups: Sequence[Groups] | None = None) -> None:
-        """Tasks of one class and job that this transaction evicted claim other nodes; what they had is still being released."""
+        """Tasks of one class and job that this transaction evicted claim other nodes.
+
+        What they had is still being released.
+        """
         event, origins = event_of(self._session, rows, nodes), self._session.tasks.node[rows].astype(np.intp)
         self._do(Operation(_MOVE, event, _RELEASING, _PIPELINED, origins=origins, groups=groups))
 
@@ -99,7 +102,7 @@ class Transaction:
                 self._do(Operation(_PIPELINE, one.event, _PENDING, _PIPELINED, groups=one.groups))
 
     def withdraw(self, rows: TaskRows) -> None:
-        """Tasks that got their places in this session, not yet bound by anyone, wait again."""
+        """Tasks that were placed in this session, and are not bound yet, become pending again."""
         session = self._session
         kinds = zip(
             session.tasks.job[rows].tolist(),
@@ -112,7 +115,7 @@ class Transaction:
             self._do(Operation(_WITHDRAW, event, _STATUSES[status], _PENDING))
 
     def _forget_withdrawn(self) -> bool:
-        """What an earlier transaction of the session decided, and this one took back, is not carried out. Whether there is any."""
+        """Drop decisions of earlier transactions of the session that this one withdrew; True if there are any."""
         taken = [
             one.event.rows
             for one in self.operations
@@ -228,7 +231,7 @@ class Transaction:
             bind(session, operation.event)
         for operation in self.operations if made_room else ():
             if operation.kind in (_PIPELINE, _MOVE):
-                # Somebody made room for these tasks: the nodes are theirs to come back to.
+                # Victims made room for these tasks: the nodes are nominated for them.
                 rows, nodes = operation.event.rows.tolist(), operation.event.nodes.tolist()
                 session.decisions.nominated.update(zip(rows, nodes, strict=True))
         self.operations = []
@@ -265,7 +268,7 @@ def bind(session: Session, event: Event) -> None:
     session.jobs.counts[_ALLOCATED_NOW, event.job] -= len(event.rows)
     session.jobs.counts[_BINDING, event.job] += len(event.rows)
     first = session.hooks.pre_bind(event.class_)
-    # What the plan itself says how to write keeps nobody waiting.
+    # What the plan itself says how to write delays no binding.
     ready = first is None or first == CLAIMS_FIRST
     (session.decisions.bound if ready else session.decisions.held).append((event.rows, event.nodes))
 
