@@ -1,4 +1,7 @@
-"""Clusters for the tests of KAI's allocate and topology: gangs of any shape, a whole cycle, and a job placer on an open session."""
+"""Clusters for the tests of KAI's allocate and topology.
+
+Gangs of any shape, a whole cycle, and a job placer on an open session.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime

@@ -229,7 +229,10 @@ def test_a_group_that_holds_the_only_pod_set_is_placed() -> None:
 
 
 def test_claims_of_a_dry_run_leave_idle_what_is_idle_to_the_letter() -> None:
-    """One device of the small node is idle, one is being released. The second task still sees the idle one, and packs."""
+    """One device of the small node is idle, one is being released.
+
+    The second task still sees the idle one, and packs.
+    """
     leaving = gang("old", 1, on=["n1"], deleted=LEAVING)
     bench = Bench(ROOT, node("n1", 2), node("n2", 8), leaving, gang("a", 2), strict=True)
     assert bench.place("a", real=False)

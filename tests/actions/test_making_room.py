@@ -1,4 +1,4 @@
-"""KAI's reclaim, preempt and consolidation: who gives way to whom, rule by rule, with both solvers."""
+"""KAI's reclaim, preempt and consolidation: which jobs lose tasks to which, rule by rule, with both solvers."""
 
 from typing import Any
 
@@ -61,7 +61,7 @@ def test_a_queue_within_its_share_is_not_reclaimed_from(strict: bool) -> None:
 
 
 def test_of_two_queues_the_one_with_nothing_to_give_is_left_alone() -> None:
-    """The first in victim order is within its quota: the scenario is refused, and the next queue is asked."""
+    """The first in victim order is within its quota: the scenario is refused, and the next queue is tried."""
     queues = [
         queue("top"),
         queue("q", 2, parent="top"),

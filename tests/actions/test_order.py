@@ -34,7 +34,7 @@ def test_a_heap_hands_out_the_smallest_first(numbers: list[int]) -> None:
 
 
 def test_equal_items_are_sifted_as_in_go() -> None:
-    """Nobody goes before an equal: the first stays on top, and a pop brings up the last, behind whom nobody goes."""
+    """No item goes before an equal: the first stays on top, and a pop brings up the last, which stays there."""
     heap = Heap[tuple[int, str]](lambda a, b: a[0] < b[0])
     for name in "abcde":
         heap.push((0, name))
@@ -42,7 +42,10 @@ def test_equal_items_are_sifted_as_in_go() -> None:
 
 
 def test_not_before_is_an_order_too() -> None:
-    """Victims are compared by "not before": an equal goes before an equal, upwards when it is new and when the top has gone."""
+    """Victims are compared by "not before": an equal goes before an equal.
+
+    It moves up when it is new and when the top has gone.
+    """
     heap = Heap[tuple[int, str]](lambda a, b: not a[0] < b[0])
     for name in "abc":
         heap.push((0, name))
@@ -155,7 +158,10 @@ def test_jobs_of_one_age_come_by_name_whatever_their_unique_ids(strict: bool) ->
 def test_a_job_that_lost_its_tasks_in_line_keeps_its_place_unless_it_is_sifted(
     strict: bool, order: list[str]
 ) -> None:
-    """It was whole, so the others came first; as the oldest of those that lack tasks it comes up when the top leaves."""
+    """It was whole, so the others came first.
+
+    As the oldest of those that lack tasks it comes up when the top leaves.
+    """
     first, second = (
         gang(name, 1, created=f"2026-01-01T0{hour}:00:00Z") for hour, name in ((2, "a"), (3, "b"))
     )

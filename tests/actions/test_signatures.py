@@ -194,7 +194,7 @@ def test_in_kai_seconds_ports_of_the_pod_alone_and_what_a_node_makes_by_itself_d
 
 
 def test_in_kai_amounts_do_not_make_other_constraints() -> None:
-    """Another amount is compared, not told apart: a job of another signature would be tried whatever it asks for."""
+    """Another amount makes no other signature: a job of another signature would be tried whatever its request."""
     larger = {"requests": [{"cpu": "2", "memory": "2G", "nvidia.com/gpu": "2"}]}
     assert alike({}, larger)
 
@@ -297,7 +297,7 @@ def test_in_kai_a_failure_that_asked_for_more_of_something_does_not_replace_anot
 
 
 def tied(name: str, label: str, key: str = "zone", kind: str = "podAntiAffinity", **more: Any) -> list[Any]:
-    """A gang of two whose pods have a label, and a term that selects it."""
+    """A gang of two pods with a label, and a term that selects it."""
     term = {"labelSelector": {"matchLabels": {"app": label}}, "topologyKey": key}
     rule = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
     head, *pods = gang(name, 2, affinity={kind: rule}, **more)

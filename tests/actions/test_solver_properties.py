@@ -1,4 +1,7 @@
-"""Both solvers on random small clusters: the default serves whom KAI's search serves, and takes no more than it has to."""
+"""Both solvers on random small clusters.
+
+The default serves the jobs that KAI's search serves, and evicts no more than it has to.
+"""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -26,7 +29,7 @@ class Scene:
 
 @st.composite
 def scenes(draw: st.DrawFn, most_asking: int = 1) -> Scene:
-    """Nodes that are nearly full of gangs, some with tasks to spare, and jobs that ask for room."""
+    """Nodes that are nearly full of gangs, some with tasks to spare, and jobs that need room."""
     size = draw(st.sampled_from([2, 4]))
     free = {f"n{number}": size for number in range(draw(st.integers(2, 4)))}
     queues = ["q0", "q1", "q2"][: draw(st.integers(1, 3))]
@@ -135,7 +138,7 @@ def _chunks(scene: Scene, pods: list[str]) -> list[list[str]]:
 
 
 def _would_do(scene: Scene, action: str, plan: Plan, victims: list[str]) -> bool:
-    """Whether the job fits where only these go, and nobody objects."""
+    """Whether the job fits if only these are evicted, and no validator objects."""
     bench = Bench(scene.parts)
     session, job = bench.session, bench.job(scene.asking[0])
     for pod, name in placed(plan).items():

@@ -12,7 +12,7 @@ from tests.support import make
 
 
 def broken(since: int | None = 120, *, firm: bool = False, needed: int = 2, **job: Any) -> list[Object]:
-    """A gang of two of which one runs and the other is not there, since so many seconds if anybody has noted it."""
+    """A gang of two with one running and one missing, for so many seconds if that has been noted."""
     head, *pods = gang("job", job.pop("count", 1), needed, on=["n1"], **job)
     when = NOW - timedelta(seconds=since or 0)
     noted = {"kai.scheduler/stale-podgroup-timestamp": when.strftime("%Y-%m-%dT%H:%M:%SZ")}

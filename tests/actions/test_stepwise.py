@@ -66,7 +66,7 @@ def test_without_a_victim_nothing_is_tried_even_where_there_is_room() -> None:
 
 
 def test_a_job_is_served_task_by_task_from_the_victims_of_the_step_before() -> None:
-    """The first task takes the younger victim. The second finds room beside it, and takes nobody."""
+    """The first task takes the younger victim. The second finds room beside it, and evicts nothing."""
     young = victim("young", "n0", gpus=2, created=NEW)
     search = Search(node("n0", 2), node("n1", 2), young, victim("old", "n1", gpus=2), gang("a", 2))
     assert search.found is not None
@@ -152,7 +152,7 @@ def test_a_victim_has_one_turn_to_find_another_place() -> None:
 
 
 def test_a_victim_that_finds_its_own_place_again_is_not_evicted() -> None:
-    """The gang is evicted as a whole. One of it moves beside the other, of whose eviction nothing is left."""
+    """The gang is evicted as a whole. One task moves beside the other, and the other's eviction is cancelled."""
     hosts = [node("n0", 1, labels={HOST: "n0"}), node("n1", 2, labels={HOST: "n1"})]
     search = Search(hosts, victim("v", "n0", "n1"), gang("a", 1, nodeSelector={HOST: "n0"}))
     assert search.found is not None
@@ -184,7 +184,10 @@ def test_of_several_sub_groups_each_step_needs_what_it_holds() -> None:
 
 
 def test_a_step_uses_the_nodes_of_those_who_had_to_go_not_of_those_who_could_stay() -> None:
-    """In the first step the wide job's pods go to the node without GPUs, where one of them is. It stays, so that the node is none of the second step's."""
+    """In the first step the wide job's pods go to the node without GPUs, where one of them runs.
+
+    That pod stays, so the node is not one of the second step's.
+    """
     wide = victim("wide", "n0", "n1", "n1", gpus=0, created=NEW)
     search = Search(node("n0", 0), node("n1", 2), wide, victim("large", "n1", gpus=2), gang("a", 2))
     assert search.found is not None

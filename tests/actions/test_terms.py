@@ -1,4 +1,8 @@
-"""On what terms KAI's actions make room: who is asked at all, who may lose, what failures say of others, and what the evicted are told."""
+"""The terms on which KAI's actions make room.
+
+Which jobs are tried at all, which may lose tasks, what failures imply for other jobs, and the eviction
+messages.
+"""
 
 from typing import Any
 
@@ -17,11 +21,11 @@ QUEUES = [queue("top"), queue("q", 4, parent="top"), queue("other", 0, parent="t
 
 
 def words(plan: Plan) -> set[str]:
-    """The first lines of what the evicted are told, whichever pods they are."""
+    """The first lines of the eviction messages, whichever pods they are for."""
     return {one.text.replace(one.pod, "<pod>").splitlines()[0] for one in plan.evicted}
 
 
-# -- what the evicted are told ----------------------------------------------------------------------------------------
+# -- eviction messages ------------------------------------------------------------------------------------------------
 
 
 @both
@@ -38,7 +42,7 @@ def test_each_action_says_why_it_evicts(strict: bool) -> None:
     }
 
 
-# -- who is asked -----------------------------------------------------------------------------------------------------
+# -- which jobs are tried ---------------------------------------------------------------------------------------------
 
 
 @both
@@ -83,7 +87,7 @@ def test_reclaim_takes_as_many_as_it_needs(strict: bool) -> None:
 
 @both
 def test_victims_have_something_to_lose_and_a_queue_that_is_served(strict: bool) -> None:
-    """Of a job whose queue is gone nobody knows what it may have: it keeps what it has."""
+    """For a job of a deleted queue it is unknown what it may have: it keeps what it has."""
     lost = gang("v", 1, queue="gone", on=["n1"])
     assert not gone(act("reclaim", QUEUES, node("n1", 1), lost, gang("a", 1), strict=strict))
     leaving = gang("w", 1, queue="other", on=["n1"], deleted=OLD)
@@ -251,7 +255,7 @@ def test_reclaim_alone_says_that_a_trial_begins(monkeypatch: pytest.MonkeyPatch)
 
 
 def attempts(monkeypatch: pytest.MonkeyPatch, *parts: Any, actions: str = "allocate") -> list[str]:
-    """The jobs that it was tried to place, as plugins are told."""
+    """The jobs that the action tried to place, as plugins see it."""
     told: list[str] = []
 
     def noted(self: Topology, job: int) -> None:

@@ -1,8 +1,8 @@
-"""Admitting jobs: before allocate places pods, it lets groups in whose pods do not exist yet.
+"""Admitting jobs: before allocate places pods, it admits pod groups that have no pods yet.
 
-The pods of a Volcano PodGroup may not be created before its phase is Inqueue. A group is admitted as soon as its
-queue takes it and no plugin objects (`job_enqueueable`: resourcequota, extender). One whose pods exist has been
-admitted already. Groups of other systems need no admission.
+The pods of a Volcano PodGroup may not be created before its phase is Inqueue. A group is admitted as soon as
+its queue accepts it and no plugin objects (`job_enqueueable`: resourcequota, extender). A group that has pods
+has been admitted already. Groups of other systems need no admission.
 """
 
 from maniple.cluster.statuses import ALIVE
@@ -22,7 +22,7 @@ def admit(session: Session) -> None:
         and session.phase(job) in _NOT_YET
         and session.queue_tree.serves(int(session.jobs.queue[job]))
     ]
-    if "job_enqueueable" in hooks.answered:  # otherwise it does not matter who comes first
+    if "job_enqueueable" in hooks.answered:  # otherwise the order does not matter
         rows.sort(key=session.job_key_order)
     for job in rows:
         there = alive[job] >= session.jobs.minimum[job]

@@ -1,9 +1,10 @@
-"""allocate: jobs get what is free, each as a whole.
+"""allocate: place jobs on free resources, each as a whole.
 
-Jobs come in the order of the queue tree. One that is not whole yet gets all that it lacks, any other one task more; a job that can still grow goes back in
-line, so that queues take turns. A job that finds only part of its tasks a place on idle resources, and the rest on what is being released, claims all its places instead of
-binding half of itself. A job that cannot be placed leaves no trace and is not tried again in this cycle. Before all others come jobs for which
-room was made in an earlier cycle, on the nodes where it was.
+Jobs come in the order of the queue tree. A job below its minimum gets all tasks that it lacks, any other job
+one more task; a job that can still grow goes back in line, so that queues take turns. If only some tasks of a
+job fit on idle resources and the rest on resources being released, the job claims all its places instead of
+binding some of its tasks. A job that cannot be placed leaves no trace and is not tried again in this cycle.
+Jobs for which room was made in an earlier cycle come first, on the nodes where it was made.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,8 @@
-"""backfill: tasks that ask for nothing do not wait behind those of their job that find no place.
+"""backfill: place tasks without requests even if other tasks of their job are pending.
 
-Behind `allocate`, in the order of queues and jobs. Only jobs that are whole: a gang's own tasks come together or not at all, whatever they ask for. Resources are not
-looked at; filters are, and so is whether the queue takes the job.
+Runs after `allocate`, in the order of queues and jobs. Only jobs at their minimum are considered: the tasks of
+a gang are placed together or not at all, whatever they request. Resources are not checked; filters are, and so
+is whether the queue accepts the job.
 """
 
 from collections.abc import Mapping
@@ -38,7 +39,7 @@ class Backfill:
 
 
 def _asking_for_nothing(session: Session, job: int) -> TaskRows:
-    """Its waiting tasks that ask for nothing, in order; none while the job is not whole."""
+    """The pending tasks of the job without requests, in order; none while the job is below its minimum."""
     tasks = session.tasks
     rows = session.tasks_of(job)
     rows = rows[(tasks.status[rows] == Status.PENDING) & tasks.best_effort[rows]]
@@ -46,7 +47,10 @@ def _asking_for_nothing(session: Session, job: int) -> TaskRows:
 
 
 def _place(session: Session, placer: JobPlacer, job: int, rows: TaskRows) -> bool:
-    """As many of these equal tasks as find a place: all of them at once if that goes, otherwise by halves. Whether all did."""
+    """Place as many of these equal tasks as possible: all at once if they fit, otherwise by halves.
+
+    Returns whether all were placed.
+    """
     transaction = Transaction(session)
     if placer.allocate(transaction, job, None, pipeline_only=False, real=len(rows) == 1, rows=rows):
         transaction.commit()

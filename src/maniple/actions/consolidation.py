@@ -1,7 +1,8 @@
-"""consolidation: preemptible jobs are moved closer together so that a preemptible job fits that needs more room in one place.
+"""consolidation: move preemptible jobs closer together to make room for a pending preemptible job.
 
-Nobody is evicted who does not get another place. Only so many jobs are moved for one (`maxConsolidationPreemptees`; -1: any number, 0: the action does nothing). A job is
-considered while as many GPUs are idle, or about to be, as it asks for.
+No task is evicted unless it gets another place. The number of jobs moved for one job is limited
+(`maxConsolidationPreemptees`; -1: any number, 0: the action does nothing). A job is considered only if at least
+as many GPUs as it requests are idle or being released.
 """
 
 from collections.abc import Mapping

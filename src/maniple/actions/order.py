@@ -1,11 +1,14 @@
-"""Whose turn it is: jobs in the order of the queue tree.
+"""The order of turns: jobs in the order of the queue tree.
 
-A tree of heaps mirrors the queues. A leaf holds jobs in job order; every queue above holds the queues below it in the order of `queue_turn`, which
-looks at a queue together with the job that it would send. Whatever a job gets changes its queues' place, but only a queue that has come to the top is
-put right again: the others keep the place that they had. So the way of sifting decides too, and it is that of Go's heap.
+A tree of heaps mirrors the queues. A leaf holds jobs in job order; every queue above holds its child queues in
+the order of `queue_turn`, which compares a queue together with the job that it would send. Anything that a job
+gets changes the position of its queues, but only a queue that has reached the top is moved to its right
+position; the others keep the position that they had. So the sifting algorithm affects the order too, and it is
+that of Go's heap.
 
-Called by every action of the profile. Victims come in the opposite order; `queue_turn` is then told whom a queue has given up so far. What it said of a
-queue is remembered until a node changes; or, where only jobs that have been handed out change (`steady`), until the queue has had its turn.
+Called by every action of the profile. Victims come in the opposite order; `queue_turn` then also gets the jobs
+that a queue has given up so far. Its result for a queue is remembered until a node changes, or, where only jobs
+that have been handed out change (`steady`), until the queue has had its turn.
 """
 
 from bisect import insort
@@ -80,14 +83,16 @@ class Heap(Generic[Item]):
 
 
 class _Jobs:
-    """A leaf's jobs in job order. Nobody's place changes while it waits here; those of the lowest rank, beyond the depth, are left out."""
+    """A leaf's jobs in job order.
+
+    The position of a job does not change while it is in line. Jobs of the lowest rank, beyond the depth, are
+    left out.
+    """
 
     def __init__(self, ordered: list[int], place: JobPlace, depth: int | None, *, victims: bool) -> None:
         self._jobs = ordered
         self._place = place
-        self._places: dict[
-            int, Key
-        ] = {}  # of those that wait, as far as somebody has come to stand among them
+        self._places: dict[int, Key] = {}  # of jobs in line, as far as pushed jobs were compared with them
         self._depth = depth
         self._victims = victims
         self._first = 0
@@ -125,9 +130,10 @@ class _Jobs:
 
 
 class _JobsAsInKai:
-    """The same as a heap: a job that has lost tasks meanwhile is compared as it is now, and only when it is its turn to be sifted.
+    """The same as a heap, as in KAI.
 
-    With a depth, the last entry of a heap that is too long is dropped, whatever its rank.
+    A job that has lost tasks meanwhile is compared as it is now, and only when it is sifted. With a depth, the
+    last entry of a heap that is too long is dropped, whatever its rank.
     """
 
     def __init__(self, jobs: list[int], place: JobPlace, depth: int | None, *, victims: bool) -> None:
@@ -238,7 +244,7 @@ class JobsByQueue:
             self._grow(queue, leaves[queue])
 
     def _by_queue(self, jobs: JobRows) -> dict[int, list[int]]:
-        """Jobs by leaf, in job order; whoever is alone in its leaf need not be compared with anybody."""
+        """Jobs by leaf, in job order; a job that is alone in its leaf is not compared with any other."""
         queues = self._session.jobs.queue[jobs]
         if len(jobs) > 1 and len(set(queues.tolist())) < len(jobs):
             jobs = self._session.in_job_order(jobs)
@@ -317,7 +323,7 @@ class JobsByQueue:
 
 
 def _first(heap: Heap[_Turn]) -> _Turn:
-    """The queue at the top, once one is there whose place is right."""
+    """The queue at the top, once the queue there is in its right position."""
     while (turn := heap.top()).moved:
         heap.fix_top()
         turn.moved = False

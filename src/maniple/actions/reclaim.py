@@ -1,7 +1,8 @@
 """reclaim: a queue that has less than its fair share takes back from queues that have more.
 
-Jobs whose queue stays within its share with them; victims are preemptible jobs of all other queues, as far as plugins let go of them. What they lose has to be right by the
-shares as they were before (`reclaim_scenario_validator`).
+Considers jobs with which their queue stays within its share. Victims are preemptible jobs of all other queues,
+unless plugins protect them. The loss must be justified by the shares as they were before
+(`reclaim_scenario_validator`).
 """
 
 from collections.abc import Mapping

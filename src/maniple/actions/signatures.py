@@ -1,11 +1,11 @@
-"""Jobs that could not be served, remembered by what they asked for: a backlog of hopeless jobs costs one search.
+"""Jobs that could not be served, remembered by their requests: a backlog of hopeless jobs costs one search.
 
-Used by `making_room.py`. By default a job is passed over if another one has failed since anything changed that was under
-the same constraints and asked for no more: each of its tasks can be matched with a task that asks for at least as much
-in every dimension. Constraints that concern only the pods of a job among themselves are the same for jobs of other
-names. A search that ran out of budget counts against those that may spend no more. With `compat: strict` it is KAI's
-rule: jobs under the same placement constraints are compared by what their waiting pods ask for, and a failure counts
-until the end of the action.
+Used by `making_room.py`. By default a job is skipped if, since the last change, another job has failed that was
+under the same constraints and requested no more: each of its tasks can be matched with a task that requests at
+least as much in every dimension. Constraints that concern only the pods of a job among themselves are the same
+for jobs of other names. A search that ran out of budget counts against jobs that may spend no more. With
+`compat: strict` KAI's rule applies: jobs under the same placement constraints are compared by the requests of
+their pending pods, and a failure counts until the end of the action.
 """
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -38,19 +38,19 @@ class Failures(Protocol):
     """What has failed so far, of one queue or of all."""
 
     def rules_out(self, job: int, effort: float = COMPLETE) -> float | None:
-        """A job that asked for no more has failed with no less effort: with how much. None if there was none."""
+        """The effort with which a job that requested no more has failed, if no less than this one; else None."""
 
     def remember(self, job: int, effort: float = COMPLETE) -> None:
         """The job has failed after a complete search, or with all the effort that it was allowed."""
 
     def changed(self) -> None:
-        """Somebody was served."""
+        """A job was served."""
 
 
 def failures(
     session: Session, constraints: "Constraints", asks: Callable[[int], TaskRows] | None = None
 ) -> Failures:
-    """`asks`: the tasks that a job asks for next; those that its pod sets lack unless told otherwise."""
+    """`asks`: the tasks that a job requests next; by default those that its pod sets lack."""
     by_dominance = session.rules.victims.larger_requests_fail_too
     asks = session.groups.to_allocate if asks is None else asks
     return _ByDominance(session, constraints, asks) if by_dominance else _AsInKai(session)
@@ -77,7 +77,7 @@ class Constraints:
         return constraints
 
     def asked(self, number: int) -> tuple[int, list[int]]:
-        """What a task of a class asks for: the number of its constraints, and amounts."""
+        """What a task of a class requests: the number of its constraints, and amounts."""
         known = self._of_class.get(number)
         if known is None:
             class_ = self._session.classes[number]
@@ -87,7 +87,10 @@ class Constraints:
         return known
 
     def alike(self, class_: TaskClass) -> int:
-        """A number that is the same for classes of which each is placed as any other would be: only where pods look at one another."""
+        """A number that is equal for classes with tasks that would be placed alike.
+
+        Classes share a number only where placement depends on other pods.
+        """
         coupled = self._placement.criteria(class_).cluster_filters
         return -1 - self._number(class_) if coupled else class_.number
 
@@ -104,7 +107,10 @@ class Constraints:
         return (self._more(class_, criteria), *kind, *said, criteria.open.tobytes())
 
     def _more(self, class_: TaskClass, criteria: Criteria) -> Hashable:
-        """What filters look at but amounts. Where pods are placed with regard to one another, what leads them there counts too."""
+        """What filters look at besides amounts.
+
+        Where placement depends on other pods, whatever determines the choice of nodes counts too.
+        """
         filters = (*criteria.node_filters, *criteria.cluster_filters)
         others = [one for one in filters if not one.by_amounts]
         refused = self._session.hooks.pre_predicate(class_) is not None
@@ -119,9 +125,10 @@ class Constraints:
 
 
 class _Failed:
-    """Requests that failed, the latest, as one array: a plane each, a row a task, its constraints first and then amounts.
+    """The latest failed requests as one array: one plane per request, one row per task.
 
-    The rows of a request are those of its tasks, the largest amounts first under each constraint.
+    A row has the task's constraints first and then amounts. The rows of a request are those of its tasks, the
+    largest amounts first under each constraint.
     """
 
     def __init__(self, asked: Amounts) -> None:
@@ -178,7 +185,7 @@ class _ByDominance:
     def remember(self, job: int, effort: float = COMPLETE) -> None:
         key, asked = self._key(job), self._asked(job)
         if not len(asked):
-            return  # everybody asks for as much as one that asks for nothing
+            return  # every job requests at least as much as one that requests nothing
         known = self._failed.setdefault(key, _Failed(asked))
         if known.effort(asked) < effort:
             known.add(asked, effort)
@@ -205,7 +212,7 @@ class _ByDominance:
 
 
 def _amounts(class_: TaskClass) -> list[int]:
-    """What a task asks for in every dimension; of a device that it shares, the devices, the part and the memory."""
+    """What a task requests in every dimension; of a shared device, the devices, the portion and the memory."""
     share = class_.share
     if share is None:
         return [*class_.request.tolist(), 0, 0, 0]
@@ -215,7 +222,7 @@ def _amounts(class_: TaskClass) -> list[int]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Request:
-    """What a pod asks for as KAI compares it: the devices and the part of each apart, amounts of GPU memory not at all."""
+    """A pod's request as KAI compares it: devices and the portion of each separately, GPU memory not at all."""
 
     amounts: Amounts  # of everything but GPUs
     devices: float
@@ -277,7 +284,7 @@ class _AsInKai:
         return all(one <= its for one, its in zip(mine, theirs, strict=False))
 
     def _requests(self, job: int) -> list[_Request]:
-        """What the waiting pods ask for, the smaller first as far as they can be compared."""
+        """The requests of the pending pods, the smaller first as far as they can be compared."""
         session = self._session
         rows = session.tasks_of(job)
         rows = rows[session.tasks.status[rows] == Status.PENDING]
@@ -297,7 +304,10 @@ class _AsInKai:
         return known
 
     def _of_pod_set(self, pod_set: PodSet) -> bytes:
-        """The wishes on the way up, and the pods that had no place when the session was opened: a job keeps its signature."""
+        """The topology constraints up to the root, and the pods without a place when the session was opened.
+
+        So a job keeps its signature.
+        """
         session, wishes = self._session, [pod_set.wish]
         group: Group | None = pod_set.parent
         while group is not None:
@@ -309,7 +319,7 @@ class _AsInKai:
         return _encoder.encode((wishes, sorted(self._of_pods(rows))))
 
     def _of_pods(self, rows: TaskRows) -> Sequence[bytes]:
-        """What decides where a pod may go, without what it asks for."""
+        """What decides where a pod may go, without its request."""
         pods = self._session.cluster.tasks.pods
         found = []
         for row in rows.tolist():
@@ -337,7 +347,10 @@ class _AsInKai:
         return found
 
     def _of_volume(self, pod: Pod, volume: Volume) -> object:
-        """A claim goes by its class, size and phase where the room for volumes is kept books of, any other volume without its name."""
+        """What identifies a volume: a known claim's class, size and phase, any other volume without its name.
+
+        Claims are known only where volume capacity is tracked; the volume of an unknown claim is kept as it is.
+        """
         if volume.persistent_volume_claim is None:
             return msgspec.structs.replace(volume, name="")
         namespace = pod.metadata.namespace or "default"

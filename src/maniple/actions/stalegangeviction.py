@@ -1,7 +1,8 @@
 """stalegangeviction: a gang that has been broken for too long loses the rest of its tasks.
 
-Broken: some of it is there, nothing of it has succeeded, and a pod set has fewer tasks than it needs. How long is counted from the moment noted on the pod group, or
-from now on (`session.decisions.stale_since`). It does not matter whether the job may be preempted.
+A gang is broken if some of its tasks exist, none has succeeded, and a pod set has fewer tasks than it needs.
+The time is counted from the moment noted on the pod group, or from now on (`session.decisions.stale_since`). It
+does not matter whether the job is preemptible.
 """
 
 from collections.abc import Mapping
@@ -47,7 +48,10 @@ class StaleGangEviction:
 
 
 def _broken(session: Session) -> set[int]:
-    """Jobs that are no whole gangs. Where a job is one pod set, which is the rule, counting all of them at once will do."""
+    """Jobs that are not whole gangs.
+
+    Where a job is one pod set, which is the rule, counting all of them at once is enough.
+    """
     jobs, undivided = session.jobs, session.groups.undivided
     rows = jobs.rows[jobs.counts[Status.SUCCEEDED, jobs.rows] == 0]
     active = ACTIVE_USED @ jobs.counts[:, rows]

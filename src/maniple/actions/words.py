@@ -1,4 +1,7 @@
-"""Why a pod is evicted, in plain words: for which job, of which queue, by what right. In place of KAI's sentences where the dialect says so."""
+"""Why a pod is evicted, in plain words: for which job, of which queue, and by which rule.
+
+Replaces KAI's sentences where the dialect says so.
+"""
 
 from maniple.framework.reasons import POD
 from maniple.framework.session import Session

@@ -1,7 +1,7 @@
-"""Who asks for room, and for which tasks: what reclaim and preempt have in common.
+"""Which jobs request room, and for which tasks: shared by reclaim and preempt.
 
-A job that starves asks for the tasks that it lacks to be whole, all at once; one that is whole and still starves asks for one task more at a
-time. Tasks whose pods must not preempt anybody do not ask.
+A starving job requests room for the tasks that it lacks to reach its minimum, all at once; one at its minimum
+that still starves requests room for one more task at a time. Pods that must not preempt request none.
 """
 
 from collections.abc import Iterator
@@ -70,7 +70,7 @@ class Asking:
 
 
 def next_tasks(session: Session, job: int, rows: TaskRows) -> TaskRows:
-    """The tasks to ask for next: those that make the job whole, or one."""
+    """The tasks to request room for next: those that bring the job to its minimum, or one."""
     missing = session.jobs.minimum.item(job) - session.ready(job) - session.pipelined(job)
     if missing <= 1 or "job_pipelined" not in session.hooks.answered:
         return rows[:1]

@@ -1,7 +1,8 @@
-"""Scenarios of the `kai` profile: whom a job would be served at the expense of, and in what pieces jobs give way.
+"""Scenarios of the `kai` profile: which victims a job would be served with, and in which chunks jobs lose tasks.
 
-A job gives way in *chunks*: one task that it can spare after the other, then all the rest together. `Pieces` cuts jobs by the rule of this profile's
-default; the stepwise solver cuts as KAI does (`PodSets.to_evict`). Whoever accepts or refuses a scenario is shown an `Outcome`.
+A job loses its tasks in *chunks*: first the tasks that it can spare, one by one, then all the rest together.
+`Pieces` cuts jobs by the default rule of this profile; the stepwise solver cuts as KAI does
+(`PodSets.to_evict`). Validators accept or refuse a scenario given an `Outcome`.
 """
 
 from collections.abc import Mapping
@@ -21,7 +22,7 @@ LaidOut = tuple[TaskRows, Places]  # the tasks of chunks one after the other, an
 
 @dataclass(slots=True, eq=False)
 class Outcome:
-    """What validators are asked about, while the session is as the scenario would leave it."""
+    """What validators judge, while the session is as the scenario would leave it."""
 
     actor: int  # the job that is served
     tasks: TaskRows  # of the actor: those that were placed
@@ -34,7 +35,7 @@ class Chunk:
 
     job: int
     rows: TaskRows
-    core: bool  # without them the job is none any more: whoever takes them takes all that is left of it
+    core: bool  # the job cannot run without them: evicting them evicts all that is left of it
 
 
 def laid_out(chunks: list[Chunk]) -> LaidOut:
@@ -85,7 +86,7 @@ class Pieces:
         self._rows = session.in_task_order(there)[::-1]
         owners = tasks.job[self._rows]
         starts = np.flatnonzero(np.diff(owners, prepend=-1))
-        stops = np.append(starts[1:], len(owners))[: len(starts)]  # nobody is there: no piece either
+        stops = np.append(starts[1:], len(owners))[: len(starts)]  # no tasks: no piece either
         found = owners[starts]
         cores = np.maximum(stops - session.jobs.minimum[found], starts)
         bounds = zip(starts.tolist(), cores.tolist(), stops.tolist(), strict=True)

@@ -1,7 +1,8 @@
-"""Whether pods that are leaving keep a task away from a node that it is nominated to.
+"""Whether terminating pods keep a task away from a node that it is nominated to.
 
-Called by the actions that hold room for jobs it was made for. A pod rejects others by its ports and its place in the count of
-pods as long as it is on their node, and by (anti-)affinity and spread as long as it is anywhere in the same domain.
+Called by the actions that hold room for the jobs that it was made for. A pod blocks others by its ports and in
+the pod count as long as it is on their node, and by (anti-)affinity and spread as long as it is anywhere in the
+same domain.
 """
 
 from maniple.framework.reasons import FITS

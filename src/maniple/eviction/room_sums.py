@@ -1,8 +1,9 @@
 """For how many tasks there would be room if some left: sums over nodes, before anything is tried.
 
-Used by the default solver of the `kai` profile. Chunks are added one after the other, in victim order, until there could be room for all. The sums never say too little: whoever is turned down
-by them has no chance. Where tasks of one class ask for nothing but amounts, and no device is shared, they are exact; otherwise they are
-a bound, by which most of what cannot work is not tried.
+Used by the default solver of the `kai` profile. Chunks are added one after the other, in victim order, until
+there could be room for all. The sums never underestimate the room: a job that they reject cannot be placed.
+Where tasks of one class are limited by amounts only, and no device is shared, they are exact; otherwise they
+are a bound, which avoids most trials that cannot succeed.
 """
 
 from collections.abc import Callable
@@ -91,7 +92,7 @@ class RoomSums:
         self._session = session
         self._held = HeldParts(session) if held is None else held
         self._enough_at_all: bool | None = None
-        self._everywhere: Amounts | None = None  # what will be free on all nodes, if somebody asked
+        self._everywhere: Amounts | None = None  # what will be free on all nodes, once computed
         self.many = 0  # chunks that it took the last time that a few were not enough
         telling = [one for one in demands if not one.class_.best_effort]
         self._dimensions = sorted({d for one in telling for d in one.class_.request.nonzero()[0].tolist()})
@@ -164,9 +165,10 @@ class RoomSums:
             size *= 2
 
     def _last_needed(self, rows: TaskRows) -> int | None:
-        """The place of the first task with which there could be room, if tasks leave one after the other; None: all are not enough.
+        """The position of the first task with which there could be room, if tasks leave one after the other.
 
-        Node by node, the tasks that leave it are added up in this order; what each adds to the room counts at its own place.
+        None: all of them are not enough. Node by node, the tasks that leave it are added up in this order; what
+        each adds to the room counts at its own position.
         """
         if not len(rows):
             return None
@@ -251,7 +253,7 @@ class RoomSums:
             start = stop
 
     def _amounts(self, rows: TaskRows) -> Amounts:
-        """What tasks leave. All users of a shared device together leave the device, each in proportion to what it has."""
+        """What tasks free. All users of a shared device together free the device, each in proportion to its part."""
         session, books = self._session, self._session.gpus
         given = session.requests(rows)
         sharing = []
@@ -279,10 +281,13 @@ class RoomSums:
                     one.total += now - slots[place]
                     slots[place] = now
 
-    # -- whom it takes --------------------------------------------------------------------------------------------
+    # -- which victims it takes -----------------------------------------------------------------------------------
 
     def needed(self, chunks: list[Chunk]) -> list[Chunk]:
-        """Of the chunks that `least` arrived at: without those that can stay, the most important ones first. If there is room without these, none of them could have stayed."""
+        """The chunks that `least` arrived at, without those that can stay, the most important ones first.
+
+        If there is room without the latter, every remaining chunk is needed.
+        """
         if len(chunks) > len(self._given):  # they were not added one by one
             chunks = self._useful(chunks)
             self._forget()
@@ -290,7 +295,7 @@ class RoomSums:
             for left in self._given:
                 self._add(left)
         kept: list[Chunk] = []
-        lost: set[int] = set()  # whoever loses its core loses everything
+        lost: set[int] = set()  # a job that loses its core loses everything
         for chunk, left in zip(reversed(chunks), reversed(self._given[: len(chunks)]), strict=True):
             if chunk.job not in lost and self._can_stay(left):
                 continue
@@ -300,7 +305,7 @@ class RoomSums:
         return kept[::-1]
 
     def _useful(self, chunks: list[Chunk]) -> list[Chunk]:
-        """Those with a task on a node where there would be room at all, and all of whoever loses its core."""
+        """Chunks with a task on a node where there would be room, and all chunks of a job that loses its core."""
         if self._laid_out is None:
             self._laid_out = laid_out(chunks)
         ends = self._laid_out[1][: len(chunks)]

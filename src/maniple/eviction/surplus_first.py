@@ -90,9 +90,9 @@ def _leave(places: list[int], place: int) -> None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Selection:
-    """Which victims come into question for one job: of which queues, on which nodes, and who is asked about them."""
+    """Which victims are candidates for one job: of which queues, on which nodes, and what approves them."""
 
-    queue: int  # that asks
+    queue: int  # that requests room
     queues: Sequence[int]
     helpful: (
         NDArray[np.bool_] | None
@@ -101,10 +101,10 @@ class Selection:
 
 
 class SurplusSequence:
-    """The chunks that come into question for one job, in order, as far as somebody asks.
+    """The chunks that are candidates for one job, in order, computed only as far as needed.
 
-    Plugins are asked about them in that order, the later ones together with those before them: what a queue or a job
-    may lose is used up by whoever goes first.
+    Plugins are called for them in that order, the later ones together with those before them: what a queue or a
+    job may lose is used up by the tasks that are evicted first.
     """
 
     def __init__(self, session: Session, pool: SurplusPool, selection: Selection, *, surplus: bool) -> None:
@@ -120,7 +120,7 @@ class SurplusSequence:
         self.allowed = pool.allowed
 
     def _in_order(self) -> list[int]:
-        """Of the queues, the one whose tasks go first comes first."""
+        """The queues, the one that loses tasks first coming first."""
         session, asks = self._session, self._selection.queue
         queues = list(self._selection.queues)
         if len(queues) > 1:
@@ -198,7 +198,7 @@ class SurplusSequence:
             if chunk not in self._barred and place < self._closed.get(int(queues[chunk.job]), end)
         ]
 
-    # -- before anybody is asked ----------------------------------------------------------------------------------
+    # -- before plugins are called --------------------------------------------------------------------------------
 
     def _offered(self, *, surplus: bool) -> Iterator[Chunk]:
         pool, offered = self._pool, dict[int, TaskRows]()

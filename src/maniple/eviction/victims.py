@@ -1,9 +1,11 @@
-"""Chunks of victims in the order in which they go, for the default solver of the `kai` profile.
+"""Chunks of victims in eviction order, for the default solver of the `kai` profile.
 
-`VictimPool` belongs to an action: for each leaf queue the jobs that may give way, the one that would be served last first, cut into chunks as they are reached. A job's surplus goes before
-its core, and once the surplus is gone the job stands where jobs without surplus stand. `VictimSequence` belongs to one search: the chunks of all queues that come into question, merged as the
-order of queues has it with what each has given up so far, without those that the search has ruled out. It is worked out only as
-far as somebody asks; searches among the same jobs share it until one of them has found victims.
+`VictimPool` belongs to an action: for each leaf queue the jobs that may lose tasks, the one that would be
+served last first, cut into chunks as they are reached. A job's surplus is evicted before its core, and once the
+surplus is gone the job is ordered like jobs without surplus. `VictimSequence` belongs to one search: the chunks
+of all candidate queues, merged in the order of queues given what each has lost so far, without those that the
+search has ruled out. It is computed only as far as needed; searches among the same jobs share it until one of
+them has found victims.
 """
 
 from bisect import bisect_left, insort
@@ -29,7 +31,7 @@ class _Merged:
     """The first chunks of all queues in order, and how it goes on from there."""
 
     places: dict[int, int]  # by leaf, how many of its chunks were looked at
-    given_up: dict[int, dict[int, None]]  # by leaf, the jobs whose chunks were taken
+    given_up: dict[int, dict[int, None]]  # by leaf, the jobs with chunks that were taken
     chunks: list[Chunk] = field(default_factory=list)
     # By queue, the root being -1: those below it that have something to give up, the first to do so last.
     lines: dict[int, list[tuple[Key, int]]] = field(default_factory=dict)
@@ -46,9 +48,10 @@ class _Leaf:
         self._pieces = pieces
         self._waiting = jobs  # in job order, so that the next victim is the last; a core that is left is ~job
         self._cores: dict[int, TaskRows] = {}
-        self._keys: dict[int, Key] = {}  # by entry; nobody's place changes while it waits here
+        self._keys: dict[int, Key] = {}  # by entry; a position does not change while the entry is in line
         self._chunks: list[Chunk] = []
-        # Of the chunks so far, as columns: whose they are, their tasks one after the other, and where those of each begin.
+        # The chunks so far, as columns: their jobs, their tasks one after the other, and where each chunk
+        # begins.
         self._owners: JobRows = np.zeros(0, dtype=np.int64)
         self._rows: TaskRows = np.zeros(0, dtype=np.int64)
         self._starts: Places = np.zeros(1, dtype=np.int64)
@@ -64,7 +67,7 @@ class _Leaf:
         return self._chunks[start:stop]
 
     def owners(self, start: int, stop: int) -> JobRows:
-        """The jobs whose chunks are at these places."""
+        """The jobs of the chunks at these positions."""
         self._lay_out()
         return self._owners[start:stop]
 
@@ -177,7 +180,7 @@ class VictimSequence:
         self._begin(pool)
 
     def _begin(self, pool: VictimPool) -> None:
-        """Go on with what an earlier search has merged out of the same jobs, where this one would merge it in the same way."""
+        """Continue what an earlier search merged from the same jobs, if this one would merge it alike."""
         key = self.allowed.tobytes()
         known = pool.merged.get(key)
         if known is not None and self._lets_go is not None:
@@ -203,7 +206,7 @@ class VictimSequence:
         self._start()
 
     def reopen(self) -> None:
-        """Everybody comes into question again."""
+        """All chunks are candidates again."""
         self._barred.clear()
         self._uncut.clear()
         self._closed.clear()
@@ -283,7 +286,7 @@ class VictimSequence:
         return (*self._session.hooks.queue_turn(queue, -1, victims), *self._session.queue_tie(queue))
 
     def _next_leaf(self, queue: int) -> int:
-        """Below a queue that has something to give up: the leaf whose turn it is."""
+        """Below a queue that has something to give up: the leaf that is next."""
         while queue not in self._leaves:
             queue = self._merged.lines[queue][-1][1]
         return queue

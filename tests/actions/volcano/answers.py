@@ -1,4 +1,4 @@
-"""Plugins for tests of actions that say just what a test wants at one extension point, and note what they were asked."""
+"""Plugins for tests of actions: fixed answers at one extension point, and a record of the calls."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -9,11 +9,11 @@ from maniple.objects.meta import Object
 from maniple.planner import Plan, Planner
 from tests.support import cluster_of
 
-Answer = Callable[..., Any]  # session and what the point is asked with -> the answer
+Answer = Callable[..., Any]  # session and the arguments of the point -> the answer
 
 
 def plugin(name: str, **answers: Answer) -> Callable[[Session, Mapping[str, Any]], Any]:
-    """A plugin whose answers are plain functions of the session and the question."""
+    """A plugin with answers that are plain functions of the session and the arguments."""
 
     class Said:
         def __init__(self, session: Session, arguments: Mapping[str, Any]) -> None:
@@ -33,7 +33,10 @@ def planned(
     tiers: Iterable[Iterable[str]] = (),
     **answers: Answer,
 ) -> Plan:
-    """One cycle in debug mode with these plugins and, after them, one that gives the answers. `arguments` are those of the actions."""
+    """One cycle in debug mode with these plugins and, after them, one that gives the answers.
+
+    `arguments` are those of the actions.
+    """
     named = [list(plugins), *(list(tier) for tier in tiers)]
     named[-1].append("said")
     conf = {

@@ -1,4 +1,4 @@
-"""allocate, rule by rule: whose turn it is, which tasks are passed over, and when a job gives up."""
+"""allocate, rule by rule: the order of turns, which tasks are skipped, and when a job gives up."""
 
 from collections import Counter
 from typing import Any
@@ -15,7 +15,7 @@ from tests.support import group, node, pod, queue
 
 ONE = {"cpu": "1", "memory": "1Gi"}
 LEAVING = "2026-01-01T00:00:00Z"
-NODES_ONLY = ({"name": "gang"}, {"name": "predicates"}, {"name": "nodeorder"})  # no queue refuses anybody
+NODES_ONLY = ({"name": "gang"}, {"name": "predicates"}, {"name": "nodeorder"})  # no queue refuses a job
 
 
 def tasks(job: str, count: int, requests: dict[str, str] | None = None, **fields: Any) -> list[Object]:
@@ -26,7 +26,7 @@ def cpu_of(session: Session, class_: TaskClass) -> float:
     return session.resources.describe(class_.request)["cpu"]
 
 
-# -- whose turn it is ------------------------------------------------------------------------------------------------
+# -- the order of turns ----------------------------------------------------------------------------------------------
 
 
 def test_an_overused_queue_is_out_for_the_rest_of_the_cycle_and_its_jobs_are_told() -> None:
@@ -69,7 +69,7 @@ def test_a_task_of_a_queue_that_is_not_open_is_told_so() -> None:
 
 
 def test_queues_are_compared_again_after_each_turn() -> None:
-    """Both start equal; whoever got something comes after the other."""
+    """Both start equal; the queue that got something comes after the other."""
     objects = [
         node("n1", {"cpu": "4"}),
         queue("q1", created="2026-01-01T00:00:00Z"),
@@ -114,7 +114,7 @@ def test_a_task_that_its_queue_may_not_take_is_passed_over_and_the_next_is_tried
 
 
 def test_what_its_queue_refused_does_not_count_against_the_role() -> None:
-    """The queue is asked before anything else: that the task would be ruled out anyway does not come up."""
+    """The queue is checked before anything else: that the task would be ruled out anyway does not come up."""
     objects = [
         node("n1"),
         queue("default"),

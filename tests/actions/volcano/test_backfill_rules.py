@@ -16,7 +16,7 @@ OLD, NEW = "2026-01-01T00:00:00Z", "2026-02-01T00:00:00Z"
 
 
 def idle(job: str, count: int = 1, **fields: Any) -> list[Object]:
-    """Tasks that ask for nothing."""
+    """Tasks without requests."""
     return [pod(f"{job}-{i}", group=job, uid=f"{job}-{i}", **fields) for i in range(count)]
 
 

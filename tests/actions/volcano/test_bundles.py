@@ -95,7 +95,7 @@ def test_a_sub_job_can_lose_what_it_has_beyond_its_minimum_but_not_in_the_origin
 
 
 def bundled(session: Session, need: dict[str, int] | None = None) -> list[Bundle]:
-    """The bundles on the rack, which is n1, for whoever needs so much."""
+    """The bundles on the rack, which is n1, for a job with this need."""
     amounts = np.zeros(len(session.resources), dtype=np.int64)
     for name, amount in (need or {"cpu": 1000}).items():
         amounts[session.resources.known(name)] = amount
@@ -137,7 +137,7 @@ def test_a_gang_of_which_some_may_not_go_is_not_broken_but_is_in_the_original() 
 def test_the_worth_of_a_whole_bundle_is_what_it_frees_here_for_what_the_job_loses() -> None:
     session = opened(*spread(4))
     (bundle,) = bundled(session, need={"cpu": 1000, "memory": 4 * 2**30})
-    # Two tasks here: of cpu more than is asked counts as what is asked; four tasks are lost.
+    # Two tasks here: cpu counts only up to the need; four tasks are lost.
     assert bundle.worth == pytest.approx((1 + 2 / 4) / (4 + 4 / 4))
 
 

@@ -1,4 +1,4 @@
-"""enqueue: who is admitted. backfill: where tasks go that ask for nothing."""
+"""enqueue: which jobs are admitted. backfill: where tasks without requests go."""
 
 from typing import Any
 
@@ -74,7 +74,7 @@ def test_backfill_places_what_asks_for_nothing_on_a_full_node() -> None:
 
 
 def test_backfill_binds_once_the_whole_job_is_ready() -> None:
-    """One task asks for nothing, its gang mates found no room: it must not start alone."""
+    """One task has no request, its gang mates found no room: it must not start alone."""
     plan = cycle(
         node("n1", {"cpu": "1"}),
         queue("default"),

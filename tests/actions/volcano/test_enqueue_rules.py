@@ -1,4 +1,4 @@
-"""enqueue, rule by rule: who is asked, when, and what follows."""
+"""enqueue, rule by rule: which jobs are voted on, when, and what follows."""
 
 from collections import Counter
 from typing import Any

@@ -1,4 +1,4 @@
-"""reclaim and preempt: who has to go, for whom, and that nobody goes in vain."""
+"""reclaim and preempt: which tasks are evicted, for which jobs, and that no eviction is in vain."""
 
 from collections import Counter
 from typing import Any

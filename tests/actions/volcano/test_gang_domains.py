@@ -1,4 +1,7 @@
-"""gangpreempt and gangreclaim in a network: which domain is cleared, for which sub-job, and that it is still theirs in the next cycle."""
+"""gangpreempt and gangreclaim in a network: which domain is cleared, and for which sub-job.
+
+The domain still belongs to the sub-job in the next cycle.
+"""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""gangpreempt and gangreclaim: who asks, who may go and in what order, what the plugins say, and how many go."""
+"""gangpreempt and gangreclaim: requests for room, victims and their order, plugins, and how many are evicted."""
 
 from typing import Any
 
@@ -100,7 +100,7 @@ def test_a_pod_group_can_forbid_it_and_lets_go_when_it_says_nothing(said: str | 
         assert len(plan.evictions) == count
 
 
-# -- who asks, and for what ------------------------------------------------------------------------------------------
+# -- which jobs request room, and for which tasks --------------------------------------------------------------------
 
 
 def test_an_overused_queue_does_not_reclaim() -> None:
@@ -180,7 +180,7 @@ def test_gangreclaim_takes_from_the_queue_first_that_would_be_served_last() -> N
 
 
 def test_gangreclaim_breaks_the_gang_first_that_loses_least_for_what_it_frees() -> None:
-    """Both free two of what is asked on the rack; one of them loses six tasks for it."""
+    """Both free two of what is requested on the rack; one of them loses six tasks for it."""
     wide = [
         group("b", 6, queue="theirs", phase="Running"),
         *running("b", 2, "n1"),
@@ -262,7 +262,7 @@ def test_plugins_that_protect_tasks_from_reclaim_are_asked_but_not_in_the_origin
 
 @pytest.mark.parametrize("compat", ["better", "strict"])
 def test_a_queue_does_not_pass_its_ceiling(compat: str) -> None:
-    """Victims that ask for half of what comes: the queue would have more than it may."""
+    """Victims that request half of what comes: the queue would have more than it may."""
     capped = queue("default", capability={"cpu": "4", "memory": "100Gi"})
     small = [
         pod(f"old-{i}", {"cpu": "1", "memory": "1Gi"}, group="old", uid=f"old-{i}", on="n1") for i in range(2)
@@ -374,7 +374,7 @@ def test_a_hopeless_job_does_not_keep_the_next_one_from_being_served() -> None:
 
 
 def test_a_job_that_could_not_become_whole_does_not_speak_for_one_that_can() -> None:
-    """Both ask for two tasks; the first needs a third, which must not preempt and finds no room by itself."""
+    """Both request two tasks; the first needs a third, which must not preempt and finds no room by itself."""
     first = [
         group("first", 3, priorityClassName="high", created="2026-01-01T00:00:00Z"),
         *waiting("first", 2),

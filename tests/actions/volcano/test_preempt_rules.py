@@ -1,4 +1,7 @@
-"""preempt, rule by rule: who may ask, whose tasks may go, between jobs and within one, and what a nomination means for it."""
+"""preempt, rule by rule: which jobs may preempt, which tasks may be evicted, and what a nomination means.
+
+Between jobs and within one.
+"""
 
 from typing import Any
 
@@ -100,7 +103,7 @@ def test_nodes_of_another_shard_are_cleared_where_ours_do_not_help() -> None:
     assert cycle(*objects, actions="preempt", plugins=plugins, options=shard).evictions == ["default/old-2"]
 
 
-# -- who asks --------------------------------------------------------------------------------------------------------
+# -- which jobs may preempt ------------------------------------------------------------------------------------------
 
 
 @BOTH
@@ -155,7 +158,7 @@ def test_a_job_that_has_its_minimum_does_not_preempt_for_extras_unless_gang_is_s
     assert conf_silent.evictions == ["default/old-1"]
 
 
-# -- whose tasks may go ----------------------------------------------------------------------------------------------
+# -- which tasks may be evicted --------------------------------------------------------------------------------------
 
 
 @BOTH
@@ -297,7 +300,7 @@ def test_to_the_letter_nodes_come_by_what_they_are_worth() -> None:
 
 
 def test_to_the_letter_a_node_is_taken_where_the_task_fits_as_it_is() -> None:
-    """Free room is allocate's business; the original takes it all the same, and evicts nobody."""
+    """Free room is left to allocate; the original takes it all the same, and evicts nothing."""
     empty = node("n2", {"cpu": "2"})
     plan = preempted(scene(empty), "predicates", "nodeorder", compat="strict")
     assert plan.evictions == []
@@ -384,7 +387,10 @@ def test_a_task_that_must_not_preempt_is_passed_over_and_to_the_letter_ends_it(
 def test_a_job_that_got_what_it_lacked_spares_its_own_tasks_except_to_the_letter(
     compat: str, own: int
 ) -> None:
-    """It needs two and has one; another job gives the second. To the letter its third task then takes the place of its first."""
+    """It needs two and has one; another job gives the second.
+
+    In the original its third task then takes the place of its first.
+    """
     objects = [
         node("n1", {"cpu": "2"}),
         queue("default"),
@@ -442,11 +448,11 @@ def test_one_waits_while_somebody_less_important_is_leaving_its_promised_node_fo
     told = {"status": {"conditions": DISRUPTED}}
     assert preempted(promised("n1", leaving=told), compat="strict").evictions == []
     elsewhere = preempted(promised("n1", leaving={}), compat="strict")
-    assert elsewhere.evictions  # whoever leaves for other reasons is not waited for
+    assert elsewhere.evictions  # pods that leave for other reasons are not waited for
 
 
 def test_unless_strict_a_promise_keeps_nobody_waiting_where_it_leads_nowhere() -> None:
-    """What is free or comes free is counted before anybody goes, so that a promise need not be waited for."""
+    """Free and releasing room is counted before any eviction, so that a promise need not be waited for."""
     assert preempted(promised("gone")).evictions == ["default/old-1"]
     assert preempted([*promised("n2"), node("n2", {"cpu": "2"})]).evictions == []
     told = {"status": {"conditions": DISRUPTED}}

@@ -1,4 +1,4 @@
-"""reclaim, rule by rule: who may ask, whose tasks may go, and how the original goes about it."""
+"""reclaim, rule by rule: which jobs may reclaim, which tasks may be evicted, and how the original does it."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ def everybody(_session: Session, _asker: int, rows: Any) -> Any:
 def reclaimed(
     objects: list[Object], *, actions: str = "reclaim", compat: str = "better", **answers: Any
 ) -> Any:
-    """A cycle in which plugins give up whoever they are asked about, unless told otherwise."""
+    """A cycle in which plugins give up every task that they are called for, unless answers are given."""
     return planned(objects, "gang", actions=actions, compat=compat, **{"reclaimable": everybody, **answers})
 
 
@@ -42,7 +42,7 @@ def scene(*more: Object, minimum: int = 1, tasks: int | None = None, **asker: An
     ]
 
 
-# -- who asks --------------------------------------------------------------------------------------------------------
+# -- which jobs may reclaim ------------------------------------------------------------------------------------------
 
 
 @BOTH
@@ -93,7 +93,7 @@ def test_a_queue_that_may_not_take_so_much_gets_nothing(compat: str) -> None:
 def test_a_job_with_a_hard_topology_is_left_to_gangreclaim_but_not_in_the_original(
     mode: str, compat: str, count: int
 ) -> None:
-    """Two nodes, each a domain of its own with room for one: no domain holds both tasks, whoever goes."""
+    """Two nodes, each a domain with room for one: no domain holds both tasks, whatever is evicted."""
     racks = [
         hyper_node(f"rack-{name}", 1, {"type": "Node", "selector": {"exactMatch": {"name": name}}})
         for name in ("n1", "n2")
@@ -127,7 +127,7 @@ def test_a_task_that_is_ruled_out_beforehand_does_not_ask(compat: str) -> None:
     assert plan.evictions == []
 
 
-# -- whose tasks may go ----------------------------------------------------------------------------------------------
+# -- which tasks may be evicted --------------------------------------------------------------------------------------
 
 
 @BOTH
@@ -215,7 +215,10 @@ def test_a_job_that_has_part_of_its_minimum_asks_for_the_rest(compat: str) -> No
     ("there", "expected"), [((), {"new-0", "new-1", "ps"}), (("ps",), {"new-0", "new-1"})]
 )
 def test_a_job_asks_for_the_tasks_that_its_roles_lack(there: tuple[str, ...], expected: set[str]) -> None:
-    """Workers come first in task order; one is left out for the role that comes last, unless that has its task already."""
+    """Workers come first in task order.
+
+    One is left out for the role that comes last, unless that has its task already.
+    """
     roles = {"new-0": "worker", "new-1": "worker", "new-2": "worker", "ps": "ps"}
     objects = [
         node("n1", {"cpu": "4"}),
@@ -263,7 +266,7 @@ def test_to_the_letter_nodes_come_by_name_and_what_they_are_worth_does_not_matte
 
 
 def test_to_the_letter_a_node_that_cannot_give_enough_is_left_as_it_was() -> None:
-    """n0 would have to give two and may give one; nobody goes there."""
+    """n0 would have to give two and may give one; nothing is evicted there."""
     more = [
         node("n0", {"cpu": "2"}),
         pod("held", {"cpu": "1"}, on="n0"),

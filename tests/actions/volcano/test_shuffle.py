@@ -1,4 +1,4 @@
-"""shuffle: who is shown to the plugins, who goes, and in what order."""
+"""shuffle: which tasks the plugins get, which are evicted, and in what order."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ FORBIDDEN: dict[str, Any] = {"annotations": {"volcano.sh/preemptable": "false"}}
 
 
 class Wanting:
-    """Names some tasks, and remembers whom it was shown."""
+    """Names some tasks, and remembers the tasks that it was given."""
 
     name = "wanting"
 
@@ -32,7 +32,7 @@ class Wanting:
 
 
 class Protecting:
-    """Lets nobody go but the first."""
+    """Protects all tasks but the first."""
 
     name = "protecting"
 
@@ -49,7 +49,7 @@ def opened(*objects: Object, strict: bool = False) -> Session:
 
 
 def shuffled(session: Session, *plugins: Any) -> list[tuple[str, str]]:
-    """Who was evicted, and the reason."""
+    """The evicted tasks, and the reason."""
     use(session, *plugins)
     Shuffle({}).run(session, Placement(session))
     return [
@@ -113,7 +113,7 @@ def test_nobody_goes_when_nobody_is_named_or_asked() -> None:
 
 
 def test_a_gang_may_break() -> None:
-    """Whoever names a task knows why; shuffle looks at no minimum."""
+    """The plugin that names a task is responsible; shuffle checks no minimum."""
     session = opened(group("pair", 2), task("a", job="pair"), task("b", job="pair"))
     assert [name for name, _ in shuffled(session, Wanting(session, "a"))] == ["a"]
 

@@ -1,4 +1,4 @@
-"""Topology-aware preemption: how many nodes are tried out, whose victims cost least, and who comes back."""
+"""Topology-aware preemption: how many nodes are tried, which victims cost least, and which come back."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ def preempted(objects: list[Object], *, compat: str = "better", **arguments: Any
 
 
 def victim(name: str, on: str, cpu: str = "1", priority: int = 0, started: str = "") -> list[Object]:
-    """A job of one task that matters less than the one that asks, and may be lost."""
+    """A job of one task that is less important than the preemptor, and may be evicted."""
     status = {"startTime": started} if started else {}
     return [
         group(name, 0, phase="Running"),
@@ -145,7 +145,7 @@ def test_a_node_that_needs_no_victim_is_no_candidate(compat: str) -> None:
 def test_the_limit_of_the_queue_is_looked_at_until_the_end_but_not_in_the_original(
     compat: str, expected: list[str]
 ) -> None:
-    """The queue may take nothing, whoever leaves."""
+    """The queue may take nothing, whatever is evicted."""
     objects = [*nodes(1, "1"), *victim("v", "n1"), *asking()]
     given = {"preempt": ON}
     plan = planned(
@@ -184,11 +184,11 @@ def test_within_a_job_each_task_that_gets_a_place_is_followed_by_the_next(compat
     assert sorted(plan.pipelined) == ["default/big-0", "default/big-1"]
 
 
-# -- what is asked again while victims leave on trial ----------------------------------------------------------------
+# -- what is checked again while victims leave on trial --------------------------------------------------------------
 
 
 def tried(objects: list[Object], *plugins: dict[str, Any], compat: str, **more: Any) -> list[str]:
-    """Whom preempt evicts with priority, gang and further plugins."""
+    """The tasks that preempt evicts with priority, gang and further plugins."""
     plan = cycle(
         *objects,
         actions="preempt",
@@ -201,7 +201,7 @@ def tried(objects: list[Object], *plugins: dict[str, Any], compat: str, **more: 
 
 
 def only_alone(cpu: str = "1", ports: list[Any] | None = None, **more: Any) -> list[Object]:
-    """Somebody who asks for a node without pods of the victims' kind, or for a port."""
+    """A preemptor that requires a node without pods of the victims' kind, or a port."""
     *others, _ = asking()
     container = {
         "name": "main",
@@ -233,7 +233,10 @@ def test_a_port_that_stays_taken_is_not_seen_in_the_original(compat: str, expect
 def test_that_an_unwelcome_neighbour_leaves_is_heard_with_either_switch(
     compat: str, switches: dict[str, bool]
 ) -> None:
-    """There is room enough, but not beside that pod. In the original predicates hears nothing with both switches off."""
+    """There is room enough, but not beside that pod.
+
+    In the original, predicates is not notified with both switches off.
+    """
     away = {"labelSelector": {"matchLabels": {"app": "x"}}, "topologyKey": "kubernetes.io/hostname"}
     affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [away]}}
     there = [group("v", 0, phase="Running"), pod("v", {"cpu": "1"}, group="v", on="n1", labels={"app": "x"})]
@@ -259,7 +262,7 @@ def test_whether_the_queue_is_open_is_not_looked_at_in_the_original(
 def test_in_the_original_the_last_to_leave_counts_as_the_most_important(
     compat: str, expected: list[str]
 ) -> None:
-    """Jobs decide who leaves first, and pods of a job that matters more may themselves matter less."""
+    """Jobs decide which pods leave first, and pods of a more important job may have a lower priority themselves."""
     classes = [priority_class("low", 10), priority_class("middle", 20)]
     first = [
         group("a", 0, phase="Running", priorityClassName="low"),

@@ -1,4 +1,7 @@
-"""The search for domains, by properties: limits are kept, gangs are whole, and the short search ends where the long one does."""
+"""The search for domains, by properties.
+
+Limits are kept, gangs are whole, and the short search ends where the long one does.
+"""
 
 from collections.abc import Iterator
 from typing import Any

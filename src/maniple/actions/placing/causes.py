@@ -1,7 +1,7 @@
 """Why a job was not placed, in KAI's words, and what is known of classes that found no node.
 
-Used by `allocate_job.py`. A class that has fewer places than a gang needs is looked at once; until a node changes, every
-gang that follows, of this class or one that would be placed alike, gets the same answer.
+Used by `job_placer.py`. A class that has fewer places than a gang needs is examined once; until a node changes,
+every later gang of this class, or of a class that would be placed alike, gets the same answer.
 """
 
 from dataclasses import dataclass
@@ -26,12 +26,15 @@ SUB_GROUP = (
     "Resources were found for {found} pods from all sub-groups while sub-group {name} requires {minimum} pods for gang "
     "scheduling. Additional pods cannot be scheduled in this sub-group due to: {cause}"
 )
-UNTOLD = ""  # the cause in a dry run, which nobody reads
+UNTOLD = ""  # the cause in a dry run, which is never shown
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """How many tasks of a run have a place, and why the next has none; how many of them were only counted, not placed."""
+    """How many tasks of a run have a place, and why the next has none.
+
+    `counted`: how many of them were only counted, not placed.
+    """
 
     count: int
     cause: str | None = None
@@ -68,11 +71,11 @@ class Causes:
         return None if real and known.cause == UNTOLD else Found(known.places, known.cause, known.places)
 
     def shortage(self, class_: TaskClass, count: int, mask: Mask | None, *, real: bool) -> Found | None:
-        """Too few places for so many tasks, as far as can be told without placing any."""
+        """Too few places for so many tasks, as far as is known without placing any."""
         column = self._placement.column(class_)
         places = column.room if mask is None else int(column.later[mask].sum())
         if places >= count or (places and real):
-            return None  # whoever wants to know why the next one has no place has to place the others
+            return None  # the cause for the next task is only known once the others are placed
         cause = self.no_node(class_, mask) if real else UNTOLD
         if mask is None and not places:
             key = self._constraints.alike(class_)
@@ -80,7 +83,10 @@ class Causes:
         return Found(places, cause, places)
 
     def no_node(self, class_: TaskClass, mask: Mask | None, *, mates: bool = False) -> str:
-        """Why no node takes a task of the class now: nodes counted by reason, or each with its own. `mates`: others of its gang have places."""
+        """Why no node fits a task of the class now: nodes counted by reason, or each with its own.
+
+        `mates`: other tasks of its gang have places.
+        """
         if self._detailed:
             by_node = self._placement.by_node(class_, mask, mates=mates)
             return "".join([f"{NO_NODE}.", *(f"\n<{node}>: {told}." for node, told in by_node.items())])
@@ -91,7 +97,7 @@ class Causes:
         return f"{NO_NODE}: {told}."
 
     def remember(self, places: int, cause: str) -> None:
-        """All places of the class that `remembered` was last asked about were found by placing tasks there.
+        """Remember all places of the class last passed to `remembered`; they were found by placing tasks there.
 
         That will now be undone: see `undone`.
         """

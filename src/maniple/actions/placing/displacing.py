@@ -1,9 +1,10 @@
-"""Tasks that lose a place which they got in this very cycle: they were never bound, so nothing of theirs has to be released.
+"""Tasks that lose a place which they got in the same cycle.
 
-A search for victims treats them like any other victim. Before its result is committed, `settled` takes their places off the books and gives
-every task that found a place in the search the same node again: at once where resources are idle now, as a claim where victims are still
-leaving. Where the displaced tasks alone make room enough, no victim goes. A gang of which a part has to wait claims all of its places and
-binds none.
+They were never bound, so none of their resources have to be released. A search for victims treats them like any
+other victim. Before its result is committed, `settled` removes their places and assigns every task that was
+placed in the search to the same node again: at once where resources are idle now, as a claim where victims are
+still terminating. If the displaced tasks alone make enough room, no victim is evicted. A gang with tasks that
+have to wait claims all of its places and binds none.
 """
 
 from collections.abc import Mapping

@@ -1,10 +1,13 @@
-"""Placing what a job needs next, all or nothing: the one way in which tasks get nodes in this profile.
+"""Placing what a job needs next, all or nothing: the only way in which tasks get nodes in this profile.
 
-allocate calls it on all nodes and for good; the solver calls it in dry runs, with `pipeline_only`, on the nodes that it considers, and also to find places
-for tasks that it has evicted in the same transaction. A job is placed group by group as its tree of sub-groups says; plugins may split the nodes into sets that are
-tried one after the other (`subset_nodes`), each trial undone when it fails. Inside a pod set, tasks of one class are placed together.
+allocate calls it on all nodes and for real; the solver calls it in dry runs, with `pipeline_only`, on the nodes
+that it considers, and also to find places for tasks that it has evicted in the same transaction. A job is
+placed group by group along its tree of sub-groups; plugins may split the nodes into sets that are tried one
+after the other (`subset_nodes`), and each failed trial is undone. Inside a pod set, tasks of one class are
+placed together.
 
-What a trial is refused for counts only if the job is refused in the end, and only for good (`real`): otherwise it leaves no trace.
+The reasons for which a trial is refused count only if the job is refused in the end, and only for real
+(`real`): otherwise the trial leaves no trace.
 """
 
 from collections.abc import Iterator
@@ -39,7 +42,7 @@ class Ground:
 
 @dataclass(slots=True, eq=False)
 class Attempt:
-    """Who is being placed, and how."""
+    """The job that is being placed, and how."""
 
     transaction: Transaction
     job: int
@@ -72,7 +75,10 @@ class JobPlacer:
         real: bool,
         rows: TaskRows | None = None,
     ) -> bool:
-        """Place the job's next tasks, or the given ones, on the nodes. When that fails, the transaction is as it was."""
+        """Place the job's next tasks, or the given ones, on the nodes.
+
+        If that fails, the transaction is left as it was.
+        """
         session = self._session
         session.hooks.pre_job_allocation(job)
         if rows is None:
@@ -290,7 +296,7 @@ class JobPlacer:
         )
 
     def _share(self, attempt: Attempt, class_: TaskClass, row: TaskRows, ground: Ground) -> int:
-        """Place a task that asks for part of a GPU: on the best node whose devices it can have. 1 if there was one."""
+        """Place a task that requests part of a GPU on the best node with suitable devices. 1 if there was one."""
         session, transaction, mask = self._session, attempt.transaction, ground.mask
         while (proposal := self._placement.fill(class_, 1, mask)) is not None:
             node = int(proposal.nodes[0])

@@ -1,6 +1,8 @@
-"""Why a job was not placed, in plain words: how many of its tasks have a place and how many are missing, what they ask for, what nodes have, and what would do.
+"""Why a job was not placed, in plain words.
 
-In place of KAI's sentences where the dialect says so; made by `actions/placing/job_placer.py`. A filter's reasons are kept as they are: those who know Kubernetes know them.
+The text says how many of the job's tasks have a place and how many are missing, what they request, what nodes
+have, and what would be enough. It replaces KAI's sentences where the dialect says so, and is made by
+`actions/placing/job_placer.py`. A filter's reasons are kept as they are: users of Kubernetes know them.
 """
 
 import numpy as np
@@ -82,7 +84,7 @@ class PlainCauses(Causes):
         return text
 
     def _asked(self, class_: TaskClass) -> str:
-        """What a task asks for, in the words of its pod."""
+        """What a task requests, in the words of its pod."""
         resources, share = self._session.resources, class_.share
         asked = [
             f"{resources.names[dimension]} {resources.written(dimension, int(class_.request[dimension]))}"

@@ -1,8 +1,9 @@
-"""Room that was made for a job belongs to it: jobs whose pods are nominated to nodes have the first turn there.
+"""Room made for a job belongs to it: jobs with nominated pods have the first turn on their nodes.
 
-Where a pod that has to leave still stands in the way of a filter (its ports, its place in the count of pods, its anti-affinity), nothing can be
-placed yet. The job then holds the resources of its nodes as a claim, so that no other job takes them in the meantime. In the cycle in which
-a job gets what it was promised it is no victim: pods were evicted for it.
+While a terminating pod still makes a filter reject the job's pods (by its ports, the pod count or its
+anti-affinity), nothing can be placed yet. The job then holds the resources of its nodes as a claim, so that no
+other job takes them in the meantime. A job is no victim in the cycle in which it gets what it was promised:
+pods were evicted for it.
 """
 
 import numpy as np
@@ -106,7 +107,7 @@ class Promises:
         return True
 
     def _has_room(self, class_: TaskClass, node: int) -> bool:
-        """Once everything under way is released, the node has what a task asks for."""
+        """Whether the node has what a task requests once everything being released is free."""
         books, asked = self._session.nodes, class_.request
         future = books.allocatable[:, node] - books.used[:, node]
         future += books.releasing[:, node] - books.pipelined[:, node]

@@ -1,13 +1,13 @@
-"""The budget of a search: how much work an action may spend in one cycle on trying what sums cannot decide.
+"""The budget of a search: how much work an action may spend per cycle on trials that sums cannot decide.
 
-Used by `making_room.py`, which gives each job an `Allowance`, and by the default solver, which spends it. A unit is one
-task that is evicted or placed on trial; where there are more than a thousand nodes it counts in proportion, since every
-placement looks at all of them. Nothing is timed: the same input gives the same plan.
+Used by `making_room.py`, which gives each job an `Allowance`, and by the default solver, which spends it. A
+unit is one task that is evicted or placed on trial; with more than a thousand nodes it counts in proportion,
+since every placement looks at all of them. Nothing is timed: the same input gives the same plan.
 
-Half of the budget is common: each job may use up to a quarter of what is left of it, in the order of turns. The other half
-is kept for the jobs from one place in the line on, each of which may use half of what is left. The place is derived from
-the time of the cycle, so that it is another one in every cycle and no job has to do with the rest for ever. What every
-job may do in any case is to try the one set of victims that sums propose.
+Half of the budget is common: each job may use up to a quarter of what is left of it, in the order of turns. The
+other half is kept for the jobs from one position in the line on, each of which may use half of what is left.
+The position is derived from the time of the cycle, so that it differs from cycle to cycle and no job is left
+with the remainder forever. Every job may in any case try the one set of victims that sums propose.
 """
 
 from dataclasses import dataclass
@@ -71,7 +71,7 @@ class Budget:
 
 
 def _draw(now: datetime | None) -> int:
-    """A number that changes with every second, without any pattern that the length of a cycle could fall in step with."""
+    """A number that changes every second, without a pattern that the length of a cycle could align with."""
     seconds = int(now.timestamp()) if now is not None else 0
     mixed = (seconds ^ (seconds >> 15)) * 0x9E3779B1 & 0xFFFFFFFF
     mixed = (mixed ^ (mixed >> 13)) * 0x85EBCA77 & 0xFFFFFFFF

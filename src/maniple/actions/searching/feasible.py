@@ -1,7 +1,7 @@
-"""Where a job that needs room could be placed at all, and whether there is enough of it: the cheap questions before a search.
+"""Where a job that needs room could be placed, and whether there is enough: cheap checks before a search.
 
-Called by the solvers and by consolidation. They look at GPUs only, as KAI does: nodes without any idle or leaving part of a GPU cannot take a task that asks
-for one, whoever is evicted elsewhere.
+Called by the solvers and by consolidation. The checks look at GPUs only, as KAI does: a node without any idle
+or leaving part of a GPU cannot take a task that requests one, whatever is evicted elsewhere.
 """
 
 import numpy as np
@@ -20,7 +20,7 @@ def asks_for_gpus(session: Session, row: int) -> bool:
 
 
 def feasible_nodes(session: Session, job: int) -> Mask:
-    """Nodes that have a GPU, or a part, idle or leaving; all of them for a job with a task that asks for none."""
+    """Nodes with a GPU, or part of one, idle or leaving; all nodes for a job with a task that requests none."""
     rows = np.concatenate([one.rows for one in session.groups.of(job)])
     classes = np.unique(session.tasks.class_of[rows])
     firsts = [int(rows[session.tasks.class_of[rows] == number][0]) for number in classes.tolist()]
@@ -32,7 +32,7 @@ def feasible_nodes(session: Session, job: int) -> Mask:
 
 
 def enough_gpus(session: Session, rows: TaskRows) -> bool:
-    """Whether as many GPUs are idle or leaving on nodes that are ready as tasks ask for, wherever they are."""
+    """Whether ready nodes have as many GPUs idle or leaving as the tasks request, wherever they are."""
     books, ready = session.gpus, session.nodes.facts.ready
     classes, counts = np.unique(session.tasks.class_of[rows], return_counts=True)
     devices, memory = 0.0, 0

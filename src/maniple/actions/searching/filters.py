@@ -1,7 +1,8 @@
-"""Filters over a scenario that grows: what can be seen without trying it.
+"""Filters over a growing scenario: what can be decided without trying it.
 
-Used by the stepwise solver. Each filter is told of every victim once and keeps sums. That the GPUs of the waiting tasks are matched with nodes, and those of groups with
-domains, the largest first and each to the largest that has room, is KAI's way: it can turn down a scenario that would have worked.
+Used by the stepwise solver. Each filter gets every victim once and keeps sums. As in KAI, the GPUs of the
+pending tasks are matched with nodes, and those of groups with domains, the largest first and each to the
+largest that has room: this can reject a scenario that would have worked.
 """
 
 import numpy as np

@@ -1,7 +1,8 @@
-"""One job after the other, at the expense of others: the loop that reclaim, preempt and consolidation share.
+"""Making room for one job after the other by eviction: the loop of reclaim, preempt and consolidation.
 
-Jobs come in the order of the queue tree, each once. What a solver finds is carried out at once; a job that cannot be served leaves no trace and is remembered, so that those
-that ask for the same, or more, are passed over (`signatures.py`). A job whose search ran out of budget (`budget.py`) is told so.
+Jobs come in the order of the queue tree, each once. What a solver finds is carried out at once; a job that
+cannot be served leaves no trace and is remembered, so that jobs that request the same, or more, are skipped
+(`signatures.py`). If the search ran out of budget (`budget.py`), the job's message says so.
 """
 
 from collections.abc import Callable, Iterable
@@ -45,7 +46,11 @@ class RoomMaking:
         admits: Callable[[int], bool],
         terms: Callable[[int], Terms | None],
     ) -> None:
-        """`admits`: whether a job is considered at all. `terms`: None when it is already clear that nothing can be done."""
+        """Serve the jobs, each in its turn.
+
+        `admits`: whether a job is considered at all. `terms`: None if it is already clear that no room can be
+        made.
+        """
         session = self._session
         jobs = list(jobs)
         line = JobsByQueue(session, jobs, depth=session.configuration.queue_depth.get(action))

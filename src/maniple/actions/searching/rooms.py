@@ -1,8 +1,8 @@
-"""Which classes have room for one task more, found with as few looks at nodes as possible.
+"""Which classes have room for one more task, found with as few looks at nodes as possible.
 
-Used by the solver, which asks about all classes that have a place each time something has changed. Under the same
-constraints (`signatures.py`), room for a task is room for all that ask for no more, and where there is none, there is
-none for those that ask for more.
+Used by the solver, which checks all classes that have a place each time something has changed. Under the same
+constraints (`signatures.py`), room for a task is room for all that request no more, and where there is none,
+there is none for those that request more.
 """
 
 import numpy as np

@@ -1,13 +1,15 @@
-"""The default solver: room for a whole job at once, at the expense of as few as possible.
+"""The default solver: make room for a whole job at once, with as few evictions as possible.
 
-Victims come in KAI's order. Sums over nodes (`room_sums.py`) say how many of them it takes at least, and which of these
-could stay: what is left is tried first, and where sums are exact nothing else has to be. Otherwise scenarios are tried,
-twice as large each time, then halved, then reduced until no victim can be spared; what sums rule out is not tried. The job and
-its victims are placed in the order of queues. A scenario that validators refuse tells which victims to leave alone, and the
-search goes on without them. It ends when its allowance is used up (`budget.py`).
+Victims come in KAI's order. Sums over nodes (`room_sums.py`) give the least number of victims, and which of
+these could stay: the remaining ones are tried first, and where sums are exact no other trial is needed.
+Otherwise scenarios are tried, twice as large each time, then halved, then reduced until every victim is needed;
+scenarios that sums rule out are not tried. The job and its victims are placed in the order of queues. A
+scenario that validators refuse shows which victims to exclude, and the search goes on without them. It ends
+when its allowance is used up (`budget.py`).
 
-What always holds: all or nothing; no victim could have stayed; a job loses tasks that it can spare or all that it has; a job that
-was served or moved in an action is no victim in it; what is moved finds its place also when the job was placed first.
+Invariants: all or nothing; no victim could have stayed; a job loses tasks that it can spare or all that it has;
+a job that was served or moved in an action is no victim in it; moved tasks find their places also when the job
+is placed first.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -32,7 +34,7 @@ from maniple.framework.session import Session
 from maniple.framework.transactions.transaction import Transaction
 from maniple.placement.engine import Mask, Placement
 
-_AHEAD = 32  # jobs ahead of one that are looked at when it is seen whose turn it is
+_AHEAD = 32  # how many jobs ahead of a job are considered in the order of turns
 _FEW = 32  # chunks that are gone through one by one when validators object
 _LESSONS = 16  # refusals that a search learns from, and as many more as there are queues
 
@@ -54,7 +56,10 @@ class Solver:
     def solve(
         self, job: int, terms: Terms, allowance: Allowance, ahead: Sequence[int] = ()
     ) -> Transaction | None:
-        """A transaction that serves the job, or None, and nothing done. `ahead`: jobs of its queue that come first and still wait."""
+        """A transaction that serves the job, or None with nothing changed.
+
+        `ahead`: pending jobs of its queue that come before it.
+        """
         session = self._session
         rows = session.groups.to_allocate(job)
         if not len(rows) or self._is_hopeless(job, rows, terms):
@@ -109,7 +114,10 @@ class Solver:
         return np.flatnonzero((tasks.status >= 0) & ACTIVE_ALLOCATED[tasks.status] & (tasks.job >= 0))
 
     def _is_hopeless(self, job: int, rows: TaskRows, terms: Terms) -> bool:
-        """Whatever goes: a pod is refused before nodes are looked at, or all victims come back to a queue that is full."""
+        """Whether no eviction can help.
+
+        Either a pod is refused before nodes are considered, or all victims come back to a queue that is full.
+        """
         session = self._session
         numbers = set(session.tasks.class_of[rows].tolist())
         if any(session.hooks.pre_predicate(session.classes[number]) is not None for number in numbers):
@@ -124,8 +132,8 @@ _RELEASING = int(Status.RELEASING)
 class Search:
     """One job's search. `transaction` and `chunks` are what it found.
 
-    `place` places the job in a transaction, on some nodes or (None) any, or does nothing and says so. With `returning` victims are placed again,
-    each when its turn comes; without it whoever is evicted leaves.
+    `place` places the job in a transaction, on some nodes or (None) any, or changes nothing and returns False.
+    With `returning`, victims are placed again, each in its turn; without it, evicted tasks leave.
     """
 
     def __init__(
@@ -152,7 +160,7 @@ class Search:
         self._objected = False  # a validator, or a victim that came back
         self._faster: list[Chunk] = []  # that came back before the job could be placed, in the last trial
         self._refused: set[int] = set()  # queues of which a chunk was refused by itself
-        self._job_first = False  # victims find their places after the job, whoever's turn is before its
+        self._job_first = False  # victims are placed after the job, even those with an earlier turn
         self._own_nodes: Mask | None = None  # the only ones that the job may have; None: any
         self._led = False  # victims found theirs before it in the last trial
         self.guess = 1
@@ -171,9 +179,9 @@ class Search:
         return self._searched() or (self._objected and self._tries_all())
 
     def _lasts(self) -> bool:
-        """What was found is there in the next cycle, too: then the job has the first turn, and moved pods find places after it.
+        """Whether the result still holds in the next cycle, when the job is placed first and moved pods after it.
 
-        If not, the search begins again in that order: otherwise jobs would move each other for ever.
+        If not, the search begins again in that order: otherwise jobs would move each other forever.
         """
         if not self._led:
             return True
@@ -191,7 +199,10 @@ class Search:
         return self._finds()
 
     def _tries_all(self) -> bool:
-        """Where the fewest would not do: perhaps more, since victims may move to where others were. Only among a few."""
+        """Try more victims where the fewest are not enough, since victims may move into each other's places.
+
+        Only if there are few chunks.
+        """
         self._sequence.reopen()
         everybody = self._sequence.first(_FEW + 1)
         if len(everybody) > _FEW:
@@ -239,10 +250,13 @@ class Search:
         most = self._terms.most
         return most is None or len({chunk.job for chunk in chunks}) <= most
 
-    # -- whom to take ---------------------------------------------------------------------------------------------
+    # -- which victims to take ------------------------------------------------------------------------------------
 
     def _found(self, size: int) -> bool:
-        """Find `chunks` with which the job fits, and leave them evicted on trial. `size`: fewer of the first are not enough."""
+        """Find `chunks` with which the job fits, and leave them evicted on trial.
+
+        `size`: fewer than this many of the first chunks are not enough.
+        """
         self.chunks = self._sums.needed(self._sequence.first(size))
         if not self._within_limit(self.chunks):
             return False
@@ -288,7 +302,7 @@ class Search:
     # -- trying ---------------------------------------------------------------------------------------------------
 
     def _try(self, chunks: list[Chunk], *, proposed: bool = False) -> bool:
-        """Evict, and place the job and its victims, each when its turn comes. When there is no place for the job nothing is done."""
+        """Evict, and place the job and its victims, each in its turn; if the job does not fit, change nothing."""
         others = self._place(chunks, proposed=proposed)
         if others is None:
             return False
@@ -300,9 +314,11 @@ class Search:
         return True
 
     def _place(self, chunks: list[Chunk], *, proposed: bool = False) -> Iterable[int] | None:
-        """Evict, and place the job: the victims whose turn comes after it. None, and nothing is done, when there is no place.
+        """Evict, place the job, and return the victims that come after it.
 
-        `proposed`: by the sums themselves.         A victim whose turn is before the job's would take its place back in the next cycle, and the job would evict it again: so it may do that here.
+        Returns None, with nothing changed, if the job does not fit. `proposed`: the sums proposed these chunks.
+        A victim with a turn before the job's would take its place back in the next cycle, and the job would
+        evict it again: so such a victim may take it back here.
         """
         if not proposed and not self._sums.could(chunks):
             return None
@@ -322,7 +338,10 @@ class Search:
         return None
 
     def _first_in_line(self, lost: Mapping[int, list[TaskRows]]) -> tuple[set[int], Iterable[int]]:
-        """Place the victims whose turn is before the job's, now that they are evicted: which they are, and who comes after the job."""
+        """Place the evicted victims with a turn before the job's.
+
+        Returns these victims, and those that come after the job.
+        """
         queues, own, faster = self._session.jobs.queue, self._job, set[int]()
         victims = list(lost)
         if self._job_first:
@@ -343,7 +362,8 @@ class Search:
         """Find a victim a place, for all that it needs or one task more; it may also stay where it was."""
         if self.returning is None or not self._has_room(lost[job]):
             return False
-        # What it lost need not be what it asks for next: a sub-group that can be done without comes as a whole or not at all.
+        # What it lost need not be what it requests next: an optional sub-group is placed as a whole or not at
+        # all.
         rows = self._session.groups.to_allocate(job, simulated=True)
         return len(rows) > 0 and self.returning.allocate(
             self.transaction, job, None, pipeline_only=True, real=False, rows=rows
@@ -365,7 +385,7 @@ class Search:
     # -- learning -------------------------------------------------------------------------------------------------
 
     def _give_way(self) -> bool:
-        """Leave those alone who would only come back, if that is why the last trial failed."""
+        """Exclude victims that would only come back, if that is why the last trial failed."""
         back, self._faster = self._faster, []
         if not back:
             return False
@@ -379,7 +399,7 @@ class Search:
         return self._sequence.queues > 1
 
     def _learn(self, chunks: list[Chunk]) -> bool:
-        """The scenario was refused, and is still there: whom to leave alone next time. False: nothing helps."""
+        """After a refused scenario, still in place: exclude victims from the next trial. False: nothing helps."""
         if self._terms.all_return:
             status = self._session.tasks.status
             left = [one for one in chunks if (status[one.rows] == _RELEASING).any()]
@@ -410,7 +430,7 @@ def _by_job(chunks: list[Chunk]) -> dict[int, list[TaskRows]]:
 
 
 def _whole(chunks: list[Chunk], rest: list[Chunk]) -> bool:
-    """Whoever loses its core in the rest loses there all that it would have lost."""
+    """Whether each job that loses its core in the rest loses there all that it would have lost."""
     lost = {chunk.job for chunk in rest if chunk.core}
     stays = set(chunks).difference(rest)
     return not any(chunk.job in lost for chunk in stays)

@@ -1,7 +1,8 @@
 """The solver of `compat: strict`: KAI's own search, step by step.
 
-Room is sought for the job's first task, then for the first two, and so on, each time from the victims that the step before arrived at. A scenario grows victim by victim;
-after each, the victims on one of the latest one's nodes are evicted together, and all who have to be placed are placed as the order of queues has it: victims may find their
+Room is sought for the job's first task, then for the first two, and so on, each time starting from the victims
+of the step before. A scenario grows victim by victim; after each, the victims on one of the latest victim's
+nodes are evicted together, and all tasks to be placed are placed in the order of queues: victims may get their
 own places again. KAI takes the nodes in random order; here they come by name.
 """
 
@@ -47,8 +48,8 @@ class _Scenario:
 @dataclass(frozen=True, slots=True, eq=False)
 class _Solved:
     transaction: Transaction
-    victims: list[_Group]  # of which somebody had to go
-    gone: TaskRows  # of these, without those who simply stayed
+    victims: list[_Group]  # groups with evicted tasks
+    gone: TaskRows  # of these, without tasks that simply stayed
 
 
 class StepwiseSolver:
@@ -62,9 +63,10 @@ class StepwiseSolver:
     def solve(
         self, job: int, terms: Terms, _allowance: Allowance, _ahead: Sequence[int] = ()
     ) -> Transaction | None:
-        """A transaction that serves the job, or None. Who is ahead of it shows in the simulation, in which all jobs have their turns.
+        """A transaction that serves the job, or None.
 
-        The original searches to the end, whatever it takes.
+        `ahead` is not needed: in the simulation all jobs have their turns. The original searches to the end,
+        whatever it takes.
         """
         session = self._session
         before = _used(session, job)

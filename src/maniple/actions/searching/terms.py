@@ -1,4 +1,7 @@
-"""On what terms room is made for a job: at whose expense, and who has the last word. Actions hand these to a solver."""
+"""The terms on which room is made for a job: which jobs may lose tasks, and what accepts the result.
+
+Actions pass these to a solver.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,14 +17,17 @@ from maniple.framework.session import Session
 
 
 class Losers:
-    """Jobs that may have to give way in an action: preemptible, with something to lose on nodes of this pool, of queues that are served."""
+    """Jobs that may lose tasks in an action.
+
+    They are preemptible, have tasks on nodes of this pool, and belong to queues that are served.
+    """
 
     def __init__(self, session: Session) -> None:
         self._session = session
 
     @cached_property
     def _jobs(self) -> JobRows:
-        """Asked for only if anybody asks for room."""
+        """Computed only if a job needs room."""
         session, queues = self._session, self._session.jobs.queue
         rows = session.jobs.rows
         served = [queue for queue in np.unique(queues[rows]).tolist() if session.queue_tree.serves(queue)]
@@ -44,11 +50,11 @@ class Losers:
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class SearchTerms:
-    """What holds for any search, whoever its victims are."""
+    """What holds for any search, whatever its victims."""
 
     reason: str
     accept: Callable[[Outcome], bool]
-    all_return: bool = False  # nobody is evicted who does not find another place
+    all_return: bool = False  # no task is evicted unless it finds another place
     most: int | None = None  # so many jobs may be touched
 
 

@@ -1,13 +1,14 @@
-"""allocate: jobs get nodes, a gang at a time.
+"""allocate: place jobs on nodes, a gang at a time.
 
-Queues take turns, in each turn one job. A job is brought to exactly its minimum, all or nothing; once it is there, each further turn
-places one task more, so that the extras of elastic jobs are handed out fairly. Tasks that fit only on what is being released are
-pipelined. A job that becomes ready is committed; one that could become ready only after releases keeps what it took for the
-rest of the cycle; any other is undone and not tried again. Jobs that have to stay together in the network, or that are split into
-sub-jobs, are placed domain by domain (`topology.py`).
+Queues take turns, with one job in each turn. A job is brought to exactly its minimum, all or nothing; once it
+is there, each further turn places one more task, so that the extra tasks of elastic jobs are distributed
+fairly. Tasks that fit only on resources being released are pipelined. A job that becomes ready is committed;
+one that could become ready only after releases keeps what it took for the rest of the cycle; any other is
+undone and not tried again. Jobs with a network topology, or split into sub-jobs, are placed domain by domain
+(`topology.py`).
 
-Jobs for which somebody was evicted have the first turn, so that the loser, whose queue now stands better, does not take the place back
-only to lose it again (`placing.cleared_room_is_kept`).
+Jobs for which pods were evicted have the first turn. Otherwise the evicted job would take
+the place back, as its queue now has a smaller share, only to lose it again (`placing.cleared_room_is_kept`).
 """
 
 from collections.abc import Mapping
@@ -72,14 +73,17 @@ class _Allocation:
             turns.return_queue(queue)
 
     def _let_in(self) -> None:
-        """Without the action enqueue, whoever waits to be admitted is, tasks or not."""
+        """Without enqueue, admit every pending job, with or without tasks."""
         session = self._session
         if "enqueue" not in session.actions:
             waiting = session.waiting_jobs()
             session.decisions.phases.update(dict.fromkeys(waiting, "Inqueue"))
 
     def _keep_promises(self, sheets: dict[int, Worksheet | JobSheet]) -> None:
-        """The turn of jobs with nominated tasks. One that has nothing left, or could not be served, is taken from the sheets."""
+        """The turn of jobs with nominated tasks.
+
+        A job that has no tasks left, or could not be served, is removed from the sheets.
+        """
         session = self._session
         tasks = [
             row for row in session.cluster.tasks.nominated if session.tasks.status[row] == Status.PENDING

@@ -1,11 +1,12 @@
-"""backfill: tasks that ask for nothing go wherever the filters let them.
+"""backfill: place tasks without requests wherever the filters allow it.
 
-Queues, jobs and tasks in their orders, each queue drained before the next; resources are not checked. A task is bound once its whole job
-is ready, together with whatever else of the job has been placed. Where the last place for a pod is still being released, a task waits for it.
+Queues, jobs and tasks come in their orders, each queue drained before the next; resources are not checked. A
+task is bound once its whole job is ready, together with all other placed tasks of the job. Where the last pod
+slot of a node is still being released, a task waits for it.
 
-Tasks that ask for nothing count as ready before they have a node. So a gang gets places for as many as it
-lacks, or for none; a hard topology of the job is kept; and nothing is placed for a queue that is not open.
-With `gangs.backfilled_in_parts` each task is bound for which there is a node, as in Volcano.
+Tasks without requests count as ready before they have a node. So a gang gets places for as many as it lacks, or
+for none; a hard topology of the job is kept; and nothing is placed for a queue that is not open. With
+`gangs.backfilled_in_parts` each task for which there is a node is bound, as in Volcano.
 """
 
 from collections.abc import Mapping
@@ -47,7 +48,7 @@ class Backfill:
 
 
 def _waiting(session: Session) -> dict[int, TaskRows]:
-    """Tasks that ask for nothing, in order, by job."""
+    """Tasks without requests, in order, by job."""
     tasks = session.tasks
     wanted = tasks.best_effort & ~tasks.gated
     wanted &= (tasks.status == Status.PENDING) | (tasks.status == Status.PIPELINED)
@@ -141,9 +142,9 @@ def _place(
 
 
 def _with_a_place(session: Session) -> Mask | None:
-    """Nodes without those whose last place for a pod is still being left; None when nobody is leaving.
+    """Nodes, except where the last pod slot is still being released; None if no pod is leaving.
 
-    Filters do not count pods that are on their way out, but a node that has them takes no more.
+    Filters do not count pods that are leaving, but a node that has them takes no more.
     """
     if not session.flowing:
         return None

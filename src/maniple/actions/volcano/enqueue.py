@@ -1,8 +1,8 @@
-"""enqueue: which waiting jobs are admitted, so that their pods may be created and scheduled.
+"""enqueue: which pending jobs are admitted, so that their pods may be created and scheduled.
 
-One job per turn of its queue. A job that states no minimum resources is admitted unasked; for the others plugins vote. A refused job
-is not asked again in this cycle and does not hold back those behind it. No job is admitted to a queue that is not open; in the original a job
-without minimum resources is.
+One job per turn of its queue. A job that states no minimum resources is admitted without a vote; for the others
+plugins vote. A refused job is not considered again in this cycle and does not hold back the jobs behind it. No
+job is admitted to a queue that is not open; in the original a job without minimum resources is.
 """
 
 from collections.abc import Mapping

@@ -1,15 +1,17 @@
-"""Gang-aware eviction: room for a whole job in one domain of the network, out of bundles. What gangpreempt and gangreclaim share.
+"""Gang-aware eviction: make room for a whole job in one network domain by evicting bundles.
 
-Starving jobs of queues in queue order. For each, domains that could be cleared for it, the widest first; in each, bundles of victims
-(`eviction/volcano/bundles.py`) go one after the other, and as soon as sums say that there could be enough room the job's sub-jobs are placed on what will be
-free. The first domain in which every task finds a node and the job counts as pipelined is taken, and is nominated for the sub-jobs. All of it happens in a
-transaction: a job that cannot be served leaves no trace.
+Shared by gangpreempt and gangreclaim. Starving jobs come in queue order. For each, the domains that could be
+cleared for it are tried, the widest first; in each, bundles of victims (`eviction/volcano/bundles.py`) are
+evicted one after the other, and as soon as sums say that there could be enough room the job's sub-jobs are
+placed on what will be free. The first domain in which every task finds a node and the job counts as pipelined
+is taken, and is nominated for the sub-jobs. All of it happens in a transaction: a job that cannot be served
+leaves no trace.
 
-Done better than in Volcano, whose way the rules `gang_eviction` can ask for (`compat: strict` does): the
-plugins that protect tasks from preemption or reclaim are asked here too, and tasks that must not preempt do
-not ask; room that comes free anyway is used before anybody goes; tasks that can be spared go one by one, and
-whoever turns out not to be needed stays; a job whose extra tasks do not fit is served up to its minimum; a
-nomination outlives the cycle.
+Some rules improve on Volcano; `gang_eviction` can select Volcano's own (`compat: strict` does). The plugins
+that protect tasks from preemption or reclaim are consulted here too, and tasks that must not preempt request no
+room; room that comes free anyway is used before any task is evicted; tasks that can be spared are evicted one
+by one, and those that turn out not to be needed stay; a job is served up to its minimum
+if its extra tasks do not fit; a nomination outlives the cycle.
 """
 
 from abc import ABC, abstractmethod
@@ -57,9 +59,9 @@ class Settings:
 
 
 class GangAction(ABC):
-    """The two actions: whom they may take, in what order, and who has a say."""
+    """The two actions: which tasks they may evict, in what order, and which plugins decide."""
 
-    name: ClassVar[str]  # also the reason that victims are told
+    name: ClassVar[str]  # also the eviction reason
     statuses: ClassVar[Mask]  # of tasks that may be victims
     guard: ClassVar[str]  # the point at which plugins protect tasks from the action's simpler relative
 
@@ -73,11 +75,11 @@ class GangAction(ABC):
             GangEviction(session, placement, self, self._settings).run(starving)
 
     def skips(self, session: Session, queue: int) -> bool:
-        """Whether no job of the queue may ask."""
+        """Whether no job of the queue may request room."""
         return False
 
     def is_entitled(self, session: Session, queue: int, rows: TaskRows) -> bool:
-        """Whether a queue may ask for all these tasks."""
+        """Whether a queue may request room for all these tasks."""
         return True
 
     @abstractmethod
@@ -134,10 +136,13 @@ class GangEviction:
         if refused is not None:
             session.refusals.of_job(job, refused)
 
-    # -- who asks, and for what -----------------------------------------------------------------------------------
+    # -- which jobs request room, and for which tasks -------------------------------------------------------------
 
     def _askings(self, shape: Group, queue: int, sheet: Worksheet) -> Iterator[Asking]:
-        """All that waits, or for a job that is ready its first sub-job. Then what makes the job whole, if that is less."""
+        """All pending tasks, or for a job that is ready its first sub-job.
+
+        Then what brings the job to its minimum, if that is less.
+        """
         session, job = self._session, shape.job
         turns = JobSheet(session, shape, sheet)
         waiting = [
@@ -157,7 +162,7 @@ class GangEviction:
                 yield self._asking(shape, queue, [(one, least)])
 
     def _willing(self, rows: TaskRows) -> TaskRows:
-        """Without tasks behind a gate and, unless they ask too, those that must not preempt."""
+        """Without gated tasks and, unless the rules include them, those that must not preempt."""
         session, pods = self._session, self._session.cluster.tasks.pods
         rows = rows[~session.tasks.gated[rows]]
         if session.rules.victims.never_preempting_pods_ask:
@@ -189,7 +194,7 @@ class GangEviction:
         return False
 
     def _domains(self, shape: Group) -> list[int]:
-        """Domains to try, in order. A job without limits has the whole cluster where nobody names any."""
+        """Domains to try, in order. For a job without limits the whole cluster, if no plugin names any."""
         gradients = self._session.hooks.hyper_node_gradient_for_job(shape.job, ROOT, Purpose.EVICT)
         domains = list(dict.fromkeys(domain for gradient in gradients for domain in gradient))
         if not domains and not shape.bounded:
@@ -197,7 +202,7 @@ class GangEviction:
         return domains[: self._settings.domains]
 
     def _terms(self, asking: Asking) -> tuple[int, ...] | None:
-        """Plain jobs that are equal in this, and in what they ask for, fare alike. None for jobs that are not plain."""
+        """Plain jobs with equal terms and requests get the same result. None for jobs that are not plain."""
         session, job = self._session, asking.job
         shape = asking.shape
         if shape.bounded or shape.split or session.job_facts(job).role_minimums:
@@ -213,7 +218,7 @@ class GangEviction:
         )
 
     def _failed_before(self, asking: Asking) -> bool:
-        """Somebody who asked for no more, on the same terms, found nothing, and nothing has changed since."""
+        """A job that requested no more, on the same terms, found nothing, and nothing has changed since."""
         terms = self._terms(asking)
         when, demand = self._hopeless.get(terms, (-1, {})) if terms is not None else (-1, {})
         if when != len(self._session.changes):
@@ -264,7 +269,7 @@ class GangEviction:
         return freed
 
     def _bundles(self, asking: Asking, domain: int) -> list[Bundle]:
-        """What could go inside a domain, in the order in which it would, before the plugins are asked."""
+        """What could be evicted inside a domain, in that order, before the plugins are consulted."""
         session, action = self._session, self._action
         bundles = self._pool.bundles(
             domain,
@@ -285,7 +290,10 @@ class GangEviction:
 
     @cached_property
     def _guarded(self) -> bool:
-        """Whether anybody protects tasks from the simpler action. Those that only mind gangs (`surplus`) have no say: bundles do that here."""
+        """Whether any plugin protects tasks from the simpler action.
+
+        Plugins that only protect gangs (`surplus`) do not count: bundles do that here.
+        """
         guard, plugins = self._action.guard, self._session.plugins
         switch = POINTS[guard].switch
         return any(

@@ -1,8 +1,8 @@
-"""Placing a job that asks for room, sub-job by sub-job, on what will be free in a domain: what gang-aware eviction tries after every bundle.
+"""Placing a job that needs room, sub-job by sub-job, on what will be free in a domain.
 
-Called by `gang_eviction.py`. All tasks are pipelined or none. Sums are compared before anything is tried. By
-the rules `gang_eviction` tasks may be placed one after the other, on any node that nothing lasting speaks
-against, and sub-jobs only until the job counts as pipelined.
+Called by `gang_eviction.py` after every bundle. All tasks are pipelined or none. Sums are compared before
+anything is tried. By the rules `gang_eviction`, tasks may be placed one after the other, on any node without a
+lasting objection, and sub-jobs only until the job counts as pipelined.
 """
 
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ Places = dict[PodSet, int]  # -> domain
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:
-    """A sub-job's tasks that ask for room."""
+    """A sub-job's tasks that need room."""
 
     pod_set: PodSet
     rows: TaskRows
@@ -33,7 +33,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Asking:
-    """A job that asks for room for all of some tasks."""
+    """A job that requests room for all of some tasks."""
 
     job: int
     queue: int
@@ -158,7 +158,7 @@ def covers(free: Amounts, need: Amounts) -> bool:
 
 
 def _fits(class_: TaskClass, free: Amounts) -> Mask:
-    """By column, whether a task fits. Cpu and memory count even when nothing is asked of them."""
+    """By column, whether a task fits. Cpu and memory count even if the request for them is zero."""
     asked = class_.request[:, None]
     enough = (asked <= free) | (asked <= 0)
     enough[[CPU, MEMORY]] = (asked <= free)[[CPU, MEMORY]]

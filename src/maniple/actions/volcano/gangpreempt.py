@@ -1,7 +1,8 @@
-"""gangpreempt: the more important job of a queue takes the place of less important ones, gang by gang, in one domain of the network.
+"""gangpreempt: a job takes the place of lower-priority jobs of its queue, gang by gang, in one network domain.
 
-Victims are bound or running, preemptable tasks of jobs of the same queue whose priority is strictly lower and whose pod group does not forbid it. The
-job that would be served last goes first. How it is done is in `gang_eviction.py`.
+Victims are bound or running, preemptable tasks of jobs of the same queue with a strictly lower priority, where
+the pod group does not forbid it. The job that would be served last is evicted first. `gang_eviction.py` has the
+algorithm.
 """
 
 from collections.abc import Iterable

@@ -1,7 +1,8 @@
-"""gangreclaim: a queue that has less than it deserves gets it back from other queues, gang by gang, in one domain of the network.
+"""gangreclaim: a queue below its deserved share reclaims from other queues, gang by gang, in one network domain.
 
-Victims are running, preemptable tasks of jobs in other queues that let go of theirs, where the pod group does not forbid it; queue by queue as the plugins
-order victims. Queues that have used up what they deserve do not ask, nor do jobs whose queue may not take so much. How it is done is in `gang_eviction.py`.
+Victims are running, preemptable tasks of jobs in other, reclaimable queues, where the pod group does not forbid
+it, queue by queue in the plugins' victim order. Queues that have used up what they deserve request no room, nor
+do jobs that need more than their queue may take. `gang_eviction.py` has the algorithm.
 """
 
 from collections.abc import Iterable

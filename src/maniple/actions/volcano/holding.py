@@ -1,8 +1,9 @@
-"""Room that was made for a job is held while the pods that were evicted for it still stand in its way.
+"""Hold the room made for a job while the pods evicted for it still block its tasks.
 
-Called by allocate for a job with nominated tasks that found no place. A pod that is leaving may keep a task away from a
-node by its ports or by (anti-)affinity until it is gone, on the node itself or in the same domain. Nothing can be placed
-yet; the tasks then claim the nodes that they are nominated to, so that no other job takes the room or evicts pods for it.
+Called by allocate for a job with nominated tasks that found no place. Until it is gone, a terminating pod may
+keep a task away from a node by its ports or by (anti-)affinity, on the node itself or in the same domain.
+Nothing can be placed yet; the tasks then claim the nodes that they are nominated to, so that no other job takes
+the room or evicts pods for it.
 """
 
 import numpy as np
@@ -23,7 +24,11 @@ class Holding:
         self._placement = placement
 
     def hold(self, job: int) -> bool:
-        """Claim the nominated nodes of a job. False, and nothing is done, if no leaving pod is in the way or its gang stays short."""
+        """Claim the nominated nodes of a job.
+
+        False, with nothing changed, if no terminating pod blocks the job or its gang would stay below its
+        minimum.
+        """
         session, transaction = self._session, Transaction(self._session)
         nominated = session.cluster.tasks.nominated
         rows = [row for row in session.tasks_of(job).tolist() if row in nominated]

@@ -1,7 +1,8 @@
-"""Nominations: gang-aware eviction cleared a domain for a sub-job and a node in it for each of its tasks; they are taken as they stand.
+"""Nominations: the domain cleared for a sub-job, and the node in it cleared for each of its tasks.
 
-Called by allocate and topology before they look for domains themselves. Either every task of the sub-job that waits gets the node that was cleared
-for it, or the nomination has missed: it is forgotten, nodes of the tasks included, and the ordinary search begins.
+Gang-aware eviction makes nominations; they are used as they are. Called by allocate and topology before they
+search for domains. Either every pending task of the sub-job gets the node that was cleared for it, or the
+nomination has failed: it is dropped, with the nodes of the tasks, and the ordinary search begins.
 """
 
 from maniple.actions.volcano.placing import TaskPlacer
@@ -26,7 +27,10 @@ class NominationPath:
         return one.nominated != NONE and self.take(transaction, one, sheet)
 
     def take(self, transaction: Transaction, one: PodSet, sheet: Worksheet) -> bool:
-        """Place all that is on the sheet on the nodes cleared for it; False when that is not possible, and nothing is changed."""
+        """Place all tasks of the sheet on the nodes cleared for them.
+
+        False, with nothing changed, if that is not possible.
+        """
         checkpoint, mark = transaction.checkpoint(), sheet.mark()
         while len(sheet):
             run = sheet.run()

@@ -1,7 +1,8 @@
-"""Placing the tasks of a sheet, run by run, until their job (or sub-job) is ready: what every way through allocate has in common.
+"""Placing the tasks of a sheet, run by run, until their job (or sub-job) is ready.
 
-Called by allocate for whole jobs and by topology for sub-jobs inside a domain. Who asks and where is a `Ground`; causes go to the ground's own
-record, so that a trial that is undone leaves none behind.
+All paths through allocate share this: allocate calls it for whole jobs, and topology for sub-jobs inside a
+domain. A `Ground` holds the job and the nodes; causes go to the ground's own record, so that a trial that is
+undone leaves none behind.
 """
 
 from dataclasses import dataclass
@@ -31,7 +32,7 @@ INSIDE = "In hyperNode {name}: {cause}"
 
 @dataclass(slots=True, eq=False)
 class Ground:
-    """Whose tasks are placed, where, and who notes what is refused."""
+    """The job or sub-job to place, where, and the record of refusals."""
 
     job: int
     refusals: Refusals
@@ -73,7 +74,7 @@ class TaskPlacer:
         return any(one.prepared for one in self._placement.column(class_).criteria.cluster_filters)
 
     def note_not_whole(self, transaction: Transaction, ground: Ground) -> None:
-        """Tasks that had a place are told why they do not get it."""
+        """Record for tasks that had a place why they do not get it."""
         session, one = self._session, ground.pod_set
         found = sum(len(operation.event.rows) for operation in transaction.operations)
         split = one is not None and one.job in session.groups.split
@@ -128,7 +129,7 @@ class TaskPlacer:
         return self._session.hooks.job_ready(ground.job)
 
     def _shortfall(self, ground: Ground, role: int) -> int:
-        """How many tasks of a role may be placed before anybody needs to ask again whether that is enough."""
+        """How many tasks of a role may be placed before readiness has to be checked again."""
         session, job = self._session, ground.job
         if ground.pod_set is not None and job in session.groups.split:
             return max(session.hooks.pod_set_lack(ground.pod_set), 1)
@@ -230,7 +231,7 @@ class TaskPlacer:
 
 
 class RoleErrors:
-    """Nodes that refused some task of a role are not asked again for that role, whatever its other tasks look like."""
+    """Nodes that refused some task of a role are not tried again for that role, whatever its other tasks are like."""
 
     def __init__(self, placement: Placement) -> None:
         self._placement = placement

@@ -1,12 +1,13 @@
-"""preempt: inside a queue, jobs that matter more get room from jobs that matter less.
+"""preempt: inside a queue, more important jobs get room from less important ones.
 
-Between jobs: starving jobs of each queue, in order; victims are bound or running, preemptable tasks of other jobs of the queue, as the plugins allow. A job gets
-room for all that it lacks or evicts nobody; what it takes are tasks that their jobs can do without, or whole jobs. Within a job: a task may take the
-place of another of its own job. Jobs with a network topology are left to `gangpreempt`.
+Between jobs: starving jobs of each queue, in order; victims are bound or running, preemptable tasks of other
+jobs of the queue, as the plugins allow. A job gets room for all that it lacks or evicts nothing; it evicts
+tasks that their jobs can spare, or whole jobs. Within a job: a task may take the place of another task of its
+own job. Jobs with a network topology are left to `gangpreempt`.
 
-With `victims.sought_pod_by_pod` Volcano's rule: task by task, nodes by score, victims as the plugins give
-them up there. With `enableTopologyAwarePreemption` the nodes are tried out one by one and the one that costs
-least is taken (`eviction/volcano/least_cost.py`).
+With `victims.sought_pod_by_pod` Volcano's rule applies: task by task, nodes by score, with the victims that the
+plugins allow there. With `enableTopologyAwarePreemption` the nodes are tried one by one and the one with the
+lowest cost is taken (`eviction/volcano/least_cost.py`).
 """
 
 from collections.abc import Mapping
@@ -211,7 +212,7 @@ class _TaskByTask:
         return not self._leaving_for(task, node)
 
     def _leaving_for(self, task: int, node: int) -> bool:
-        """A less important pod on the node is already on its way out for somebody's sake."""
+        """A less important pod on the node is already terminating because of a preemption."""
         session = self._session
         tasks, pods = session.tasks, session.cluster.tasks.pods
         rows = np.flatnonzero((tasks.node == node) & (tasks.priority < tasks.priority[task])).tolist()

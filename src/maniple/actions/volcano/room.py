@@ -1,9 +1,10 @@
-"""Room for starving jobs at the expense of others: what preempt and reclaim of profile `volcano` share.
+"""Making room for starving jobs by eviction: shared by preempt and reclaim of profile `volcano`.
 
-A job asks for all that it lacks at once, and for one task more at a time while it still starves. Victims come as
-`eviction/surplus_first.py` has them, and are searched for as in the other profiles (`kai/solver.py`); they are not
-placed again. A job that found no room is remembered by what it asked for (`kai/signatures.py`), so that a backlog of
-hopeless jobs costs one search, and trials have a budget (`kai/budget.py`).
+A job requests room for all that it lacks at once, and then for one more task at a time while it still starves.
+Victims come in the order of `eviction/surplus_first.py`, and are searched for as in the other profiles
+(`actions/searching/solver.py`); they are not placed again. A job that found no room is remembered by its
+request (`actions/signatures.py`), so that a backlog of hopeless jobs costs one search, and trials have a budget
+(`actions/searching/budget.py`).
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -31,13 +32,15 @@ NO_VICTIMS = "{reason}: no tasks that may be evicted would make room"
 
 @dataclass(slots=True, eq=False)
 class Terms:
-    """On which terms room is made: out of which queues, whom the plugins give up, and why."""
+    """The terms on which room is made: from which queues, which victims the plugins allow, and why."""
 
-    queue: int  # that asks
+    queue: int  # that requests room
     queues: Sequence[int]
     approve: Callable[[int, TaskRows], TaskRows]
-    within_limits: Callable[[list[Demand]], bool]  # asked when the victims are gone and before the tasks come
-    accept: Callable[[], bool]  # asked when the tasks are there
+    within_limits: Callable[
+        [list[Demand]], bool
+    ]  # called after evicting the victims, before placing the tasks
+    accept: Callable[[], bool]  # called once the tasks are placed
     reason: str
 
 
@@ -131,7 +134,10 @@ class RoomMaker:
         return False
 
     def _known(self, queue: int, asker: int, classes: set[int]) -> Failures:
-        """What plugins give up depends on who asks, and on which resources: a failure counts among those alike in this."""
+        """Failures of jobs for which plugins allow the same victims.
+
+        What plugins allow depends on the queue, the task that requests room and the requested resources.
+        """
         session = self._session
         asked = np.logical_or.reduce([session.classes[number].request > 0 for number in classes])
         key = (queue, session.tasks.preemptable.item(asker), asked.tobytes())
@@ -194,7 +200,7 @@ class RoomMaker:
         return False
 
     def _leave_places(self, demand: Demand, chunks: list[Chunk]) -> bool:
-        """Whether the first task of each chunk leaves all that a task of the demand asks for, where that may go."""
+        """Whether the first task of each chunk frees a whole request of the demand, on a node open to it."""
         tasks, asked = self._session.tasks, demand.class_.request
         firsts = np.array([chunk.rows[0] for chunk in chunks])
         column = self._placement.column(demand.class_)
@@ -203,7 +209,7 @@ class RoomMaker:
         numbers = set(tasks.class_of[firsts].tolist())
         return all(bool((self._session.classes[number].request >= asked).all()) for number in numbers)
 
-    # -- whom it may take -----------------------------------------------------------------------------------------
+    # -- which victims it may take --------------------------------------------------------------------------------
 
     def _sequences(self, demands: list[Demand], wanted: TaskRows, terms: Terms) -> Iterator[SurplusSequence]:
         session, asker = self._session, int(wanted[0])

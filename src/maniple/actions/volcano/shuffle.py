@@ -1,8 +1,8 @@
-"""shuffle: running tasks that some plugin wants to see elsewhere are evicted, so that they start again where there is room.
+"""shuffle: evict running tasks that a plugin selects, so that they start again where there is room.
 
-All running tasks of the session's jobs are shown to the plugins, the least important first; whom they name
-(`victim_tasks`), and nobody protects (`victims_allowed`), goes. Tasks that are not preemptable are left alone
-(`victims.shuffle_spares_non_preemptable`).
+Plugins get all running tasks of the session's jobs, the least important first; tasks that they select
+(`victim_tasks`), and that no plugin protects (`victims_allowed`), are evicted. Tasks that are not preemptable
+are left alone (`victims.shuffle_spares_non_preemptable`).
 """
 
 from collections.abc import Mapping
@@ -49,5 +49,5 @@ def _running(session: Session) -> TaskRows:
 
 
 def _in_order(session: Session, rows: TaskRows) -> TaskRows:
-    """The least important first, so that whoever counts up to a limit takes those; not in the order in which rows were given out."""
+    """The least important first, not in row order, so that a plugin with a limit selects those."""
     return rows[np.lexsort((session.tasks.rank[rows], session.tasks.priority[rows]))]

@@ -1,12 +1,13 @@
-"""Jobs that have to stay together in the network, and jobs that are split into sub-jobs: a domain for the job, and inside it one for each
-sub-job.
+"""Jobs with a network topology or with sub-jobs: a domain for the job, and inside it one for each sub-job.
 
-Called by allocate, with a job's sheet. Domains come in gradients, the nearest first, and the first gradient in which the job can be placed
-decides. There a job takes the domain in which its sub-jobs' scores add up highest, a sub-job the one that scores highest; of equals the first by
-name. Every trial is a transaction that can be undone, so what is left over is exactly what the best trial did.
+Called by allocate, with a job's sheet. Domains come in gradients, the nearest first, and the first gradient in
+which the job can be placed decides. There a job takes the domain in which its sub-jobs' scores add up highest,
+a sub-job the one that scores highest; ties go to the first by name. Every trial is a transaction that can be
+undone, so the final state is exactly that of the best trial.
 
-Trials are few. A domain with fewer free slots than are needed is not tried. A sub-job's score does not depend on the trial, so the best is tried
-first and the first that holds is the best. For a job that is one sub-job the same goes for the job. Of domains that are alike, one is tried.
+Trials are few. A domain with fewer free slots than are needed is not tried. A sub-job's score does not depend
+on the trial, so the best is tried first and the first that succeeds is the best. If the job is one sub-job, the
+same applies to the job. Of domains that are alike, only one is tried.
 """
 
 from collections import Counter
@@ -161,7 +162,10 @@ class TopologyAllocation:
             yield _Candidate(domain, likeness=alike[domain] if alike is not None else None)
 
     def _bounds(self, sheet: JobSheet, domains: Domains) -> Scores | None:
-        """The most that a domain can score for the job, where that is known: the job is one sub-job and nothing is placed yet."""
+        """The highest score that a domain can have for the job, where that is known.
+
+        It is known if the job is one sub-job and nothing is placed yet.
+        """
         one, places = sheet.shape.members[0], self._session.groups.places
         if sheet.shape.split or one.domain != NONE:
             return None
@@ -250,12 +254,12 @@ class TopologyAllocation:
         trial.before.setdefault(one, one.domain)
         one.domain = trial.decided[one] = self._session.groups.places.joined(one.domain, domain)
 
-    # -- what can be told without a trial -------------------------------------------------------------------------
+    # -- what is known without a trial ----------------------------------------------------------------------------
 
     def _roomy(
         self, gradient: list[int], need: int, demand: dict[int, int], who: PodSet | None = None
     ) -> Domains:
-        """Domains of a gradient, by name, whose nodes have slots for as many tasks as are needed."""
+        """Domains of a gradient, by name, with slots for as many tasks as are needed."""
         domains = np.array(sorted(gradient), dtype=np.int64)
         if not len(domains):
             return domains

@@ -1,7 +1,7 @@
-"""Whose turn it is: queues by queue order, and inside a queue jobs by job order.
+"""The order of turns: queues by queue order, and inside a queue jobs by job order.
 
-Keys are taken when a row is pushed. A queue is pushed back after each of its turns, a job when it has tasks left, so an order
-that follows shares is always that of the moment.
+Keys are taken when a row is pushed. A queue is pushed back after each of its turns, a job if it has tasks left,
+so an order that follows shares is always current.
 """
 
 from collections.abc import Iterable

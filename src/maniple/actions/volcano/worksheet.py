@@ -1,8 +1,9 @@
-"""A job's tasks that wait for a node, those that it needs first and then in task order, handed out in runs of equal ones.
+"""A job's pending tasks, those that it needs first and then in task order, in runs of equal tasks.
 
-A run is as long as the tasks are alike for placement and for the rules of allocation: same class, same role, all or none of them behind
-a gate, no nominated node of their own. What is taken from the sheet is not offered again in this cycle, placed or not. A job that is
-placed by sub-jobs has a sheet for each of them (`JobSheet`); what a dry run took is put back by `restore`.
+The tasks of a run are alike for placement and for the rules of allocation: same class, same role, all or none
+of them gated, no nominated node of their own. What is taken from the sheet is not offered again in this cycle,
+placed or not. A job that is placed by sub-jobs has a sheet for each of them (`JobSheet`); `restore` puts back
+what a dry run took.
 """
 
 from bisect import bisect_left
@@ -170,7 +171,7 @@ def _required(session: Session, shape: Group) -> frozenset[PodSet]:
 
 
 def worksheets(session: Session) -> Iterator[Worksheet]:
-    """A sheet per job that has tasks to place: waiting, asking for something, not held by a foreign gate."""
+    """A sheet per job that has tasks to place: pending, with a request, without a foreign scheduling gate."""
     tasks = session.tasks
     wanted = (tasks.status == Status.PENDING) & ~tasks.best_effort & (~tasks.gated | tasks.admissible)
     rows = _ordered(session, np.flatnonzero(wanted))
@@ -203,11 +204,11 @@ def _needed_first(session: Session, rows: TaskRows) -> TaskRows:
 def _parts(
     session: Session, rows: TaskRows, owners: NDArray[Any]
 ) -> Iterator[tuple[int, TaskRows, list[int]]]:
-    """Tasks by owner, who stand together already, each with the places where runs end."""
+    """Tasks by owner, already grouped in that way, each with the positions where runs end."""
     tasks, nominated = session.tasks, session.cluster.tasks.nominated
     columns = [owners, tasks.class_of[rows], tasks.role[rows], tasks.gated[rows]]
     if nominated:
-        # A task with a nominated node is a run of its own: nobody else shares its number.
+        # A task with a nominated node is a run of its own: no other task shares its number.
         columns.append(np.where(np.isin(rows, list(nominated)), rows, -1))
     ends, first = _changes(*columns), 0
     for start, stop in pairwise([0, *_changes(owners)]):

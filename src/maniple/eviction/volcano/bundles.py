@@ -1,15 +1,18 @@
-"""Bundles: what gang-aware eviction takes of a job inside a domain. Tasks that the job can spare (safe), and the rest (whole).
+"""Bundles: what gang-aware eviction takes of a job inside a domain.
 
-A task is safe while its job has more than its minimum, its role keeps its own minimum, and its policy keeps as many sub-jobs as it needs. A job
-that is below its minimum has nothing left to lose: all of its tasks are safe. What is not safe is one bundle, and taking it breaks the gang.
+A bundle is either tasks that the job can spare (safe), or the rest (whole). A task is safe while its job has
+more than its minimum, its role keeps its own minimum, and its policy keeps as many sub-jobs as it needs. A job
+that is below its minimum has nothing left to lose: all of its tasks are safe. The tasks that are not safe are
+one bundle, and taking it breaks the gang.
 
-worth = sum over what is asked of min(freed here, need)/need, divided by the sum of (all that the job holds)/need; infinite for a safe bundle.
-With `waiting_pods_are_held` what the job's waiting tasks ask for counts as held.
+worth = sum over requested resources of min(freed here, need)/need, divided by the sum of (all that the job
+holds)/need; infinite for a safe bundle. With `waiting_pods_are_held` the requests of the job's pending tasks
+count as held.
 
-Safe bundles come before whole ones; then victims as the action orders them; then, of jobs that it holds
-equal, the most worth first. Whole means whole: a gang that breaks is taken everywhere, and not at all where
+Safe bundles come before whole ones; then victims in the order of the action; then, among jobs that it considers
+equal, the highest worth first. Whole means whole: a gang that breaks is evicted everywhere, and not at all if
 some of it may not be evicted. Without `gangs_go_everywhere` a whole bundle ends at the border of its domain,
-and what is left of the gang stays where it is. These are rules of `gang_eviction`.
+and the rest of the gang stays where it is. These are rules of `gang_eviction`.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -47,11 +50,14 @@ class Bundle:
     worth: float = inf
 
 
-# -- who may be a victim ---------------------------------------------------------------------------------------------
+# -- which tasks may be victims --------------------------------------------------------------------------------------
 
 
 def candidates(session: Session, statuses: Mask) -> TaskRows:
-    """Preemptable tasks in some statuses on nodes, of jobs whose pod group does not forbid it, the least important first."""
+    """Preemptable tasks in some statuses on nodes, the least important first.
+
+    Only of jobs where the pod group does not forbid it.
+    """
     tasks = session.tasks
     rows = np.flatnonzero(
         (tasks.status >= 0) & statuses[tasks.status] & tasks.preemptable & (tasks.node >= 0)
@@ -63,7 +69,7 @@ def candidates(session: Session, statuses: Mask) -> TaskRows:
 
 
 def _lets_go(session: Session, job: int) -> bool:
-    """A pod group that says nothing lets go of its tasks; one whose word cannot be read does not."""
+    """A pod group without the setting is preemptable; one with an unreadable value is not."""
     meta = session.cluster.jobs.objects[job].metadata
     said = meta.annotations.get(PREEMPTABLE_KEY, meta.labels.get(PREEMPTABLE_KEY))
     return said is None or parse_bool(said) is True
@@ -73,13 +79,13 @@ def _lets_go(session: Session, job: int) -> bool:
 
 
 def by_job_order(session: Session, jobs: Iterable[int]) -> dict[int, int]:
-    """The job that would be served last goes first: as the plugins say, then the younger, then by what identifies them."""
+    """The job that would be served last goes first: in plugin order, then the younger, then by identity."""
     last_first = sorted(jobs, key=session.job_key_order, reverse=True)
     return {job: place for place, job in enumerate(last_first)}
 
 
 def by_queue_order(session: Session, asking: int, jobs: Iterable[int]) -> dict[int, int]:
-    """Jobs of the queue that the plugins name as the first victim, and otherwise of the one that would be served last."""
+    """The order of jobs by queue: the plugins' first victim queue first, otherwise the one served last."""
     queue_of = {job: int(session.jobs.queue[job]) for job in jobs}
     queues = sorted(set(queue_of.values()), key=session.queue_key_order, reverse=True)
     queues.sort(key=lambda queue: session.hooks.victim_queue_order(queue, asking))
@@ -95,8 +101,9 @@ def approved(
 ) -> Iterator[Bundle]:
     """What the plugins leave of bundles in order: less of a safe one, all or nothing of a whole one.
 
-    They are asked about a few tasks first, then about more and more, since most bundles are never needed. Whoever takes a bundle evicts it
-    before asking for the next, so that the plugins see what is gone; unless they are to approve all at once.
+    They are called for a few tasks first, then for more and more, since most bundles are never needed. The
+    caller evicts a bundle before it takes the next, so that the plugins see what is gone, unless they have to
+    approve all at once.
     """
     rules, protected = session.rules.gang_eviction, set[int]()
     for asked in _portions(bundles, len(session.tasks) if rules.approved_at_once else few):
@@ -155,7 +162,7 @@ class BundlePool:
     def bundles(
         self, domain: int, may_take: Callable[[Jobs], Mask], need: Amounts, standing: Standing
     ) -> list[Bundle]:
-        """The bundles in a domain of jobs that may be taken from, in order, for somebody who needs so much."""
+        """The bundles in a domain, in order, of jobs that may be evicted for a job with this need."""
         splits = self._splits(domain)
         known = np.array(list(splits), dtype=np.int64)
         jobs = known[may_take(known)]
@@ -200,7 +207,7 @@ class BundlePool:
         self._domains[domain][job] = _Split(safe, whole, session.requests(rest).sum(axis=1))
 
     def _worth(self, jobs: Jobs, freed: list[Amounts], need: Amounts) -> list[float]:
-        """How much of what is asked is freed by each job, for how much of it the job loses."""
+        """How much of the need each job frees, relative to how much of it the job loses."""
         if not freed:
             return []
         asked = need > 0

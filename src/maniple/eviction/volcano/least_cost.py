@@ -1,8 +1,9 @@
-"""Topology-aware preemption: try nodes out, and take the one whose victims cost least.
+"""Topology-aware preemption: try nodes, and take the one with the lowest victim cost.
 
-On each node the allowed victims leave one by one until the task fits; then, from the most important on, each comes back that the task can do
-without. Of the nodes tried the best is the one with the lowest of the highest victim priorities, then the smallest sum of priorities, then the fewest
-victims, then the latest start among the most important ones, then the first by name. As many nodes are tried as the limits say.
+On each node the allowed victims leave one by one until the task fits; then, starting with the most important,
+each victim that is not needed comes back. Of the nodes tried the best is the one with the lowest of the highest
+victim priorities, then the smallest sum of priorities, then the fewest victims, then the latest start among the
+most important ones, then the first by name. The limits say how many nodes are tried.
 
 Each victim leaves once and comes back at most once, so a trial ends.
 """
@@ -63,9 +64,10 @@ class Trial:
 
 
 class LenientTrial(Trial):
-    """As in the original: few filters are asked, a closed queue counts as open, and in the end its limits do not matter.
+    """As in the original: few filters run, a closed queue counts as open, and in the end its limits are ignored.
 
-    A plugin hears of evictions only with one of two switches on. With both off its filters judge the node as it was.
+    A plugin is notified of evictions only with one of two switches on. With both off its filters judge the node
+    as it was.
     """
 
     def __init__(self, session: Session, placement: Placement, queue: int, class_: TaskClass) -> None:
@@ -144,7 +146,10 @@ def make_room_cheaply(
 def _needed(
     session: Session, class_: TaskClass, node: int, victims: TaskRows, search: CheapSearch
 ) -> TaskRows:
-    """The victims that have to go, in the order in which they leave; none when that would not help or is not needed. Nothing is changed."""
+    """The victims that are needed, in the order in which they leave. Nothing is changed.
+
+    Empty if evicting would not help or is not needed.
+    """
     trial = Transaction(session)
     gone: list[int] = []
     for victim in victims.tolist():
@@ -161,7 +166,7 @@ def _needed(
 def _reprieved(
     session: Session, class_: TaskClass, node: int, trial: Transaction, gone: list[int], search: CheapSearch
 ) -> list[int]:
-    """Those that cannot come back. The last to leave are the most important, and are asked first."""
+    """Those that cannot come back. The last to leave are the most important, and are tried first."""
     needed = []
     for operation, victim in reversed(list(zip(trial.operations, gone, strict=True))):
         trial.retract(operation)
@@ -172,7 +177,10 @@ def _reprieved(
 
 
 def _cost(session: Session, victims: TaskRows) -> tuple[Any, ...]:
-    """What victims are compared by. To the letter the last to leave counts as the most important, whatever its priority."""
+    """The key by which victims are compared.
+
+    With `cost_is_of_last_victim` the last to leave counts as the most important, whatever its priority.
+    """
     pods = [session.cluster.tasks.pods[row] for row in victims.tolist()]
     priorities = [pod.spec.priority or 0 for pod in pods]
     highest = max(priorities)

@@ -1,8 +1,8 @@
 """Volcano's own search: for one task, node by node, the first victims in victim order that make room.
 
 Used where victims are sought pod by pod, and for what concerns one task only. On each node the plugins are
-asked about the tasks there; when what will be idle and all allowed victims together suffice, victims are
-evicted one by one until the task fits, and the task is pipelined. A node on which that fails is rolled back.
+called for the tasks there; if what will be idle and all allowed victims together suffice, victims are evicted
+one by one until the task fits, and the task is pipelined. A node on which that fails is rolled back.
 """
 
 from collections.abc import Callable, Iterable
@@ -25,10 +25,8 @@ class Search:
     approve: Callable[[int, TaskRows], TaskRows]
     fits: Callable[[TaskClass, int], bool]  # besides resources: may the task now go to the node
     reason: str
-    needs_candidates: bool = True  # a node with nobody who could go is passed over
-    needs_victims: bool = (
-        True  # and so is one where nobody is given up, though the task may fit there as it is
-    )
+    needs_candidates: bool = True  # skip nodes without candidates
+    needs_victims: bool = True  # skip nodes without allowed victims, though the task may fit there as it is
 
 
 def make_room(
@@ -83,5 +81,5 @@ def roomy(session: Session, class_: TaskClass, node: int, more: np.ndarray | int
     )
     asked = class_.request
     enough = (asked <= free + more) | (asked <= 0)
-    enough[:2] = asked[:2] <= (free + more)[:2]  # cpu and memory count even when nothing is asked of them
+    enough[:2] = asked[:2] <= (free + more)[:2]  # cpu and memory count even if the request is zero
     return bool(enough.all())
