@@ -47,9 +47,8 @@ class DomainTree:
     parent: Numbers  # -1 for the root
     members: NodeMask  # domains x nodes, nodes by name
     leaf_of: Numbers  # per node, the HyperNode of the lowest tier that holds it (of several the first by name); -1 for none
-    tier_names: dict[
-        str, int
-    ]  # also of broken HyperNodes: a constraint must not lapse because its domain is broken
+    # Also of broken HyperNodes: a constraint must not lapse because its domain is broken
+    tier_names: dict[str, int]
     kai: dict[str, KaiTopology]
     problems: list[Problem]
     broken: frozenset[str]

@@ -94,9 +94,7 @@ class Selection:
 
     queue: int  # that requests room
     queues: Sequence[int]
-    helpful: (
-        NDArray[np.bool_] | None
-    )  # by node, whether a task that goes from there could make room; None: all
+    helpful: NDArray[np.bool_] | None  # by node: a task that leaves it could make room; None: all nodes
     approve: Callable[[TaskRows], TaskRows]
 
 

@@ -23,9 +23,8 @@ class Rooms:
         self._constraints = constraints
         self._known: dict[int, bool] = {}  # by class
         self._seen: dict[int, tuple[int, int]] = {}  # by class, a node with room and when that was looked at
-        self._looked_at: dict[
-            tuple[int, bool], Amounts
-        ] = {}  # requests by constraints and answer, a row each
+        # Requests by constraints and answer, a row each
+        self._looked_at: dict[tuple[int, bool], Amounts] = {}
 
     def forget(self) -> None:
         self._known, self._looked_at = {}, {}

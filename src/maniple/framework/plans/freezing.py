@@ -95,9 +95,8 @@ class Queues:
     paths: Mapping[int, Sequence[int]]
     usage: Mapping[str, Mapping[str, float]]
     gpu: int | None  # the dimension that GPUs are reported as
-    changed: tuple[
-        TaskRows, NDArray[np.float64]
-    ]  # tasks placed and evicted, and by how much that changed what queues use
+    # Tasks placed and evicted, and by how much that changed what queues use
+    changed: tuple[TaskRows, NDArray[np.float64]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -133,9 +133,8 @@ class DeviceShare:
         self._requesting: dict[int, tuple[tuple[int, Requester], ...]] = {}  # by class: indices of kinds
         self._traits: list[Traits] = []  # by mark
         self._opened: dict[tuple[int, int], NodeDevices | None] = {}  # by kind and node
-        self._parted: dict[
-            tuple[int, int], tuple[Grant, Traits]
-        ] = {}  # by kind and task: what an evicted task held
+        # By kind and task: what an evicted task held
+        self._parted: dict[tuple[int, int], tuple[Grant, Traits]] = {}
         self._answers = Answers(len(session.nodes), self._judge)
         self._here = session.reasons.number(NONE_HERE.text, NONE_HERE.code)
         self._occupants: dict[int, list[int]] = {}  # by node

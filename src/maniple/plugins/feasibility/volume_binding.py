@@ -65,9 +65,8 @@ class VolumeBinding:
         self._classes: dict[int, VolumeClaims] = {}
         self._made: dict[str, Verdicts] = {}
         self._offers_made: VolumeOffers | None = None
-        self._node_of: dict[
-            str, tuple[int, int]
-        ] = {}  # claim -> node where it will be provisioned, tasks that rely on it
+        # Claim -> node where it will be provisioned, tasks that rely on it
+        self._node_of: dict[str, tuple[int, int]] = {}
         self._promises: dict[int, Promises] = {}
         number = session.reasons.number
         self._out_of_reach = number(OUT_OF_REACH, Code.UNRESOLVABLE)
