@@ -46,7 +46,8 @@ class DomainTree:
     tier: Numbers  # the lower, the closer together
     parent: Numbers  # -1 for the root
     members: NodeMask  # domains x nodes, nodes by name
-    leaf_of: Numbers  # per node, the HyperNode of the lowest tier that holds it (of several the first by name); -1 for none
+    # Per node, the HyperNode of the lowest tier that holds it (of several the first by name); -1 for none
+    leaf_of: Numbers
     # Also of broken HyperNodes: a constraint must not lapse because its domain is broken
     tier_names: dict[str, int]
     kai: dict[str, KaiTopology]
@@ -251,7 +252,8 @@ class _Builder:
             parent = parents[child]
             if parent != ROOT_NAME and self._tier(child) >= self._tier(parent):
                 field = f"spec.members[{self._children[parent][child]}]"
-                message = f"tier {self._tier(child)} of HyperNode {child!r} is not below this one's {self._tier(parent)}"
+                lower, upper = self._tier(child), self._tier(parent)
+                message = f"tier {lower} of HyperNode {child!r} is not below this one's {upper}"
                 self._complain(parent, field, message)
 
     def _tier_names(self) -> dict[str, int]:

@@ -32,7 +32,7 @@ class LongSearch(TopologyAllocation):
     """To the letter: every domain of a gradient is tried, and the best of those that held is carried out again."""
 
     def _roomy(
-        self, gradient: list[int], need: int, demand: dict[int, int], who: PodSet | None = None
+        self, gradient: list[int], need: int, demand: dict[int, int], part: PodSet | None = None
     ) -> Domains:
         return np.array(sorted(gradient), dtype=np.int64)
 

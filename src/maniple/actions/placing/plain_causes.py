@@ -80,7 +80,8 @@ class PlainCauses(Causes):
                 if not left[most]:
                     return f"{text} (none is left)"
                 together = resources.written(dimension, int(left.sum()))
-                return f"{text} ({together} left together, at most {resources.written(dimension, int(left[most]))} on one)"
+                on_one = resources.written(dimension, int(left[most]))
+                return f"{text} ({together} left together, at most {on_one} on one)"
         return text
 
     def _asked(self, class_: TaskClass) -> str:

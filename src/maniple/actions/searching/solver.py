@@ -204,12 +204,12 @@ class Search:
         Only if there are few chunks.
         """
         self._sequence.reopen()
-        everybody = self._sequence.first(_FEW + 1)
-        if len(everybody) > _FEW:
+        candidates = self._sequence.first(_FEW + 1)
+        if len(candidates) > _FEW:
             return False
-        for count in range(1, len(everybody) + 1):
-            if self._would_do(everybody[:count]):
-                self.chunks = self._reduced(everybody[:count], self._would_do)
+        for count in range(1, len(candidates) + 1):
+            if self._would_do(candidates[:count]):
+                self.chunks = self._reduced(candidates[:count], self._would_do)
                 return self._try(self.chunks)
         return False
 

@@ -17,13 +17,13 @@ from maniple.framework.session import Session
 from maniple.framework.transactions.transaction import Transaction
 
 TOO_SMALL = (
-    "no HyperNode up to tier {highest} has room for the {need} tasks that {who} needs at least: "
+    "no HyperNode up to tier {highest} has room for the {need} tasks that {part} needs at least: "
     "the roomiest is {name}, for {slots}"
 )
-TOO_FULL = "there is room for {slots} tasks, and {who} needs {need} at least"
+TOO_FULL = "there is room for {slots} tasks, and {part} needs {need} at least"
 TOO_WIDE = "its tasks are in HyperNode {name} (tier {tier}), which is wider than tier {highest}"
 OUTSIDE = "its tasks are in no HyperNode up to tier {highest}"
-NO_CANDIDATE = "no HyperNode up to tier {highest} has enough resources for {who}"
+NO_CANDIDATE = "no HyperNode up to tier {highest} has enough resources for {part}"
 NO_PLACE = "no place was found for all tasks that have to be together"
 LEFT_OUT = "HyperNode {name!r} is left out: {why}"
 
@@ -35,7 +35,7 @@ class _Measured:
     slots: int
     domain: int
     need: int
-    who: PodSet | None
+    part: PodSet | None
 
 
 class DomainReasons:
@@ -54,13 +54,13 @@ class DomainReasons:
         self._refusals = Refusals()
         self._measured: dict[PodSet | None, _Measured] = {}  # the roomiest domain; of the job under None
 
-    def looked_at(self, domains: Domains, slots: Amounts, need: int, who: PodSet | None) -> None:
+    def looked_at(self, domains: Domains, slots: Amounts, need: int, part: PodSet | None) -> None:
         """Domains were measured for a job, or for a sub-job of it, that needs so many tasks placed."""
         best = int(slots.argmax())
-        measured = _Measured(int(slots[best]), int(domains[best]), need, who)
-        known = self._measured.get(who)
+        measured = _Measured(int(slots[best]), int(domains[best]), need, part)
+        known = self._measured.get(part)
         if known is None or measured.slots > known.slots:
-            self._measured[who] = measured
+            self._measured[part] = measured
 
     def failed(self, transaction: Transaction, ground: Ground) -> None:
         """A trial is about to be undone: it is remembered if it came closer than those before it."""
@@ -87,7 +87,7 @@ class DomainReasons:
         """Why a sub-job found no place inside the domain of its job."""
         measured = self._measured.get(one)
         if measured is None and one.limit is not None and one.limit.highest is not None:
-            return NO_CANDIDATE.format(highest=one.limit.highest, who=_who(one))
+            return NO_CANDIDATE.format(highest=one.limit.highest, part=_named(one))
         if measured is None or measured.slots >= measured.need or self._shape is None:
             return NO_PLACE
         return self._too_small(self._shape, measured)
@@ -104,15 +104,17 @@ class DomainReasons:
             return OUTSIDE.format(highest=highest)
         if shape.domain != NONE and int(tiers[shape.domain]) > highest:
             return TOO_WIDE.format(name=repr(names[shape.domain]), tier=tiers[shape.domain], highest=highest)
-        return NO_CANDIDATE.format(highest=highest, who=_who(None))
+        return NO_CANDIDATE.format(highest=highest, part=_named(None))
 
     def _too_small(self, shape: Group, short: "_Measured") -> str:
-        limit = shape.limit if short.who is None else short.who.limit
-        who = _who(short.who)
+        limit = shape.limit if short.part is None else short.part.limit
+        part = _named(short.part)
         if limit is None or limit.highest is None or short.domain == ROOT:
-            return TOO_FULL.format(slots=short.slots, who=who, need=short.need)
+            return TOO_FULL.format(slots=short.slots, part=part, need=short.need)
         name = repr(self._session.domains.names[short.domain])
-        return TOO_SMALL.format(highest=limit.highest, who=who, need=short.need, name=name, slots=short.slots)
+        return TOO_SMALL.format(
+            highest=limit.highest, part=part, need=short.need, name=name, slots=short.slots
+        )
 
     def _left_out(self, shape: Group) -> list[str]:
         """HyperNodes that the job might have been placed in, were they not wrong."""
@@ -130,5 +132,5 @@ class DomainReasons:
         return told
 
 
-def _who(one: PodSet | None) -> str:
+def _named(one: PodSet | None) -> str:
     return f"sub-group {one.name!r}" if one is not None and one.name else "the job"

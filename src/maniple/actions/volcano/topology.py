@@ -257,14 +257,14 @@ class TopologyAllocation:
     # -- what is known without a trial ----------------------------------------------------------------------------
 
     def _roomy(
-        self, gradient: list[int], need: int, demand: dict[int, int], who: PodSet | None = None
+        self, gradient: list[int], need: int, demand: dict[int, int], part: PodSet | None = None
     ) -> Domains:
         """Domains of a gradient, by name, with slots for as many tasks as are needed."""
         domains = np.array(sorted(gradient), dtype=np.int64)
         if not len(domains):
             return domains
         slots = self._room.for_demand(demand)[domains]
-        self._reasons.looked_at(domains, slots, need, who)
+        self._reasons.looked_at(domains, slots, need, part)
         return domains[slots >= need]
 
     def _need_of_job(self, job: int) -> int:

@@ -326,6 +326,7 @@ class Groups:
     def nominate(self, one: PodSet, domain: int) -> None:
         """Eviction cleared a domain for a pod set."""
         one.nominated = domain
+        self.shaped.setdefault(one.job, self.root(one.job))
         self.nominated.add(one.job)
         self._whereabouts.keep(self.root(one.job))
 

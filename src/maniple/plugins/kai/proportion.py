@@ -19,7 +19,7 @@ from maniple.framework.session import Session
 from maniple.plugins.kai.cluster_total import cluster_total
 from maniple.plugins.kai.counting import Amount, Counting
 from maniple.plugins.kai.proportion_capacity import SCHEDULABLE, over_capacity, over_quota
-from maniple.plugins.kai.proportion_reclaim import can_reclaim, may_take
+from maniple.plugins.kai.proportion_reclaim import may_take
 from maniple.plugins.kai.queue_accounts import Account, open_accounts, stated_by_kai
 from maniple.plugins.kai.queue_books import QueueBooks
 from maniple.plugins.settings import report
@@ -49,6 +49,7 @@ class Proportion:
         self.queue_turn, self.queue_report = books.turn, books.report
         self.on_allocate, self.on_deallocate = books.add, books.remove
         self.on_job_solution_start = books.begin_trial
+        self.can_reclaim_resources = books.can_reclaim
 
     # -- capacity -------------------------------------------------------------------------------------------------
 
@@ -69,11 +70,6 @@ class Proportion:
         return over_capacity(self._books.path(job), amount, firm=self._books.is_firm(job))
 
     # -- reclaiming -----------------------------------------------------------------------------------------------
-
-    def can_reclaim_resources(self, job: int) -> bool:
-        books = self._books
-        path = books.path(job)
-        return bool(path) and can_reclaim(path, books.next_request(job), firm=books.is_firm(job))
 
     def reclaim_scenario_validator(self, outcome: Any) -> bool:
         books = self._books

@@ -18,7 +18,7 @@ from maniple.framework.session import Session
 from maniple.plugins.kai.counting import GPU, Amount, Counting
 from maniple.plugins.kai.gpu_requests import whole_gpu
 from maniple.plugins.kai.proportion_order import turn
-from maniple.plugins.kai.proportion_reclaim import Loss, Path, Reclaimer, Victims
+from maniple.plugins.kai.proportion_reclaim import Loss, Path, Reclaimer, Victims, can_reclaim
 from maniple.plugins.kai.queue_accounts import AnyAccount
 
 
@@ -164,6 +164,11 @@ class QueueBooks(Generic[AnyAccount]):
         return total
 
     # -- trials ---------------------------------------------------------------------------------------------------
+
+    def can_reclaim(self, job: int) -> bool:
+        """Whether a job's queue stays within its share with the job's next tasks."""
+        path = self.path(job)
+        return bool(path) and can_reclaim(path, self.next_request(job), firm=self.is_firm(job))
 
     def begin_trial(self) -> None:
         """From here on amounts are remembered as they are now: what a trial evicts must not speak for it."""

@@ -25,7 +25,7 @@ from maniple.plugins.kai.cluster_total import cluster_total
 from maniple.plugins.kai.counting import Amount, Counting, Floats
 from maniple.plugins.kai.proportion import read_arguments
 from maniple.plugins.kai.proportion_capacity import SCHEDULABLE
-from maniple.plugins.kai.proportion_reclaim import Loss, Path, Reclaimer, can_reclaim, may_take
+from maniple.plugins.kai.proportion_reclaim import Loss, Path, Reclaimer, may_take
 from maniple.plugins.kai.queue_accounts import Stated, open_accounts
 from maniple.plugins.kai.queue_books import QueueBooks
 from maniple.plugins.maniple.queue_account import (
@@ -60,6 +60,7 @@ class Fairness:
         self.queue_turn, self.queue_report = books.turn, books.report
         self.on_allocate, self.on_deallocate = books.add, books.remove
         self.on_job_solution_start = books.begin_trial
+        self.can_reclaim_resources = books.can_reclaim
 
     # -- capacity -------------------------------------------------------------------------------------------------
 
@@ -91,11 +92,6 @@ class Fairness:
         return over_capacity(books.counting, books.path(job), amount, firm=books.is_firm(job))
 
     # -- reclaiming -----------------------------------------------------------------------------------------------
-
-    def can_reclaim_resources(self, job: int) -> bool:
-        books = self._books
-        path = books.path(job)
-        return bool(path) and can_reclaim(path, books.next_request(job), firm=books.is_firm(job))
 
     def reclaim_victim_filter(self, actor: int, victim: int) -> bool:
         """Not from a queue that is not reclaimable, unless the reclaimer is inside it too."""
