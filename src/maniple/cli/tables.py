@@ -227,14 +227,14 @@ def _layout(columns: list[Column], width: int) -> _Layout:
         if (widths := _widths(columns, width)) is not None:
             return _Layout(columns, widths, below)
     dropped: list[str] = []
-    while (widths := _widths(columns, width, fold=True)) is None:
+    while (widths := _widths(columns, width, fold=True)) is None and len(columns) > 1:
         last = max((i for i, column in enumerate(columns) if column.right), default=len(columns) - 1)
-        if len(columns) == 1:
-            widths = [max(width, 1)]
-            break
-        dropped.insert(0, columns[last].name)
-        columns = columns[:last] + columns[last + 1 :]
-    return _Layout(columns, widths, below, dropped)
+        column = columns.pop(last)
+        if column.right or below is not None:
+            dropped.insert(0, column.name)
+        else:
+            below = column
+    return _Layout(columns, widths or [max(width, 1)], below, dropped)
 
 
 def _widths(columns: Sequence[Column], width: int, *, fold: bool = False) -> list[int] | None:
