@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from maniple.cli import EXIT_BAD_INPUT, EXIT_WAITING, InputError
+from maniple.cli import InputError
 from maniple.cli.kai_flags import KaiCommand
-from maniple.cli.planning import Asked, Question, planning_options, question, report
+from maniple.cli.planning import Asked, Question, exit_code, planning_options, question, report
 
 if TYPE_CHECKING:
     from maniple.planner import Plan
@@ -28,7 +28,11 @@ if TYPE_CHECKING:
     help="Format.",
 )
 @click.option("--all", "everything", is_flag=True, help="Show every task and every node in the tables.")
-@click.option("--fail-on-waiting", is_flag=True, help="Exit with 1 if anything is pending.")
+@click.option(
+    "--fail-on-waiting",
+    is_flag=True,
+    help="Exit with 1 if anything is pending, with 2 if anything could not be planned.",
+)
 @click.option(
     "--snapshot-out",
     metavar="FILE.zip",
@@ -51,7 +55,8 @@ def command(
       maniple plan snapshot.zip
       maniple plan cluster/ --profile kai --snapshot-out for-a-colleague.zip
 
-    Exit code: 0; 1 if something is pending and --fail-on-waiting is given; 2 if usage or input is bad.
+    Exit code: 0; 1 if something is pending and --fail-on-waiting is given; 2 if usage or input is bad, or, with
+    --fail-on-waiting, if an object was left out of the plan.
     """
     asking = question(asked)
     if snapshot_out is not None and asking.profile != "kai":
@@ -61,10 +66,7 @@ def command(
         _write_snapshot(asking, snapshot_out)
     report(asking, plan)
     waits = show(plan, output, everything)
-    if asking.reading.problems:
-        raise SystemExit(EXIT_BAD_INPUT)
-    if waits and fail_on_waiting:
-        raise SystemExit(EXIT_WAITING)
+    raise SystemExit(exit_code(asking, plan, waits=waits, fail_on_waiting=fail_on_waiting))
 
 
 def _write_snapshot(asking: Question, file: Path) -> None:

@@ -16,13 +16,22 @@ import click
 import msgspec
 
 import maniple
-from maniple.cli import DEFAULT_PROFILE, InputError, with_extensions, with_transport
+from maniple.cli import (
+    DEFAULT_PROFILE,
+    EXIT_BAD_INPUT,
+    EXIT_WAITING,
+    InputError,
+    with_extensions,
+    with_transport,
+)
 from maniple.cli.hints import hints
+from maniple.cli.intake import take_in
 from maniple.cli.kai_flags import given_flags, with_kai_flags
 from maniple.cli.read import STANDARD_INPUT, Reading, read_paths
 from maniple.framework.configuration.loading import ConfigurationError
 
 if TYPE_CHECKING:
+    from maniple.objects.load import Problem
     from maniple.planner import Plan, Planner
     from maniple.profiles.shards import ShardSettings
 
@@ -57,6 +66,8 @@ class Question:
     now: datetime
     options: Mapping[str, Any] | None
     remarks: tuple[str, ...] = ()
+    # Work that is in the input and cannot be planned
+    unjudged: tuple["Problem", ...] = ()
 
     def planner(self) -> "Planner":
         """The planner for this question."""
@@ -70,7 +81,7 @@ class Question:
     def answer(self, objects: list[dict[str, Any]] | None = None, now: datetime | None = None) -> "Plan":
         """The plan, for these objects or for other ones and at another time."""
         try:
-            return maniple.plan(
+            plan = maniple.plan(
                 self.reading.objects if objects is None else objects,
                 conf=self.conf,
                 profile=self.profile,
@@ -80,6 +91,8 @@ class Question:
             )
         except ConfigurationError as error:
             raise InputError(configuration_message(self.source, error)) from None
+        plan.problems[:0] = self.unjudged
+        return plan
 
 
 # -- the command line ------------------------------------------------------------------------------------------------
@@ -184,6 +197,8 @@ def question(asked: Asked) -> Question:
     print_messages("unreadable", reading.problems)
     if not reading.objects:
         raise InputError("no Kubernetes objects in the input")
+    intake = take_in(reading)
+    reading.objects = intake.objects
     if len(reading.snapshots) > 1:
         raise InputError("several KAI snapshots in the input; give one")
     snapshot = reading.snapshots[0] if reading.snapshots else None
@@ -209,7 +224,8 @@ def question(asked: Asked) -> Question:
         else [name.strip() for name in asked.actions.split(",") if name.strip()],
         now=asked.now or datetime.now(UTC),
         options=with_transport(with_extensions(options, asked.plugins_dir), text),
-        remarks=shard.remarks if shard is not None else (),
+        remarks=(*intake.warnings, *(shard.remarks if shard is not None else ())),
+        unjudged=tuple(intake.unjudged),
     )
 
 
@@ -295,6 +311,14 @@ def report(asking: Question, plan: "Plan") -> None:
     print_messages(
         "warning", (*warnings, *hints(asking.reading.objects, plan, asking.profile, asking.options or {}))
     )
+
+
+def exit_code(asking: Question, plan: "Plan", *, waits: bool, fail_on_waiting: bool) -> int:
+    """2 if something could not be read; with `fail_on_waiting` also if something was left out of the plan, else
+    1 if something is pending."""
+    if asking.reading.problems or (fail_on_waiting and plan.problems):
+        return EXIT_BAD_INPUT
+    return EXIT_WAITING if waits and fail_on_waiting else 0
 
 
 def _with_file_name(source: str | None, warning: str) -> str:

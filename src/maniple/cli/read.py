@@ -49,6 +49,8 @@ class Reading:
     """Everything that was read, in the order of the arguments, and everything that was not."""
 
     objects: list[dict[str, Any]] = field(default_factory=list)
+    # The file of each object
+    sources: list[str] = field(default_factory=list)
     problems: list[ReadProblem] = field(default_factory=list)
     # KAI's snapshots among the files; their objects are in `objects` as well
     snapshots: list[KaiSnapshot] = field(default_factory=list)
@@ -134,6 +136,7 @@ def _read_bytes(source: str, suffix: str, content: bytes, reading: Reading) -> N
             else:
                 message = f"document {number}: expected an object, found {_kind_of_value(item)}"
                 reading.problems.append(ReadProblem(source, None, message))
+    reading.sources += [source] * (len(reading.objects) - len(reading.sources))
 
 
 def _documents(content: bytes, suffix: str) -> list[Any]:

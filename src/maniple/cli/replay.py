@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from maniple.cli import EXIT_BAD_INPUT, EXIT_WAITING, seconds
+from maniple.cli import seconds
 from maniple.cli.kai_flags import KaiCommand
 from maniple.cli.plan import show
-from maniple.cli.planning import Asked, Question, planning_options, question, report
+from maniple.cli.planning import Asked, Question, exit_code, planning_options, question, report
 
 if TYPE_CHECKING:
     from maniple.planner import Plan
@@ -40,7 +40,11 @@ if TYPE_CHECKING:
     "-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True, help="Format."
 )
 @click.option("--all", "everything", is_flag=True, help="Show every task and every node in the tables.")
-@click.option("--fail-on-waiting", is_flag=True, help="Exit with 1 if anything is still pending.")
+@click.option(
+    "--fail-on-waiting",
+    is_flag=True,
+    help="Exit with 1 if anything is still pending, with 2 if anything could not be planned.",
+)
 def command(
     asked: Asked, rounds: int, period: float, output: str, everything: bool, fail_on_waiting: bool
 ) -> None:
@@ -55,7 +59,8 @@ def command(
       maniple replay snapshot.zip
       maniple replay snapshot.zip --rounds 10 --max-consolidation-preemptees 0
 
-    Exit code: 0; 1 if something is still pending and --fail-on-waiting is given; 2 if usage or input is bad.
+    Exit code: 0; 1 if something is still pending and --fail-on-waiting is given; 2 if usage or input is bad, or,
+    with --fail-on-waiting, if an object was left out of the plan.
     """
     asking = question(asked)
     plans = list(_plans(asking, rounds, timedelta(seconds=period)))
@@ -67,10 +72,7 @@ def command(
         if rounds > 1:
             click.echo("\n".join(_story(plans, rounds)) + "\n")
         waits = show(last, output, everything)
-    if asking.reading.problems:
-        raise SystemExit(EXIT_BAD_INPUT)
-    if waits and fail_on_waiting:
-        raise SystemExit(EXIT_WAITING)
+    raise SystemExit(exit_code(asking, last, waits=waits, fail_on_waiting=fail_on_waiting))
 
 
 def _plans(asking: Question, rounds: int, period: timedelta) -> Iterator["Plan"]:

@@ -239,6 +239,12 @@ def _struct(api_version: str, kind: str) -> type[Object] | None:
     return _BY_NAME.get((group, kind))
 
 
+def kind_of(raw: Mapping[str, Any]) -> type[Object] | None:
+    """The class for a plain object; None if its kind is not supported in its version."""
+    api_version, kind = raw.get("apiVersion"), raw.get("kind")
+    return _struct(api_version, kind) if isinstance(api_version, str) and isinstance(kind, str) else None
+
+
 def _build(raw: Mapping[str, Any], struct: type[Object], place: str = "") -> Object:
     try:
         built = _convert(raw, struct)

@@ -24,8 +24,8 @@ def conflict(kind: str, key: str, message: str) -> ApiError:
     return ApiError(409, "Conflict", f"{kind} {key}: {message}")
 
 
-def invalid(title: str, message: str) -> ApiError:
-    return ApiError(422, "Invalid", f"{title}: {message}")
+def invalid(message: str) -> ApiError:
+    return ApiError(422, "Invalid", message)
 
 
 def gone(since: int) -> ApiError:
