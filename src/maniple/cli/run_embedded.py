@@ -6,8 +6,9 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from maniple.cli import EXIT_WAITING, InputError
-from maniple.cli.hints import missing_classes, pods_of_others
-from maniple.cli.planning import print_messages
+from maniple.cli.hints import pods_of_others
+from maniple.cli.inspection.remarks import lines_of
+from maniple.cli.planning import doubts_about, print_messages
 from maniple.cli.run_stage import Settings, log_to, observer, open_view, stop_on_signals, tick
 
 if TYPE_CHECKING:
@@ -26,7 +27,8 @@ def run_embedded(
     from maniple.sim.clock import run
 
     others = pods_of_others(objects, planner.options, planner.profile.name)
-    print_messages("warning", (*missing_classes(objects), *others))
+    doubts = doubts_about(objects, planner.profile.name, planner.options)
+    print_messages("warning", (*lines_of(doubts, objects, ()), *others))
     return run(_run(planner, settings, objects, feed), virtual=settings.virtual_time)
 
 
