@@ -85,7 +85,7 @@ def test_work_of_a_kind_that_is_not_supported_fails_the_gate(
 ) -> None:
     path = written(tmp_path / "job.json", node("n1"), manifest(kind, version, spec, namespace="ml"))
     message = (
-        f"problem: {path}: {kind} ml/x: kind {kind} ({version}) is not supported; ignored, with {pods}\n"
+        f"problem: {path}:1: {kind} ml/x: kind {kind} ({version}) is not supported; ignored, with {pods}\n"
     )
     gate = plan(path, "--fail-on-waiting")
     assert gate.exit_code == 2
@@ -125,8 +125,8 @@ def test_custom_kinds_without_pods_are_named_once_for_each_kind(tmp_path: Path) 
     widgets = [manifest("Widget", "example.com/v1", name=f"w{number}") for number in range(5)]
     path = written(tmp_path / "app.json", node("n1"), *widgets)
     line = (
-        f"warning: kind Widget (example.com/v1) is not supported; ignored: Widget w0 in {path},"
-        f" Widget w1 in {path}, Widget w2 in {path} and 2 more\n"
+        f"warning: kind Widget (example.com/v1) is not supported; ignored: Widget default/w0 in {path},"
+        f" Widget default/w1 in {path}, Widget default/w2 in {path} and 2 more\n"
     )
     gate = plan(path, "--fail-on-waiting")
     assert gate.exit_code == 0
@@ -154,7 +154,7 @@ def test_work_that_cannot_be_judged_is_in_the_plan_of_programs_too(tmp_path: Pat
     found = json.loads(plan(written(tmp_path / "job.json", node("n1"), job), "-o", "json").stdout)
     assert "is not supported; ignored, with its pod" in json.dumps(found["problems"])
     (problem,) = maniple.plan([{"kind": "List", "apiVersion": "v1", "items": [node("n1"), job]}]).problems
-    assert str(problem) == "Job x: kind Job (batch/v1) is not supported; ignored, with its pod"
+    assert str(problem) == "Job default/x: kind Job (batch/v1) is not supported; ignored, with its pod"
 
 
 def test_a_refused_object_fails_the_gate(tmp_path: Path) -> None:
@@ -173,7 +173,7 @@ def test_the_last_object_of_a_name_counts_in_both(tmp_path: Path) -> None:
     written(tmp_path / "a.json", node("n1", 1), queue("default"))
     written(tmp_path / "b.json", node("n1", 8), pod("large", "", "8"))
     a, b = tmp_path / "a.json", tmp_path / "b.json"
-    line = f"warning: Node n1: given 2 times, in {a} and {b}; the one in {b} counts\n"
+    line = f"warning: Node n1: given 2 times, in {a}:1 and {b}:1; the last one counts\n"
     planned = plan(tmp_path, *VOLCANO, "-o", "json")
     assert json.loads(planned.stdout)["binds"] == {"team/large": "n1"}
     assert line in planned.stderr
@@ -189,7 +189,7 @@ def test_an_object_that_arrives_later_is_another_one(tmp_path: Path) -> None:
     result = run(written(tmp_path / "pods.json", node("n1"), first, again, early), *VOLCANO, *FAST)
     assert result.exit_code == 2
     assert result.output.count("done: 1 task succeeded") == 2
-    assert "pods.json: Pod team/again exists already" in result.output
+    assert "pods.json:1: Pod team/again exists already" in result.output
 
 
 # -- what controllers create -----------------------------------------------------------------------------------------

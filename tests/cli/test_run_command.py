@@ -101,7 +101,7 @@ def test_bad_objects_are_named_and_the_rest_runs(tmp_path: Path) -> None:
         *VOLCANO, "-f", written(tmp_path / "mine.json", bad, secret, node("n1"), *gang("train", 2)), *FAST
     )
     assert result.exit_code == 2
-    assert result.output.count("mine.json: Node broken: status.") == 1
+    assert result.output.count("mine.json:1: Node broken: status.") == 1
     assert "Secret" not in result.output
     assert "2 of 2 running" in result.output
     assert "all work that was accepted is done; 1 object was refused or ignored" in result.output

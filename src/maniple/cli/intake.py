@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from maniple.cli.lines import Origin
 from maniple.cli.read import Reading
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ class Intake:
     """The objects to plan or to create, and what to say about the others."""
 
     objects: list[dict[str, Any]] = field(default_factory=list)
-    sources: dict[int, str] = field(default_factory=dict)  # the file of each object, by its id()
+    origins: list[Origin] = field(default_factory=list)  # where each was read
     # Workloads whose pods are neither in the input nor created here
     unjudged: list["Problem"] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
@@ -32,34 +33,34 @@ class Intake:
 def take_in(reading: Reading) -> Intake:
     """The objects of a reading, each once, in their order."""
     from maniple.objects.lists import flattened
-    from maniple.objects.load import Problem, kind_of
+    from maniple.objects.load import Problem, struct_of, title_of
     from maniple.objects.replicas import expanded
-    from maniple.objects.workloads import Workloads, is_irrelevant, title, unsupported
+    from maniple.objects.workloads import Workloads, is_irrelevant, unsupported
 
     intake = Intake()
-    given: list[tuple[dict[str, Any], str]] = []
-    for each, source in zip(reading.objects, reading.sources, strict=True):
+    given: list[tuple[dict[str, Any], Origin]] = []
+    for each, origin in zip(reading.objects, reading.origins, strict=True):
         for raw in flattened((each,)):
             if isinstance(raw, dict):
-                given.append((raw, source))
+                given.append((raw, origin))
             else:
-                intake.unjudged.append(Problem(source, "items", "not an object"))
+                intake.unjudged.append(Problem(origin.place(), "items", "not an object"))
     workloads = Workloads(raw for raw, _ in given)
     ignored: dict[str, list[str]] = {}
     kept: dict[object, _Given] = {}
-    for raw, source in given:
-        supported = kind_of(raw) is not None or not _has_kind(raw)
+    for raw, origin in given:
+        supported = struct_of(raw) is not None or not _has_kind(raw)
         problem = workloads.problem(raw)
         if problem is not None:
-            intake.unjudged.append(replace(problem, object=f"{source}: {problem.object}"))
+            intake.unjudged.append(replace(problem, object=f"{origin.place()}: {problem.object}"))
         elif not supported and not is_irrelevant(raw):
-            ignored.setdefault(unsupported(raw), []).append(f"{title(raw)} in {source}")
+            ignored.setdefault(unsupported(raw), []).append(f"{title_of(raw)} in {origin}")
         if supported:
             for item in expanded(raw):
-                _keep(kept, item, source)
+                _keep(kept, item, origin)
     intake.objects = [one.raw for one in kept.values()]
-    intake.sources = {id(one.raw): one.source for one in kept.values()}
-    intake.warnings += [f"{title(one.raw)}: {one.warning}" for one in kept.values() if one.earlier]
+    intake.origins = [one.origin for one in kept.values()]
+    intake.warnings += [f"{title_of(one.raw)}: {one.warning}" for one in kept.values() if one.earlier]
     intake.warnings += [f"{message}: {_few(places)}" for message, places in ignored.items()]
     return intake
 
@@ -67,34 +68,34 @@ def take_in(reading: Reading) -> Intake:
 @dataclass(slots=True)
 class _Given:
     raw: dict[str, Any]
-    source: str
-    earlier: list[str] = field(default_factory=list)
+    origin: Origin
+    earlier: list[Origin] = field(default_factory=list)
 
     @property
     def warning(self) -> str:
-        times = f"given {len(self.earlier) + 1} times"
-        others = [source for source in dict.fromkeys(self.earlier) if source != self.source]
+        places = [origin.place() for origin in (*self.earlier, self.origin)]
+        *others, last = dict.fromkeys(places)
         if not others:
-            return f"{times} in {self.source}; the last one counts"
-        return f"{times}, in {_few(others)} and {self.source}; the one in {self.source} counts"
+            return f"given {len(places)} times in {last}; the last one counts"
+        return f"given {len(places)} times, in {_few(others)} and {last}; the last one counts"
 
 
-def _keep(kept: dict[object, _Given], raw: dict[str, Any], source: str) -> None:
+def _keep(kept: dict[object, _Given], raw: dict[str, Any], origin: Origin) -> None:
     """The last one counts, in the place of the first."""
     key = _identity(raw)
     before = kept.get(key)
     if before is None:
-        kept[key] = _Given(raw, source)
+        kept[key] = _Given(raw, origin)
     else:
-        before.earlier.append(before.source)
-        before.raw, before.source = raw, source
+        before.earlier.append(before.origin)
+        before.raw, before.origin = raw, origin
 
 
 def _identity(raw: Mapping[str, Any]) -> object:
     """What makes two objects the same one; those that arrive at different times are not."""
-    from maniple.objects.load import kind_of
+    from maniple.objects.load import struct_of
 
-    kind, metadata = kind_of(raw), _section(raw.get("metadata"))
+    kind, metadata = struct_of(raw), _section(raw.get("metadata"))
     name, namespace = metadata.get("name"), metadata.get("namespace") or "default"
     if kind is None or not isinstance(name, str) or not isinstance(namespace, str):
         return id(raw)

@@ -7,9 +7,10 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from maniple.cli import InputError
-from maniple.cli.hints import missing_classes, pods_of_others
+from maniple.cli.hints import pods_of_others
+from maniple.cli.inspection.remarks import lines_of
 from maniple.cli.intake import Intake, take_in
-from maniple.cli.planning import print_messages
+from maniple.cli.planning import doubts_about, print_messages
 from maniple.cli.run_ending import REASONS_SHOWN, Ending, Stillness, reasons
 from maniple.cli.run_stage import Settings, log_to, observer, open_view, stop_on_signals, tick
 
@@ -29,18 +30,26 @@ class Given:
 
     intake: Intake
     unreadable: int = 0
-    objects: list[dict[str, Any]] = field(init=False)
+    warnings: list[str] = field(default_factory=list)
 
-    def __post_init__(self) -> None:
-        self.objects = self.intake.objects
+    @property
+    def objects(self) -> list[dict[str, Any]]:
+        return self.intake.objects
 
 
 def run_embedded(planner: "Planner", settings: Settings, given: Given, feed: "UsageFeed | None") -> int:
     from maniple.sim.clock import run
 
-    others = pods_of_others(given.objects, planner.options, planner.profile.name)
-    print_messages("problem", given.intake.unjudged)
-    print_messages("warning", (*given.intake.warnings, *missing_classes(given.objects), *others))
+    intake, profile = given.intake, planner.profile.name
+    doubts = doubts_about(intake.objects, profile, planner.options)
+    print_messages("problem", intake.unjudged)
+    warnings = [
+        *given.warnings,
+        *intake.warnings,
+        *lines_of(doubts, intake.objects, intake.origins),
+        *pods_of_others(intake.objects, planner.options, profile),
+    ]
+    print_messages("warning", warnings)
     return run(_run(planner, settings, given, feed), virtual=settings.virtual_time)
 
 
@@ -53,7 +62,7 @@ def read_objects(files: tuple[str, ...]) -> Given:
     print_messages("unreadable", reading.problems)
     if not reading.objects:
         raise InputError("no Kubernetes objects in the input")
-    return Given(take_in(reading), len(reading.problems))
+    return Given(take_in(reading), len(reading.problems), [str(warning) for warning in reading.warnings])
 
 
 async def _run(planner: "Planner", settings: Settings, given: Given, feed: "UsageFeed | None") -> int:
@@ -98,14 +107,14 @@ async def _watch(
 
     In virtual time that is always the end: nothing from outside can happen either.
     """
+    places = {id(raw): origin for raw, origin in zip(given.objects, given.intake.origins, strict=True)}
     still = Stillness(world, scheduler, until_done=settings.until_done)
     ends = settings.until_done or settings.virtual_time
     shown = 0
     while not running.done():
         for refusal in world.timetable.refused[shown:]:
-            source = given.intake.sources.get(id(refusal.raw))
-            place = f"{source}: " if source else ""
-            view.say(world.clock.elapsed(), f"problem: {place}{refusal.message}")
+            place = places[id(refusal.raw)].place(refusal.raw, refusal.field)
+            view.say(world.clock.elapsed(), f"problem: {place}: {refusal.message}")
         shown = len(world.timetable.refused)
         if still.reached() and ends:
             return

@@ -8,7 +8,7 @@ makes a workload, so that custom kinds are recognised without a list of them.
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from maniple.objects.load import Problem, kind_of
+from maniple.objects.load import Problem, struct_of, title_of
 
 Raw = Mapping[str, Any]
 
@@ -70,8 +70,8 @@ class Workloads:
         if not pods:
             return None
         said = f"kind {raw.get('kind')} ({raw.get('apiVersion')}) creates no pods here"
-        message = unsupported(raw) if kind_of(raw) is None else f"{said}; ignored"
-        return Problem(title(raw), "", f"{message}, with {pods}")
+        message = unsupported(raw) if struct_of(raw) is None else f"{said}; ignored"
+        return Problem(title_of(raw), "", f"{message}, with {pods}")
 
     def _missing_pods(self, raw: Raw) -> str:
         """The pods that an object would create, in words; empty if it creates none or they exist.
@@ -85,7 +85,7 @@ class Workloads:
             return ""
         count = _pods(raw.get("spec"), 0)
         if count is None:
-            return "its pods" if kind in _POD_CREATORS and kind_of(raw) is None else ""
+            return "its pods" if kind in _POD_CREATORS and struct_of(raw) is None else ""
         if not count:
             return ""
         if kind in _UNCOUNTED:
@@ -101,22 +101,8 @@ def unjudged(objects: Iterable[Any]) -> list[Problem]:
 
 
 def _may_create(raw: Raw) -> bool:
-    kind = kind_of(raw)
+    kind = struct_of(raw)
     return kind is None or kind.kind in _POD_CREATORS
-
-
-def title(raw: Raw) -> str:
-    """An object as messages call it: "Job default/train"."""
-    metadata = _section(raw.get("metadata"))
-    name, namespace = metadata.get("name"), metadata.get("namespace")
-    if not isinstance(name, str) or not name:
-        return f"{raw.get('kind')} without a name"
-    kind = kind_of(raw)
-    if kind is not None and kind.namespaced:
-        namespace = namespace or "default"
-    return (
-        f"{raw.get('kind')} {namespace}/{name}" if isinstance(namespace, str) else f"{raw.get('kind')} {name}"
-    )
 
 
 def _owners(pod: Raw) -> Iterable[tuple[str, str, str]]:

@@ -18,7 +18,7 @@ from datetime import datetime
 from typing import Any
 
 from maniple.objects.admission import POLICY_KINDS, Policies, admitted
-from maniple.objects.load import KINDS, ObjectError, kind_of, load
+from maniple.objects.load import KINDS, ObjectError, load, struct_of
 from maniple.objects.meta import Object
 from maniple.objects.workloads import unsupported
 from maniple.sim import errors
@@ -137,7 +137,7 @@ class Store:
         try:
             load(made)
         except ObjectError as error:
-            raise errors.invalid(str(error.problem)) from None
+            raise errors.invalid(str(error.problem), error.problem.field) from None
         for part in ("spec", "status"):
             if part in kind.__struct_fields__:
                 made.setdefault(part, {})
@@ -196,7 +196,7 @@ class Store:
 
 def identify(raw: Mapping[str, Any]) -> tuple[Kind, str]:
     """The kind and key of a plain object; the rest is not validated."""
-    kind = kind_of(raw)
+    kind = struct_of(raw)
     if kind is None:
         for field in ("kind", "apiVersion"):
             if not isinstance(raw.get(field), str) or not raw[field]:
@@ -211,7 +211,7 @@ def identify(raw: Mapping[str, Any]) -> tuple[Kind, str]:
 
 def is_policy(raw: Mapping[str, Any]) -> bool:
     """Whether admission of other objects depends on this one."""
-    return kind_of(raw) in POLICY_KINDS
+    return struct_of(raw) in POLICY_KINDS
 
 
 def moment(when: datetime) -> str:

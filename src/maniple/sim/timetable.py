@@ -25,6 +25,7 @@ class Refusal:
 
     raw: Raw
     message: str
+    field: str = ""
 
 
 class Timetable:
@@ -72,7 +73,7 @@ class Timetable:
         try:
             made = self._store.create(raw)
         except ApiError as error:
-            self.refused.append(Refusal(raw, error.message))
+            self.refused.append(Refusal(raw, error.message, error.field))
             return
         seconds = duration(raw, LEAVE_AFTER)
         if seconds is not None:
