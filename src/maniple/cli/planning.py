@@ -17,7 +17,6 @@ import msgspec
 
 import maniple
 from maniple.cli import (
-    DEFAULT_PROFILE,
     EXIT_BAD_INPUT,
     EXIT_WAITING,
     InputError,
@@ -29,6 +28,7 @@ from maniple.cli.inspection import inspect
 from maniple.cli.inspection.remarks import Remark, lines_of, of_problems
 from maniple.cli.intake import take_in
 from maniple.cli.kai_flags import given_flags, with_kai_flags
+from maniple.cli.profile_choice import chosen_profile
 from maniple.cli.read import STANDARD_INPUT, Reading, read_paths
 from maniple.framework.configuration.loading import ConfigurationError
 
@@ -142,7 +142,7 @@ _OPTIONS = (
     click.option(
         "--profile",
         type=click.Choice(PROFILES),
-        help=f"Which system's objects and rules.  [default: {DEFAULT_PROFILE}; kai with --shard and for KAI's snapshots]",
+        help="Which system's objects and rules.  [default: that of the pods' schedulerName]",
     ),
     click.option(
         "--shard", metavar="NAME", help="Plan as the scheduler of this SchedulingShard of the input."
@@ -206,7 +206,9 @@ def question(asked: Asked) -> Question:
     if len(reading.snapshots) > 1:
         raise InputError("several KAI snapshots in the input; give one")
     snapshot = reading.snapshots[0] if reading.snapshots else None
-    profile = asked.profile or ("kai" if snapshot or asked.shard else DEFAULT_PROFILE)
+    profile = asked.profile or ("kai" if snapshot or asked.shard else "")
+    if not profile:
+        profile = chosen_profile(reading.objects, {**(asked.options or {}), **asked.flags})
     check_flags(asked.flags, asked.shard, profile)
     try:
         shard = shard_among(reading.objects, asked.shard) if asked.shard else None

@@ -18,6 +18,7 @@ import click
 from maniple.cli import DEFAULT_PROFILE, InputError, seconds, with_extensions, with_transport
 from maniple.cli.kai_flags import KaiCommand, given_flags, with_kai_flags
 from maniple.cli.planning import check_flags, print_messages, read_conf, shard_among
+from maniple.cli.profile_choice import chosen_profile
 from maniple.cli.run_cluster import fetch_shard, find_cluster, run_on_cluster
 from maniple.cli.run_embedded import Given, read_objects, run_embedded
 from maniple.cli.run_stage import Settings
@@ -65,7 +66,8 @@ COLLECT = (100_000, 50, 100)
     help="Scheduler configuration.",
 )
 @click.option(
-    "--profile", help=f"Which system's objects and rules.  [default: {DEFAULT_PROFILE}; kai with --shard]"
+    "--profile",
+    help="Which system's objects and rules.  [default: with -f that of the pods' schedulerName, else maniple]",
 )
 @click.option("--shard", metavar="NAME", help="Run as the scheduler of this SchedulingShard of the cluster.")
 @click.option(
@@ -136,15 +138,17 @@ def command(
         raise click.UsageError("-f, --until-done and --virtual-time are for the embedded cluster")
     if in_cluster and (kubeconfig is not None or context):
         raise click.UsageError("--in-cluster takes neither --kubeconfig nor --context")
-    profile = profile or ("kai" if shard else DEFAULT_PROFILE)
     options = given_flags(ctx)
-    check_flags(options, shard, profile)
     if names:
         options["schedulerName"] = list(names)
     if default_queue:
         options["defaultQueue"] = default_queue
     place: Configuration | Given
     place = find_cluster(settings) if settings.on_cluster else read_objects(files)
+    if not profile and not shard and isinstance(place, Given):
+        profile = chosen_profile(place.objects, options)
+    profile = profile or ("kai" if shard else DEFAULT_PROFILE)
+    check_flags(options, shard, profile)
     found = _shard(shard, place) if shard else None
     planner = _planner(conf, profile, with_extensions(options, plugins_dir), found, settings.bind)
     feed = _usage_feed(planner, settings)
