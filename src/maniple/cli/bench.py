@@ -12,6 +12,7 @@ import click
 import msgspec
 
 from maniple.cli.peers import recorded
+from maniple.cli.progress import progress
 from maniple.cli.shapes import DIALECTS, SHAPES
 
 Figures = dict[str, Any]
@@ -112,11 +113,12 @@ def _measure(shape: str, scale: Fraction, profile: str, repeat: int) -> Figures:
     """Run one shape in a process of its own."""
     click.echo(f"shape {shape} at scale {scale} ...", err=True)
     arguments = ["--shape", shape, "--scale", str(scale), "--profile", profile, "--repeat", str(repeat)]
-    done = subprocess.run(
-        [sys.executable, "-m", "maniple.cli.main", "bench-one", *arguments],
-        stdout=subprocess.PIPE,
-        check=False,
-    )
+    with progress(f"measuring shape {shape}"):
+        done = subprocess.run(
+            [sys.executable, "-m", "maniple.cli.main", "bench-one", *arguments],
+            stdout=subprocess.PIPE,
+            check=False,
+        )
     if done.returncode != 0:
         raise click.ClickException(f"shape {shape} at scale {scale} ended with code {done.returncode}")
     figures: Figures = msgspec.json.decode(done.stdout)

@@ -56,31 +56,49 @@ def plan_values(plan: "Plan") -> dict[str, Any]:
 
 
 def plan_json(plan: "Plan") -> str:
-    return msgspec.json.format(msgspec.json.encode(plan_values(plan)), indent=2).decode()
+    return as_json(plan_values(plan))
+
+
+def as_json(values: Mapping[str, Any]) -> str:
+    return msgspec.json.format(msgspec.json.encode(values), indent=2).decode()
 
 
 def plan_yaml(plan: "Plan") -> str:
+    return as_yaml(plan_values(plan))
+
+
+def as_yaml(values: Mapping[str, Any]) -> str:
     dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-    text: str = yaml.dump(plan_values(plan), Dumper=dumper, sort_keys=False, allow_unicode=True)
+    text: str = yaml.dump(msgspec.to_builtins(values), Dumper=dumper, sort_keys=False, allow_unicode=True)
     return text.rstrip("\n")
 
 
-def print_plan(plan: "Plan", jobs_of: Mapping[str, str], out: Console, everything: bool = False) -> None:
-    """The headline, then every table that has rows."""
+def plan_names(plan: "Plan", jobs_of: Mapping[str, str]) -> list[str]:
+    """The jobs that the tables have rows for, as kind and name; a pod without a job is one itself."""
+    rows = [row.job for row in placed_jobs(plan, jobs_of)] + [row.job for row in waiting_jobs(plan, jobs_of)]
+    return [f"{'podgroup' if job in plan.jobs else 'pod'}/{job}" for job in dict.fromkeys(rows)]
+
+
+def print_plan(
+    plan: "Plan", jobs_of: Mapping[str, str], out: Console, everything: bool = False, *, wide: bool = False
+) -> None:
+    """The headline, then every table that has rows; `wide` shortens no list and wraps no line."""
+    if wide:
+        out = Console(file=out.file, highlight=False, force_terminal=False, width=WIDTH_WITHOUT_TERMINAL)
     waiting = waiting_jobs(plan, jobs_of)
-    nodes = node_fill(plan)
+    nodes, whole = node_fill(plan), everything or wide
     out.print(headline(plan, waiting))
     for table in (
-        _task_table(plan, jobs_of) if everything else _placed_table(placed_jobs(plan, jobs_of)),
+        _task_table(plan, jobs_of) if everything else _placed_table(placed_jobs(plan, jobs_of), wide),
         _eviction_table(plan, jobs_of),
         _waiting_table(waiting),
-        fill_table("Nodes, fullest first", "node", "in use", nodes if everything else nodes[:NODE_ROWS]),
+        fill_table("Nodes, fullest first", "node", "in use", nodes if whole else nodes[:NODE_ROWS]),
         _queue_table(plan),
     ):
         if table.row_count:
             out.print()
             out.print(table)
-    if not everything and len(nodes) > NODE_ROWS:
+    if not whole and len(nodes) > NODE_ROWS:
         out.print()
         out.print(_other_nodes(nodes))
 
@@ -100,21 +118,21 @@ def count(number: int, word: str) -> str:
     return f"{number:,} {word}{'' if number == 1 else 's'}"
 
 
-def _placed_table(rows: list[Placed]) -> Table:
+def _placed_table(rows: list[Placed], wide: bool) -> Table:
     table = Table("Placed", "job", "queue", "tasks", "on", right=("tasks",))
     for row in rows:
-        where = places(row.nodes)
+        where = places(row.nodes, len(row.nodes) if wide else NODES_IN_A_ROW)
         if row.pipelined:
             where += f" ({row.pipelined} once resources are released)"
         table.add_row(Text(row.job), Text(row.queue), str(row.tasks), Text(where))
     return table
 
 
-def places(nodes: Mapping[str, int]) -> str:
+def places(nodes: Mapping[str, int], most: int = NODES_IN_A_ROW) -> str:
     """ "node-1 ×4, node-2 ×4", the nodes with most tasks first."""
     ranked = sorted(nodes.items(), key=lambda each: (-each[1], each[0]))
-    shown = [name if number == 1 else f"{name} ×{number}" for name, number in ranked[:NODES_IN_A_ROW]]
-    more = len(ranked) - NODES_IN_A_ROW
+    shown = [name if number == 1 else f"{name} ×{number}" for name, number in ranked[:most]]
+    more = len(ranked) - most
     return ", ".join(shown) + (f" and {count(more, 'more node')}" if more > 0 else "")
 
 

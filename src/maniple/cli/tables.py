@@ -4,7 +4,7 @@ Used by everything that prints a table. In a terminal nothing is ever cut inside
 wrapped at spaces; if that is not enough, bars become numbers and resources lose their domains, then the last
 column of prose moves below its row, then long names are folded, and at last the rightmost numbers are left
 out, with a note. In a pipe or a file there are no rules and no bars, an empty cell is `-`, and columns are
-separated by two spaces, for `awk` and `grep`.
+separated by spaces, for `awk` and `grep`.
 """
 
 import re
@@ -16,7 +16,7 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.segment import Segment
 from rich.text import Text
 
-GAP = 2
+GAP = 3
 INDENT = 2
 # Prose in a narrower column is hard to read: it goes below its row instead.
 NARROWEST_PROSE = 24
@@ -227,14 +227,14 @@ def _layout(columns: list[Column], width: int) -> _Layout:
         if (widths := _widths(columns, width)) is not None:
             return _Layout(columns, widths, below)
     dropped: list[str] = []
-    while (widths := _widths(columns, width, fold=True)) is None:
+    while (widths := _widths(columns, width, fold=True)) is None and len(columns) > 1:
         last = max((i for i, column in enumerate(columns) if column.right), default=len(columns) - 1)
-        if len(columns) == 1:
-            widths = [max(width, 1)]
-            break
-        dropped.insert(0, columns[last].name)
-        columns = columns[:last] + columns[last + 1 :]
-    return _Layout(columns, widths, below, dropped)
+        column = columns.pop(last)
+        if column.right or below is not None:
+            dropped.insert(0, column.name)
+        else:
+            below = column
+    return _Layout(columns, widths or [max(width, 1)], below, dropped)
 
 
 def _widths(columns: Sequence[Column], width: int, *, fold: bool = False) -> list[int] | None:
