@@ -63,7 +63,7 @@ class ClusterInput:
     @property
     def origin(self) -> Origin:
         """Where its objects come from, for messages."""
-        return Origin(Source(self.configuration.server, "json", bytes), ())
+        return Origin(Source(self.configuration.server, "json", _no_text), ())
 
     def read(self, kinds: Iterable[type["Object"]]) -> list[dict[str, Any]]:
         """List the kinds that were not listed before; returns the new objects."""
@@ -95,6 +95,10 @@ class ClusterInput:
         absent = [f"{KINDS[kind]} ({_cost(kind)})" for kind in wanted if kind in self._absent]
         if absent:
             click.echo(f"note: not served by this cluster, skipped: {', '.join(absent)}", err=True)
+
+
+def _no_text() -> bytes:
+    raise OSError("objects of a cluster have no lines")
 
 
 def _cost(kind: type["Object"]) -> str:
