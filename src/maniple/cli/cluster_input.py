@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from maniple.cli import InputError
+from maniple.cli.lines import Origin, Source
 
 if TYPE_CHECKING:
     from maniple.kube.configuration import Configuration
@@ -59,6 +60,11 @@ class ClusterInput:
     _absent: list[type["Object"]] = field(default_factory=list)
     _refused: dict[type["Object"], str] = field(default_factory=dict)
 
+    @property
+    def origin(self) -> Origin:
+        """Where its objects come from, for messages."""
+        return Origin(Source(self.configuration.server, "json", _no_text), ())
+
     def read(self, kinds: Iterable[type["Object"]]) -> list[dict[str, Any]]:
         """List the kinds that were not listed before; returns the new objects."""
         wanted = [kind for kind in dict.fromkeys(kinds) if kind not in self._read]
@@ -89,6 +95,10 @@ class ClusterInput:
         absent = [f"{KINDS[kind]} ({_cost(kind)})" for kind in wanted if kind in self._absent]
         if absent:
             click.echo(f"note: not served by this cluster, skipped: {', '.join(absent)}", err=True)
+
+
+def _no_text() -> bytes:
+    raise OSError("objects of a cluster have no lines")
 
 
 def _cost(kind: type["Object"]) -> str:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from maniple.cli import EXIT_BAD_INPUT, EXIT_WAITING, InputError
+from maniple.cli import InputError
 from maniple.cli.kai_flags import KaiCommand
-from maniple.cli.planning import Asked, Question, planning_options, question, report
+from maniple.cli.planning import Asked, Question, exit_code, planning_options, question, report
 from maniple.cli.read import STANDARD_INPUT
 from maniple.cli.showing import Shown, output_options
 
@@ -23,7 +23,11 @@ if TYPE_CHECKING:
 @planning_options
 @output_options("table", "wide", "json", "yaml", "name")
 @click.option("--watch", "-w", "watching", is_flag=True, help="Plan again when files or the cluster change.")
-@click.option("--fail-on-waiting", is_flag=True, help="Exit with 1 if anything is pending.")
+@click.option(
+    "--fail-on-waiting",
+    is_flag=True,
+    help="Exit with 1 if anything is pending, with 2 if anything could not be planned.",
+)
 @click.option(
     "--snapshot-out",
     metavar="FILE.zip",
@@ -48,7 +52,8 @@ def command(
       maniple plan snapshot.zip
       maniple plan cluster/ --profile kai --snapshot-out for-a-colleague.zip
 
-    Exit code: 0; 1 if something is pending and --fail-on-waiting is given; 2 if usage or input is bad.
+    Exit code: 0; 1 if something is pending and --fail-on-waiting is given; 2 if usage or input is bad, or, with
+    --fail-on-waiting, if an object was left out of the plan.
     """
     if watching:
         _watch(asked, shown, once=fail_on_waiting or snapshot_out is not None)
@@ -61,10 +66,7 @@ def command(
         _write_snapshot(asking, snapshot_out)
     report(asking, plan)
     waits = shown.show(plan)
-    if asking.reading.problems:
-        raise SystemExit(EXIT_BAD_INPUT)
-    if waits and fail_on_waiting:
-        raise SystemExit(EXIT_WAITING)
+    raise SystemExit(exit_code(asking, plan, waits=waits, fail_on_waiting=fail_on_waiting))
 
 
 def _watch(asked: Asked, shown: Shown, *, once: bool) -> None:

@@ -6,7 +6,7 @@ Later sources take precedence: the settings of a KAI snapshot, then those of a S
 
 import functools
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,9 +16,18 @@ import click
 import msgspec
 
 import maniple
-from maniple.cli import InputError, with_extensions, with_transport
+from maniple.cli import (
+    EXIT_BAD_INPUT,
+    EXIT_WAITING,
+    InputError,
+    with_extensions,
+    with_transport,
+)
 from maniple.cli.cluster_input import ClusterInput, first_kinds, open_cluster
-from maniple.cli.hints import hints
+from maniple.cli.hints import NAME_OF_PROFILE, hints
+from maniple.cli.inspection import inspect
+from maniple.cli.inspection.remarks import Remark, lines_of, of_problems
+from maniple.cli.intake import take_in
 from maniple.cli.kai_flags import given_flags, with_kai_flags
 from maniple.cli.profile_choice import chosen_profile
 from maniple.cli.progress import progress
@@ -26,6 +35,7 @@ from maniple.cli.read import STANDARD_INPUT, Reading, read_paths
 from maniple.framework.configuration.loading import ConfigurationError
 
 if TYPE_CHECKING:
+    from maniple.objects.load import Problem
     from maniple.planner import Plan, Planner
     from maniple.profiles.shards import ShardSettings
 
@@ -66,6 +76,8 @@ class Question:
     now: datetime
     options: Mapping[str, Any] | None
     remarks: tuple[str, ...] = ()
+    # Work that is in the input and cannot be planned
+    unjudged: tuple["Problem", ...] = ()
 
     def planner(self) -> "Planner":
         """The planner for this question."""
@@ -80,7 +92,7 @@ class Question:
         """The plan, for these objects or for other ones and at another time."""
         try:
             with progress("planning"):
-                return maniple.plan(
+                plan = maniple.plan(
                     self.reading.objects if objects is None else objects,
                     conf=self.conf,
                     profile=self.profile,
@@ -90,6 +102,8 @@ class Question:
                 )
         except ConfigurationError as error:
             raise InputError(configuration_message(self.source, error)) from None
+        plan.problems[:0] = self.unjudged
+        return plan
 
 
 # -- the command line ------------------------------------------------------------------------------------------------
@@ -202,11 +216,15 @@ def question(asked: Asked) -> Question:
 
     Unreadable files are reported; the caller decides what to do about them.
     """
+    from maniple.profiles.snapshots import settings_of as snapshot_settings
+
     cluster = open_cluster(asked.kubeconfig, asked.context) if asked.on_cluster else None
     reading = _read(asked, cluster)
     print_messages("unreadable", reading.problems)
     if not reading.objects:
         raise InputError("no Kubernetes objects in the input")
+    intake = take_in(reading)
+    reading.objects, reading.origins = intake.objects, intake.origins
     if len(reading.snapshots) > 1:
         raise InputError("several KAI snapshots in the input; give one")
     snapshot = reading.snapshots[0] if reading.snapshots else None
@@ -216,25 +234,26 @@ def question(asked: Asked) -> Question:
     check_flags(asked.flags, asked.shard, profile)
     try:
         shard = shard_among(reading.objects, asked.shard) if asked.shard else None
-        taken = snapshot if profile == "kai" else None
-        options = _merged(taken.parameters if taken else None, shard, asked, profile)
+        taken = snapshot_settings(snapshot) if snapshot is not None and profile == "kai" else None
+        options = _merged(taken.options if taken is not None else {}, shard, asked, profile)
     except ConfigurationError as error:
         raise InputError(str(error)) from None
     text = read_conf(asked.conf)
     conf: str | Mapping[str, Any] | None = text
     if text is None:
-        conf = shard.conf if shard is not None else taken.configuration if taken is not None else None
+        conf = shard.conf if shard is not None else taken.conf if taken is not None else None
     asking = Question(
         reading=reading,
         conf=conf,
-        source=asked.conf,
+        source=asked.conf or (taken.source if taken is not None and shard is None else None),
         profile=profile,
         actions=None
         if asked.actions is None
         else [name.strip() for name in asked.actions.split(",") if name.strip()],
         now=asked.now or datetime.now(UTC),
         options=with_transport(with_extensions(options, asked.plugins_dir), text),
-        remarks=shard.remarks if shard is not None else (),
+        remarks=(*intake.warnings, *(taken.remarks if taken else ()), *(shard.remarks if shard else ())),
+        unjudged=tuple(intake.unjudged),
     )
     if cluster is not None:
         _read_the_rest(asking, cluster, asked)
@@ -252,7 +271,9 @@ def _read(asked: Asked, cluster: ClusterInput | None) -> Reading:
         reading = read_paths(paths, sys.stdin.buffer)
         if cluster is not None:
             wanted = first_kinds(asked.profile, shard=bool(asked.shard), new_objects=bool(asked.paths))
-            reading.objects[:0] = cluster.read(wanted)
+            found = cluster.read(wanted)
+            reading.objects[:0] = found
+            reading.origins[:0] = [cluster.origin] * len(found)
     return reading
 
 
@@ -260,7 +281,9 @@ def _read_the_rest(asking: Question, cluster: ClusterInput, asked: Asked) -> Non
     """What the configured plugins read besides; and what could not be read."""
     planner = asking.planner()
     more = planner.registry.triggers(planner.configuration).kinds
-    asking.reading.objects.extend(cluster.read(more))
+    found = cluster.read(more)
+    asking.reading.objects += found
+    asking.reading.origins += [cluster.origin] * len(found)
     known = first_kinds(asking.profile, shard=bool(asked.shard), new_objects=bool(asked.paths))
     cluster.tell([*known, *more])
 
@@ -287,13 +310,13 @@ def check_flags(flags: Mapping[str, Any], shard: str | None, profile: str) -> No
 
 
 def _merged(
-    parameters: Mapping[str, Any] | None, shard: "ShardSettings | None", asked: Asked, profile: str
+    parameters: Mapping[str, Any], shard: "ShardSettings | None", asked: Asked, profile: str
 ) -> dict[str, Any] | None:
     if profile != "kai":
         return {**(asked.options or {}), **asked.flags} or None
     from maniple.profiles.options import kai_names
 
-    merged = kai_names(parameters or {})
+    merged = dict(parameters)
     merged |= shard.options if shard is not None else {}
     return merged | kai_names(asked.options or {}) | asked.flags or None
 
@@ -336,11 +359,43 @@ def configuration_message(source: str | None, error: ConfigurationError) -> str:
 
 def report(asking: Question, plan: "Plan") -> None:
     """Everything that is wrong or doubtful, each on a line of standard error."""
-    print_messages("problem", plan.problems)
-    warnings = (*asking.remarks, *(_with_file_name(asking.source, warning) for warning in plan.warnings))
-    print_messages(
-        "warning", (*warnings, *hints(asking.reading.objects, plan, asking.profile, asking.options or {}))
-    )
+    reading, options = asking.reading, asking.options or {}
+    others = plan.problems[len(asking.unjudged) :]
+    print_messages("problem", (*asking.unjudged, *problem_lines(others, reading)))
+    doubts = doubts_about(reading.objects, asking.profile, options)
+    said = tuple(f"{one.title}: {one.field}:" for one in doubts)  # a plugin may have come across it as well
+    warnings = [
+        *(str(warning) for warning in reading.warnings),
+        *asking.remarks,
+        *(_with_file_name(asking.source, one) for one in plan.warnings if not one.startswith(said)),
+        *lines_of(doubts, reading.objects, reading.origins),
+        *hints(reading.objects, plan, asking.profile, options),
+    ]
+    print_messages("warning", warnings)
+
+
+def doubts_about(
+    objects: Sequence[Mapping[str, Any]], profile: str, options: Mapping[str, Any]
+) -> list[Remark]:
+    """What is legal in the input and hardly intended."""
+    from maniple.profiles.options import strings
+
+    schedulers = strings(options, "schedulerName") or (NAME_OF_PROFILE[profile],)
+    queue = options.get("defaultQueue") or ("" if profile == "kai" else "default")
+    return list(inspect(objects, profile, schedulers, str(queue)))
+
+
+def problem_lines(problems: Iterable["Problem"], reading: Reading) -> list[str]:
+    """Objects that were refused, with the file and line of each."""
+    return lines_of(of_problems(problems, reading.objects), reading.objects, reading.origins)
+
+
+def exit_code(asking: Question, plan: "Plan", *, waits: bool, fail_on_waiting: bool) -> int:
+    """2 if something could not be read; with `fail_on_waiting` also if something was left out of the plan, else
+    1 if something is pending."""
+    if asking.reading.problems or (fail_on_waiting and plan.problems):
+        return EXIT_BAD_INPUT
+    return EXIT_WAITING if waits and fail_on_waiting else 0
 
 
 def _with_file_name(source: str | None, warning: str) -> str:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from maniple.cli import EXIT_BAD_INPUT, EXIT_WAITING, seconds
+from maniple.cli import seconds
 from maniple.cli.kai_flags import KaiCommand
-from maniple.cli.planning import Asked, Question, planning_options, question, report
+from maniple.cli.planning import Asked, Question, exit_code, planning_options, question, report
 from maniple.cli.showing import Shown, output_options
 
 if TYPE_CHECKING:
@@ -36,7 +36,11 @@ if TYPE_CHECKING:
     help="The time from one cycle to the next.",
 )
 @output_options("table", "wide", "json", "yaml", "name")
-@click.option("--fail-on-waiting", is_flag=True, help="Exit with 1 if anything is still pending.")
+@click.option(
+    "--fail-on-waiting",
+    is_flag=True,
+    help="Exit with 1 if anything is still pending, with 2 if anything could not be planned.",
+)
 def command(asked: Asked, shown: Shown, rounds: int, period: float, fail_on_waiting: bool) -> None:
     """Plan a recorded cluster again, and continue from there.
 
@@ -49,7 +53,8 @@ def command(asked: Asked, shown: Shown, rounds: int, period: float, fail_on_wait
       maniple replay snapshot.zip
       maniple replay snapshot.zip --rounds 10 --max-consolidation-preemptees 0
 
-    Exit code: 0; 1 if something is still pending and --fail-on-waiting is given; 2 if usage or input is bad.
+    Exit code: 0; 1 if something is still pending and --fail-on-waiting is given; 2 if usage or input is bad, or,
+    with --fail-on-waiting, if an object was left out of the plan.
     """
     asking = question(asked)
     plans = list(_plans(asking, rounds, timedelta(seconds=period)))
@@ -61,10 +66,7 @@ def command(asked: Asked, shown: Shown, rounds: int, period: float, fail_on_wait
         if rounds > 1:
             click.echo("\n".join(_story(plans, rounds)) + "\n", err=shown.output == "name")
         waits = shown.show(last)
-    if asking.reading.problems:
-        raise SystemExit(EXIT_BAD_INPUT)
-    if waits and fail_on_waiting:
-        raise SystemExit(EXIT_WAITING)
+    raise SystemExit(exit_code(asking, last, waits=waits, fail_on_waiting=fail_on_waiting))
 
 
 def _plans(asking: Question, rounds: int, period: timedelta) -> Iterator["Plan"]:

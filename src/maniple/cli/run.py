@@ -20,7 +20,7 @@ from maniple.cli.kai_flags import KaiCommand, given_flags, with_kai_flags
 from maniple.cli.planning import check_flags, print_messages, read_conf, shard_among
 from maniple.cli.profile_choice import chosen_profile
 from maniple.cli.run_cluster import fetch_shard, find_cluster, run_on_cluster
-from maniple.cli.run_embedded import read_objects, run_embedded
+from maniple.cli.run_embedded import Given, read_objects, run_embedded
 from maniple.cli.run_stage import Settings
 
 if TYPE_CHECKING:
@@ -44,7 +44,11 @@ COLLECT = (100_000, 50, 100)
     help="Objects for the embedded cluster, instead of the example: a file or a folder; repeatable.",
 )
 @click.option("--until-done", is_flag=True, help="Embedded: end when the work is done.")
-@click.option("--virtual-time", is_flag=True, help="Embedded: do not wait for the clock.")
+@click.option(
+    "--virtual-time",
+    is_flag=True,
+    help="Embedded: do not wait for the clock, and end when nothing more can happen.",
+)
 @click.option(
     "--kubeconfig",
     metavar="FILE",
@@ -124,7 +128,8 @@ def command(
       maniple run -f my-cluster/ --virtual-time --until-done
       maniple run --kubeconfig ~/.kube/config --profile volcano --conf volcano-scheduler.conf
 
-    Exit code: 0; 1 if --until-done ended and something is still pending; 2 if usage or input is bad.
+    Exit code: 0; 1 if it ended (--until-done, --virtual-time) and something is still pending; 2 if usage or input is
+    bad, or if it ended and an object had been refused or ignored.
     """
     settings = Settings(
         period, files, until_done, virtual_time, kubeconfig, context, in_cluster, bind or "", shard or ""
@@ -138,10 +143,10 @@ def command(
         options["schedulerName"] = list(names)
     if default_queue:
         options["defaultQueue"] = default_queue
-    place: Configuration | list[dict[str, Any]]
+    place: Configuration | Given
     place = find_cluster(settings) if settings.on_cluster else read_objects(files)
-    if not profile and not shard and isinstance(place, list):
-        profile = chosen_profile(place, options)
+    if not profile and not shard and isinstance(place, Given):
+        profile = chosen_profile(place.objects, options)
     profile = profile or ("kai" if shard else DEFAULT_PROFILE)
     check_flags(options, shard, profile)
     found = _shard(shard, place) if shard else None
@@ -150,7 +155,7 @@ def command(
     gc.set_threshold(*COLLECT)
     sys.exit(
         run_embedded(planner, settings, place, feed)
-        if isinstance(place, list)
+        if isinstance(place, Given)
         else asyncio.run(run_on_cluster(planner, settings, place, feed))
     )
 
@@ -197,11 +202,11 @@ def _usage_feed(planner: "Planner", settings: Settings) -> "UsageFeed | None":
     return UsageFeed(usage, report=logging.getLogger(__name__).warning)
 
 
-def _shard(name: str, place: "Configuration | list[dict[str, Any]]") -> "ShardSettings":
+def _shard(name: str, place: "Configuration | Given") -> "ShardSettings":
     """The settings of a SchedulingShard, on the cluster or among the objects of the embedded one."""
     from maniple.framework.configuration.loading import ConfigurationError
 
-    objects = place if isinstance(place, list) else asyncio.run(fetch_shard(name, place))
+    objects = place.objects if isinstance(place, Given) else asyncio.run(fetch_shard(name, place))
     try:
         found = shard_among(objects, name)
     except ConfigurationError as error:
