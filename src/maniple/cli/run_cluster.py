@@ -42,8 +42,9 @@ async def run_on_cluster(
     def elapsed() -> float:
         return asyncio.get_running_loop().time() - begin
 
-    async with Client(configuration) as client:
+    async with Client(configuration, attempts=6) as client:
         await _reach(client)
+    async with Client(configuration) as client:
         with open_view(configuration.server) as view, log_to(view, elapsed):
             scheduler = Scheduler(
                 planner,
@@ -78,7 +79,7 @@ async def fetch_shard(name: str, configuration: "Configuration") -> list[dict[st
     from maniple.kube.client import Client
     from maniple.kube.errors import ApiError
 
-    async with Client(configuration) as client:
+    async with Client(configuration, attempts=6) as client:
         try:
             return await shard_objects(client, name)
         except ApiError as error:

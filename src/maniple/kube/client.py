@@ -1,7 +1,9 @@
-"""Requests to an API server: verified, bounded in number and time, and retried where that is safe.
+"""Requests to an API server: verified, bounded in number and time.
 
 Everything in this package that contacts a cluster uses one `Client`, made from a `Configuration` and used as
-`async with Client(configuration) as client`. A response other than success is raised as `ApiError`.
+`async with Client(configuration) as client`. A response other than success is raised as `ApiError`. By default a
+request is sent once: informers and the scheduler's effects repeat what fails by themselves, and two layers of
+retries would multiply. Commands that do one thing after another ask for more `attempts`.
 """
 
 import asyncio
@@ -39,16 +41,17 @@ LONGEST_PAUSE = 60.0
 class Client:
     """One connection pool to one API server.
 
-    `concurrency` bounds the requests in flight (watches do not count: they are few and long-lived). `seconds`
-    is the timeout of one attempt, `attempts` the maximum number of attempts.
+    `concurrency` bounds the requests in flight (watches do not count: they are few and long-lived); it is above
+    what effects have in flight, slow ones included, and below what a server accepts from everyone. `seconds` is
+    the timeout of one attempt, `attempts` the maximum number of attempts of a request that may be repeated.
     """
 
     def __init__(
         self,
         configuration: Configuration,
         *,
-        concurrency: int = 64,
-        attempts: int = 6,
+        concurrency: int = 192,
+        attempts: int = 1,
         seconds: float = 30.0,
         idle_seconds: float = 120.0,
         backoff: Backoff | None = None,

@@ -47,6 +47,7 @@ class _Write:
     assumption: Assumption
     call: Callable[[], Awaitable[object]]
     after: Callable[[BaseException | None], bool]
+    urgency: Urgency = Urgency.DECISION
 
 
 class Decisions:
@@ -178,7 +179,13 @@ class Decisions:
             self._retries.forget(pod.metadata.uid)
             return False
 
-        write = _Write("gate", ungated(pod), lambda: self._port.patch_status(Pod, key, patch, False), after)
+        write = _Write(
+            "gate",
+            ungated(pod),
+            lambda: self._port.patch_status(Pod, key, patch, False),
+            after,
+            Urgency.AWAITED,  # autoscalers and quota controllers act on pods without a gate
+        )
         self._cache.assume((Pod, key), write.aspect, write.assumption)
         self._submit(pod, write)
 
@@ -240,7 +247,7 @@ class Decisions:
             self._later(lambda: self._settle(pod, write, error))
 
         # Its reason for waiting is obsolete: what is not written yet need not be.
-        effect = Effect(lane((Pod, pod.key)), write.aspect, Urgency.DECISION, write.call, done)
+        effect = Effect(lane((Pod, pod.key)), write.aspect, write.urgency, write.call, done)
         self._effects.submit(effect, replaces=("condition",))
 
     def _settle(self, pod: Pod, write: _Write, error: BaseException | None) -> bool:

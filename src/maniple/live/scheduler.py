@@ -19,7 +19,7 @@ from maniple.framework.configuration.loading import ConfigurationError
 from maniple.live.cache import Cache, Ref
 from maniple.live.decisions import Decisions
 from maniple.live.dialects import dialect_of
-from maniple.live.effects import Effect, Effects, Urgency
+from maniple.live.effects import Effect, Effects, Lane, Urgency
 from maniple.live.notes import Notes
 from maniple.live.port import Change, Clock, Port, SystemClock
 from maniple.live.status import StatusWriter
@@ -234,11 +234,11 @@ class Scheduler:
     def _creation(self, raw: dict[str, object]) -> Effect:
         def done(error: BaseException | None) -> None:
             if error is not None:
-                self._report(f"{title}: cannot be created: {error}")
+                self._report(f"{lane.kind} {lane.key}: cannot be created: {error}")
 
         metadata = raw["metadata"]
-        title = f"{raw['kind']} {metadata['name'] if isinstance(metadata, dict) else ''}"
-        return Effect(title, "create", Urgency.DECISION, lambda: self.port.create(raw), done)
+        lane = Lane(str(raw["kind"]), str(metadata["name"]) if isinstance(metadata, dict) else "")
+        return Effect(lane, "create", Urgency.AWAITED, lambda: self.port.create(raw), done)
 
     async def _pause(self) -> None:
         """Wait until something happens, and then for a moment of quiet; or until the next thing is due."""

@@ -210,6 +210,12 @@ class Volcano:
         assert isinstance(after, VolcanoPodGroup)
         return _without_messages(before.status) == _without_messages(after.status)
 
+    def is_awaited(self, before: Object, after: Object) -> bool:
+        """The job controller creates a job's pods once the group is admitted."""
+        assert isinstance(before, VolcanoPodGroup)
+        assert isinstance(after, VolcanoPodGroup)
+        return after.status.phase == "Inqueue" != before.status.phase
+
     def group_patch(self, group: Object) -> dict[str, Any]:
         """Every field is included, even zeros: a merge patch leaves fields alone that it does not name."""
         assert isinstance(group, VolcanoPodGroup)
