@@ -13,13 +13,14 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from maniple.framework.configuration.loading import ConfigurationError
 from maniple.live.cache import Cache, Ref
 from maniple.live.decisions import Decisions
 from maniple.live.dialects import dialect_of
 from maniple.live.effects import Effect, Effects, Lane, Urgency
+from maniple.live.leadership import Fenced, Leadership
 from maniple.live.notes import Notes
 from maniple.live.port import Change, Clock, Port, SystemClock
 from maniple.live.status import StatusWriter
@@ -46,7 +47,7 @@ class Scheduler:
 
     `inline` decides in the event loop's own thread: in virtual time nothing else is exact. `options` is
     polled and must not block: its result is added to the planner's options, and a new result triggers a
-    cycle.
+    cycle. With `leadership`, it decides and writes only while it leads, and ends when that is lost.
     """
 
     def __init__(
@@ -61,10 +62,12 @@ class Scheduler:
         bind: str = "",
         shard: str = "",
         options: Callable[[], Mapping[str, Any]] | None = None,
+        leadership: Leadership | None = None,
         observer: Callable[["Scheduler"], None] | None = None,
     ) -> None:
         self.planner = planner
-        self.port = port
+        self.port = port = port if leadership is None else cast(Port, Fenced(port, leadership))
+        self.leadership = leadership
         triggers = planner.registry.triggers(planner.configuration)
         nominates = planner.rules.placing.cleared_room_is_kept
         self.dialect = dialect_of(
@@ -100,11 +103,20 @@ class Scheduler:
         """Schedule until `stop` is called or the task is cancelled."""
         async with asyncio.TaskGroup() as group:
             helpers = [group.create_task(self._read()), group.create_task(self.effects.run())]
+            if self.leadership is not None:
+                helpers += [group.create_task(self.leadership.run()), group.create_task(self._wake_to_lead())]
             try:
                 await self._loop()
             finally:
                 for helper in helpers:
                     helper.cancel()
+        if self.leadership is not None:
+            await self.leadership.release()
+
+    async def _wake_to_lead(self) -> None:
+        assert self.leadership is not None
+        await self.leadership.acquired()
+        self._wake.set()
 
     def stop(self) -> None:
         """Decide nothing more, finish what is being written, and end."""
@@ -224,12 +236,15 @@ class Scheduler:
             )
 
     async def _start(self) -> None:
-        """All existing objects come first: never decide on a partial list."""
-        while not self._synced.is_set() and not self._stopping.is_set():
+        """All existing objects come first: never decide on a partial list. Then wait for leadership."""
+        while not self._may_decide() and not self._stopping.is_set():
             self._wake.clear()
             self._take_in()
-            if not self._synced.is_set():
+            if not self._may_decide():
                 await self._wake.wait()
+
+    def _may_decide(self) -> bool:
+        return self._synced.is_set() and (self.leadership is None or self.leadership.leads)
 
     def _creation(self, raw: dict[str, object]) -> Effect:
         def done(error: BaseException | None) -> None:
