@@ -24,7 +24,7 @@ from maniple.live.leadership import Fenced, Leadership
 from maniple.live.notes import Notes
 from maniple.live.port import Change, Clock, Port, SystemClock
 from maniple.live.status import StatusWriter
-from maniple.live.writing import Writing, now
+from maniple.live.writing import Writing, kind_of, now
 from maniple.planner import Planner
 
 log = logging.getLogger(__name__)
@@ -77,6 +77,7 @@ class Scheduler:
         self.effects = Effects(concurrency)
         self.cycles = 0
         self.problems: dict[str, None] = {}  # every problem found, once, in order
+        self.forbidden: set[str] = set()  # kinds that may not be listed
         self._clock = clock or SystemClock()
         self._timing = timing or Timing()
         self._inline = inline
@@ -197,7 +198,7 @@ class Scheduler:
             return self._decisions.forget(item) | matters
         if change.type == "bad" and change.problem is not None:
             self._report(str(change.problem))
-        elif change.type in ("absent", "sync"):
+        elif change.type in ("absent", "forbidden", "sync"):
             return self._listed(change)
         elif change.type == "synced":
             self._synced.set()
@@ -205,12 +206,18 @@ class Scheduler:
         return False
 
     def _listed(self, change: Change) -> bool:
-        """The objects of a kind have been listed, or the cluster does not have the kind."""
+        """The objects of a kind have been listed, or cannot be."""
         kind, there = change.kind, change.type == "sync"
-        if not there:
-            self._report(f"{kind}: not installed on this cluster; taken up when it is")
         if not isinstance(kind, type):
             return False
+        name = kind_of(kind)
+        if change.type == "absent":
+            self._report(f"{name}: not installed on this cluster; taken up when it is")
+        elif change.type == "forbidden":
+            self.forbidden.add(name)
+            self._report(f"{name}: this user may not list it; what depends on it waits until that is allowed")
+        else:
+            self.forbidden.discard(name)
         self._queues_listed |= there and kind in self.dialect.queue_kinds
         gone_again = there and self.cache.listed(kind)
         return (self.dialect.kind_is(kind, there=there) and self.cache.read_again()) | gone_again
