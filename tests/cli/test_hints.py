@@ -49,11 +49,18 @@ def test_a_missing_class_that_pods_name_is_reported_once() -> None:
     ours[0]["spec"]["runtimeClassName"] = "sandbox"
     ours[3]["metadata"]["uid"] = "u-1"  # it has been in a cluster
     ours[3]["spec"]["runtimeClassName"] = "gone"
-    low = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "low"}}
+    low = {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": "low"},
+        "value": 1,
+    }
     lines = told("--profile", "volcano", objects=[node("n1"), *ours, low])
-    assert [line.partition(";")[0] for line in lines] == [
-        "warning: PriorityClass high: 2 pods name it, but it is not in the input",
-        "warning: RuntimeClass sandbox: 1 pod names it, but it is not in the input",
+    assert lines == [
+        'warning: standard input:1: Pod ml/a: spec.priorityClassName: PriorityClass "high" is not in the input;'
+        " the default priority counts (and 1 more of kind Pod: ml/b)",
+        'warning: standard input:1: Pod ml/a: spec.runtimeClassName: RuntimeClass "sandbox" is not in the input;'
+        " export runtimeclasses, too; ignored (an API server would reject the pod)",
     ]
 
 
@@ -66,7 +73,7 @@ def test_running_and_finished_pods_are_not_pending() -> None:
 
 def test_an_object_that_is_given_twice_is_named() -> None:
     assert told(objects=[*FITTING, node("n1"), node("n1")]) == [
-        "warning: Node n1: given 3 times, the last one counts"
+        "warning: Node n1: given 3 times in standard input:1; the last one counts"
     ]
 
 

@@ -121,7 +121,7 @@ def test_actions_replace_the_configured_ones() -> None:
 def test_a_bad_object_costs_only_itself_and_is_named() -> None:
     result = run("-", "-o", "json", objects=[*FITTING, pod("broken", "fits", "lots")])
     assert result.exit_code == 0, result.output
-    assert "problem: Pod ml/broken" in result.stderr
+    assert "problem: standard input:1: Pod ml/broken" in result.stderr
     assert len(json.loads(result.stdout)["binds"]) == 2
     assert len(json.loads(result.stdout)["problems"]) == 1
 
@@ -136,9 +136,18 @@ def test_a_bad_file_is_reported_and_the_rest_is_planned(tmp_path: Path) -> None:
 
 
 def test_a_long_list_of_problems_is_cut_and_says_so() -> None:
-    broken = [pod(f"broken-{index}", "fits", "lots") for index in range(25)]
+    broken = [pod(f"broken-{index}", "fits", f"lots-{index}") for index in range(25)]
     result = run("-", objects=[*FITTING, *broken])
     assert "problem: and 5 more" in result.stderr
+
+
+def test_problems_that_are_alike_are_one_line() -> None:
+    broken = [pod(f"broken-{index}", "fits", "lots") for index in range(5000)]
+    (line,) = run("-", "--profile", "volcano", objects=[*FITTING, *broken]).stderr.splitlines()
+    assert line.startswith(
+        "problem: standard input:1: Pod ml/broken-0: spec.containers[0].resources.requests"
+    )
+    assert line.endswith("(and 4,999 more of kind Pod: ml/broken-1, ml/broken-2, ...)")
 
 
 @pytest.mark.parametrize(

@@ -109,8 +109,8 @@ def test_a_bad_file_costs_only_itself(tmp_path: Path) -> None:
         ("a.yaml", b"kind: Pod\nname: \xff\n", 2, "not UTF-8"),
         ("a.yaml", b"a: &a [*a]\n", None, "refers to itself"),
         ("a.json", b"[" * 100_000, None, "nested too deeply"),
-        ("a.yaml", b"just words\n", None, "'just words'"),
-        ("a.json", b"[1]", None, "'1'"),
+        ("a.yaml", b"just words\n", 1, "'just words'"),
+        ("a.json", b"[1]", 1, "'1'"),
     ],
 )
 def test_a_problem_names_file_and_line(

@@ -209,7 +209,7 @@ def test_a_switch_before_a_path_does_not_swallow_it(tmp_path: Path) -> None:
     [
         (zipped({}, "other.json"), "a zip without snapshot.json"),
         (b"PK\x03\x04 and then nothing", "not a readable zip"),
-        (zipped({"rawObjects": 3}), "rawObjects: not a mapping of lists"),
+        (zipped({"rawObjects": 3}), "s.zip:1: rawObjects: must be a mapping of lists"),
     ],
 )
 def test_a_bad_snapshot_is_one_clear_error(content: bytes, said: str, tmp_path: Path) -> None:

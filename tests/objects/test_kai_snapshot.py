@@ -81,12 +81,13 @@ def test_what_is_wrong_costs_only_itself_and_is_named() -> None:
     snapshot = read_snapshot({"rawObjects": raw, "config": 3, "schedulerParams": []})
     assert [one["metadata"]["name"] for one in snapshot.objects] == ["n"]
     assert snapshot.problems == [
-        "rawObjects.pods: not a list",
-        "rawObjects.nodes[1]: not an object",
-        "config: not a mapping",
-        "schedulerParams: not a mapping",
+        (("rawObjects", "pods"), "must be a list"),
+        (("rawObjects", "nodes", 1), "expected an object (Node)"),
+        (("config",), "must be a mapping"),
+        (("schedulerParams",), "must be a mapping"),
     ]
-    assert read_snapshot({"rawObjects": None}).problems == ["rawObjects: not a mapping of lists"]
+    assert snapshot.warnings == [(("rawObjects", "widgets"), "unknown list of 1 object, ignored")]
+    assert read_snapshot({"rawObjects": None}).problems == [(("rawObjects",), "must be a mapping of lists")]
 
 
 def test_other_documents_are_no_snapshots() -> None:

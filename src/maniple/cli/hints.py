@@ -1,8 +1,7 @@
 """Hints about the input that explain a surprising plan; printed by `plan`, `replay` and `run`.
 
 Each hint is about something that is no error in any one object, and yet hardly intended: a cluster without
-nodes, an object that is given twice, a class that pods name and that does not exist, pods that all belong to
-another scheduler.
+nodes, pods that all belong to another scheduler. What is doubtful in one object is found by `inspection`.
 """
 
 from collections import Counter
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
 PROFILE_OF_NAME = {"volcano": "volcano", "kai-scheduler": "kai", "maniple": DEFAULT_PROFILE}
 NAME_OF_PROFILE = {profile: name for name, profile in PROFILE_OF_NAME.items()}
 NAMES_SHOWN = 3
-_CLASS_FIELDS = {"PriorityClass": "priorityClassName", "RuntimeClass": "runtimeClassName"}
 
 
 def hints(
@@ -26,49 +24,10 @@ def hints(
 ) -> list[str]:
     """All hints, as text; `options`: those that were given."""
     given = list(objects)
-    found = list(_given_twice(given))
+    found = []
     if not plan.nodes:
         found.append("no nodes in the input: nothing can be placed")
-    found += missing_classes(given)
     return found + list(pods_of_others(given, options, profile))
-
-
-def _given_twice(objects: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    counts: Counter[tuple[str, str, str, str]] = Counter()
-    for item in objects:
-        metadata = item.get("metadata")
-        if isinstance(metadata, Mapping) and metadata.get("name"):
-            group = str(item.get("apiVersion")).rpartition("/")[0]
-            namespace = str(metadata.get("namespace") or "")
-            counts[group, str(item.get("kind")), namespace, str(metadata["name"])] += 1
-    for (_, kind, namespace, name), number in counts.items():
-        if number > 1:
-            key = f"{namespace}/{name}" if namespace else name
-            yield f"{kind} {key}: given {number} times, the last one counts"
-
-
-def missing_classes(objects: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """Classes that pods name and that do not exist.
-
-    Pods with a uid have been in a cluster, and got the values of their classes there.
-    """
-    from maniple.objects.admission import SYSTEM_PRIORITIES
-
-    known: set[tuple[str, str]] = {("PriorityClass", name) for name in SYSTEM_PRIORITIES}
-    named: Counter[tuple[str, str]] = Counter()
-    for item in objects:
-        kind, metadata, spec = str(item.get("kind")), item.get("metadata"), item.get("spec")
-        if kind in _CLASS_FIELDS and isinstance(metadata, Mapping):
-            known.add((kind, str(metadata.get("name"))))
-        elif kind == "Pod" and isinstance(metadata, Mapping) and not metadata.get("uid"):
-            fields = spec if isinstance(spec, Mapping) else {}
-            named.update(
-                (kind, str(fields[field])) for kind, field in _CLASS_FIELDS.items() if fields.get(field)
-            )
-    for (kind, name), number in named.items():
-        if (kind, name) not in known:
-            pods = "1 pod names" if number == 1 else f"{number:,} pods name"
-            yield f"{kind} {name}: {pods} it, but it is not in the input; ignored (an API server would reject them)"
 
 
 def pods_of_others(

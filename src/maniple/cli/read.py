@@ -3,7 +3,7 @@
 YAML (one document or many) and JSON (one value or several in a row) are accepted, single objects as well as
 lists, so the output of `kubectl get -o json` and `-o yaml` is read unchanged; so is KAI's snapshot, zipped or
 not. An error costs only its own file: it is returned as a `ReadProblem` that names file and line. Objects are
-not interpreted here.
+not interpreted here; `Reading.origins` knows where each was read.
 """
 
 import io
@@ -12,21 +12,26 @@ import os
 import re
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Literal
 
 import msgspec
 import yaml
 
+from maniple.cli.lines import Origin, Source, repeated_keys
+from maniple.cli.lines import Path as ValuePath
+from maniple.framework.configuration.document import path_text
 from maniple.objects.kai_snapshot import FILE_NAME, KaiSnapshot, is_snapshot, read_snapshot
+from maniple.objects.load import title_of
 
 SUFFIXES = (".yaml", ".yml", ".json")
 STANDARD_INPUT = "-"
 JSON_SPACE = re.compile(r"[ \t\r\n]*")
 # A few lines of YAML with anchors can expand to more values than fit in memory.
 LARGEST_DOCUMENT = 50_000_000
+LARGEST_HANDWRITTEN = 2**20
 ZIP_BEGIN = b"PK\x03\x04"
 LARGEST_SNAPSHOT = 4 * 2**30
 
@@ -49,7 +54,11 @@ class Reading:
     """Everything that was read, in the order of the arguments, and everything that was not."""
 
     objects: list[dict[str, Any]] = field(default_factory=list)
+    # where each object was read
+    origins: list[Origin] = field(default_factory=list)
     problems: list[ReadProblem] = field(default_factory=list)
+    # what can be read, and is hardly intended
+    warnings: list[ReadProblem] = field(default_factory=list)
     # KAI's snapshots among the files; their objects are in `objects` as well
     snapshots: list[KaiSnapshot] = field(default_factory=list)
 
@@ -63,6 +72,20 @@ class UnreadableError(Exception):
         self.message = message
 
 
+class _NotingRepeats:
+    """Notes that a mapping has a key twice, of which YAML's loader keeps the last without a word."""
+
+    repeats = False
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+        written = node.value
+        mapping = super().construct_mapping(node, deep=deep)  # type: ignore[misc]
+        merged = node.value is not written  # merged keys may be repeated; what the mapping has itself may not
+        if len(mapping) < len(written) or (merged and len({key.value for key, _ in written}) < len(written)):
+            self.repeats = True
+        return mapping
+
+
 def _manifest_loader() -> Any:
     """PyYAML's fastest safe loader, without dates: Kubernetes keeps those as strings."""
     fastest = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -70,7 +93,7 @@ def _manifest_loader() -> Any:
         first: [(tag, pattern) for tag, pattern in choices if tag != "tag:yaml.org,2002:timestamp"]
         for first, choices in fastest.yaml_implicit_resolvers.items()
     }
-    return type("ManifestLoader", (fastest,), {"yaml_implicit_resolvers": resolvers})
+    return type("ManifestLoader", (_NotingRepeats, fastest), {"yaml_implicit_resolvers": resolvers})
 
 
 MANIFEST_LOADER = _manifest_loader()
@@ -81,7 +104,7 @@ def read_paths(paths: Sequence[str], standard_input: BinaryIO) -> Reading:
     reading = Reading()
     for path in paths:
         if path == STANDARD_INPUT:
-            _read_bytes("standard input", "", standard_input.read(), reading)
+            _read_standard_input(standard_input.read(), reading)
         elif os.path.isdir(path):
             _read_folder(Path(path), reading)
         else:
@@ -89,15 +112,19 @@ def read_paths(paths: Sequence[str], standard_input: BinaryIO) -> Reading:
     return reading
 
 
+def _read_standard_input(content: bytes, reading: Reading) -> None:
+    _read_bytes("standard input", "", content, lambda: content, reading)
+
+
 def _read_folder(folder: Path, reading: Reading) -> None:
-    files = list(_manifests_below(folder))
+    files = list(manifests_below(folder))
     for file in files:
         _read_file(file, reading)
     if not files:
         reading.problems.append(ReadProblem(str(folder), None, f"no {', '.join(SUFFIXES)} file below it"))
 
 
-def _manifests_below(folder: Path) -> Iterator[Path]:
+def manifests_below(folder: Path) -> Iterator[Path]:
     """In a fixed order, without hidden files and folders."""
     for parent, folders, files in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
@@ -112,37 +139,94 @@ def _read_file(file: Path, reading: Reading) -> None:
     except OSError as error:
         reading.problems.append(ReadProblem(str(file), None, error.strerror or str(error)))
         return
-    _read_bytes(str(file), file.suffix.lower(), content, reading)
+    _read_bytes(str(file), file.suffix.lower(), content, file.read_bytes, reading)
 
 
-def _read_bytes(source: str, suffix: str, content: bytes, reading: Reading) -> None:
+@dataclass(frozen=True, slots=True)
+class _Documents:
+    """The values of a file, each with its number among the file's documents."""
+
+    form: Literal["json", "yaml"]
+    values: list[tuple[int, Any]]
+    repeats: bool = False  # some mapping has a key twice
+
+
+def _read_bytes(name: str, suffix: str, content: bytes, again: Callable[[], bytes], reading: Reading) -> None:
+    """`again` reads the content once more, if a message needs a line."""
     try:
-        documents = _documents(content, suffix)
+        text = _text(content)
+        documents = _documents(text, ".json" if content.startswith(ZIP_BEGIN) else suffix)
     except UnreadableError as error:
-        reading.problems.append(ReadProblem(source, error.line, error.message))
+        reading.problems.append(ReadProblem(name, error.line, error.message))
         return
-    for number, document in enumerate(documents, start=1):
+    source = Source(name, documents.form, lambda: _text(again()).encode())
+    for number, document in documents.values:
         if is_snapshot(document):
-            snapshot = read_snapshot(document)
-            reading.snapshots.append(snapshot)
-            reading.objects += snapshot.objects
-            reading.problems += [ReadProblem(source, None, problem) for problem in snapshot.problems]
-            continue
-        for item in _items(document):
-            if isinstance(item, dict):
-                reading.objects.append(item)
-            else:
-                message = f"document {number}: expected an object, found {_kind_of_value(item)}"
-                reading.problems.append(ReadProblem(source, None, message))
+            _take_snapshot(document, source, number, reading)
+        else:
+            _take_items(document, source, number, reading)
+    if documents.repeats:
+        _report_repeats(text, source, reading)
 
 
-def _documents(content: bytes, suffix: str) -> list[Any]:
-    if content.startswith(ZIP_BEGIN):
-        content, suffix = _unpacked(content), ".json"
+def _take_snapshot(document: Mapping[str, Any], source: Source, number: int, reading: Reading) -> None:
+    snapshot = read_snapshot(document, source.name)
+    reading.snapshots.append(snapshot)
+    reading.objects += snapshot.objects
+    reading.origins += [Origin(source, (number, *place)) for place in snapshot.places]
+    for found, kept in ((snapshot.problems, reading.problems), (snapshot.warnings, reading.warnings)):
+        for place, message in found:
+            kept.append(_problem(source, (number, *place), f"{path_text(place)}: {message}"))
+
+
+def _take_items(document: Any, source: Source, number: int, reading: Reading) -> None:
+    for path, item in _items(document):
+        if isinstance(item, dict):
+            reading.objects.append(item)
+            reading.origins.append(Origin(source, (number, *path)))
+        else:
+            message = f"expected a Kubernetes object, found {_kind_of_value(item)}"
+            reading.problems.append(_problem(source, (number, *path), message))
+
+
+def _problem(source: Source, path: ValuePath, message: str) -> ReadProblem:
+    return ReadProblem(source.name, source.line(path), message)
+
+
+def _report_repeats(text: str, source: Source, reading: Reading) -> None:
+    """Say which keys are there twice, and in which object."""
     try:
-        text = content.decode("utf-8-sig")
+        repeated = repeated_keys(text.encode())
+    except yaml.YAMLError:  # JSON that is not YAML, by its tabs
+        reading.warnings.append(ReadProblem(source.name, None, "a key is given twice; the last one counts"))
+        return
+    for path, first, line in repeated:
+        raw, field_path = _object_at(path, source, reading)
+        title = f"{title_of(raw)}: " if raw is not None else ""
+        message = f"{title}{path_text(field_path)}: given twice, first on line {first}; the last one counts"
+        reading.warnings.append(ReadProblem(source.name, line, message))
+
+
+def _object_at(
+    path: ValuePath, source: Source, reading: Reading
+) -> tuple[Mapping[str, Any] | None, ValuePath]:
+    """The object that a path of a file leads into, and the rest of the path."""
+    for raw, origin in zip(reading.objects, reading.origins, strict=True):
+        if origin.source is source and path[: len(origin.path)] == origin.path:
+            return raw, path[len(origin.path) :]
+    return None, path[1:]
+
+
+def _text(content: bytes) -> str:
+    if content.startswith(ZIP_BEGIN):
+        content = _unpacked(content)
+    try:
+        return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise UnreadableError(_line_at(content, error.start), "not UTF-8 text") from None
+
+
+def _documents(text: str, suffix: str) -> _Documents:
     try:
         if suffix == ".json" or (text.lstrip()[:1] in ("{", "[") and suffix == ""):
             return _json_documents(text)
@@ -168,11 +252,32 @@ def _line_at(content: bytes, offset: int) -> int:
     return content.count(b"\n", 0, offset) + 1
 
 
-def _json_documents(text: str) -> list[Any]:
+def _json_documents(text: str) -> _Documents:
     try:
-        return [msgspec.json.decode(text)]
+        values = [msgspec.json.decode(text)]
     except msgspec.DecodeError:
-        return _json_in_a_row(text)  # either several values, or an error that this can locate
+        values = _json_in_a_row(text)  # either several values, or an error that this can locate
+    return _Documents("json", list(enumerate(values)), _json_repeats(text))
+
+
+def _json_repeats(text: str) -> bool:
+    """Whether an object has a key twice.
+
+    Only what people write is short, and only people write a key twice: a dump of a cluster is not searched.
+    """
+    if len(text) > LARGEST_HANDWRITTEN:
+        return False
+    repeats = []
+
+    def note(pairs: list[tuple[str, Any]]) -> None:
+        if len(dict(pairs)) < len(pairs):
+            repeats.append(True)
+
+    decoder = json.JSONDecoder(object_pairs_hook=note)
+    position = _after_space(text, 0)
+    while position < len(text):
+        position = _after_space(text, decoder.raw_decode(text, position)[1])
+    return bool(repeats)
 
 
 def _refuse_constant(name: str) -> Any:
@@ -198,14 +303,20 @@ def _after_space(text: str, position: int) -> int:
     return position if space is None else space.end()
 
 
-def _yaml_documents(text: str) -> list[Any]:
+def _yaml_documents(text: str) -> _Documents:
     if text.lstrip()[:1] == "{":  # JSON in a YAML file is common, and much faster to read as JSON
         try:
-            return [msgspec.json.decode(text)]
+            return _Documents("json", [(0, msgspec.json.decode(text))], _json_repeats(text))
         except msgspec.DecodeError:
             pass
     try:
-        documents = list(yaml.load_all(text, Loader=MANIFEST_LOADER))
+        loader = MANIFEST_LOADER(text)
+        try:
+            documents = []
+            while loader.check_data():
+                documents.append(loader.get_data())
+        finally:
+            loader.dispose()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = None if mark is None else mark.line + 1
@@ -214,7 +325,8 @@ def _yaml_documents(text: str) -> list[Any]:
         raise UnreadableError(None, f"not YAML: {str(error).splitlines()[0]}") from None
     if "*" in text and "&" in text:
         _check_expansion(documents)
-    return [document for document in documents if document is not None]
+    given = [(number, document) for number, document in enumerate(documents) if document is not None]
+    return _Documents("yaml", given, loader.repeats)
 
 
 def _check_expansion(documents: list[Any]) -> None:
@@ -239,17 +351,17 @@ def _check_expansion(documents: list[Any]) -> None:
         raise UnreadableError(None, f"its anchors expand to more than {LARGEST_DOCUMENT:,} values")
 
 
-def _items(document: Any) -> Iterator[Any]:
-    """The objects of one document: itself, or the items of a list of any kind."""
+def _items(document: Any) -> Iterator[tuple[ValuePath, Any]]:
+    """The objects of one document: itself, or the items of a list of any kind; each with its path."""
     if isinstance(document, list):
-        yield from document
+        yield from (((index,), item) for index, item in enumerate(document))
         return
     if not isinstance(document, dict) or not isinstance(document.get("items"), list):
-        yield document
+        yield (), document
         return
     kind = document.get("kind")
     if not isinstance(kind, str) or not kind.endswith("List"):
-        yield document
+        yield (), document
         return
     # The API server omits kind and version from the items of a typed list (PodList); kubectl's List has them.
     named = (
@@ -257,8 +369,8 @@ def _items(document: Any) -> Iterator[Any]:
         if kind == "List"
         else {"apiVersion": document.get("apiVersion"), "kind": kind.removesuffix("List")}
     )
-    for item in document["items"]:
-        yield {**named, **item} if isinstance(item, dict) else item
+    for index, item in enumerate(document["items"]):
+        yield ("items", index), {**named, **item} if isinstance(item, dict) else item
 
 
 def _kind_of_value(value: Any) -> str:

@@ -5,6 +5,7 @@ propagates, so a valid object costs no string work.
 """
 
 from collections.abc import Callable, Iterable
+from fractions import Fraction
 from functools import lru_cache
 from typing import TypeVar
 
@@ -14,6 +15,7 @@ from maniple.objects.quantity import format_quantity, parse
 T = TypeVar("T")
 
 _LONGEST_NAME = 253
+_GPU = "nvidia.com/gpu"
 
 
 class FieldError(Exception):
@@ -84,6 +86,16 @@ def _request_problem(amount: Quantity) -> str | None:
     return problem
 
 
+@lru_cache(maxsize=65536, typed=True)
+def _resource_problem(name: str, amount: Quantity) -> str | None:
+    """As `_request_problem`; devices and other extended resources are counted in whole numbers."""
+    problem = _request_problem(amount)
+    if problem is None and "/" in name and isinstance(parse(amount), Fraction):
+        shared = "; for a part of a GPU use the annotation gpu-fraction" if name == _GPU else ""
+        problem = f"must be a whole number, found {amount}{shared}"
+    return problem
+
+
 def check_amounts(field: str, resources: ResourceList) -> None:
     for name, amount in resources.items():
         problem = _amount_problem(amount)
@@ -94,6 +106,14 @@ def check_amounts(field: str, resources: ResourceList) -> None:
 def check_requests(field: str, resources: ResourceList) -> None:
     for name, amount in resources.items():
         problem = _request_problem(amount)
+        if problem is not None:
+            raise FieldError(f"{field}.{name}", problem)
+
+
+def check_resources(field: str, resources: ResourceList) -> None:
+    """What containers ask for or nodes offer."""
+    for name, amount in resources.items():
+        problem = _resource_problem(name, amount)
         if problem is not None:
             raise FieldError(f"{field}.{name}", problem)
 

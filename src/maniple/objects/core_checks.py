@@ -11,6 +11,7 @@ from maniple.objects.checks import (
     check_amounts,
     check_each,
     check_requests,
+    check_resources,
     check_within,
     fail,
     require_one_of,
@@ -26,7 +27,7 @@ def check_pod(pod: core.Pod) -> None:
     if spec.init_containers:
         check_each("spec.initContainers", spec.init_containers, _check_container)
     if spec.overhead:
-        check_requests("spec.overhead", spec.overhead)
+        check_resources("spec.overhead", spec.overhead)
     if spec.resources is not None:
         check_within("spec.resources", spec.resources, _check_requirements)
     if spec.affinity is not None:
@@ -47,15 +48,15 @@ def check_pod(pod: core.Pod) -> None:
 
 
 def _check_requirements(resources: core.ResourceRequirements) -> None:
-    check_requests("requests", resources.requests)
-    check_requests("limits", resources.limits)
+    check_resources("requests", resources.requests)
+    check_resources("limits", resources.limits)
 
 
 def _check_container(container: core.Container) -> None:
     if container.resources.requests:
-        check_requests("resources.requests", container.resources.requests)
+        check_resources("resources.requests", container.resources.requests)
     if container.resources.limits:
-        check_requests("resources.limits", container.resources.limits)
+        check_resources("resources.limits", container.resources.limits)
     if container.ports:
         check_each("ports", container.ports, _check_port)
 
@@ -68,7 +69,7 @@ def _check_port(port: core.ContainerPort) -> None:
 
 def _check_container_status(status: core.ContainerStatus) -> None:
     check_within("resources", status.resources, _check_requirements)
-    check_requests("allocatedResources", status.allocated_resources)
+    check_resources("allocatedResources", status.allocated_resources)
 
 
 def _check_toleration(toleration: core.Toleration) -> None:
@@ -153,8 +154,8 @@ def _check_volume(volume: core.Volume) -> None:
 def check_node(node: core.Node) -> None:
     if node.spec.taints:
         check_each("spec.taints", node.spec.taints, _check_taint)
-    check_requests("status.capacity", node.status.capacity)
-    check_requests("status.allocatable", node.status.allocatable)
+    check_resources("status.capacity", node.status.capacity)
+    check_resources("status.allocatable", node.status.allocatable)
 
 
 def _check_taint(taint: core.Taint) -> None:

@@ -173,8 +173,7 @@ class _Batch:
         if type(raw) is not dict and not isinstance(raw, Mapping):
             self.found.append(Problem(place, "", "not an object"))
             return
-        api_version, kind = raw.get("apiVersion"), raw.get("kind")
-        struct = _struct(api_version, kind) if type(api_version) is str and type(kind) is str else None
+        struct = struct_of(raw)
         if struct is None:
             self._take_other(raw, place, depth)
             return
@@ -322,6 +321,18 @@ def _entry(raw: Any, path: str, type_name: str) -> str:
             if _TYPE_NAMES.get(type(value)) == type_name:
                 return f"{path}.{key}"
     return f"{path}[...]"
+
+
+def title_of(raw: Mapping[str, Any]) -> str:
+    """How messages name an object: kind, namespace and name, as far as it has them."""
+    kind = struct_of(raw)
+    return _title(raw, str(raw.get("kind") or "object"), namespaced=kind is None or kind.namespaced)
+
+
+def struct_of(raw: Mapping[str, Any]) -> type[Object] | None:
+    """The struct that an object is decoded to; None for kinds that are not supported."""
+    api_version, kind = raw.get("apiVersion"), raw.get("kind")
+    return _struct(api_version, kind) if type(api_version) is str and type(kind) is str else None
 
 
 def _title(raw: Mapping[str, Any], kind: str, place: str = "", *, namespaced: bool = True) -> str:

@@ -31,6 +31,8 @@ _GRAMMAR = re.compile(
     r"(?:[eE](?P<exponent>[+-]?[0-9]+)|(?P<suffix>[KMGTPE]i|[numkMGTPE]?))"
 )
 
+_NUMBER_AND_UNIT = re.compile(r"\s*(?P<number>[0-9]+(?:[.,][0-9]+)?)\s*(?P<unit>[A-Za-z]*)\s*")
+
 
 def parse(amount: Quantity) -> Exact:
     """The exact value of a quantity as it stands in an object.
@@ -53,13 +55,31 @@ def _parse_text(text: str) -> Exact:
     match = _GRAMMAR.fullmatch(text)
     whole, part = (match["whole"], match["part"] or "") if match else ("", "")
     if match is None or not (whole or part):
-        raise ValueError(f"not a quantity: {text!r}")
+        raise ValueError(f"not a quantity: {text!r}{_meant(text)}")
     if match["exponent"] is None:
         magnitude = _scaled(int(whole + part), match["suffix"], len(part))
     else:
         magnitude = _power_of_ten(int(whole + part), _exponent(match["exponent"]) - len(part))
     magnitude = _bounded(magnitude)
     return -magnitude if match["sign"] == "-" else magnitude
+
+
+def _meant(text: str) -> str:
+    """What a text such as "64GB" or "4 cores" probably means."""
+    parts = _NUMBER_AND_UNIT.fullmatch(text)
+    number = parts["number"].replace(",", ".") if parts is not None else ""
+    unit = parts["unit"] if parts is not None else "?"
+    letter = "k" if unit[:1] in "kK" else unit[:1].upper()
+    binary = f"{number}{letter.upper()}i"
+    if unit.lower() in ("", "cpu", "cpus", "core", "cores"):
+        return f"; did you mean {number}?"
+    if unit in ("m", "milli", "millicores", "mcpu"):
+        return f"; did you mean {number}m?"
+    if letter.upper() in "KMGTPE" and unit[1:].lower() in ("i", "ib"):
+        return f"; did you mean {binary}?"
+    if letter.upper() in "KMGTPE" and unit[1:].lower() in ("", "b"):
+        return f"; did you mean {number}{letter} or {binary}?"
+    return "; expected a number, with a unit such as m, G or Gi"
 
 
 def _exponent(text: str) -> int:

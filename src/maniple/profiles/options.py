@@ -6,11 +6,11 @@ snapshots.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from maniple.framework.configuration.document import ConfigurationError, suggestion
+from maniple.framework.configuration.document import ConfigurationError, describe, suggestion
 from maniple.framework.configuration.registry import Extensions
 from maniple.profiles.kai_flags import DECIDING, KAI_FLAGS, Flag, duration_text
 
@@ -54,6 +54,36 @@ def kai_names(options: Mapping[str, Any]) -> dict[str, Any]:
             raise ConfigurationError("options", None, name, f"says {option} a second time")
         found[option] = value
     return found
+
+
+def snapshot_options(parameters: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """The options among a snapshot's parameters, and what is to be said about the others.
+
+    Another version of KAI wrote the file: what is unknown or unreadable in it is left at its default.
+    """
+    found: dict[str, Any] = {}
+    remarks: list[str] = []
+    for name, option, value in _parameters(parameters):
+        if option not in _KAI_CHECKS:
+            remarks.append(
+                f"schedulerParams.{name}: unknown parameter, ignored{suggestion(name, _OPTION_OF)}"
+            )
+        elif problem := _KAI_CHECKS[option](value):
+            remarks.append(f"schedulerParams.{name}: {problem}, found {describe(value)}; ignored")
+        else:
+            found[option] = value
+    return found, remarks
+
+
+def _parameters(parameters: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
+    """Path, option and value of each; those of the node pool are one level below the others."""
+    for name, value in parameters.items():
+        if name == "partitionParams" and isinstance(value, Mapping):
+            yield from (
+                (f"{name}.{key}", _PARTITION.get(str(key), str(key)), part) for key, part in value.items()
+            )
+        else:
+            yield name, _OPTION_OF.get(name, name), value
 
 
 def _checked(given: Mapping[str, Any], checks: Mapping[str, Callable[[Any], str]]) -> dict[str, Any]:

@@ -1,0 +1,301 @@
+"""Names in objects that nothing in the input has: queues, groups, nodes, claims, classes, labels, resources.
+
+A cluster may have what the input has not, so each message says what was looked for and, where a name is nearly
+right, which one is there. Pods that run or have ended need nothing more and are passed over.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+from maniple.cli.inspection.fields import near_miss
+from maniple.cli.inspection.values import entries, part
+from maniple.framework.configuration.document import nearest, quoted, suggestion
+from maniple.objects.admission import SYSTEM_PRIORITIES
+from maniple.objects.core import (
+    Node,
+    PersistentVolumeClaim,
+    Pod,
+    PriorityClass,
+    RuntimeClass,
+    StorageClass,
+)
+from maniple.objects.defaults import DEFAULT_SCHEDULER
+from maniple.objects.dra import ResourceClaim, ResourceClaimTemplate
+from maniple.objects.kai import KaiPodGroup, KaiQueue, Topology
+from maniple.objects.load import struct_of
+from maniple.objects.meta import Object
+from maniple.objects.storage import LEGACY_STORAGE_CLASS
+from maniple.objects.volcano import VolcanoPodGroup, VolcanoQueue
+from maniple.profiles import kai, volcano
+
+Raw = Mapping[str, Any]
+Found = Iterator[tuple[str, str]]
+
+# The resource that kubectl takes for a kind.
+_EXPORTED = {
+    PersistentVolumeClaim: "persistentvolumeclaims",
+    PriorityClass: "priorityclasses",
+    ResourceClaim: "resourceclaims",
+    ResourceClaimTemplate: "resourceclaimtemplates",
+    RuntimeClass: "runtimeclasses",
+    StorageClass: "storageclasses",
+    Topology: "topologies",
+}
+_SCHEDULERS = (DEFAULT_SCHEDULER, "volcano", "kai-scheduler", "maniple")
+_NATIVE = frozenset({"cpu", "memory", "ephemeral-storage", "pods"})
+_ENDED = ("Succeeded", "Failed")
+_ROOT = "root"  # Volcano's queues end there; it need not be in the input
+_COMMON_RESOURCES = ("nvidia.com/gpu", "amd.com/gpu", "cpu", "memory", "ephemeral-storage")
+
+
+class References:
+    """What the input has, by kind and name; each question of a pod or group is answered from there."""
+
+    def __init__(
+        self, objects: Sequence[Raw], schedulers: Sequence[str], default_queue: str, *, one_tree: bool
+    ) -> None:
+        """`one_tree`: the queues of both systems are one tree."""
+        self._objects = objects
+        self._one_tree = one_tree
+        self._ours = frozenset(schedulers)
+        self._schedulers = (*schedulers, *_SCHEDULERS)
+        self._default_queue = default_queue
+        self._checks = {
+            Pod: self._pod,
+            VolcanoPodGroup: self._volcano_group,
+            KaiPodGroup: self._kai_group,
+            VolcanoQueue: self._volcano_queue,
+            KaiQueue: self._kai_queue,
+            PersistentVolumeClaim: self._claim,
+        }
+
+    def remarks(self, raw: Raw, kind: type[Object]) -> Found:
+        """Field and message of every name that leads nowhere."""
+        check = self._checks.get(kind)
+        if check is not None:
+            yield from check(raw)
+
+    @cached_property
+    def _names(self) -> dict[type[Object], dict[str, set[str]]]:
+        """Names by kind and namespace; the namespace of cluster-scoped kinds is empty."""
+        found: dict[type[Object], dict[str, set[str]]] = {}
+        for raw in self._objects:
+            kind = struct_of(raw)
+            if kind is None or kind is Pod:
+                continue
+            metadata = part(raw, "metadata")
+            namespace = str(metadata.get("namespace") or "default") if kind.namespaced else ""
+            found.setdefault(kind, {}).setdefault(namespace, set()).add(str(metadata.get("name")))
+        return found
+
+    def _known(self, kind: type[Object], namespace: str = "") -> set[str]:
+        return self._names.get(kind, {}).get(namespace, set())
+
+    def _missing(self, field: str, kind: type[Object], name: object, namespace: str = "") -> Found:
+        """A name of a kind that the input does not have."""
+        known = self._known(kind, namespace)
+        if not isinstance(name, str) or not name or name in known:
+            return
+        where = f"{namespace}/{name}" if namespace else name
+        hint = suggestion(name, known)
+        if not hint and not self._names.get(kind):
+            hint = f"; export {_EXPORTED[kind]}, too" if kind in _EXPORTED else ""
+        yield field, f"{kind.kind} {quoted(where)} is not in the input{hint}"
+
+    # -- pods ---------------------------------------------------------------------------------------------------------
+
+    def _pod(self, raw: Raw) -> Found:
+        spec, phase = part(raw, "spec"), part(raw, "status").get("phase")
+        if phase in _ENDED:
+            return
+        node = spec.get("nodeName")
+        if isinstance(node, str) and node:
+            known = self._known(Node)
+            if known and node not in known:
+                hint = suggestion(node, known)
+                yield "spec.nodeName", f"there is no node {quoted(node)}; the pod counts nowhere{hint}"
+            return
+        namespace = str(part(raw, "metadata").get("namespace") or "default")
+        yield from self._scheduler(spec)
+        if (spec.get("schedulerName") or DEFAULT_SCHEDULER) not in self._ours:
+            return
+        yield from self._group(raw, namespace)
+        yield from self._selector(spec)
+        yield from self._resources(spec)
+        yield from self._volumes(spec, namespace)
+        yield from self._classes(raw, spec)
+
+    def _scheduler(self, spec: Raw) -> Found:
+        name = spec.get("schedulerName")
+        if isinstance(name, str) and name and name not in self._schedulers:
+            meant = near_miss(name, self._schedulers)
+            if meant is not None:
+                message = f"no such scheduler is known: {quoted(name)}; did you mean {quoted(meant)}?"
+                yield "spec.schedulerName", message
+
+    def _group(self, raw: Raw, namespace: str) -> Found:
+        annotations = part(raw, "metadata", "annotations")
+        for key, kind in ((volcano.GROUP_NAME, VolcanoPodGroup), (kai.GROUP_NAME, KaiPodGroup)):
+            name = annotations.get(key)
+            if isinstance(name, str) and name and name not in self._known(kind, namespace):
+                hint = suggestion(name, self._known(kind, namespace))
+                yield f"metadata.annotations.{key}", f"there is no PodGroup {namespace}/{name}{hint}"
+
+    def _selector(self, spec: Raw) -> Found:
+        """Labels that no node has; the nearest value or key that nodes have."""
+        labels = self._node_labels
+        selector = part(spec, "nodeSelector")
+        for key, value in selector.items() if labels else ():
+            if key not in labels:
+                yield f"spec.nodeSelector.{key}", f"no node has this label{suggestion(str(key), labels)}"
+            elif isinstance(value, str) and value not in labels[key]:
+                there = suggestion(value, labels[key]) or f"; nodes have {_listed(labels[key])}"
+                yield f"spec.nodeSelector.{key}", f"no node has the value {quoted(value)}{there}"
+        required = part(spec, "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
+        inside = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"
+        for term_path, term in entries(required, "nodeSelectorTerms"):
+            for path, wanted in entries(term, "matchExpressions"):
+                yield from self._expression(f"{inside}.{term_path}.{path}", wanted)
+
+    def _expression(self, field: str, wanted: Raw) -> Found:
+        key, values, labels = wanted.get("key"), wanted.get("values"), self._node_labels
+        if wanted.get("operator") not in ("In", "Exists") or not isinstance(key, str) or not labels:
+            return
+        if key not in labels:
+            yield f"{field}.key", f"no node has the label {quoted(key)}{suggestion(key, labels)}"
+        elif isinstance(values, list) and not labels[key].intersection(map(str, values)):
+            value = str(values[0]) if values else ""
+            there = suggestion(value, labels[key]) or f"; nodes have {_listed(labels[key])}"
+            yield f"{field}.values", f"no node has a value of {key} that is listed here{there}"
+
+    @cached_property
+    def _node_labels(self) -> dict[str, set[str]]:
+        found: dict[str, set[str]] = {}
+        for raw in self._nodes:
+            for key, value in part(raw, "metadata", "labels").items():
+                found.setdefault(str(key), set()).add(str(value))
+            name = str(part(raw, "metadata").get("name"))
+            found.setdefault("kubernetes.io/hostname", set()).add(name)
+        return found
+
+    @cached_property
+    def _nodes(self) -> list[Raw]:
+        return [raw for raw in self._objects if struct_of(raw) is Node]
+
+    @cached_property
+    def _offered(self) -> set[str]:
+        """The resources that nodes have."""
+        found: set[str] = set()
+        for raw in self._nodes:
+            found.update(map(str, part(raw, "status", "allocatable") or part(raw, "status", "capacity")))
+        return found
+
+    def _resources(self, spec: Raw) -> Found:
+        for name in ("initContainers", "containers"):
+            for path, container in entries(spec, name):
+                for kind in ("requests", "limits"):
+                    asked = part(container, "resources", kind)
+                    if not self._offered.issuperset(asked):
+                        yield from self._unknown_resources(f"spec.{path}.resources.{kind}", asked)
+
+    def _unknown_resources(self, field: str, asked: Raw) -> Found:
+        for resource in asked:
+            if resource in self._offered or resource in _NATIVE or not self._nodes:
+                continue
+            meant = nearest(str(resource), {*self._offered, *_COMMON_RESOURCES} - {str(resource)})
+            if meant is not None or "/" not in str(resource):
+                hint = f"; did you mean {quoted(meant)}?" if meant is not None else ""
+                yield f"{field}.{resource}", f"no node has the resource {quoted(str(resource))}{hint}"
+
+    def _volumes(self, spec: Raw, namespace: str) -> Found:
+        for path, volume in entries(spec, "volumes"):
+            name = part(volume, "persistentVolumeClaim").get("claimName")
+            field = f"spec.{path}.persistentVolumeClaim.claimName"
+            yield from self._missing(field, PersistentVolumeClaim, name, namespace)
+        for path, claim in entries(spec, "resourceClaims"):
+            for field, kind in (
+                ("resourceClaimName", ResourceClaim),
+                ("resourceClaimTemplateName", ResourceClaimTemplate),
+            ):
+                yield from self._missing(f"spec.{path}.{field}", kind, claim.get(field), namespace)
+
+    def _classes(self, raw: Raw, spec: Raw) -> Found:
+        """Pods with a uid have been in a cluster, and got the values of their classes there."""
+        if part(raw, "metadata").get("uid"):
+            return
+        yield from self._priority_class("spec.priorityClassName", spec)
+        for field, message in self._missing(
+            "spec.runtimeClassName", RuntimeClass, spec.get("runtimeClassName")
+        ):
+            yield field, f"{message}; ignored (an API server would reject the pod)"
+
+    def _priority_class(self, field: str, spec: Raw) -> Found:
+        name = spec.get("priorityClassName")
+        if name not in SYSTEM_PRIORITIES:
+            for place, message in self._missing(field, PriorityClass, name):
+                yield place, f"{message}; the default priority counts"
+
+    # -- groups, queues, claims ---------------------------------------------------------------------------------------
+
+    def _volcano_group(self, raw: Raw) -> Found:
+        spec = part(raw, "spec")
+        yield from self._queue(spec, self._queues(VolcanoQueue))
+        yield from self._priority_class("spec.priorityClassName", spec)
+
+    def _kai_group(self, raw: Raw) -> Found:
+        spec = part(raw, "spec")
+        yield from self._queue(spec, self._queues(KaiQueue))
+        yield from self._priority_class("spec.priorityClassName", spec)
+        constraint = part(spec, "topologyConstraint")
+        yield from self._missing("spec.topologyConstraint.topology", Topology, constraint.get("topology"))
+
+    def _queues(self, kind: type[Object]) -> set[str]:
+        return self._known(VolcanoQueue) | self._known(KaiQueue) if self._one_tree else self._known(kind)
+
+    def _queue(self, spec: Raw, known: set[str]) -> Found:
+        name = spec.get("queue") or self._default_queue
+        if isinstance(name, str) and name and name not in known:
+            yield "spec.queue", f"there is no queue {quoted(name)}{suggestion(name, known)}"
+
+    def _volcano_queue(self, raw: Raw) -> Found:
+        return self._parent(raw, VolcanoQueue, "parent")
+
+    def _kai_queue(self, raw: Raw) -> Found:
+        return self._parent(raw, KaiQueue, "parentQueue")
+
+    def _parent(self, raw: Raw, kind: type[Object], field: str) -> Found:
+        name, known = str(part(raw, "metadata").get("name")), self._queues(kind)
+        parents = self._parents[None] if self._one_tree else self._parents[kind]
+        parent = parents.get(name, "")
+        if parent and parent != _ROOT and parent not in known:
+            yield f"spec.{field}", f"there is no queue {quoted(parent)}{suggestion(parent, known)}"
+            return
+        way = [name]
+        while (above := parents.get(way[-1], "")) and above not in way:
+            way.append(above)
+        if above == name:
+            yield f"spec.{field}", f"the queues above form a cycle: {' -> '.join((*way, name))}"
+
+    @cached_property
+    def _parents(self) -> dict[type[Object] | None, dict[str, str]]:
+        """Parents of queues by kind, and of all together."""
+        found: dict[type[Object] | None, dict[str, str]] = {VolcanoQueue: {}, KaiQueue: {}, None: {}}
+        for raw in self._objects:
+            kind = struct_of(raw)
+            if kind is VolcanoQueue or kind is KaiQueue:
+                field = "parent" if kind is VolcanoQueue else "parentQueue"
+                name = str(part(raw, "metadata").get("name"))
+                found[kind][name] = found[None][name] = str(part(raw, "spec").get(field) or "")
+        return found
+
+    def _claim(self, raw: Raw) -> Found:
+        spec = part(raw, "spec")
+        if spec.get("volumeName") or LEGACY_STORAGE_CLASS in part(raw, "metadata", "annotations"):
+            return
+        yield from self._missing("spec.storageClassName", StorageClass, spec.get("storageClassName"))
+
+
+def _listed(values: set[str]) -> str:
+    shown = sorted(values)[:3]
+    return ", ".join(map(quoted, shown)) + (", ..." if len(values) > len(shown) else "")

@@ -1,0 +1,64 @@
+"""What is said about objects: one remark per object and field, and one line for many that are alike."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from maniple.cli.lines import Origin
+from maniple.objects.load import Problem, title_of
+
+_EXAMPLES = 3
+_INDEX = re.compile(r"\[\d+\]")
+_ITEM = re.compile(r"(?:(?P<kind>\S+) \()?item (?P<number>\d+)(?:, items\[\d+\])*\)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """Something about the object at `position` of the input, -1 if it is not known; `title` names it."""
+
+    position: int
+    title: str
+    field: str
+    message: str
+
+
+def of_problems(problems: Iterable[Problem], objects: Sequence[Mapping[str, Any]]) -> list[Remark]:
+    """The objects that could not be loaded, as remarks; "item 3" is the name of an object that has none."""
+    found: list[Remark] = []
+    positions: dict[str, int] = {}
+    for problem in problems:
+        numbered = _ITEM.fullmatch(problem.object)
+        if numbered is None and not positions:
+            positions = {title_of(raw): position for position, raw in enumerate(objects)}
+        title = (numbered["kind"] or "object") if numbered is not None else problem.object
+        position = int(numbered["number"]) if numbered is not None else positions.get(title, -1)
+        found.append(Remark(position, title, problem.field, problem.message))
+    return found
+
+
+def lines_of(remarks: Iterable[Remark], objects: Sequence[object], origins: Sequence[Origin]) -> list[str]:
+    """A line for each kind of remark, with the file and line of the first object, and how many others there are."""
+    alike: dict[tuple[str, str, str], list[Remark]] = {}
+    for remark in remarks:
+        kind = remark.title.partition(" ")[0]
+        alike.setdefault((kind, _INDEX.sub("[]", remark.field), remark.message), []).append(remark)
+    return [_line(group, objects, origins) for group in alike.values()]
+
+
+def _line(group: list[Remark], objects: Sequence[object], origins: Sequence[Origin]) -> str:
+    first = group[0]
+    known = 0 <= first.position < len(origins)
+    place = origins[first.position].place(objects[first.position], first.field) if known else ""
+    text = ": ".join(filter(None, (place, first.title, first.field, first.message)))
+    others = list(dict.fromkeys(one.title for one in group if one.title != first.title))
+    if not others:
+        return printable(text)
+    kind = first.title.partition(" ")[0]
+    named = ", ".join(title.partition(" ")[2] for title in others[: _EXAMPLES - 1])
+    more = f"{len(others):,} more of kind {kind}: {named}{', ...' if len(others) >= _EXAMPLES else ''}"
+    return printable(f"{text} (and {more})")
+
+
+def printable(text: str) -> str:
+    return text if text.isprintable() else text.encode("unicode_escape").decode("ascii")
