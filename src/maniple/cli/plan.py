@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from maniple.cli import EXIT_BAD_INPUT, EXIT_WAITING, InputError
+from maniple.cli import EXIT_BAD_INPUT, EXIT_WAITING, InputError, reader_may_leave
 from maniple.cli.kai_flags import KaiCommand
 from maniple.cli.planning import Asked, Question, planning_options, question, report
 
@@ -84,10 +84,11 @@ def show(plan: "Plan", output: str, everything: bool) -> bool:
     from maniple.cli import render, summary
 
     jobs_of = summary.jobs_of_tasks(plan)
-    if output == "json":
-        click.echo(render.plan_json(plan))
-    elif output == "yaml":
-        click.echo(render.plan_yaml(plan))
-    else:
-        render.print_plan(plan, jobs_of, render.console(), everything)
+    with reader_may_leave():
+        if output == "json":
+            click.echo(render.plan_json(plan))
+        elif output == "yaml":
+            click.echo(render.plan_yaml(plan))
+        else:
+            render.print_plan(plan, jobs_of, render.console(), everything)
     return bool(summary.waiting_jobs(plan, jobs_of))

@@ -4,6 +4,7 @@ Programs get everything. Tables have a row per job, the fullest nodes and the qu
 row per task and every node.
 """
 
+import errno
 import os
 import sys
 from collections.abc import Mapping
@@ -38,10 +39,17 @@ BAR_CELLS = 10
 WIDTH_WITHOUT_TERMINAL = 120
 
 
+class _Output(Console):
+    """Leaves a closed pipe to the command."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+
+
 def console() -> Console:
     """Standard output: as wide as the terminal, or wide enough when there is none."""
     terminal = sys.stdout.isatty() or "COLUMNS" in os.environ
-    return Console(highlight=False, width=None if terminal else WIDTH_WITHOUT_TERMINAL)
+    return _Output(highlight=False, width=None if terminal else WIDTH_WITHOUT_TERMINAL)
 
 
 def plan_values(plan: "Plan") -> dict[str, Any]:

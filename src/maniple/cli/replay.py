@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from maniple.cli import EXIT_BAD_INPUT, EXIT_WAITING, seconds
+from maniple.cli import EXIT_BAD_INPUT, EXIT_WAITING, reader_may_leave, seconds
 from maniple.cli.kai_flags import KaiCommand
 from maniple.cli.plan import show
 from maniple.cli.planning import Asked, Question, planning_options, question, report
@@ -65,7 +65,8 @@ def command(
         waits = _show_rounds(plans, asking)
     else:
         if rounds > 1:
-            click.echo("\n".join(_story(plans, rounds)) + "\n")
+            with reader_may_leave():
+                click.echo("\n".join(_story(plans, rounds)) + "\n")
         waits = show(last, output, everything)
     if asking.reading.problems:
         raise SystemExit(EXIT_BAD_INPUT)
@@ -112,5 +113,6 @@ def _show_rounds(plans: list["Plan"], asking: Question) -> bool:
         "settled": not _acts(plans[-1]),
         "plan": render.plan_values(plans[-1]),
     }
-    click.echo(msgspec.json.format(msgspec.json.encode(values), indent=2).decode())
+    with reader_may_leave():
+        click.echo(msgspec.json.format(msgspec.json.encode(values), indent=2).decode())
     return bool(summary.waiting_jobs(plans[-1], summary.jobs_of_tasks(plans[-1])))

@@ -167,34 +167,30 @@ class References:
                 yield f"metadata.annotations.{key}", f"there is no PodGroup {namespace}/{name}{hint}"
 
     def _selector(self, spec: Raw) -> Found:
-        """Labels that no node has; the nearest value or key that nodes have."""
-        labels = self._node_labels
-        selector = part(spec, "nodeSelector")
-        for key, value in selector.items() if labels else ():
-            if key not in labels:
-                hint = self._hint("label", str(key), labels)
-                yield f"spec.nodeSelector.{key}", f"no node has this label{hint}"
-            elif isinstance(value, str) and value not in labels[key]:
-                there = (
-                    self._hint(f"label {key}", value, labels[key]) or f"; nodes have {_listed(labels[key])}"
-                )
-                yield f"spec.nodeSelector.{key}", f"no node has the value {quoted(value)}{there}"
+        """Labels that nodes nearly have; others may be of nodes that an autoscaler has yet to add."""
+        for key, value in part(spec, "nodeSelector").items():
+            yield from self._label(f"spec.nodeSelector.{key}", f"spec.nodeSelector.{key}", str(key), [value])
         required = part(spec, "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
         inside = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"
         for term_path, term in entries(required, "nodeSelectorTerms"):
             for path, wanted in entries(term, "matchExpressions"):
-                yield from self._expression(f"{inside}.{term_path}.{path}", wanted)
+                key, values = wanted.get("key"), wanted.get("values")
+                if wanted.get("operator") in ("In", "Exists") and isinstance(key, str):
+                    field = f"{inside}.{term_path}.{path}"
+                    listed = values if isinstance(values, list) else []
+                    yield from self._label(f"{field}.key", f"{field}.values", key, listed)
 
-    def _expression(self, field: str, wanted: Raw) -> Found:
-        key, values, labels = wanted.get("key"), wanted.get("values"), self._node_labels
-        if wanted.get("operator") not in ("In", "Exists") or not isinstance(key, str) or not labels:
-            return
+    def _label(self, key_field: str, value_field: str, key: str, values: list[Any]) -> Found:
+        """A label with one of these values that no node has."""
+        labels = self._node_labels
         if key not in labels:
-            yield f"{field}.key", f"no node has the label {quoted(key)}{self._hint('label', key, labels)}"
-        elif isinstance(values, list) and not labels[key].intersection(map(str, values)):
-            value = str(values[0]) if values else ""
-            there = self._hint(f"label {key}", value, labels[key]) or f"; nodes have {_listed(labels[key])}"
-            yield f"{field}.values", f"no node has a value of {key} that is listed here{there}"
+            hint = self._hint("label", key, labels) if labels else ""
+            if hint:
+                yield key_field, f"no node has the label {quoted(key)}{hint}"
+        elif values and not labels[key].intersection(map(str, values)):
+            hint = self._hint(f"label {key}", str(values[0]), labels[key])
+            if hint:
+                yield value_field, f"no node has {key}={values[0]}{hint}"
 
     @cached_property
     def _node_labels(self) -> dict[str, set[str]]:
@@ -322,8 +318,3 @@ class References:
         if spec.get("volumeName") or LEGACY_STORAGE_CLASS in part(raw, "metadata", "annotations"):
             return
         yield from self._missing("spec.storageClassName", StorageClass, spec.get("storageClassName"))
-
-
-def _listed(values: set[str]) -> str:
-    shown = sorted(values)[:3]
-    return ", ".join(map(quoted, shown)) + (", ..." if len(values) > len(shown) else "")
