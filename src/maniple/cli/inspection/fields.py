@@ -17,6 +17,7 @@ import msgspec
 from maniple.objects.meta import Object
 
 _CLOSE = 0.86
+_SHORTEST = 4  # shorter names are a letter apart by chance
 _LONG_ENOUGH = 6
 _MOST_NAMES = 1000
 # Names of Kubernetes' API that resemble a field read here, and are none.
@@ -112,7 +113,7 @@ def _unknown(raw: Mapping[str, Any], level: _Level) -> Iterator[tuple[str, str]]
     for name in raw:
         if name in level.known or type(name) is not str:
             continue
-        meant = near_miss(name, level.fields - raw.keys())
+        meant = near_miss(name, level.fields)
         if meant is not None:
             yield name, meant
         elif len(level.known) < _MOST_NAMES:
@@ -131,7 +132,9 @@ def near_miss(word: str, names: Iterable[str]) -> str | None:
     plain = _plain(word)
     for name in sorted(names):
         other = _plain(name)
-        if plain == other or (min(len(word), len(name)) > 3 and one_slip(plain, other)):
+        if _singular(plain) == _singular(other):
+            return name
+        if min(len(word), len(name)) >= _SHORTEST and one_slip(plain, other):
             return name
     close = [name for name in names if min(len(word), len(name)) >= _LONG_ENOUGH]
     found = difflib.get_close_matches(word, sorted(close), n=1, cutoff=_CLOSE)
@@ -140,6 +143,10 @@ def near_miss(word: str, names: Iterable[str]) -> str | None:
 
 def _plain(word: str) -> str:
     return word.lower().replace("-", "").replace("_", "")
+
+
+def _singular(word: str) -> str:
+    return f"{word[:-3]}y" if word.endswith("ies") else word.removesuffix("s")
 
 
 def one_slip(one: str, other: str) -> bool:

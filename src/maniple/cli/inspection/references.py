@@ -174,11 +174,10 @@ class References:
         inside = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"
         for term_path, term in entries(required, "nodeSelectorTerms"):
             for path, wanted in entries(term, "matchExpressions"):
-                key, values = wanted.get("key"), wanted.get("values")
-                if wanted.get("operator") in ("In", "Exists") and isinstance(key, str):
-                    field = f"{inside}.{term_path}.{path}"
+                if wanted.get("operator") in ("In", "Exists"):
+                    field, values = f"{inside}.{term_path}.{path}", wanted.get("values")
                     listed = values if isinstance(values, list) else []
-                    yield from self._label(f"{field}.key", f"{field}.values", key, listed)
+                    yield from self._label(f"{field}.key", f"{field}.values", str(wanted.get("key")), listed)
 
     def _label(self, key_field: str, value_field: str, key: str, values: list[Any]) -> Found:
         """A label with one of these values that no node has."""
@@ -281,7 +280,9 @@ class References:
 
     def _queue(self, spec: Raw, known: set[str]) -> Found:
         name = spec.get("queue") or self._default_queue
-        if isinstance(name, str) and name and name not in known:
+        if not name:
+            yield "spec.queue", "missing: the group is in no queue"
+        elif isinstance(name, str) and name not in known:
             yield "spec.queue", f"there is no queue {quoted(name)}{self._hint('queue', name, known)}"
 
     def _volcano_queue(self, raw: Raw) -> Found:
