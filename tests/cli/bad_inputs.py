@@ -11,7 +11,7 @@ from typing import Any
 Raw = dict[str, Any]
 BOTH, VOLCANO, KAI = ("volcano", "kai", "maniple"), ("volcano", "maniple"), ("kai", "maniple")
 SCHEDULERS = {"volcano": "volcano", "kai": "kai-scheduler", "maniple": "maniple"}
-GONE = object()  # the field is removed
+GONE = "(gone)"  # the field is removed
 
 
 @dataclass(frozen=True)
@@ -114,10 +114,7 @@ def edited(profile: str, edit: Edit) -> tuple[Raw, list[Raw]]:
     *path, last = edit.path
     part = spoilt
     for step in path:
-        if isinstance(part, list):
-            part = part[int(step)]
-        else:
-            part = part.setdefault(step, {})
+        part = part[int(step)] if isinstance(part, list) else part.setdefault(step, {})
     if edit.value is GONE:
         del part[last]
     elif isinstance(part, list):
@@ -382,4 +379,177 @@ OBJECTS = [
     Edit("node kind", 3, "not a string"),
     Edit("node apiVersion", GONE, "missing"),
     Edit("node metadata", GONE, "missing"),
+]
+
+
+@dataclass(frozen=True)
+class Text:
+    """A file of its own; `line` is None where the mistake has no line."""
+
+    name: str
+    content: str | bytes
+    line: int | None
+    words: str
+
+
+_GROUP = """\
+apiVersion: scheduling.volcano.sh/v1beta1
+kind: PodGroup
+metadata: {name: other, namespace: ml}
+spec:
+  queue: research
+"""
+TEXTS = [
+    Text("a.yaml", "kind: Pod\nmetadata: [x\nspec: {}\n", 3, "not YAML"),
+    Text("a.yaml", "kind: Pod\n\tname: x\n", 2, "not YAML"),
+    Text("a.yaml", "kind: 'Pod\n", 1, "not YAML"),
+    Text("a.yaml", "a: *nothing\n", 1, "not YAML"),
+    Text("a.yaml", "a: b: c\n", 1, "not YAML"),
+    Text("a.yaml", "just words\n", 1, "expected a Kubernetes object"),
+    Text("a.yaml", "---\n---\n- 1\n- 2\n", 3, "expected a Kubernetes object"),
+    Text("a.yaml", "a: &a [*a]\n", None, "refers to itself"),
+    Text("a.yaml", "!!python/object:os.system x\n", 1, "not YAML"),
+    Text("a.yaml", b"kind: \xff\n", 1, "not UTF-8"),
+    Text("a.yaml", "[" * 20_000 + "]" * 20_000, None, "nested too deeply"),
+    Text("a.json", "{", 1, "not JSON"),
+    Text("a.json", '{"kind": "Pod",}', 1, "not JSON"),
+    Text("a.json", '{\n"kind": oops}', 2, "not JSON"),
+    Text("a.json", "[1]", 1, "expected a Kubernetes object"),
+    Text("a.json", '{"kind": NaN}', None, "NaN is not a JSON value"),
+    Text("a.json", "[" * 100_000, None, "nested too deeply"),
+    Text("a.json", "null", 1, "expected a Kubernetes object"),
+    Text("a.yaml", f"{_GROUP}  minMember: 1\n  minMember: 2\n", 7, "spec.minMember: given twice"),
+    Text("a.yaml", f"{_GROUP}  minMember: 1\nspec:\n  queue: research\n", 7, "spec: given twice"),
+    Text("a.yaml", "apiVersion: v1\nkind: List\nitems:\n- {a: 1}\n- 3\n", 5, "expected a Kubernetes"),
+    Text(
+        "a.yaml",
+        "apiVersion: v1\nkind: Pod\nmetadata: {namespace: x}\nspec: {}\n",
+        3,
+        "Pod: metadata.name: missing",
+    ),
+    Text("a.yaml", "spec: {}\n", 1, "kind: missing"),
+    Text("a.yaml", "---\nkind: Pod\n", 2, "apiVersion: missing"),
+    Text(
+        "a.json",
+        '[{"apiVersion": "v1", "kind": "Node",\n "metadata": {"name": "x", "name": "y"}, "status": {"capacity": {"cpu": 1}}}]',
+        2,
+        "metadata.name: given twice",
+    ),
+]
+
+
+@dataclass(frozen=True)
+class File:
+    """A configuration: an error (exit code 2) or a warning, with the line."""
+
+    content: str
+    line: int | None
+    words: str
+    profile: str = "volcano"
+    error: bool = False
+
+
+_TIERS = "tiers:\n- plugins:\n  - name: gang\n  - name: predicates\n"
+CONFIGURATIONS = [
+    File('actions: "allocate, allocate"\n' + _TIERS, 1, 'action "allocate" is listed a second time'),
+    File('actions: "alocate"\n' + _TIERS, 1, 'did you mean "allocate"', error=True),
+    File('actions: "allocate,, backfill"\n' + _TIERS, 1, "an action name is empty", error=True),
+    File("actions: 3\n" + _TIERS, 1, "actions must be text", error=True),
+    File("action: allocate\n" + _TIERS, 1, 'did you mean "actions"'),
+    File("actions: allocate\ntier: []\n", 2, 'did you mean "tiers"'),
+    File("actions: allocate\ntiers: gang\n", 2, "tiers must be a list", error=True),
+    File("actions: allocate\ntiers:\n- plugin: []\n", 3, 'did you mean "plugins"'),
+    File("actions: allocate\ntiers:\n- plugins:\n  - nam: gang\n", 4, "needs a name", error=True),
+    File("actions: allocate\ntiers:\n- plugins:\n  - name: gan\n", 4, 'did you mean "gang"'),
+    File(
+        "actions: allocate\ntiers:\n- plugins:\n  - name: gang\n    enableJobOrdr: true\n", 5, "did you mean"
+    ),
+    File(
+        "actions: allocate\ntiers:\n- plugins:\n  - name: gang\n    enablePreemptable: 3\n",
+        5,
+        "true or false",
+        error=True,
+    ),
+    File(
+        "actions: allocate\ntiers:\n- plugins:\n  - name: gang\n  - name: gang\n", 5, "listed a second time"
+    ),
+    File("actions: [allocate\n", 1, "not valid YAML", error=True),
+    File("actions: allocate\nactions: backfill\n", 2, "stands twice", error=True),
+    File(
+        "actions: allocate\ntiers:\n- plugins:\n  - name: binpack\n    arguments: {binpack.weigth: 3}\n",
+        None,
+        "unknown argument",
+    ),
+    File(
+        "actions: allocate\ntiers:\n- plugins:\n  - name: binpack\n    arguments: {binpack.weight: much}\n",
+        None,
+        "must be an integer",
+    ),
+    File("actions: allocate\ncompat: loose\n", 2, "compat must be", error=True),
+    File("- allocate\n", None, "must be a mapping", error=True),
+    File('actions: "allocate, reclaimm"\n', 1, 'did you mean "reclaim"', "kai", error=True),
+    File('actions: "allocate, allocate"\n', 1, "listed a second time", "kai"),
+    File("queueDepthPerAction: {alocate: 3}\n", 1, "did you mean", "kai"),
+    File("queueDepthPerAction: {allocate: many}\n", 1, "must be an integer", "kai", error=True),
+    File("tiers:\n- plugins:\n  - name: proportio\n", 3, 'did you mean "proportion"', "kai"),
+    File(
+        "tiers:\n- plugins:\n  - name: minruntime\n    arguments: {defaultPreemptMinRuntime: soon}\n",
+        None,
+        "duration",
+        "kai",
+    ),
+    File('actions: "allocate, allocate"\n', 1, "listed a second time", "maniple"),
+    File('actions: "alocate"\n', 1, 'did you mean "allocate"', "maniple", error=True),
+    File("tiers:\n- plugins:\n  - name: fairnes\n", 3, "did you mean", "maniple"),
+]
+
+# Words of the command line that are refused, and what is said.
+WORDS = [
+    (["--profile", "volcan"], "volcano"),
+    (["--actions", "alocate"], 'did you mean "allocate"'),
+    (["--option", "schedulerNam=x"], 'did you mean "schedulerName"'),
+    (["--option", "searchBudget=-1"], "searchBudget"),
+    (["--option", "searchBudget"], "key=value"),
+    (["--option", "shard={"], "not JSON"),
+    (["--now", "yesterday"], "not a time"),
+    (["--now", "2026-01-01T00:00:00"], "no time zone"),
+    (["--conf", "nowhere.yaml"], "does not exist"),
+    (["-o", "jsn"], "json"),
+    (["--stuck-in-releasing-threshold", "2m"], "No such option"),
+    (["--profile", "kai", "--option", "stuckInReleasingThreshold=1"], "unknown option"),
+    (["--profile", "kai", "--max-consolidation-preemptees", "few"], "whole number"),
+    (["--profile", "kai", "--default-staleness-grace-period", "long"], "duration"),
+    (["--profile", "kai", "--shard", "x"], "no SchedulingShard"),
+    (["--profile", "volcano", "--max-consolidation-preemptees", "3"], "is for the profile kai"),
+    (["--plugins-dir", "nowhere"], "does not exist"),
+    (["--fail-on-wating"], "--fail-on-waiting"),
+]
+
+# Parts of a KAI snapshot that a newer version or a slip may have put there: none refuses it.
+SNAPSHOTS = [
+    (
+        "schedulerParams",
+        {"stuckInReleasingThreshold": 120_000_000_000},
+        "stuckInReleasingThreshold: unknown parameter",
+    ),
+    ("schedulerParams", {"fullHierarchyFairnes": True}, 'did you mean "fullHierarchyFairness"'),
+    ("schedulerParams", {"maxNumberConsolidationPreemptees": "few"}, "must be a whole number"),
+    (
+        "schedulerParams",
+        {"partitionParams": {"NodePoolLabel": "x"}},
+        "partitionParams.NodePoolLabel: unknown parameter",
+    ),
+    ("schedulerParams", {"globalDefaultStalenessGracePeriod": "later"}, "must be a duration"),
+    ("config", {"actions": "allocate, defragment"}, 'unknown action "defragment"'),
+    ("config", {"actions": "allocate", "nodeScoring": {}}, "nodeScoring: unknown key"),
+    ("config", {"tiers": [{"plugins": [{"name": "zonespread"}]}]}, "zonespread"),
+    (
+        "config",
+        {"tiers": [{"plugins": [{"name": "proportion", "arguments": {"z": "1"}}]}]},
+        'unknown argument "z"',
+    ),
+    ("rawObjects", {"nodeResourceTopologies": [{}]}, "nodeResourceTopologies: unknown list"),
+    ("rawObjects", {"pods": "none"}, "rawObjects.pods: must be a list"),
+    ("rawObjects", {"pods": [3]}, "rawObjects.pods[0]: expected an object"),
+    ("statistics", {"cycles": 3}, "statistics: unknown part"),
 ]

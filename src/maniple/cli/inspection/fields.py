@@ -132,7 +132,7 @@ def near_miss(word: str, names: Iterable[str]) -> str | None:
     plain = _plain(word)
     for name in sorted(names):
         other = _plain(name)
-        if _singular(plain) == _singular(other):
+        if _singular(plain) == _singular(other) or f"{plain}name" == other:
             return name
         if min(len(word), len(name)) >= _SHORTEST and one_slip(plain, other):
             return name

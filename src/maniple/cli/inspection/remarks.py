@@ -11,7 +11,7 @@ from maniple.objects.load import Problem, title_of
 _EXAMPLES = 3
 _MESSAGES = 5
 _INDEX = re.compile(r"\[\d+\]")
-_ITEM = re.compile(r"(?:(?P<kind>\S+) \()?item (?P<number>\d+)(?:, items\[\d+\])*\)?")
+_ITEM = re.compile(r"(?:\S+ \()?item (?P<number>\d+)(?:, items\[\d+\])*\)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +32,9 @@ def of_problems(problems: Iterable[Problem], objects: Sequence[Mapping[str, Any]
         numbered = _ITEM.fullmatch(problem.object)
         if numbered is None and not positions:
             positions = {title_of(raw): position for position, raw in enumerate(objects)}
-        title = (numbered["kind"] or "object") if numbered is not None else problem.object
-        position = int(numbered["number"]) if numbered is not None else positions.get(title, -1)
+        position = int(numbered["number"]) if numbered is not None else positions.get(problem.object, -1)
+        named = numbered is None or position >= len(objects)
+        title = problem.object if named else title_of(objects[position])
         found.append(Remark(position, title, problem.field, problem.message))
     return found
 
