@@ -17,21 +17,38 @@ from rich.table import Table
 from rich.text import Text
 
 from maniple.cli.summary import (
+    Evicted,
     Fill,
+    Later,
     Placed,
+    Summary,
     Waiting,
+    deserved_resources,
     human_amount,
     node_fill,
-    placed_jobs,
     queue_fill,
     queue_lines,
     shown_resources,
-    waiting_jobs,
+    summary,
 )
 
 if TYPE_CHECKING:
     from maniple.planner import Plan
 
+PARTS = (
+    "binds",
+    "held",
+    "pipelined",
+    "starting",
+    "evictions",
+    "evicted",
+    "tasks",
+    "jobs",
+    "queues",
+    "nodes",
+    "problems",
+    "warnings",
+)
 NODE_ROWS = 10
 NODES_IN_A_ROW = 4
 BAR_CELLS = 10
@@ -45,9 +62,8 @@ def console() -> Console:
 
 
 def plan_values(plan: "Plan") -> dict[str, Any]:
-    """The whole plan as dictionaries, lists, strings and numbers."""
-    names = ("binds", "evictions", "pipelined", "tasks", "jobs", "queues", "nodes", "problems", "warnings")
-    values = {name: getattr(plan, name) for name in names}
+    """The whole plan as dictionaries, lists, strings and numbers; `summary` has the rows of the tables about jobs."""
+    values = {"summary": summary(plan), **{name: getattr(plan, name) for name in PARTS}}
     plain: dict[str, Any] = msgspec.to_builtins(values)
     return plain
 
@@ -64,14 +80,16 @@ def plan_yaml(plan: "Plan") -> str:
 
 def print_plan(plan: "Plan", jobs_of: Mapping[str, str], out: Console, everything: bool = False) -> None:
     """The headline, then every table that has rows."""
-    waiting = waiting_jobs(plan, jobs_of)
+    rows = summary(plan, jobs_of)
     nodes = node_fill(plan)
-    out.print(headline(plan, waiting))
+    shown = nodes if everything else nodes[:NODE_ROWS]
+    out.print(headline(plan, rows))
     for table in (
-        _task_table(plan, jobs_of) if everything else _placed_table(placed_jobs(plan, jobs_of)),
-        _eviction_table(plan, jobs_of),
-        _waiting_table(waiting),
-        fill_table("Nodes, fullest first", "node", "in use", nodes if everything else nodes[:NODE_ROWS]),
+        _task_table(plan, jobs_of) if everything else _placed_table(rows.placed),
+        _starting_table(rows.starting),
+        _eviction_table(rows.evicted),
+        _waiting_table(rows.waiting),
+        fill_table("Nodes, fullest first", "node", "in use", shown, shown_resources(nodes)),
         _queue_table(plan),
     ):
         if table.row_count:
@@ -82,14 +100,17 @@ def print_plan(plan: "Plan", jobs_of: Mapping[str, str], out: Console, everythin
         out.print(_other_nodes(nodes))
 
 
-def headline(plan: "Plan", waiting: list[Waiting]) -> Text:
-    parts = [count(len(plan.binds), "task") + " bound"]
-    if plan.pipelined:
-        parts.append(count(len(plan.pipelined), "task") + " pipelined")
+def headline(plan: "Plan", rows: Summary) -> Text:
+    starting, waiting = sum(row.tasks for row in rows.starting), len(rows.waiting)
+    parts = [count(len(plan.binds) + len(plan.held), "task") + " bound"]
+    if starting:
+        parts.append(
+            f"{count(starting, 'task')} {'starts' if starting == 1 else 'start'} when others have left"
+        )
     if plan.evictions:
         parts.append(count(len(plan.evictions), "task") + " evicted")
-    parts.append(count(len(waiting), "job") + (" waits" if len(waiting) == 1 else " wait"))
-    size = f"{count(len(plan.nodes), 'node')}, {count(len(plan.queues), 'queue')}"
+    parts.append(count(waiting, "job") + (" waits" if waiting == 1 else " wait"))
+    size = f"{count(len(plan.nodes), 'node')}, {count(len(queue_fill(plan)), 'queue')}"
     return Text(f"{', '.join(parts)}; {size}.", style="bold")
 
 
@@ -109,8 +130,8 @@ def _placed_table(rows: list[Placed]) -> Table:
     table = make_table("Placed", "job", "queue", "tasks", "on", right=("tasks",))
     for row in rows:
         where = places(row.nodes)
-        if row.pipelined:
-            where += f" ({row.pipelined} once resources are released)"
+        if row.held:
+            where += f" ({row.held} once volumes are bound)"
         table.add_row(Text(row.job), Text(row.queue), str(row.tasks), Text(where))
     return table
 
@@ -125,29 +146,48 @@ def places(nodes: Mapping[str, int]) -> str:
 
 def _task_table(plan: "Plan", jobs_of: Mapping[str, str]) -> Table:
     table = make_table("Placed", "task", "job", "node", "how")
-    for placements, how in ((plan.binds, "bind"), (plan.pipelined, "pipelined")):
+    for placements, how in (
+        (plan.binds, "bind"),
+        (plan.held, "once volumes are bound"),
+        (plan.pipelined, "pipelined"),
+    ):
         for task, node in placements.items():
             table.add_row(Text(task), Text(jobs_of.get(task, "")), Text(node), how)
     return table
 
 
-def _eviction_table(plan: "Plan", jobs_of: Mapping[str, str]) -> Table:
-    table = make_table("Evicted, in this order", "task", "job")
-    for task in plan.evictions:
-        table.add_row(Text(task), Text(jobs_of.get(task, "")))
+def _starting_table(rows: list[Later]) -> Table:
+    table = make_table(
+        "Starting when others have left", "job", "queue", "tasks", "on", "when", right=("tasks",)
+    )
+    for row in rows:
+        when = "\n".join(row.reasons)
+        table.add_row(Text(row.job), Text(row.queue), str(row.tasks), Text(places(row.nodes)), Text(when))
+    return table
+
+
+def _eviction_table(rows: list[Evicted]) -> Table:
+    columns = ("job", "queue", "tasks", "from", "for", "why")
+    table = make_table("Evicted", *columns, right=("tasks",))
+    for row in rows:
+        where = places(row.nodes) + (f" → {places(row.moves_to)}" if row.moves_to else "")
+        texts = (where, row.actor or "-", row.reason)
+        table.add_row(Text(row.job), Text(row.queue), str(len(row.pods)), *map(Text, texts))
     return table
 
 
 def _waiting_table(rows: list[Waiting]) -> Table:
     table = make_table("Waiting", "job", "queue", "tasks", "ready", "why", right=("tasks", "ready"))
     for row in rows:
-        why = "\n".join(row.reasons) or "no reason recorded"
+        why = "\n".join(row.reasons)
         table.add_row(Text(row.job), Text(row.queue), str(row.tasks), f"{row.ready}/{row.minimum}", Text(why))
     return table
 
 
-def fill_table(title: str, name: str, share: str, rows: list[Fill]) -> Table:
-    resources = shown_resources(rows)
+def fill_table(
+    title: str, name: str, share: str, rows: list[Fill], resources: list[str] | None = None
+) -> Table:
+    resources = shown_resources(rows) if resources is None else resources
     table = make_table(title, name, share, *resources, right=tuple(resources))
     for row in rows:
         amounts = [_amount_of(resource, row) for resource in resources]
@@ -159,8 +199,11 @@ def _queue_table(plan: "Plan") -> Table:
     """Queues against what they deserve; in a tree, with quota and limit where the plan has them."""
     lines = queue_lines(plan)
     if not lines:
-        return fill_table("Queues, allocated of deserved", "queue", "share", queue_fill(plan))
-    resources = shown_resources([line.fill for line in lines])
+        rows = queue_fill(plan)
+        resources = shown_resources(rows, deserved_resources(rows))
+        return fill_table("Queues, allocated of deserved", "queue", "share", rows, resources)
+    rows = [line.fill for line in lines]
+    resources = shown_resources(rows, deserved_resources(rows))
     used = any(line.usage for line in lines)
     columns = ["queue", "share", *resources, "quota", "limit", *(["past usage"] if used else [])]
     table = make_table("Queues, allocated of fair share", *columns, right=tuple(resources))

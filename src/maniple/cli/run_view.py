@@ -15,13 +15,21 @@ from rich.table import Table
 from rich.text import Text
 
 from maniple.cli.render import NODE_ROWS, NODES_IN_A_ROW, count, fill_table, make_table, places
-from maniple.cli.summary import Fill
+from maniple.cli.summary import Fill, measured
 from maniple.live.overview import JobLine, NodeLine, Overview
 
 JOB_ROWS = 20
 NEWS_ROWS = 8
-_STYLES = {"waits": "yellow", "starts": "cyan", "runs": "green", "done": "dim", "failed": "red"}
-_ORDER = ("waits", "starts", "runs", "failed", "done")
+_STYLES = {
+    "waits": "yellow",
+    "pipelined": "cyan",
+    "evicted": "magenta",
+    "starts": "cyan",
+    "runs": "green",
+    "done": "dim",
+    "failed": "red",
+}
+_ORDER = ("waits", "pipelined", "evicted", "starts", "runs", "failed", "done")
 
 
 class View(Protocol):
@@ -80,6 +88,10 @@ def _news(before: JobLine | None, now: JobLine) -> str:
         return f"{_progress(now)} running" if not now.succeeded else ""
     if now.state == "waits":
         return f"waits: {shortened(now.why)}" if now.why else ""
+    if now.state == "pipelined":
+        return now.starts
+    if now.state == "evicted":
+        return f"{count(now.evicted, 'pod')} evicted by {now.evicted_why}"
     if now.state == "failed":
         return f"failed: {now.failed} of {count(now.tasks, 'task')}"
     return f"done: {count(now.succeeded, 'task')} succeeded"
@@ -89,7 +101,8 @@ def _line_key(job: JobLine) -> tuple[object, ...]:
     """What makes lines equal, so that they are not repeated."""
     if job.state in ("starts", "runs"):
         return job.state, job.starting + job.running, job.starting == 0
-    return job.state, job.why if job.state == "waits" else job.failed
+    details = {"waits": job.why, "pipelined": job.starts, "evicted": job.evicted_why}
+    return job.state, details.get(job.state, job.failed)
 
 
 def _progress(job: JobLine) -> str:
@@ -183,7 +196,8 @@ def job_table(jobs: Iterable[JobLine]) -> Table:
     table = make_table("Jobs", "job", "queue", "state", "tasks", "where, or why not", right=("tasks",))
     ranked = sorted(jobs, key=lambda job: (_ORDER.index(job.state), job.key))
     for job in ranked[:JOB_ROWS]:
-        detail = shortened(job.why) if job.state == "waits" else places(job.nodes)
+        told = {"waits": shortened(job.why), "pipelined": job.starts, "evicted": job.evicted_why}
+        detail = told.get(job.state) or places(job.nodes)
         active = job.starting + job.running + job.succeeded
         state = Text(job.state, style=_STYLES[job.state])
         table.add_row(Text(job.key), Text(job.queue), state, f"{active}/{job.tasks}", Text(detail))
@@ -193,7 +207,7 @@ def job_table(jobs: Iterable[JobLine]) -> Table:
 
 
 def node_table(nodes: Iterable[NodeLine]) -> Table:
-    rows = [Fill(node.name, node.share, node.used, node.allocatable) for node in nodes]
+    rows = measured(Fill(node.name, node.share, node.used, node.allocatable) for node in nodes)
     if len(rows) > NODE_ROWS:
         rows = sorted(rows, key=lambda row: (-row.share, row.name))[:NODE_ROWS]
     return fill_table("Nodes", "node", "in use", rows)
