@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
+from maniple.framework.plans.evictions import listed
 from maniple.framework.plans.outcome import Eviction
 from maniple.framework.plans.plan import Plan
 from maniple.live.bind_requests import BindRequests
@@ -25,6 +26,20 @@ from maniple.objects.core import Pod
 from maniple.objects.meta import Condition, Object
 from maniple.objects.pod import MOVES_TO
 from maniple.plugins.devices.deviceshare import LOCK
+
+
+def _starting(plan: Plan) -> dict[str, str]:
+    """By job that claims what others are releasing: when it starts."""
+    nodes, after = dict[str, set[str]](), dict[str, set[str]]()
+    for one in plan.starting.values() if plan.pipelined else ():
+        nodes.setdefault(one.job, set()).add(one.node)
+        after.setdefault(one.job, set()).update(one.after)
+    found = {}
+    for job, where in nodes.items():
+        leaving = listed(sorted(after[job]), "pod") or "others"
+        have = "has" if len(after[job]) == 1 else "have"
+        found[job] = f"starts when {leaving} {have} left {listed(sorted(where), 'node')}"
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +69,8 @@ class Decisions:
     def __init__(
         self, cache: Cache, effects: Effects, port: Port, notes: Notes, later: Later, dialect: LiveDialect
     ) -> None:
+        self.evicted: dict[str, Eviction] = {}  # pods that were evicted and are not gone yet
+        self.starting: Mapping[str, str] = {}  # jobs that start when others have left, and when that is
         self._cache = cache
         self._effects = effects
         self._port = port
@@ -67,6 +84,7 @@ class Decisions:
     def carry_out(self, plan: Plan, when: datetime) -> bool:
         """Have everything done; returns whether there was anything."""
         binds, evictions = [*self._binds(plan)], [*self._notices(plan)]
+        self.starting = _starting(plan)
         for pod, notice in evictions:
             self._evict(pod, notice, when.replace(microsecond=0))
         for key in plan.admitted:
@@ -92,6 +110,8 @@ class Decisions:
     def forget(self, item: Object) -> bool:
         """The object is gone; returns whether a decision may depend on the consequences."""
         self._retries.forget(item.metadata.uid)
+        if isinstance(item, Pod):
+            self.evicted.pop(item.key, None)
         return self._requests.gone(item) | self._preparations.gone(item)
 
     def all_listed(self) -> None:
@@ -196,6 +216,7 @@ class Decisions:
         for eviction in plan.evicted:
             pod = self._cache.pod(eviction.pod)
             if pod is not None:
+                self.evicted[pod.key] = eviction
                 yield pod, self._notice(plan, eviction, pod)
 
     def _notice(self, plan: Plan, eviction: Eviction, pod: Pod) -> EvictionNotice:

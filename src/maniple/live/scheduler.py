@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from maniple.framework.configuration.loading import ConfigurationError
+from maniple.framework.plans.outcome import Eviction
 from maniple.live.cache import Cache, Ref
 from maniple.live.decisions import Decisions
 from maniple.live.dialects import dialect_of
@@ -151,6 +152,16 @@ class Scheduler:
     def why(self) -> Mapping[Ref, str]:
         """By the group of a job: why it was pending after the last cycle."""
         return self._status.why
+
+    @property
+    def evicted(self) -> Mapping[str, Eviction]:
+        """Pods that were evicted and are not gone yet."""
+        return self._decisions.evicted
+
+    @property
+    def starting(self) -> Mapping[str, str]:
+        """Jobs for which room is being made, and when they start."""
+        return self._decisions.starting
 
     # -- input -------------------------------------------------------------------------------------------------------
 

@@ -248,8 +248,11 @@ class Volcano:
         return f"Successfully assigned {pod.key} to {node}"
 
     def eviction_notice(self, plan: Plan, eviction: Eviction, pod: Pod, find: Find) -> EvictionNotice:
-        text = eviction.text if eviction.actor else f"Pod is evicted, because of {eviction.text}"
-        return EvictionNotice(pod, "Warning", text, condition=eviction.text)
+        """Volcano's own words first; the rule, which Volcano does not name, behind them."""
+        if eviction.text.startswith(f"Pod {eviction.pod} "):  # a whole sentence already
+            return EvictionNotice(pod, "Warning", eviction.text, condition=eviction.text)
+        text = eviction.text if eviction.why in ("", eviction.text) else f"{eviction.text}: {eviction.why}"
+        return EvictionNotice(pod, "Warning", f"Pod is evicted, because of {text}", condition=text)
 
     def ours(self, request: BindRequest) -> bool:
         return False
