@@ -38,6 +38,8 @@ PATHS = {
     "ServiceAccount": "/api/v1/namespaces/maniple-system/serviceaccounts",
     "ClusterRole": "/apis/rbac.authorization.k8s.io/v1/clusterroles",
     "ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+    "Role": "/apis/rbac.authorization.k8s.io/v1/namespaces/maniple-system/roles",
+    "RoleBinding": "/apis/rbac.authorization.k8s.io/v1/namespaces/maniple-system/rolebindings",
 }
 
 
@@ -170,4 +172,6 @@ def test_the_role_allows_no_more_than_that(own_plane: Plane) -> None:
         ("POST", "/api/v1/namespaces/default/persistentvolumeclaims"),
         ("DELETE", "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims/c"),
         ("GET", "/apis/rbac.authorization.k8s.io/v1/clusterroles"),
+        ("POST", "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"),
+        ("GET", "/apis/coordination.k8s.io/v1/namespaces/maniple-system/leases/other"),
     )

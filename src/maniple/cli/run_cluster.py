@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from maniple.planner import Planner
 
 KAI_CONFIG = "kai-config"  # KAI reads only this one
+EXIT_LOST_LEASE = 1
 
 
 def find_cluster(settings: Settings) -> "Configuration":
@@ -34,6 +35,8 @@ async def run_on_cluster(
 ) -> int:
     from maniple.kube.client import Client
     from maniple.kube.cluster import KubeCluster
+    from maniple.live.leadership import Leadership, LeadershipLostError
+    from maniple.live.port import SystemClock
     from maniple.live.scheduler import Scheduler, Timing
     from maniple.live.usage_feed import options_of, run_beside
 
@@ -46,9 +49,11 @@ async def run_on_cluster(
         await _reach(client)
     async with Client(configuration) as client:
         with open_view(configuration.server) as view, log_to(view, elapsed):
+            port, election = KubeCluster(client), settings.election
             scheduler = Scheduler(
                 planner,
-                KubeCluster(client),
+                port,
+                leadership=Leadership(port, election, SystemClock()) if election is not None else None,
                 timing=Timing(period=settings.period),
                 bind=settings.bind,
                 shard=settings.shard,
@@ -57,7 +62,14 @@ async def run_on_cluster(
             )
             stop_on_signals(scheduler.stop)
             running = asyncio.create_task(run_beside(feed, scheduler))
-            await asyncio.gather(running, tick(view, elapsed, running))
+            try:
+                await asyncio.gather(running, tick(view, elapsed, running))
+            except BaseExceptionGroup as errors:
+                lost = errors.subgroup(LeadershipLostError)
+                if lost is None:
+                    raise
+                view.say(elapsed(), f"error: {lost.exceptions[0]}; another replica takes over")
+                return EXIT_LOST_LEASE
     return 0
 
 
