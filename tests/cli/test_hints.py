@@ -92,7 +92,7 @@ def test_a_cluster_without_nodes_is_reported() -> None:
 
 def test_a_gang_without_pods_of_this_scheduler_says_so() -> None:
     result = run("-", objects=[node("n1"), queue(), gang("empty", ["1"])[0]])
-    assert "none of its pods names this scheduler" in result.stdout
+    assert "none names this scheduler" in result.stdout
 
 
 def test_a_warning_names_the_file_and_the_line(tmp_path: Path) -> None:
@@ -109,4 +109,4 @@ def test_an_unknown_action_brings_the_known_ones(tmp_path: Path) -> None:
     conf.write_text('actions: "fly"\n')
     result = run("-", "--conf", str(conf), objects=FITTING)
     assert result.exit_code == 2
-    assert 'there is no action "fly"; there is: enqueue, allocate, ' in result.stderr
+    assert 'there is no action "fly"; expected one of enqueue, allocate, ' in result.stderr

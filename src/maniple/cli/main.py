@@ -1,20 +1,20 @@
 """The command `maniple`: finds the named command and runs it.
 
 Commands are imported when they are called, so that `maniple --help` and `maniple --version` are fast. Exit
-codes: 0 done; 1 something is pending and the caller asked for it (`--fail-on-waiting`); 2 bad usage or input.
+codes: 0 done; 1 something is pending and the caller asked for it (`--fail-on-waiting`); 2 bad usage or input; 141
+the reader of the output left before its end (`plan` and `replay` have decided by then, and keep their code).
 """
 
 import errno
 import importlib
 import io
-import os
 import sys
 from typing import Any
 
 import click
 
 from maniple import __version__
-from maniple.cli import InputError
+from maniple.cli import EXIT_CLOSED_PIPE, InputError, discard_output
 
 # name -> (module with the attribute `command`, its line in the list of commands)
 COMMANDS = {
@@ -44,15 +44,16 @@ class LazyGroup(click.Group):
                     errors="replace"
                 )  # a terminal without these characters gets question marks
         try:
-            return super().invoke(ctx)
+            result = super().invoke(ctx)
+            sys.stdout.flush()  # a failure at exit could not be handled
+            return result
         except (OSError, ExceptionGroup) as error:
             failure = _of_the_output(error)
             if failure is None:
                 raise
-            if failure.errno == errno.EPIPE:
-                raise failure from None  # the reader closed the pipe: click ends silently
-            # A flush at exit would fail again.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            discard_output()
+            if failure.errno == errno.EPIPE:  # the reader closed the pipe: end as other commands do, silently
+                raise SystemExit(EXIT_CLOSED_PIPE) from None
             raise InputError(f"the output cannot be written: {failure.strerror}") from None
 
     def list_commands(self, ctx: click.Context) -> list[str]:

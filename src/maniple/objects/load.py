@@ -17,6 +17,7 @@ import msgspec
 from maniple.objects import core, dra, kai, volcano
 from maniple.objects.admission import POLICY_KINDS, Policies, admitted
 from maniple.objects.checks import FieldError
+from maniple.objects.lease import Lease
 from maniple.objects.meta import Object
 from maniple.objects.validate import check
 
@@ -55,6 +56,7 @@ KINDS: tuple[type[Object], ...] = (
     kai.Topology,
     kai.SchedulingShard,
     kai.KaiConfig,
+    Lease,
 )
 
 _BY_NAME = {(kind.api_group, kind.kind): kind for kind in KINDS}
@@ -323,8 +325,12 @@ def _entry(raw: Any, path: str, type_name: str) -> str:
 
 def title_of(raw: Mapping[str, Any]) -> str:
     """How messages name an object: kind, namespace and name, as far as it has them."""
-    kind = struct_of(raw)
-    return _title(raw, str(raw.get("kind") or "object"), namespaced=kind is None or kind.namespaced)
+    kind, metadata = struct_of(raw), raw.get("metadata")
+    if kind is not None:
+        namespaced = kind.namespaced
+    else:
+        namespaced = isinstance(metadata, Mapping) and bool(metadata.get("namespace"))
+    return _title(raw, str(raw.get("kind") or "object"), namespaced=namespaced)
 
 
 def struct_of(raw: Mapping[str, Any]) -> type[Object] | None:
