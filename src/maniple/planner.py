@@ -22,7 +22,11 @@ from maniple.framework.plans.freezing import freeze
 from maniple.framework.plans.outcome import JobOutcome, NodeOutcome, QueueOutcome, TaskOutcome
 from maniple.framework.plans.plan import Plan
 from maniple.framework.session import Session
+from maniple.objects.core import Pod
+from maniple.objects.generated import with_generated
+from maniple.objects.lists import flattened
 from maniple.objects.load import Problem, load_all
+from maniple.objects.workloads import unjudged
 from maniple.placement.engine import Placement
 from maniple.profiles.catalogue import PROFILES
 
@@ -87,10 +91,19 @@ class Planner:
     def build(self, objects: Iterable[Any]) -> Cluster:
         """The cluster of these objects; problems with any of them are kept in `problems`."""
         watch = _Stopwatch(self._clock, self.timings)
-        loaded, self.problems = load_all(objects)
+        given = tuple(flattened((objects,) if isinstance(objects, Mapping) else objects))
+        loaded, problems = load_all(with_generated(given))
+        self.problems = [*unjudged(given), *problems]
         cluster = self.profile.cluster(self.configuration, self.options)
+        grouping = self.profile.grouping(self.options)
         for item in loaded:
-            cluster.apply(item)
+            if isinstance(item, Pod):
+                pod, group = grouping(item)
+                cluster.apply(pod)
+                if group is not None:
+                    cluster.apply(group)
+            else:
+                cluster.apply(item)
         cluster.settle()
         watch.lap("build")
         return cluster

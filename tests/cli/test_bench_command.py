@@ -82,9 +82,14 @@ def test_shapes_are_planned_as_kai_s_objects(shape: str, scale: str, outcome: tu
     assert (figures["placed"], figures["pipelined"], figures["evicted"]) == outcome
 
 
-def test_the_table_names_the_shape_and_its_times() -> None:
-    result = run("--shape", "a", "--scale", "1/100")
-    assert "allocate" in result.stdout
+def test_the_table_has_a_row_for_each_shape_and_a_column_for_each_figure() -> None:
+    result = run("--shape", "a", "--shape", "c", "--scale", "1/100")
+    header, first, second = (line.split() for line in result.stdout.splitlines())
+    names = ["shape", "nodes", "tasks", "placed", "cycle", "cpu", "tasks/s", "MiB"]
+    assert header == [*names, "build", "open", "enqueue", "allocate", "backfill", "close"]
+    assert first[:4] == ["a@1/100", "10", "80", "80"]
+    assert second[:4] == ["c@1/100", "50", "100", "100"]
+    assert len(first) == len(second) == len(header)
     assert "shape a at scale 1/100" in result.stderr
 
 
@@ -95,7 +100,9 @@ def test_recorded_cycles_of_the_others_stand_beside_ours() -> None:
     assert figures["recorded"] == {"kai": 0.51}
     assert recorded("a", Fraction(1)) == {"volcano": 27.0, "kai": 20.1}
     assert recorded("a", Fraction(2)) == {}
-    assert "KAI, recorded, s" in run("--profile", "kai", "--shape", "reclaim_large", "--scale", "1/10").stdout
+    table = run("--profile", "kai", "--shape", "reclaim_large", "--scale", "1/10").stdout
+    assert "KAI" in table.splitlines()[0]
+    assert "0.51 (x" in table
 
 
 @pytest.mark.parametrize("scale", ["0", "-1", "many", "1/0", "1e9"])

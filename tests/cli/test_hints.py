@@ -73,7 +73,7 @@ def test_running_and_finished_pods_are_not_pending() -> None:
 
 def test_an_object_that_is_given_twice_is_named() -> None:
     assert told(objects=[*FITTING, node("n1"), node("n1")]) == [
-        "warning: Node n1: given 3 times, the last one counts"
+        "warning: Node n1: given 3 times in standard input:1; the last one counts"
     ]
 
 

@@ -207,9 +207,12 @@ def test_more_than_any_node_has_is_reported_with_the_most() -> None:
     assert "Max GPU resources available in a single node in the default node-pool is topped at 8." in found
 
 
-def test_a_pod_without_a_group_is_reported_so_even_where_there_is_no_group_at_all() -> None:
-    plan = told([*TWO_NODES, pod("lonely", "", 1)])
-    assert plan["tasks"]["ml/lonely"]["reason"] == "belongs to no pod group"
+def test_a_pod_without_a_group_is_a_job_of_one_as_by_kai_s_podgrouper() -> None:
+    lonely = pod("lonely", "", 1)
+    plan = told([*TWO_NODES, lonely])
+    assert plan["tasks"]["ml/lonely"]["reason"] == "queue 'default-queue' does not exist"
+    lonely["metadata"]["labels"] = {"kai.scheduler/queue": "team"}
+    assert "ml/lonely" in told([*TWO_NODES, lonely])["binds"]
 
 
 def test_a_pod_whose_group_is_missing_is_reported_which() -> None:

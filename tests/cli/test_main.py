@@ -31,11 +31,20 @@ def test_an_unknown_command_is_bad_usage() -> None:
     assert CliRunner().invoke(main, ["plant"]).exit_code == 2
 
 
-def test_every_command_shows_an_example() -> None:
-    for name in COMMANDS:
-        result = CliRunner().invoke(main, [name, "--help"])
-        assert result.exit_code == 0
-        assert f"maniple {name} " in result.output.split("Options:")[0].split("\n", 1)[1]
+@pytest.mark.parametrize("name", ["", *COMMANDS])
+def test_every_command_shows_an_example_and_its_exit_codes(name: str) -> None:
+    result = CliRunner().invoke(main, [*([name] if name else []), "--help"])
+    assert result.exit_code == 0
+    about = result.output.split("Options:")[0].split("\n", 1)[1]
+    assert "Examples:\n" in about
+    assert f"maniple {name}".rstrip() + " " in about
+    assert "Exit code: 0; " in " ".join(about.split())
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_fits_its_width(name: str) -> None:
+    result = CliRunner().invoke(main, [name, "--help"], terminal_width=110)
+    assert max(map(len, result.output.splitlines())) <= 120
 
 
 def test_help_loads_neither_the_engine_nor_the_tables() -> None:
@@ -102,5 +111,6 @@ def test_a_terminal_that_knows_only_ascii_gets_question_marks() -> None:
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
     arguments = command("plan", str(EXAMPLE), "--profile", "volcano")
     done = subprocess.run(arguments, env=environment, capture_output=True, text=True, check=False, timeout=60)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
     assert "gpu-1 ?2, gpu-2 ?2" in done.stdout

@@ -8,13 +8,13 @@ import pytest
 import yaml
 from rich.console import Console
 
-from maniple.cli.render import NODE_ROWS, bar, plan_json, plan_yaml, print_plan
+from maniple.cli.render import NODE_ROWS, bar, bounded, plan_json, plan_yaml, print_plan
 from tests.cli.plans import Node, Queue, gang_plan, make_plan
 
 
 def printed(plan: Any, jobs_of: dict[str, str], everything: bool = False) -> str:
     out = io.StringIO()
-    print_plan(plan, jobs_of, Console(file=out, width=140, highlight=False), everything)
+    print_plan(plan, jobs_of, bounded(Console(file=out, highlight=False)), everything)
     return out.getvalue()
 
 

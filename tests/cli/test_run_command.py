@@ -100,10 +100,11 @@ def test_bad_objects_are_named_and_the_rest_runs(tmp_path: Path) -> None:
     result = run(
         *VOLCANO, "-f", written(tmp_path / "mine.json", bad, secret, node("n1"), *gang("train", 2)), *FAST
     )
-    assert result.exit_code == 0
-    assert result.output.count("Node broken") == 1
-    assert "'Secret'" in result.output
+    assert result.exit_code == 2
+    assert result.output.count("mine.json:1: Node broken: status.") == 1
+    assert "Secret" not in result.output
     assert "2 of 2 running" in result.output
+    assert "all work that was accepted is done; 1 object was refused or ignored" in result.output
 
 
 def test_the_configuration_is_followed(tmp_path: Path) -> None:

@@ -1,11 +1,8 @@
-"""What a running scheduler shows: a line for each thing that is new, and tables with what needs attention first."""
-
-from io import StringIO
-
-from rich.console import Console
+"""What a running scheduler shows where there is no terminal: a line for each thing that is new."""
 
 from maniple.cli.render import places
-from maniple.cli.run_view import JOB_ROWS, Lines, News, Tables, shortened
+from maniple.cli.run_screen import shortened
+from maniple.cli.run_view import Lines, News
 from maniple.live.overview import JobLine, NodeLine, Overview
 
 
@@ -82,19 +79,3 @@ def test_lines_carry_the_time() -> None:
         "    1.2s  team/train              8 of 8 running",
         "    2.0s  all work is done",
     ]
-
-
-def test_tables_show_what_needs_attention_first_and_not_more_than_fits() -> None:
-    screen = StringIO()
-    jobs = [job(f"team/done-{i:02d}", succeeded=8) for i in range(30)] + [
-        job("team/zz", waiting=8, why="no room")
-    ]
-    with Tables(Console(file=screen, width=120, force_terminal=True), "maniple") as view:
-        view.show(1.0, state(*jobs))
-        view.tick(2.0)
-    text = screen.getvalue()
-    assert "team/zz" in text
-    assert f"and {31 - JOB_ROWS} more jobs" in text
-    assert text.index("team/zz") < text.index("team/done-00")
-    assert "50%" in text
-    assert "2.0 s" in text

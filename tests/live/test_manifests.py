@@ -70,7 +70,7 @@ def run_on_embedded(objects: list[Raw], profile: str) -> dict[str, str | None]:
 
     async def main() -> dict[str, str | None]:
         world = World(objects)
-        assert world.timetable.problems == []
+        assert world.timetable.refused == []
         planner = Planner(profile=profile, options={"debug": True})
         scheduler = Scheduler(planner, world.port(), clock=world.clock, timing=Timing(1.0), inline=True)
         async with beside(scheduler.run(), scheduler.stop):

@@ -199,7 +199,7 @@ def test_objects_come_and_go_by_their_annotations_in_the_order_given() -> None:
         assert len(world.store.list(Node)[0]) == 1
         await asyncio.sleep(10)
         assert world.store.list(Node)[0] == []
-        assert len(world.timetable.problems) == 1
+        assert len(world.timetable.refused) == 1
 
     played(scene)
 

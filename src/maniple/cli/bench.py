@@ -12,6 +12,7 @@ import click
 import msgspec
 
 from maniple.cli.peers import recorded
+from maniple.cli.progress import progress
 from maniple.cli.shapes import DIALECTS, SHAPES
 
 Figures = dict[str, Any]
@@ -35,7 +36,13 @@ def _scales(ctx: click.Context, param: click.Parameter, values: tuple[str, ...])
 
 @click.command("bench")
 @click.option(
-    "--shape", "shapes", type=click.Choice(list(SHAPES)), multiple=True, required=True, help="Repeatable."
+    "--shape",
+    "shapes",
+    metavar="NAME",
+    type=click.Choice(list(SHAPES)),
+    multiple=True,
+    required=True,
+    help="One of the shapes above; repeatable.",
 )
 @click.option(
     "--scale",
@@ -96,24 +103,28 @@ def command(
       maniple bench --shape a
       maniple bench --shape a --scale 1/2 --scale 1 --scale 2 -o json
       maniple bench --profile kai --shape reclaim_large --scale 0.1 --scale 0.2 --scale 0.5 --scale 1
+
+    Exit code: 0; 1 if a measurement failed; 2 if usage is bad.
     """
-    figures = [_measure(shape, scale, profile, repeat) for shape in shapes for scale in scales]
+    runs = [(shape, scale) for shape in shapes for scale in scales]
+    figures = [_measure(shape, scale, profile, repeat) for shape, scale in runs]
     if output == "json":
         answer: Figures | list[Figures] = figures[0] if len(figures) == 1 else figures
         click.echo(msgspec.json.format(msgspec.json.encode(answer), indent=2).decode())
     else:
-        _print_table(figures)
+        _print_table(runs, figures)
 
 
 def _measure(shape: str, scale: Fraction, profile: str, repeat: int) -> Figures:
     """Run one shape in a process of its own."""
     click.echo(f"shape {shape} at scale {scale} ...", err=True)
     arguments = ["--shape", shape, "--scale", str(scale), "--profile", profile, "--repeat", str(repeat)]
-    done = subprocess.run(
-        [sys.executable, "-m", "maniple.cli.main", "bench-one", *arguments],
-        stdout=subprocess.PIPE,
-        check=False,
-    )
+    with progress(f"measuring shape {shape}"):
+        done = subprocess.run(
+            [sys.executable, "-m", "maniple.cli.main", "bench-one", *arguments],
+            stdout=subprocess.PIPE,
+            check=False,
+        )
     if done.returncode != 0:
         raise click.ClickException(f"shape {shape} at scale {scale} ended with code {done.returncode}")
     figures: Figures = msgspec.json.decode(done.stdout)
@@ -122,33 +133,41 @@ def _measure(shape: str, scale: Fraction, profile: str, repeat: int) -> Figures:
     return figures
 
 
-def _print_table(figures: list[Figures]) -> None:
-    """A column a run, so that the table stays narrow and a curve over sizes reads from left to right."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
+def _print_table(runs: list[tuple[str, Fraction]], figures: list[Figures]) -> None:
+    """A row for each run; the phases come last, so that a narrow terminal leaves out those."""
     from maniple.cli.render import console
+    from maniple.cli.tables import Table
 
-    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    table.add_column("shape")
-    for each in figures:
-        table.add_column(each["shape"], justify="right")
-    for name in ("nodes", "tasks", "placed", "pipelined", "evicted"):
-        table.add_row(name, *(f"{each[name]:,}" for each in figures))
-    for phase in dict.fromkeys(phase for each in figures for phase in each["phases"]):
-        table.add_row(f"{phase}, s", *(_seconds(each["phases"].get(phase)) for each in figures))
-    table.add_row("cycle, s", *(_seconds(each["cycle"]) for each in figures), style="bold")
-    table.add_row("of the processor, s", *(_seconds(each["cycle_cpu"]) for each in figures))
-    table.add_row("tasks a second", *(f"{each['tasks_per_second']:,}" for each in figures), style="bold")
-    table.add_row("peak memory, MiB", *(f"{each['peak_rss_mib']:,.0f}" for each in figures))
-    for system, title in (("volcano", "Volcano, recorded, s"), ("kai", "KAI, recorded, s")):
-        if any(system in each["recorded"] for each in figures):
-            table.add_row(title, *(_beside(each, system) for each in figures), style="dim")
+    rows = [_row(each) for each in figures]
+    phases = list(dict.fromkeys(phase for each in figures for phase in each["phases"]))
+    phases.sort(key="close".__eq__)  # the last one also of runs with more actions
+    names = [name for name in rows[0] if any(row[name] for row in rows)] + phases
+    table = Table("", "shape", *names, right=names)
+    for (shape, scale), each, row in zip(runs, figures, rows, strict=True):
+        times = {phase: _seconds(each["phases"].get(phase)) for phase in phases}
+        label = shape if scale == 1 else f"{shape}@{scale}"
+        table.add_row(label, *({**row, **times}[name] for name in names))
     console().print(table)
 
 
+def _row(figures: Figures) -> dict[str, str]:
+    """The figures of one run by column, times in seconds; a column without any is left out."""
+    counts = {name: f"{figures[name]:,}" for name in ("nodes", "tasks", "placed")}
+    rare = {name: f"{figures[name]:,}" if figures[name] else "" for name in ("pipelined", "evicted")}
+    return {
+        **counts,
+        **rare,
+        "cycle": _seconds(figures["cycle"]),
+        "cpu": _seconds(figures["cycle_cpu"]),
+        "tasks/s": f"{figures['tasks_per_second']:,}",
+        "MiB": f"{figures['peak_rss_mib']:,.0f}",
+        "Volcano": _beside(figures, "volcano"),
+        "KAI": _beside(figures, "kai"),
+    }
+
+
 def _beside(figures: Figures, system: str) -> str:
-    """What another system took, and how many times as long that is."""
+    """The recorded cycle of another system, and how many times as long that is."""
     seconds = figures["recorded"].get(system)
     return "" if seconds is None else f"{seconds:g} (x{seconds / figures['cycle']:.0f})"
 

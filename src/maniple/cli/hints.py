@@ -1,8 +1,7 @@
 """Hints about the input that explain a surprising plan; printed by `plan`, `replay` and `run`.
 
 Each hint is about something that is no error in any one object, and yet hardly intended: a cluster without
-nodes, an object that is given twice, pods that all belong to another scheduler. What is doubtful in one object is
-found by `inspection`.
+nodes, pods that all belong to another scheduler. What is doubtful in one object is found by `inspection`.
 """
 
 from collections import Counter
@@ -25,24 +24,10 @@ def hints(
 ) -> list[str]:
     """All hints, as text; `options`: those that were given."""
     given = list(objects)
-    found = list(_given_twice(given))
+    found = []
     if not plan.nodes:
         found.append("no nodes in the input: nothing can be placed")
     return found + list(pods_of_others(given, options, profile))
-
-
-def _given_twice(objects: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    counts: Counter[tuple[str, str, str, str]] = Counter()
-    for item in objects:
-        metadata = item.get("metadata")
-        if isinstance(metadata, Mapping) and metadata.get("name"):
-            group = str(item.get("apiVersion")).rpartition("/")[0]
-            namespace = str(metadata.get("namespace") or "")
-            counts[group, str(item.get("kind")), namespace, str(metadata["name"])] += 1
-    for (_, kind, namespace, name), number in counts.items():
-        if number > 1:
-            key = f"{namespace}/{name}" if namespace else name
-            yield f"{kind} {key}: given {number} times, the last one counts"
 
 
 def pods_of_others(

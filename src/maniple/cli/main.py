@@ -26,6 +26,8 @@ COMMANDS = {
     ),
     "bench": ("maniple.cli.bench", "Time one scheduling cycle on a generated cluster."),
     "crds": ("maniple.cli.crds", "Print or install the custom resources that the scheduler reads."),
+    "completion": ("maniple.cli.completion", "Print the completion script of a shell."),
+    "man": ("maniple.cli.man", "Write manual pages, made from the help."),
 }
 # Called by other commands, not by users.
 HIDDEN_COMMANDS = {"bench-one": "maniple.cli.bench_one"}
@@ -89,10 +91,15 @@ def _of_the_output(error: BaseException) -> OSError | None:
 def main() -> None:
     """Maniple, a batch scheduler for Kubernetes.
 
-    It decides for whole gangs, shares the cluster between queues, and says why a job waits. Begin with
+    It decides for whole gangs, shares the cluster between queues, and says why a job is pending.
 
     \b
-      kubectl get nodes,pods,queues,podgroups,priorityclasses -A -o json | maniple plan -
+    Examples:
+      maniple plan --kubeconfig ~/.kube/config      what would be scheduled on a cluster; changes nothing
+      maniple run --until-done                      an example, on an embedded cluster
+      maniple plan --help                           the options of a command
+
+    Exit code: 0; 1 if something is pending and that was asked for; 2 if usage or input is bad.
     """
 
 

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from maniple.cli import EXIT_BAD_INPUT, EXIT_WAITING, InputError, reader_may_leave
+from maniple.cli import InputError
 from maniple.cli.kai_flags import KaiCommand
-from maniple.cli.planning import Asked, Question, planning_options, question, report
+from maniple.cli.planning import Asked, Question, exit_code, planning_options, question, report
+from maniple.cli.read import STANDARD_INPUT
+from maniple.cli.showing import Shown, output_options
 
 if TYPE_CHECKING:
     from maniple.planner import Plan
@@ -19,16 +21,13 @@ if TYPE_CHECKING:
 
 @click.command("plan", cls=KaiCommand)
 @planning_options
+@output_options("table", "wide", "json", "yaml", "name")
+@click.option("--watch", "-w", "watching", is_flag=True, help="Plan again when files or the cluster change.")
 @click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["table", "json", "yaml"]),
-    default="table",
-    show_default=True,
-    help="Format.",
+    "--fail-on-waiting",
+    is_flag=True,
+    help="Exit with 1 if anything is pending, with 2 if anything could not be planned.",
 )
-@click.option("--all", "everything", is_flag=True, help="Show every task and every node in the tables.")
-@click.option("--fail-on-waiting", is_flag=True, help="Exit with 1 if anything is pending.")
 @click.option(
     "--snapshot-out",
     metavar="FILE.zip",
@@ -36,23 +35,29 @@ if TYPE_CHECKING:
     help="Also write the input, with configuration and flags, as a KAI snapshot (profile kai).",
 )
 def command(
-    asked: Asked, output: str, everything: bool, fail_on_waiting: bool, snapshot_out: Path | None
+    asked: Asked, shown: Shown, watching: bool, fail_on_waiting: bool, snapshot_out: Path | None
 ) -> None:
     """Show what would be bound where, what is pending, and why.
 
-    Reads Kubernetes objects from files, from folders (every .yaml, .yml and .json below them) and from standard input
-    (-), runs one scheduling cycle on them and prints the outcome. KAI's snapshots are read too, zipped or not.
-    Nothing is changed anywhere.
+    Reads Kubernetes objects from a cluster (--kubeconfig, --context), from files, from folders (every .yaml, .yml and
+    .json below them) and from standard input (-), runs one scheduling cycle on them and prints the outcome. KAI's
+    snapshots are read too, zipped or not. Nothing is changed anywhere.
 
     \b
     Examples:
+      maniple plan --kubeconfig ~/.kube/config
+      maniple plan --kubeconfig ~/.kube/config new-job.yaml --job research/new-job --fail-on-waiting
       kubectl get nodes,pods,queues,podgroups,priorityclasses -A -o json | maniple plan -
       maniple plan cluster/ new-job.yaml --profile volcano --conf volcano-scheduler.conf --fail-on-waiting
       maniple plan snapshot.zip
       maniple plan cluster/ --profile kai --snapshot-out for-a-colleague.zip
 
-    Exit code: 0; 1 if something is pending and --fail-on-waiting is given; 2 if usage or input is bad.
+    Exit code: 0; 1 if something is pending and --fail-on-waiting is given; 2 if usage or input is bad, or, with
+    --fail-on-waiting, if an object was left out of the plan.
     """
+    if watching:
+        _watch(asked, shown, once=fail_on_waiting or snapshot_out is not None)
+        return
     asking = question(asked)
     if snapshot_out is not None and asking.profile != "kai":
         raise click.UsageError("--snapshot-out is for the profile kai")
@@ -60,11 +65,25 @@ def command(
     if snapshot_out is not None:
         _write_snapshot(asking, snapshot_out)
     report(asking, plan)
-    waits = show(plan, output, everything)
-    if asking.reading.problems:
-        raise SystemExit(EXIT_BAD_INPUT)
-    if waits and fail_on_waiting:
-        raise SystemExit(EXIT_WAITING)
+    waits = shown.show(plan)
+    raise SystemExit(exit_code(asking, plan, waits=waits, fail_on_waiting=fail_on_waiting))
+
+
+def _watch(asked: Asked, shown: Shown, *, once: bool) -> None:
+    from maniple.cli.watching import watch
+
+    if once:
+        raise click.UsageError("--watch goes neither with --fail-on-waiting nor with --snapshot-out")
+    if STANDARD_INPUT in asked.paths or not (asked.paths or asked.on_cluster):
+        raise click.UsageError("--watch needs files, folders or a cluster: standard input is read once")
+
+    def make() -> "Plan":
+        asking = question(asked)
+        plan = asking.answer()
+        report(asking, plan)
+        return plan
+
+    watch(asked, make, shown.show_again)
 
 
 def _write_snapshot(asking: Question, file: Path) -> None:
@@ -77,18 +96,3 @@ def _write_snapshot(asking: Question, file: Path) -> None:
         )
     except OSError as error:
         raise InputError(f"{file}: {error.strerror or error}") from None
-
-
-def show(plan: "Plan", output: str, everything: bool) -> bool:
-    """Print the plan; returns whether anything is pending."""
-    from maniple.cli import render, summary
-
-    jobs_of = summary.jobs_of_tasks(plan)
-    with reader_may_leave():
-        if output == "json":
-            click.echo(render.plan_json(plan))
-        elif output == "yaml":
-            click.echo(render.plan_yaml(plan))
-        else:
-            render.print_plan(plan, jobs_of, render.console(), everything)
-    return bool(summary.waiting_jobs(plan, jobs_of))

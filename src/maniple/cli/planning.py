@@ -7,7 +7,7 @@ Later sources take precedence: the settings of a KAI snapshot, then those of a S
 import functools
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,11 +16,21 @@ import click
 import msgspec
 
 import maniple
-from maniple.cli import DEFAULT_PROFILE, InputError, with_extensions, with_transport
+from maniple.cli import (
+    EXIT_BAD_INPUT,
+    EXIT_WAITING,
+    InputError,
+    with_extensions,
+    with_transport,
+)
+from maniple.cli.cluster_input import ClusterInput, first_kinds, open_cluster
 from maniple.cli.hints import NAME_OF_PROFILE, hints
 from maniple.cli.inspection import inspect
 from maniple.cli.inspection.remarks import Remark, lines_of, of_problems
+from maniple.cli.intake import take_in
 from maniple.cli.kai_flags import given_flags, with_kai_flags
+from maniple.cli.profile_choice import chosen_profile
+from maniple.cli.progress import progress
 from maniple.cli.read import STANDARD_INPUT, Reading, read_paths
 from maniple.framework.configuration.loading import ConfigurationError
 
@@ -45,7 +55,13 @@ class Asked:
     options: dict[str, Any] | None
     plugins_dir: Path | None
     shard: str | None
+    kubeconfig: Path | None
+    context: str
     flags: dict[str, Any]
+
+    @property
+    def on_cluster(self) -> bool:
+        return self.kubeconfig is not None or bool(self.context)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +76,8 @@ class Question:
     now: datetime
     options: Mapping[str, Any] | None
     remarks: tuple[str, ...] = ()
+    # Work that is in the input and cannot be planned
+    unjudged: tuple["Problem", ...] = ()
 
     def planner(self) -> "Planner":
         """The planner for this question."""
@@ -73,16 +91,19 @@ class Question:
     def answer(self, objects: list[dict[str, Any]] | None = None, now: datetime | None = None) -> "Plan":
         """The plan, for these objects or for other ones and at another time."""
         try:
-            return maniple.plan(
-                self.reading.objects if objects is None else objects,
-                conf=self.conf,
-                profile=self.profile,
-                actions=self.actions,
-                now=now or self.now,
-                options=self.options,
-            )
+            with progress("planning"):
+                plan = maniple.plan(
+                    self.reading.objects if objects is None else objects,
+                    conf=self.conf,
+                    profile=self.profile,
+                    actions=self.actions,
+                    now=now or self.now,
+                    options=self.options,
+                )
         except ConfigurationError as error:
             raise InputError(configuration_message(self.source, error)) from None
+        plan.problems[:0] = self.unjudged
+        return plan
 
 
 # -- the command line ------------------------------------------------------------------------------------------------
@@ -120,6 +141,18 @@ def _options(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]
 _OPTIONS = (
     click.argument("paths", metavar="[PATH]...", nargs=-1, type=click.Path(exists=True, allow_dash=True)),
     click.option(
+        "--kubeconfig",
+        metavar="FILE",
+        type=click.Path(path_type=Path, dir_okay=False),
+        help="Read the cluster of this file, besides the paths; nothing is written to it.",
+    ),
+    click.option(
+        "--context",
+        metavar="NAME",
+        default="",
+        help="Read the cluster of this context of the kubeconfig.",
+    ),
+    click.option(
         "--conf",
         "--scheduler-conf",
         "conf",
@@ -130,7 +163,7 @@ _OPTIONS = (
     click.option(
         "--profile",
         type=click.Choice(PROFILES),
-        help=f"Which system's objects and rules.  [default: {DEFAULT_PROFILE}; kai with --shard and for KAI's snapshots]",
+        help="Which system's objects and rules.  [default: that of the pods' schedulerName]",
     ),
     click.option(
         "--shard", metavar="NAME", help="Plan as the scheduler of this SchedulingShard of the input."
@@ -155,7 +188,7 @@ _OPTIONS = (
         type=click.Path(exists=True, file_okay=False, path_type=Path),
         help="Load plugins and actions of your own from the .py files of this folder.",
     ),
-    with_kai_flags(),
+    with_kai_flags(without=("namespace",)),  # which is of a lease there
 )
 
 
@@ -165,7 +198,7 @@ def planning_options(function: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(function)
     @click.pass_context
     def asking(ctx: click.Context, /, **given: Any) -> None:
-        names = [name for name in Asked.__slots__ if name != "flags"]
+        names = [field.name for field in fields(Asked) if field.name != "flags"]
         asked = Asked(**{name: given.pop(name) for name in names}, flags=given_flags(ctx))
         function(asked, **given)
 
@@ -185,14 +218,19 @@ def question(asked: Asked) -> Question:
     """
     from maniple.profiles.snapshots import settings_of as snapshot_settings
 
-    reading = _read(asked.paths)
+    cluster = open_cluster(asked.kubeconfig, asked.context) if asked.on_cluster else None
+    reading = _read(asked, cluster)
     print_messages("unreadable", reading.problems)
     if not reading.objects:
         raise InputError("no Kubernetes objects in the input")
+    intake = take_in(reading)
+    reading.objects, reading.origins = intake.objects, intake.origins
     if len(reading.snapshots) > 1:
         raise InputError("several KAI snapshots in the input; give one")
     snapshot = reading.snapshots[0] if reading.snapshots else None
-    profile = asked.profile or ("kai" if snapshot or asked.shard else DEFAULT_PROFILE)
+    profile = asked.profile or ("kai" if snapshot or asked.shard else "")
+    if not profile:
+        profile = chosen_profile(reading.objects, {**(asked.options or {}), **asked.flags})
     check_flags(asked.flags, asked.shard, profile)
     try:
         shard = shard_among(reading.objects, asked.shard) if asked.shard else None
@@ -204,7 +242,7 @@ def question(asked: Asked) -> Question:
     conf: str | Mapping[str, Any] | None = text
     if text is None:
         conf = shard.conf if shard is not None else taken.conf if taken is not None else None
-    return Question(
+    asking = Question(
         reading=reading,
         conf=conf,
         source=asked.conf or (taken.source if taken is not None and shard is None else None),
@@ -214,14 +252,40 @@ def question(asked: Asked) -> Question:
         else [name.strip() for name in asked.actions.split(",") if name.strip()],
         now=asked.now or datetime.now(UTC),
         options=with_transport(with_extensions(options, asked.plugins_dir), text),
-        remarks=(*(taken.remarks if taken else ()), *(shard.remarks if shard else ())),
+        remarks=(*intake.warnings, *(taken.remarks if taken else ()), *(shard.remarks if shard else ())),
+        unjudged=tuple(intake.unjudged),
     )
+    if cluster is not None:
+        _read_the_rest(asking, cluster, asked)
+    return asking
 
 
-def _read(paths: tuple[str, ...]) -> Reading:
-    if not paths and sys.stdin.isatty():
-        raise click.UsageError("give files or folders to plan, or - to read standard input")
-    return read_paths(paths or (STANDARD_INPUT,), sys.stdin.buffer)
+def _read(asked: Asked, cluster: ClusterInput | None) -> Reading:
+    """The objects of the cluster, if there is one, and then those of the paths."""
+    if cluster is None and not asked.paths and sys.stdin.isatty():
+        raise click.UsageError(
+            "give files or folders to plan, - to read standard input, or --kubeconfig or --context to read a cluster"
+        )
+    paths = asked.paths or (() if cluster is not None else (STANDARD_INPUT,))
+    with progress("reading"):
+        reading = read_paths(paths, sys.stdin.buffer)
+        if cluster is not None:
+            wanted = first_kinds(asked.profile, shard=bool(asked.shard), new_objects=bool(asked.paths))
+            found = cluster.read(wanted)
+            reading.objects[:0] = found
+            reading.origins[:0] = [cluster.origin] * len(found)
+    return reading
+
+
+def _read_the_rest(asking: Question, cluster: ClusterInput, asked: Asked) -> None:
+    """What the configured plugins read besides; and what could not be read."""
+    planner = asking.planner()
+    more = planner.registry.triggers(planner.configuration).kinds
+    found = cluster.read(more)
+    asking.reading.objects += found
+    asking.reading.origins += [cluster.origin] * len(found)
+    known = first_kinds(asking.profile, shard=bool(asked.shard), new_objects=bool(asked.paths))
+    cluster.tell([*known, *more])
 
 
 def read_conf(path: str | None) -> str | None:
@@ -296,7 +360,8 @@ def configuration_message(source: str | None, error: ConfigurationError) -> str:
 def report(asking: Question, plan: "Plan") -> None:
     """Everything that is wrong or doubtful, each on a line of standard error."""
     reading, options = asking.reading, asking.options or {}
-    print_messages("problem", problem_lines(plan.problems, reading))
+    others = plan.problems[len(asking.unjudged) :]
+    print_messages("problem", (*asking.unjudged, *problem_lines(others, reading)))
     doubts = doubts_about(reading.objects, asking.profile, options)
     said = tuple(f"{one.title}: {one.field}:" for one in doubts)  # a plugin may have come across it as well
     warnings = [
@@ -323,6 +388,14 @@ def doubts_about(
 def problem_lines(problems: Iterable["Problem"], reading: Reading) -> list[str]:
     """Objects that were refused, with the file and line of each."""
     return lines_of(of_problems(problems, reading.objects), reading.objects, reading.origins)
+
+
+def exit_code(asking: Question, plan: "Plan", *, waits: bool, fail_on_waiting: bool) -> int:
+    """2 if something could not be read; with `fail_on_waiting` also if something was left out of the plan, else
+    1 if something is pending."""
+    if asking.reading.problems or (fail_on_waiting and plan.problems):
+        return EXIT_BAD_INPUT
+    return EXIT_WAITING if waits and fail_on_waiting else 0
 
 
 def _with_file_name(source: str | None, warning: str) -> str:

@@ -117,14 +117,14 @@ def _read_standard_input(content: bytes, reading: Reading) -> None:
 
 
 def _read_folder(folder: Path, reading: Reading) -> None:
-    files = list(_manifests_below(folder))
+    files = list(manifests_below(folder))
     for file in files:
         _read_file(file, reading)
     if not files:
         reading.problems.append(ReadProblem(str(folder), None, f"no {', '.join(SUFFIXES)} file below it"))
 
 
-def _manifests_below(folder: Path) -> Iterator[Path]:
+def manifests_below(folder: Path) -> Iterator[Path]:
     """In a fixed order, without hidden files and folders."""
     for parent, folders, files in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))

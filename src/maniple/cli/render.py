@@ -6,15 +6,12 @@ row per task and every node.
 
 import errno
 import os
-import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import yaml
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from maniple.cli.summary import (
@@ -29,6 +26,7 @@ from maniple.cli.summary import (
     shown_resources,
     waiting_jobs,
 )
+from maniple.cli.tables import Bar, Table
 
 if TYPE_CHECKING:
     from maniple.planner import Plan
@@ -36,7 +34,7 @@ if TYPE_CHECKING:
 NODE_ROWS = 10
 NODES_IN_A_ROW = 4
 BAR_CELLS = 10
-WIDTH_WITHOUT_TERMINAL = 120
+WIDTH_WITHOUT_TERMINAL = 1_000_000
 
 
 class _Output(Console):
@@ -47,9 +45,15 @@ class _Output(Console):
 
 
 def console() -> Console:
-    """Standard output: as wide as the terminal, or wide enough when there is none."""
-    terminal = sys.stdout.isatty() or "COLUMNS" in os.environ
-    return _Output(highlight=False, width=None if terminal else WIDTH_WITHOUT_TERMINAL)
+    """Standard output: as wide as the terminal, or without bounds when there is none."""
+    return bounded(_Output(highlight=False))
+
+
+def bounded(out: Console) -> Console:
+    """The same console; one that is no terminal never wraps a line."""
+    if not out.is_terminal:
+        out.width = WIDTH_WITHOUT_TERMINAL
+    return out
 
 
 def plan_values(plan: "Plan") -> dict[str, Any]:
@@ -61,31 +65,49 @@ def plan_values(plan: "Plan") -> dict[str, Any]:
 
 
 def plan_json(plan: "Plan") -> str:
-    return msgspec.json.format(msgspec.json.encode(plan_values(plan)), indent=2).decode()
+    return as_json(plan_values(plan))
+
+
+def as_json(values: Mapping[str, Any]) -> str:
+    return msgspec.json.format(msgspec.json.encode(values), indent=2).decode()
 
 
 def plan_yaml(plan: "Plan") -> str:
+    return as_yaml(plan_values(plan))
+
+
+def as_yaml(values: Mapping[str, Any]) -> str:
     dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-    text: str = yaml.dump(plan_values(plan), Dumper=dumper, sort_keys=False, allow_unicode=True)
+    text: str = yaml.dump(msgspec.to_builtins(values), Dumper=dumper, sort_keys=False, allow_unicode=True)
     return text.rstrip("\n")
 
 
-def print_plan(plan: "Plan", jobs_of: Mapping[str, str], out: Console, everything: bool = False) -> None:
-    """The headline, then every table that has rows."""
+def plan_names(plan: "Plan", jobs_of: Mapping[str, str]) -> list[str]:
+    """The jobs that the tables have rows for, as kind and name; a pod without a job is one itself."""
+    rows = [row.job for row in placed_jobs(plan, jobs_of)] + [row.job for row in waiting_jobs(plan, jobs_of)]
+    return [f"{'podgroup' if job in plan.jobs else 'pod'}/{job}" for job in dict.fromkeys(rows)]
+
+
+def print_plan(
+    plan: "Plan", jobs_of: Mapping[str, str], out: Console, everything: bool = False, *, wide: bool = False
+) -> None:
+    """The headline, then every table that has rows; `wide` shortens no list and wraps no line."""
+    if wide:
+        out = _Output(file=out.file, highlight=False, force_terminal=False, width=WIDTH_WITHOUT_TERMINAL)
     waiting = waiting_jobs(plan, jobs_of)
-    nodes = node_fill(plan)
+    nodes, whole = node_fill(plan), everything or wide
     out.print(headline(plan, waiting))
     for table in (
-        _task_table(plan, jobs_of) if everything else _placed_table(placed_jobs(plan, jobs_of)),
+        _task_table(plan, jobs_of) if everything else _placed_table(placed_jobs(plan, jobs_of), wide),
         _eviction_table(plan, jobs_of),
         _waiting_table(waiting),
-        fill_table("Nodes, fullest first", "node", "in use", nodes if everything else nodes[:NODE_ROWS]),
+        fill_table("Nodes, fullest first", "node", "in use", nodes if whole else nodes[:NODE_ROWS]),
         _queue_table(plan),
     ):
         if table.row_count:
             out.print()
             out.print(table)
-    if not everything and len(nodes) > NODE_ROWS:
+    if not whole and len(nodes) > NODE_ROWS:
         out.print()
         out.print(_other_nodes(nodes))
 
@@ -105,34 +127,26 @@ def count(number: int, word: str) -> str:
     return f"{number:,} {word}{'' if number == 1 else 's'}"
 
 
-def make_table(title: str, *columns: str, right: tuple[str, ...] = ()) -> Table:
-    table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD)
-    table.show_edge = table.pad_edge = False
-    for column in columns:
-        table.add_column(column, justify="right" if column in right else "left", overflow="fold")
-    return table
-
-
-def _placed_table(rows: list[Placed]) -> Table:
-    table = make_table("Placed", "job", "queue", "tasks", "on", right=("tasks",))
+def _placed_table(rows: list[Placed], wide: bool) -> Table:
+    table = Table("Placed", "job", "queue", "tasks", "on", right=("tasks",))
     for row in rows:
-        where = places(row.nodes)
+        where = places(row.nodes, len(row.nodes) if wide else NODES_IN_A_ROW)
         if row.pipelined:
             where += f" ({row.pipelined} once resources are released)"
         table.add_row(Text(row.job), Text(row.queue), str(row.tasks), Text(where))
     return table
 
 
-def places(nodes: Mapping[str, int]) -> str:
+def places(nodes: Mapping[str, int], most: int = NODES_IN_A_ROW) -> str:
     """ "node-1 ×4, node-2 ×4", the nodes with most tasks first."""
     ranked = sorted(nodes.items(), key=lambda each: (-each[1], each[0]))
-    shown = [name if number == 1 else f"{name} ×{number}" for name, number in ranked[:NODES_IN_A_ROW]]
-    more = len(ranked) - NODES_IN_A_ROW
+    shown = [name if number == 1 else f"{name} ×{number}" for name, number in ranked[:most]]
+    more = len(ranked) - most
     return ", ".join(shown) + (f" and {count(more, 'more node')}" if more > 0 else "")
 
 
 def _task_table(plan: "Plan", jobs_of: Mapping[str, str]) -> Table:
-    table = make_table("Placed", "task", "job", "node", "how")
+    table = Table("Placed", "task", "job", "node", "how")
     for placements, how in ((plan.binds, "bind"), (plan.pipelined, "pipelined")):
         for task, node in placements.items():
             table.add_row(Text(task), Text(jobs_of.get(task, "")), Text(node), how)
@@ -140,14 +154,14 @@ def _task_table(plan: "Plan", jobs_of: Mapping[str, str]) -> Table:
 
 
 def _eviction_table(plan: "Plan", jobs_of: Mapping[str, str]) -> Table:
-    table = make_table("Evicted, in this order", "task", "job")
+    table = Table("Evicted, in this order", "task", "job")
     for task in plan.evictions:
         table.add_row(Text(task), Text(jobs_of.get(task, "")))
     return table
 
 
 def _waiting_table(rows: list[Waiting]) -> Table:
-    table = make_table("Waiting", "job", "queue", "tasks", "ready", "why", right=("tasks", "ready"))
+    table = Table("Waiting", "job", "queue", "tasks", "ready", "why", right=("tasks", "ready"))
     for row in rows:
         why = "\n".join(row.reasons) or "no reason recorded"
         table.add_row(Text(row.job), Text(row.queue), str(row.tasks), f"{row.ready}/{row.minimum}", Text(why))
@@ -156,7 +170,7 @@ def _waiting_table(rows: list[Waiting]) -> Table:
 
 def fill_table(title: str, name: str, share: str, rows: list[Fill]) -> Table:
     resources = shown_resources(rows)
-    table = make_table(title, name, share, *resources, right=tuple(resources))
+    table = Table(title, name, share, *resources, right=tuple(resources))
     for row in rows:
         amounts = [_amount_of(resource, row) for resource in resources]
         table.add_row(Text(row.name), bar(row.share), *amounts)
@@ -171,7 +185,7 @@ def _queue_table(plan: "Plan") -> Table:
     resources = shown_resources([line.fill for line in lines])
     used = any(line.usage for line in lines)
     columns = ["queue", "share", *resources, "quota", "limit", *(["past usage"] if used else [])]
-    table = make_table("Queues, allocated of fair share", *columns, right=tuple(resources))
+    table = Table("Queues, allocated of fair share", *columns, right=tuple(resources))
     for line in lines:
         amounts = [_amount_of(resource, line.fill) for resource in resources]
         words = [line.quota, line.limit, *([line.usage] if used else [])]
@@ -185,12 +199,16 @@ def _amount_of(resource: str, row: Fill) -> str:
     return amount if limit is None else f"{amount}/{human_amount(resource, limit)}"
 
 
-def bar(share: float) -> Text:
+def bar(share: float) -> Bar:
     """ "█████░░░░░  50%"; shares above one fill the bar and keep their number."""
     cells = round(min(max(share, 0.0), 1.0) * BAR_CELLS)
     number = "∞" if share == float("inf") else f"{share:.0%}"
     style = "red" if share > 0.9 else "yellow" if share > 0.6 else "green"
-    return Text.assemble(("█" * cells, style), ("░" * (BAR_CELLS - cells), "dim"), f" {number:>4}")
+    drawn = Bar("█" * cells, style="")
+    drawn.stylize(style)
+    drawn.append("░" * (BAR_CELLS - cells), "dim").append(f" {number:>4}")
+    drawn.number = number
+    return drawn
 
 
 def _other_nodes(nodes: list[Fill]) -> Text:

@@ -9,12 +9,11 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import click
-import msgspec
 
-from maniple.cli import EXIT_BAD_INPUT, EXIT_WAITING, reader_may_leave, seconds
+from maniple.cli import reader_may_leave, seconds
 from maniple.cli.kai_flags import KaiCommand
-from maniple.cli.plan import show
-from maniple.cli.planning import Asked, Question, planning_options, question, report
+from maniple.cli.planning import Asked, Question, exit_code, planning_options, question, report
+from maniple.cli.showing import Shown, output_options
 
 if TYPE_CHECKING:
     from maniple.planner import Plan
@@ -36,14 +35,13 @@ if TYPE_CHECKING:
     callback=seconds,
     help="The time from one cycle to the next.",
 )
+@output_options("table", "wide", "json", "yaml", "name")
 @click.option(
-    "-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True, help="Format."
+    "--fail-on-waiting",
+    is_flag=True,
+    help="Exit with 1 if anything is still pending, with 2 if anything could not be planned.",
 )
-@click.option("--all", "everything", is_flag=True, help="Show every task and every node in the tables.")
-@click.option("--fail-on-waiting", is_flag=True, help="Exit with 1 if anything is still pending.")
-def command(
-    asked: Asked, rounds: int, period: float, output: str, everything: bool, fail_on_waiting: bool
-) -> None:
+def command(asked: Asked, shown: Shown, rounds: int, period: float, fail_on_waiting: bool) -> None:
     """Plan a recorded cluster again, and continue from there.
 
     Reads what `maniple plan` reads, in particular KAI's snapshots (curl .../get-snapshot > snapshot.zip) with
@@ -55,23 +53,21 @@ def command(
       maniple replay snapshot.zip
       maniple replay snapshot.zip --rounds 10 --max-consolidation-preemptees 0
 
-    Exit code: 0; 1 if something is still pending and --fail-on-waiting is given; 2 if usage or input is bad.
+    Exit code: 0; 1 if something is still pending and --fail-on-waiting is given; 2 if usage or input is bad, or,
+    with --fail-on-waiting, if an object was left out of the plan.
     """
     asking = question(asked)
     plans = list(_plans(asking, rounds, timedelta(seconds=period)))
     last = plans[-1]
     report(asking, last)
-    if output == "json" and rounds > 1:
-        waits = _show_rounds(plans, asking)
+    if rounds > 1 and shown.as_values:
+        waits = _show_rounds(plans, shown)
     else:
         if rounds > 1:
             with reader_may_leave():
-                click.echo("\n".join(_story(plans, rounds)) + "\n")
-        waits = show(last, output, everything)
-    if asking.reading.problems:
-        raise SystemExit(EXIT_BAD_INPUT)
-    if waits and fail_on_waiting:
-        raise SystemExit(EXIT_WAITING)
+                click.echo("\n".join(_story(plans, rounds)) + "\n", err=shown.output == "name")
+        waits = shown.show(last)
+    raise SystemExit(exit_code(asking, last, waits=waits, fail_on_waiting=fail_on_waiting))
 
 
 def _plans(asking: Question, rounds: int, period: timedelta) -> Iterator["Plan"]:
@@ -104,15 +100,16 @@ def _story(plans: list["Plan"], rounds: int) -> list[str]:
     return [*lines, f"still going on after {rounds:,} rounds."]
 
 
-def _show_rounds(plans: list["Plan"], asking: Question) -> bool:
-    from maniple.cli import render, summary
+def _show_rounds(plans: list["Plan"], shown: Shown) -> bool:
+    from maniple.cli import render
 
     effects = ("binds", "pipelined", "evictions")
+    last = shown.part_of(plans[-1])
     values: dict[str, Any] = {
         "rounds": [{name: getattr(plan, name) for name in effects} for plan in plans],
         "settled": not _acts(plans[-1]),
-        "plan": render.plan_values(plans[-1]),
+        "plan": render.plan_values(last),
     }
     with reader_may_leave():
-        click.echo(msgspec.json.format(msgspec.json.encode(values), indent=2).decode())
-    return bool(summary.waiting_jobs(plans[-1], summary.jobs_of_tasks(plans[-1])))
+        click.echo(render.as_json(values) if shown.output == "json" else render.as_yaml(values))
+    return shown.waits(last)

@@ -18,8 +18,9 @@ import click
 from maniple.cli import DEFAULT_PROFILE, InputError, seconds, with_extensions, with_transport
 from maniple.cli.kai_flags import KaiCommand, given_flags, with_kai_flags
 from maniple.cli.planning import check_flags, print_messages, read_conf, shard_among
+from maniple.cli.profile_choice import chosen_profile
 from maniple.cli.run_cluster import fetch_shard, find_cluster, run_on_cluster
-from maniple.cli.run_embedded import read_objects, run_embedded
+from maniple.cli.run_embedded import Given, read_objects, run_embedded
 from maniple.cli.run_stage import Settings
 
 if TYPE_CHECKING:
@@ -43,7 +44,11 @@ COLLECT = (100_000, 50, 100)
     help="Objects for the embedded cluster, instead of the example: a file or a folder; repeatable.",
 )
 @click.option("--until-done", is_flag=True, help="Embedded: end when the work is done.")
-@click.option("--virtual-time", is_flag=True, help="Embedded: do not wait for the clock.")
+@click.option(
+    "--virtual-time",
+    is_flag=True,
+    help="Embedded: do not wait for the clock, and end when nothing more can happen.",
+)
 @click.option(
     "--kubeconfig",
     metavar="FILE",
@@ -61,7 +66,8 @@ COLLECT = (100_000, 50, 100)
     help="Scheduler configuration.",
 )
 @click.option(
-    "--profile", help=f"Which system's objects and rules.  [default: {DEFAULT_PROFILE}; kai with --shard]"
+    "--profile",
+    help="Which system's objects and rules.  [default: with -f that of the pods' schedulerName, else maniple]",
 )
 @click.option("--shard", metavar="NAME", help="Run as the scheduler of this SchedulingShard of the cluster.")
 @click.option(
@@ -122,7 +128,8 @@ def command(
       maniple run -f my-cluster/ --virtual-time --until-done
       maniple run --kubeconfig ~/.kube/config --profile volcano --conf volcano-scheduler.conf
 
-    Exit code: 0; 1 if --until-done ended and something is still pending; 2 if usage or input is bad.
+    Exit code: 0; 1 if it ended (--until-done, --virtual-time) and something is still pending; 2 if usage or input is
+    bad, or if it ended and an object had been refused or ignored.
     """
     settings = Settings(
         period, files, until_done, virtual_time, kubeconfig, context, in_cluster, bind or "", shard or ""
@@ -131,22 +138,24 @@ def command(
         raise click.UsageError("-f, --until-done and --virtual-time are for the embedded cluster")
     if in_cluster and (kubeconfig is not None or context):
         raise click.UsageError("--in-cluster takes neither --kubeconfig nor --context")
-    profile = profile or ("kai" if shard else DEFAULT_PROFILE)
     options = given_flags(ctx)
-    check_flags(options, shard, profile)
     if names:
         options["schedulerName"] = list(names)
     if default_queue:
         options["defaultQueue"] = default_queue
-    place: Configuration | list[dict[str, Any]]
+    place: Configuration | Given
     place = find_cluster(settings) if settings.on_cluster else read_objects(files)
+    if not profile and not shard and isinstance(place, Given):
+        profile = chosen_profile(place.objects, options)
+    profile = profile or ("kai" if shard else DEFAULT_PROFILE)
+    check_flags(options, shard, profile)
     found = _shard(shard, place) if shard else None
     planner = _planner(conf, profile, with_extensions(options, plugins_dir), found, settings.bind)
     feed = _usage_feed(planner, settings)
     gc.set_threshold(*COLLECT)
     sys.exit(
         run_embedded(planner, settings, place, feed)
-        if isinstance(place, list)
+        if isinstance(place, Given)
         else asyncio.run(run_on_cluster(planner, settings, place, feed))
     )
 
@@ -193,11 +202,11 @@ def _usage_feed(planner: "Planner", settings: Settings) -> "UsageFeed | None":
     return UsageFeed(usage, report=logging.getLogger(__name__).warning)
 
 
-def _shard(name: str, place: "Configuration | list[dict[str, Any]]") -> "ShardSettings":
+def _shard(name: str, place: "Configuration | Given") -> "ShardSettings":
     """The settings of a SchedulingShard, on the cluster or among the objects of the embedded one."""
     from maniple.framework.configuration.loading import ConfigurationError
 
-    objects = place if isinstance(place, list) else asyncio.run(fetch_shard(name, place))
+    objects = place.objects if isinstance(place, Given) else asyncio.run(fetch_shard(name, place))
     try:
         found = shard_among(objects, name)
     except ConfigurationError as error:

@@ -2,13 +2,16 @@
 
 import asyncio
 import sys
+from dataclasses import dataclass, field
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from maniple.cli import EXIT_WAITING, InputError
+from maniple.cli import InputError
 from maniple.cli.hints import pods_of_others
 from maniple.cli.inspection.remarks import lines_of
+from maniple.cli.intake import Intake, take_in
 from maniple.cli.planning import doubts_about, print_messages
+from maniple.cli.run_ending import REASONS_SHOWN, Ending, Stillness, reasons
 from maniple.cli.run_stage import Settings, log_to, observer, open_view, stop_on_signals, tick
 
 if TYPE_CHECKING:
@@ -21,36 +24,53 @@ if TYPE_CHECKING:
 LOOK_SECONDS = 0.1
 
 
-def run_embedded(
-    planner: "Planner", settings: Settings, objects: list[dict[str, Any]], feed: "UsageFeed | None"
-) -> int:
+@dataclass(slots=True)
+class Given:
+    """What the embedded cluster starts with."""
+
+    intake: Intake
+    unreadable: int = 0
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def objects(self) -> list[dict[str, Any]]:
+        return self.intake.objects
+
+
+def run_embedded(planner: "Planner", settings: Settings, given: Given, feed: "UsageFeed | None") -> int:
     from maniple.sim.clock import run
 
-    others = pods_of_others(objects, planner.options, planner.profile.name)
-    doubts = doubts_about(objects, planner.profile.name, planner.options)
-    print_messages("warning", (*lines_of(doubts, objects, ()), *others))
-    return run(_run(planner, settings, objects, feed), virtual=settings.virtual_time)
+    intake, profile = given.intake, planner.profile.name
+    doubts = doubts_about(intake.objects, profile, planner.options)
+    print_messages("problem", intake.unjudged)
+    warnings = [
+        *given.warnings,
+        *intake.warnings,
+        *lines_of(doubts, intake.objects, intake.origins),
+        *pods_of_others(intake.objects, planner.options, profile),
+    ]
+    print_messages("warning", warnings)
+    return run(_run(planner, settings, given, feed), virtual=settings.virtual_time)
 
 
-def read_objects(files: tuple[str, ...]) -> list[dict[str, Any]]:
-    """The given objects, or the example that comes with the package."""
+def read_objects(files: tuple[str, ...]) -> Given:
+    """The given objects, or the example that comes with the package; unreadable files are reported."""
     from maniple.cli.read import read_paths
 
     with resources.as_file(resources.files("maniple.sim") / "demo") as demo:
         reading = read_paths(files or (str(demo),), sys.stdin.buffer)
-    if reading.problems:
-        raise InputError("; ".join(str(problem) for problem in reading.problems))
-    return reading.objects
+    print_messages("unreadable", reading.problems)
+    if not reading.objects:
+        raise InputError("no Kubernetes objects in the input")
+    return Given(take_in(reading), len(reading.problems), [str(warning) for warning in reading.warnings])
 
 
-async def _run(
-    planner: "Planner", settings: Settings, objects: list[dict[str, Any]], feed: "UsageFeed | None"
-) -> int:
+async def _run(planner: "Planner", settings: Settings, given: Given, feed: "UsageFeed | None") -> int:
     from maniple.live.scheduler import Scheduler, Timing
     from maniple.live.usage_feed import options_of, run_beside
     from maniple.sim.world import World
 
-    world = World(objects)
+    world = World(given.objects)
     elapsed = world.clock.elapsed
     with open_view("embedded cluster") as view, log_to(view, elapsed):
         scheduler = Scheduler(
@@ -61,6 +81,7 @@ async def _run(
             inline=True,
             bind=settings.bind,
             shard=settings.shard,
+            alone=True,
             options=options_of(feed),
             observer=observer(view, elapsed),
         )
@@ -68,12 +89,10 @@ async def _run(
         running = asyncio.create_task(run_beside(feed, scheduler))
         if not settings.virtual_time:
             asyncio.create_task(tick(view, elapsed, running))  # noqa: RUF006  # ends with the other one
-        await _watch(world, scheduler, running, view, settings.until_done)
+        await _watch(world, scheduler, running, view, given, settings)
         scheduler.stop()
         await running
-        left = world.unfinished()
-        view.say(elapsed(), _last_words(left))
-    return EXIT_WAITING if left and settings.until_done else 0
+        return _end(world, scheduler, view, given).exit_code(settings)
 
 
 async def _watch(
@@ -81,30 +100,35 @@ async def _watch(
     scheduler: "Scheduler",
     running: "asyncio.Task[None]",
     view: "View",
-    until_done: bool,
+    given: Given,
+    settings: Settings,
 ) -> None:
-    """Wait until it is stopped, or nothing more is going to happen and that is to be the end."""
-    shown = quiet = 0
+    """Wait until it is stopped, or nothing more is going to happen and that is to be the end.
+
+    In virtual time that is always the end: nothing from outside can happen either.
+    """
+    places = {id(raw): origin for raw, origin in zip(given.objects, given.intake.origins, strict=True)}
+    still = Stillness(world, scheduler, until_done=settings.until_done)
+    ends = settings.until_done or settings.virtual_time
+    shown = 0
     while not running.done():
-        for problem in world.timetable.problems[shown:]:
-            view.say(world.clock.elapsed(), f"problem: {problem}")
-        shown = len(world.timetable.problems)
-        # Twice in a row: the latest change may not have reached the scheduler yet.
-        quiet = quiet + 1 if _is_over(world, scheduler) else 0
-        if until_done and quiet > 1:
+        for refusal in world.timetable.refused[shown:]:
+            place = places[id(refusal.raw)].place(refusal.raw, refusal.field)
+            view.say(world.clock.elapsed(), f"problem: {place}: {refusal.message}")
+        shown = len(world.timetable.refused)
+        if still.reached() and ends:
             return
         await asyncio.wait([running], timeout=LOOK_SECONDS)
 
 
-def _is_over(world: "World", scheduler: "Scheduler") -> bool:
-    """Whether nothing happens by itself any more, and pending deletions make no difference."""
-    quiet = scheduler.settled and scheduler.cache.next_release() is None and not world.busy
-    return quiet and not (world.timetable.leaving and world.unfinished())
-
-
-def _last_words(left: list[str]) -> str:
-    if not left:
-        return "all work is done"
-    shown = ", ".join(left[:5])
-    are = "pod is" if len(left) == 1 else "pods are"
-    return f"{len(left)} {are} left: {shown}{' and more' if len(left) > 5 else ''}"
+def _end(world: "World", scheduler: "Scheduler", view: "View", given: Given) -> Ending:
+    """Say how it ended, and of what is left, why."""
+    refused = len(world.timetable.refused) + len(given.intake.unjudged)
+    ending = Ending(world.unfinished(), world.timetable.coming, refused, given.unreadable)
+    elapsed = world.clock.elapsed()
+    if ending.left:
+        plan = scheduler.planner.cycle(scheduler.cache.cluster, world.clock.now())
+        for job, why in [*reasons(plan, ending.left)][:REASONS_SHOWN]:
+            view.say(elapsed, f"{job} waits: {' '.join(why.split())}")
+    view.say(elapsed, ending.words())
+    return ending

@@ -1,27 +1,25 @@
-"""Shows a running scheduler: live tables in a terminal, a line per event elsewhere.
+"""Shows a running scheduler: a live screen in a terminal, a line per event elsewhere.
 
 Called by the command `run` with an overview after every cycle. A line is written when a job changes state,
-when the reason for which it is pending changes, and when a node is added or deleted.
+when the reason for which it is pending changes, and when a node is added or deleted. `run_screen` lays out
+the screen, `run_keys` reads the keyboard.
 """
 
+import signal
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Protocol, Self
 
-from rich.console import Console, Group
+from rich.console import Console
 from rich.live import Live
-from rich.table import Table
-from rich.text import Text
 
-from maniple.cli.render import NODE_ROWS, NODES_IN_A_ROW, count, fill_table, make_table, places
-from maniple.cli.summary import Fill
-from maniple.live.overview import JobLine, NodeLine, Overview
+from maniple.cli.render import NODES_IN_A_ROW, count, places
+from maniple.cli.run_keys import Keyboard
+from maniple.cli.run_screen import Choice, screen_of, shortened
+from maniple.live.overview import JobLine, Overview
 
-JOB_ROWS = 20
-NEWS_ROWS = 8
-_STYLES = {"waits": "yellow", "starts": "cyan", "runs": "green", "done": "dim", "failed": "red"}
-_ORDER = ("waits", "starts", "runs", "failed", "done")
+NEWS_KEPT = 50
 
 
 class View(Protocol):
@@ -96,12 +94,6 @@ def _progress(job: JobLine) -> str:
     return f"{job.starting + job.running} of {job.tasks - job.succeeded - job.failed}"
 
 
-def shortened(why: str) -> str:
-    """The cause at the end of a gang's message, on one line."""
-    _, found, cause = why.partition("Origin reason is")
-    return " ".join((cause.partition(": ")[2] if found else why).split())
-
-
 class Lines:
     """A line for each piece of news, for logs and pipes."""
 
@@ -133,23 +125,30 @@ def line(seconds: float, subject: str, text: str) -> str:
 
 
 class Tables:
-    """Tables that follow the scheduler, with the latest news below."""
+    """A screen that follows the scheduler, never higher than the terminal; keys choose what it shows."""
 
     def __init__(self, console: Console, title: str) -> None:
         self._title = title
         self._news = News()
-        self._latest: deque[str] = deque(maxlen=NEWS_ROWS)
+        self._latest: deque[str] = deque(maxlen=NEWS_KEPT)
         self._state = Overview((), (), 0)
+        self._seconds = 0.0
+        self._choice = Choice()
         self._live = Live(console=console, auto_refresh=False, transient=False)
+        self._keyboard = Keyboard(self._press)
 
     def __enter__(self) -> Self:
+        self._keyboard.open()
         self._live.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._live.stop()
+        try:
+            self._live.stop()
+        finally:
+            self._keyboard.close()
 
     def show(self, seconds: float, state: Overview) -> None:
         self._latest.extend(line(seconds, subject, text) for subject, text in self._news.of(state))
@@ -163,37 +162,17 @@ class Tables:
     def tick(self, seconds: float) -> None:
         self._draw(seconds)
 
+    def _press(self, key: str) -> None:
+        if key == "q" and not self._choice.typing:
+            signal.raise_signal(signal.SIGINT)  # as Ctrl-C: the scheduler finishes what it has begun
+            return
+        self._choice.press(key)
+        self._draw(self._seconds)
+
     def _draw(self, seconds: float) -> None:
-        self._live.update(Group(*self._parts(seconds)), refresh=True)
-
-    def _parts(self, seconds: float) -> Iterable[Text | Table]:
-        state = self._state
-        size = f"{count(len(state.nodes), 'node')}, {count(len(state.jobs), 'job')}"
-        yield Text(f"{self._title} · {seconds:.1f} s · {size} · cycle {state.cycle}", style="bold")
-        yield Text()
-        yield job_table(state.jobs)
-        yield Text()
-        yield node_table(state.nodes)
-        yield Text()
-        yield Text("\n".join(self._latest), style="dim", overflow="ellipsis", no_wrap=True)
-
-
-def job_table(jobs: Iterable[JobLine]) -> Table:
-    """Jobs that need attention first."""
-    table = make_table("Jobs", "job", "queue", "state", "tasks", "where, or why not", right=("tasks",))
-    ranked = sorted(jobs, key=lambda job: (_ORDER.index(job.state), job.key))
-    for job in ranked[:JOB_ROWS]:
-        detail = shortened(job.why) if job.state == "waits" else places(job.nodes)
-        active = job.starting + job.running + job.succeeded
-        state = Text(job.state, style=_STYLES[job.state])
-        table.add_row(Text(job.key), Text(job.queue), state, f"{active}/{job.tasks}", Text(detail))
-    if len(ranked) > JOB_ROWS:
-        table.add_row(Text(f"and {count(len(ranked) - JOB_ROWS, 'more job')}", style="dim"))
-    return table
-
-
-def node_table(nodes: Iterable[NodeLine]) -> Table:
-    rows = [Fill(node.name, node.share, node.used, node.allocatable) for node in nodes]
-    if len(rows) > NODE_ROWS:
-        rows = sorted(rows, key=lambda row: (-row.share, row.name))[:NODE_ROWS]
-    return fill_table("Nodes", "node", "in use", rows)
+        self._seconds = seconds
+        keys = self._choice.line() if self._keyboard.is_open else ""
+        head = f"{self._title} · {seconds:.1f} s"
+        size = self._live.console.size
+        screen = screen_of(self._state, self._choice, head, list(self._latest), keys, size)
+        self._live.update(screen, refresh=True)

@@ -29,6 +29,7 @@ from maniple.objects.load import Problem
 from maniple.objects.meta import Object
 
 Kept = TypeVar("Kept", bound=Object)
+_ENDED = ("Succeeded", "Failed")
 _NAME_LABEL = "kubernetes.io/metadata.name"  # every namespace carries it
 
 
@@ -59,6 +60,8 @@ class Cluster:
         # pod -> what says where it is about to be bound, by name; of several the last one holds
         self._decided: dict[str, dict[str, Object]] = {}
         self._decisions_stale = False
+        # Pods in a group of ours that name another scheduler: the job and that name, for its reasons only
+        self.foreign: dict[str, tuple[str, str]] = {}
         self._tasks_with_claims: set[int] = set()
         self._claims_stale = self._slices_stale = False
         self._published: dict[str, int] = {}  # node -> GPUs in the slices of drivers
@@ -124,6 +127,8 @@ class Cluster:
     def _set_pod(self, pod: Pod) -> None:
         self._drop_pod(pod.key)
         facts = self._facts_of(pod)
+        if pod.spec.scheduler_name not in self.dialect.scheduler_names:
+            self._note_foreign(pod, facts)
         if facts is None:
             return
         tasks = self.tasks
@@ -146,6 +151,14 @@ class Cluster:
         self._tasks_came = True
         self._unclassed.add(row)
         self._account(row, +1)
+
+    def _note_foreign(self, pod: Pod, facts: TaskFacts | None) -> None:
+        """Remember whose a pod is that its job misses here."""
+        if pod.status.phase in _ENDED or (facts is not None and facts.job is not None):
+            return
+        job = self.dialect.group_of(pod)
+        if job is not None:
+            self.foreign[pod.key] = job, pod.spec.scheduler_name
 
     def _facts_of(self, pod: Pod) -> TaskFacts | None:
         decisions = self._decided.get(pod.key)
@@ -172,6 +185,7 @@ class Cluster:
             tasks.gpu_groups[row] = facts.gpu_groups
 
     def _drop_pod(self, key: str) -> None:
+        self.foreign.pop(key, None)
         tasks = self.tasks
         row = tasks.index_of(key)
         if row is None:

@@ -162,6 +162,8 @@ class Dialect(Protocol):
     minds_config_maps: bool
     # annotations that make two otherwise equal pods differ for placement
     placement_annotations: tuple[str, ...]
+    # the values of `schedulerName` of pods that are scheduled here
+    scheduler_names: frozenset[str]
 
     def covers(self, item: Object) -> bool:
         """Whether an object is there for this scheduler at all."""
@@ -174,6 +176,9 @@ class Dialect(Protocol):
 
         `decided` is the object that says where the pod is about to be bound (see `decides`).
         """
+
+    def group_of(self, pod: Pod) -> str | None:
+        """The job that a pod's annotations name, whichever scheduler the pod names."""
 
     def decides(self, item: Object) -> str | None:
         """The key of the pod whose place an object of this dialect decides; None for any other object."""

@@ -16,7 +16,16 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from maniple.kube.client import Client
-from maniple.kube.decode import Bad, Envelope, Lines, ObjectReader, read_envelope, read_list, read_position
+from maniple.kube.decode import (
+    Bad,
+    Envelope,
+    Lines,
+    ListBody,
+    ObjectReader,
+    read_envelope,
+    read_list,
+    read_position,
+)
 from maniple.kube.errors import ApiError, api_error
 from maniple.kube.kinds import Kind, Resource
 from maniple.objects.meta import Object
@@ -79,11 +88,10 @@ class LogOnce:
         self._said = ""
 
 
-async def list_pages(
+async def list_bodies(
     client: Client, kind: Kind, resource: Resource, limit: int = PAGE
-) -> AsyncGenerator[Page]:
-    """All objects of a kind, page by page; the caller starts afresh whenever a page is `first`."""
-    reader = ObjectReader(kind, resource)
+) -> AsyncGenerator[tuple[bool, ListBody]]:
+    """All pages of a list, undecoded; with True a list begins, and earlier pages are void."""
     token, restarts = "", 0
     while True:
         query = {"limit": str(limit)} if restarts <= RESTARTS else {}
@@ -98,18 +106,28 @@ async def list_pages(
             token = ""
             log.info("%s: the list expired halfway (%s), beginning again", kind, error)
             continue
-        page = Page(not token, body.metadata.resource_version)
-        for raw in body.items or ():
-            thing = reader.read(raw)
-            if isinstance(thing, Bad):
-                page.bad.append(thing)
-            else:
-                page.objects.append(thing)
-        yield page
+        yield not token, body
         token = body.metadata.continue_
         if not token:
             return
         await asyncio.sleep(0)
+
+
+async def list_pages(
+    client: Client, kind: Kind, resource: Resource, limit: int = PAGE
+) -> AsyncGenerator[Page]:
+    """All objects of a kind, page by page; the caller starts afresh whenever a page is `first`."""
+    reader = ObjectReader(kind, resource)
+    async with aclosing(list_bodies(client, kind, resource, limit)) as bodies:
+        async for first, body in bodies:
+            page = Page(first, body.metadata.resource_version)
+            for raw in body.items or ():
+                thing = reader.read(raw)
+                if isinstance(thing, Bad):
+                    page.bad.append(thing)
+                else:
+                    page.objects.append(thing)
+            yield page
 
 
 async def list_all(client: Client, kind: Kind, resource: Resource, limit: int = PAGE) -> Page:

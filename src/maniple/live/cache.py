@@ -293,7 +293,8 @@ class Cache:
             known = self._seen.get(ref)
             self._groups[pod], self._pods[ref] = ref, pod
             if known is not None:
-                group = replace(group, status=known.status)  # type: ignore[attr-defined, unused-ignore]
+                metadata = replace(group.metadata, annotations=known.metadata.annotations)
+                group = replace(group, metadata=metadata, status=known.status)  # type: ignore[attr-defined, unused-ignore]
             self._seen[ref] = group
             self._refresh(ref)
 

@@ -10,6 +10,7 @@ from maniple.live.volcano import Volcano
 from maniple.objects.meta import Object
 from maniple.profiles.kai import NodePool
 from maniple.profiles.options import strings
+from maniple.profiles.single_pods import Grouping, of_kai_podgrouper
 
 BINDINGS = (REQUEST, DIRECT)
 
@@ -22,12 +23,13 @@ def dialect_of(
     shard: str = "",
     *,
     nominates: bool = True,
+    alone: bool = False,
 ) -> LiveDialect:
     """The dialect of a profile, with the options of the planner.
 
     `kinds`: what the configured plugins read besides the kinds of the profile; `bind`: request or direct,
     where the profile leaves the choice; `shard`: the scheduling shard of the settings; `nominates`: nominate
-    the node that was cleared for a pod.
+    the node that was cleared for a pod; `alone`: the profile's own controllers do not run on this cluster.
     """
     if bind and bind not in BINDINGS:
         raise ValueError(f"bind: unknown value {bind!r}; expected one of {', '.join(BINDINGS)}")
@@ -37,7 +39,16 @@ def dialect_of(
         case "volcano":
             return _volcano(options, kinds, "volcano")
         case "kai":
-            return _kai(options, kinds, "kai-scheduler", bind or REQUEST, shard, nominates=nominates)
+            grouping = of_kai_podgrouper(options) if alone else None
+            return _kai(
+                options,
+                kinds,
+                "kai-scheduler",
+                bind or REQUEST,
+                shard,
+                nominates=nominates,
+                grouping=grouping,
+            )
         case "maniple":
             volcano = _volcano(options, kinds, "maniple")
             return Maniple(volcano, _kai(options, (), "maniple", EITHER))
@@ -57,6 +68,7 @@ def _kai(
     shard: str = "",
     *,
     nominates: bool = True,
+    grouping: Grouping | None = None,
 ) -> Kai:
     default = NodePool()
     return Kai(
@@ -68,5 +80,6 @@ def _kai(
         bind=bind,
         shard=shard,
         nominates=nominates,
+        grouping=grouping,
         marks_evicted=bool(options.get("updatePodEvictionCondition", False)),
     )

@@ -44,9 +44,9 @@ class Timing:
 class Scheduler:
     """One scheduler on one cluster.
 
-    `inline` decides in the event loop's own thread: in virtual time nothing else is exact. `options` is
-    polled and must not block: its result is added to the planner's options, and a new result triggers a
-    cycle.
+    `inline` decides in the event loop's own thread: in virtual time nothing else is exact. `alone`: no
+    controllers of the profile's system run on this cluster. `options` is polled and must not block: its
+    result is added to the planner's options, and a new result triggers a cycle.
     """
 
     def __init__(
@@ -60,6 +60,7 @@ class Scheduler:
         inline: bool = False,
         bind: str = "",
         shard: str = "",
+        alone: bool = False,
         options: Callable[[], Mapping[str, Any]] | None = None,
         observer: Callable[["Scheduler"], None] | None = None,
     ) -> None:
@@ -68,7 +69,13 @@ class Scheduler:
         triggers = planner.registry.triggers(planner.configuration)
         nominates = planner.rules.placing.cleared_room_is_kept
         self.dialect = dialect_of(
-            planner.profile.name, planner.options, triggers.kinds, bind, shard, nominates=nominates
+            planner.profile.name,
+            planner.options,
+            triggers.kinds,
+            bind,
+            shard,
+            nominates=nominates,
+            alone=alone,
         )
         self.cache = Cache(planner.build(()), self.dialect)
         self.effects = Effects(concurrency)

@@ -18,23 +18,18 @@ from maniple.live.dialect import EvictionNotice, Find, GroupEvent, Patch, PodRep
 from maniple.objects import core, dra
 from maniple.objects.core import Pod
 from maniple.objects.kai import BindRequest
-from maniple.objects.meta import Object, ObjectMeta
-from maniple.objects.quantity import format_quantity, parse
-from maniple.objects.requests import pod_requests
+from maniple.objects.meta import Object
+from maniple.objects.quantity import parse
 from maniple.objects.volcano import (
     HyperNode,
     VolcanoPodGroup,
     VolcanoPodGroupCondition,
-    VolcanoPodGroupSpec,
     VolcanoPodGroupStatus,
     VolcanoQueue,
 )
-from maniple.profiles.volcano import GROUP_NAME
+from maniple.profiles.single_pods import volcano_grouping
 
-QUEUE_OF_POD = "scheduling.volcano.sh/queue-name"
 ROOT_QUEUE = "root"
-# A name that no object can have, so that nothing refers to it.
-_GROUP_OF_ONE = "pod:{name}"
 UNSCHEDULABLE = "Unschedulable"
 _COUNTED = [status.word for status in (Status.RUNNING, Status.SUCCEEDED, Status.FAILED)]
 # Each contradicts the other, so that only one of them can be true.
@@ -78,7 +73,7 @@ class Volcano:
         more_kinds: Iterable[type[Object]] = (),
     ) -> None:
         self.kinds = (*KINDS, *more_kinds)
-        self._scheduler_names = frozenset(scheduler_names)
+        self._grouping = volcano_grouping(frozenset(scheduler_names))
         self._default_queue = default_queue
 
     # -- at the start ------------------------------------------------------------------------------------------------
@@ -102,26 +97,7 @@ class Volcano:
 
     def group(self, pod: Pod) -> tuple[Pod, Object | None]:
         """A pod for this scheduler without a group becomes a job of one, in memory only."""
-        meta, spec = pod.metadata, pod.spec
-        if spec.scheduler_name not in self._scheduler_names or meta.annotations.get(GROUP_NAME):
-            return pod, None
-        name = _GROUP_OF_ONE.format(name=meta.name)
-        made = VolcanoPodGroup(
-            metadata=ObjectMeta(
-                name=name,
-                namespace=meta.namespace,
-                uid=meta.uid,
-                creation_timestamp=meta.creation_timestamp,
-            ),
-            spec=VolcanoPodGroupSpec(
-                min_member=1,
-                queue=meta.annotations.get(QUEUE_OF_POD, ""),
-                priority_class_name=spec.priority_class_name,
-                min_resources={key: format_quantity(value) for key, value in pod_requests(pod).items()},
-            ),
-        )
-        named = replace(meta, annotations={**meta.annotations, GROUP_NAME: name})
-        return replace(pod, metadata=named), made
+        return self._grouping(pod)
 
     def trimmed(self, item: Object) -> Object:
         """Volcano reads a node's taints, not its conditions."""

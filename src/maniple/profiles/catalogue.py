@@ -69,6 +69,7 @@ from maniple.profiles.maniple_catalogue import MANIPLE
 from maniple.profiles.options import checked, checked_kai, strings
 from maniple.profiles.profile import Profile
 from maniple.profiles.rules import KAI_RULES, KAI_STRICT_RULES, VOLCANO_RULES, VOLCANO_STRICT_RULES
+from maniple.profiles.single_pods import of_kai_podgrouper, of_volcano
 from maniple.profiles.volcano import ALWAYS_IGNORED_PROVISIONERS, VolcanoDialect
 
 _VOLCANO_PLUGINS = (
@@ -156,6 +157,7 @@ VOLCANO = Profile(
     registry=_VOLCANO_REGISTRY,
     load=_load_volcano,
     cluster=_volcano_cluster,
+    grouping=of_volcano,
     checked_options=checked,
     rules=VOLCANO_RULES,
     strict_rules=VOLCANO_STRICT_RULES,
@@ -184,6 +186,7 @@ KAI = Profile(
     registry=_KAI_REGISTRY,
     load=_load_kai,
     cluster=_kai_cluster,
+    grouping=of_kai_podgrouper,
     checked_options=checked_kai,
     rules=KAI_RULES,
     strict_rules=KAI_STRICT_RULES,

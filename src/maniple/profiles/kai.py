@@ -76,7 +76,7 @@ class KaiDialect:
         strict: bool = False,
     ) -> None:
         """`worker_labels`: only nodes with one of these labels count; none means all."""
-        self._scheduler_names = frozenset(scheduler_names)
+        self.scheduler_names = frozenset(scheduler_names)
         self._pool = pool or NodePool()
         self._worker_labels = worker_labels
         self._reservation_app = reservation_app
@@ -176,10 +176,9 @@ class KaiDialect:
         if request is not None and not (is_under_way(request) and is_for(request, pod)):
             request = None
         status = task_status(pod, about_to_bind=request is not None)
-        ours = spec.scheduler_name in self._scheduler_names
+        ours = spec.scheduler_name in self.scheduler_names
         if not ours and (not spec.node_name or status in (Status.SUCCEEDED, Status.FAILED)):
             return None
-        group = meta.annotations.get(GROUP_NAME) if ours else None
         chosen = request.spec if request is not None else None
         groups = chosen.selected_gpu_groups if chosen is not None else ()
         node = spec.node_name or (chosen.selected_node if chosen is not None else "")
@@ -187,13 +186,17 @@ class KaiDialect:
         forgotten = self._strict and status is Status.UNKNOWN
         return TaskFacts(
             status=status,
-            job=f"{meta.namespace or 'default'}/{group}" if group else None,
+            job=self.group_of(pod) if ours else None,
             node="" if forgotten else node,
             role=meta.labels.get(SUB_GROUP, ""),
             nominated=pod.promised_node,
             gated=status is Status.GATED,
             gpu_groups=groups or self._groups_on(meta.labels),
         )
+
+    def group_of(self, pod: Pod) -> str | None:
+        group = pod.metadata.annotations.get(GROUP_NAME)
+        return f"{pod.metadata.namespace or 'default'}/{group}" if group else None
 
     def _groups_on(self, labels: Mapping[str, str]) -> tuple[str, ...]:
         """The shared devices that the binder recorded; the original overlooks several of them."""

@@ -58,7 +58,7 @@ class ManipleDialect:
         npus_shared: bool = False,
     ) -> None:
         names = tuple(scheduler_names)
-        self._scheduler_names = frozenset(names)
+        self.scheduler_names = frozenset(names)
         self._default_queue = default_queue
         self._volcano = volcano.VolcanoDialect(
             default_queue=default_queue, scheduler_names=names, npus_shared=npus_shared
@@ -101,11 +101,11 @@ class ManipleDialect:
 
     def task(self, pod: Pod, decided: Object | None = None) -> TaskFacts | None:
         facts = self._kai.task(pod, decided)
-        ours = pod.spec.scheduler_name in self._scheduler_names
+        ours = pod.spec.scheduler_name in self.scheduler_names
         if facts is None or not ours:
             return facts
         if of_kai(pod):
-            return replace(facts, job=job_key(facts.job, KAI) if facts.job else None)
+            return replace(facts, job=self.group_of(pod))
         # Node and shared devices are read as in KAI, whichever system's job it is; the role in its job as in
         # Volcano.
         own = self._volcano.task(pod)
@@ -113,12 +113,17 @@ class ManipleDialect:
             return facts
         return replace(
             facts,
-            job=job_key(own.job, VOLCANO) if own.job else None,
+            job=self.group_of(pod),
             role=own.role,
             priority=own.priority,
             index=own.index,
             preemptable=own.preemptable,
         )
+
+    def group_of(self, pod: Pod) -> str | None:
+        theirs, system = (self._kai, KAI) if of_kai(pod) else (self._volcano, VOLCANO)
+        group = theirs.group_of(pod)
+        return job_key(group, system) if group else None
 
     # -- groups and queues ----------------------------------------------------------------------------------------
 

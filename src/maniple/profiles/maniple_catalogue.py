@@ -52,6 +52,7 @@ from maniple.profiles.maniple import ManipleDialect
 from maniple.profiles.options import checked_maniple, strings
 from maniple.profiles.profile import Profile
 from maniple.profiles.rules import MANIPLE_RULES
+from maniple.profiles.single_pods import of_maniple
 
 _PLUGINS = (
     Binpack,
@@ -153,6 +154,7 @@ MANIPLE = Profile(
     registry=REGISTRY,
     load=_load,
     cluster=_cluster,
+    grouping=of_maniple,
     checked_options=checked_maniple,
     rules=MANIPLE_RULES,
     strict_rules=MANIPLE_RULES,  # there is no original to agree with

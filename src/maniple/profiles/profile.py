@@ -8,6 +8,7 @@ from maniple.cluster.cluster import Cluster
 from maniple.framework.configuration.loading import Configuration
 from maniple.framework.configuration.registry import Registry
 from maniple.framework.rules import Rules
+from maniple.profiles.single_pods import Grouping
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +18,8 @@ class Profile:
     # a configuration, and the names of all actions that it may use
     load: Callable[[str | Mapping[str, Any] | None, Collection[str]], Configuration]
     cluster: Callable[[Configuration, Mapping[str, Any]], Cluster]
+    # How pods without a group become jobs, with these options
+    grouping: Callable[[Mapping[str, Any]], Grouping]
     checked_options: Callable[[Mapping[str, Any] | None], Mapping[str, Any]]
     rules: Rules
     strict_rules: Rules  # with `compat: strict`

@@ -63,7 +63,7 @@ class VolcanoDialect:
     ) -> None:
         self._strict = strict
         self._default_queue = default_queue
-        self._scheduler_names = frozenset(scheduler_names)
+        self.scheduler_names = frozenset(scheduler_names)
         self._npus_shared = npus_shared
 
     def covers(self, item: Object) -> bool:
@@ -118,15 +118,14 @@ class VolcanoDialect:
     def task(self, pod: Pod, decided: Object | None = None) -> TaskFacts | None:
         meta, spec = pod.metadata, pod.spec
         status = task_status(pod)
-        ours = spec.scheduler_name in self._scheduler_names
+        ours = spec.scheduler_name in self.scheduler_names
         if not ours and (not spec.node_name or status in (Status.SUCCEEDED, Status.FAILED)):
             return None
         annotations, labels = meta.annotations, meta.labels
-        group = annotations.get(GROUP_NAME)
         gates = [gate.name for gate in spec.scheduling_gates]
         return TaskFacts(
             status=status,
-            job=f"{meta.namespace or 'default'}/{group}" if group else None,
+            job=self.group_of(pod),
             node=spec.node_name,
             role=annotations.get(ROLE) or labels.get(ROLE, ""),
             priority=_task_priority(pod),
@@ -136,6 +135,10 @@ class VolcanoDialect:
             admissible=gates == [ADMISSION_GATE] and annotations.get(ADMISSION_GATE) == "true",
             nominated=pod.promised_node,
         )
+
+    def group_of(self, pod: Pod) -> str | None:
+        group = pod.metadata.annotations.get(GROUP_NAME)
+        return f"{pod.metadata.namespace or 'default'}/{group}" if group else None
 
     def decides(self, item: Object) -> str | None:
         """A pod is bound directly, without a request object."""

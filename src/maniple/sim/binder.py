@@ -140,7 +140,7 @@ class Binder:
         groups = spec.get("selectedGPUGroups") or []
         received = str(spec.get("receivedResourceType", ""))
         if received == FRACTION and not groups:
-            raise errors.invalid(f"BindRequest {key}", "a part of a device needs selectedGPUGroups")
+            raise errors.invalid(f"BindRequest {key}: a part of a device needs selectedGPUGroups")
         pod = self._store.get(Pod, key)
         for one in spec.get("resourceClaimAllocations") or []:
             self._allocate(pod, namespace, one)

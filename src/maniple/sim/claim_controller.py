@@ -6,9 +6,12 @@ is done a moment later. Allocation is up to schedulers.
 """
 
 import asyncio
+from contextlib import suppress
 
 from maniple.objects.core import Pod
 from maniple.objects.dra import ResourceClaim, ResourceClaimTemplate
+from maniple.objects.generated import missing_claims, resource_claim
+from maniple.sim.errors import ApiError
 from maniple.sim.kubelet import finished
 from maniple.sim.store import Raw, Store, StoreEvent
 
@@ -47,7 +50,7 @@ class ResourceClaims:
 
     def _make_later(self, pod: Raw) -> None:
         uid, key = str(pod["metadata"]["uid"]), f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
-        if _unmade(pod) and uid not in self._timers:
+        if missing_claims(pod) and uid not in self._timers:
             loop = asyncio.get_running_loop()
             self._timers[uid] = loop.call_later(self._seconds, self._make, uid, key)
 
@@ -57,10 +60,12 @@ class ResourceClaims:
         if pod is None or pod["metadata"]["uid"] != uid:
             return
         made = list(pod["status"].get("resourceClaimStatuses") or [])
-        for name, template in _unmade(pod):
+        for name, template in missing_claims(pod):
             found = self._store.find(ResourceClaimTemplate, f"{pod['metadata']['namespace']}/{template}")
-            if found is not None:
-                claim = self._store.create(_from_template(found, pod, name))
+            claim = resource_claim(found, pod, name) if found is not None else None
+            if claim is not None:
+                with suppress(ApiError):  # it exists, or the template is not valid
+                    self._store.create(claim)
                 made.append({"name": name, "resourceClaimName": claim["metadata"]["name"]})
         self._store.patch(Pod, key, {"status": {"resourceClaimStatuses": made}})
 
@@ -84,26 +89,3 @@ class ResourceClaims:
             if not others:
                 status["allocation"] = None
             self._store.patch(ResourceClaim, key, {"status": status})
-
-
-def _unmade(pod: Raw) -> list[tuple[str, str]]:
-    """The claims of a pod that are still to be created: the pod's name for it, and the template."""
-    made = {one["name"] for one in pod.get("status", {}).get("resourceClaimStatuses") or ()}
-    asked = pod.get("spec", {}).get("resourceClaims") or ()
-    return [
-        (one["name"], one["resourceClaimTemplateName"])
-        for one in asked
-        if one.get("resourceClaimTemplateName") and one["name"] not in made
-    ]
-
-
-def _from_template(template: Raw, pod: Raw, name: str) -> Raw:
-    metadata, inner = pod["metadata"], template["spec"]
-    owner = {"apiVersion": "v1", "kind": "Pod", "name": metadata["name"], "uid": metadata["uid"]}
-    own = {"name": f"{metadata['name']}-{name}", "namespace": metadata["namespace"]}
-    return {
-        "apiVersion": template["apiVersion"],
-        "kind": "ResourceClaim",
-        "metadata": {**inner.get("metadata", {}), **own, "ownerReferences": [{**owner, "controller": True}]},
-        "spec": inner["spec"],
-    }

@@ -166,8 +166,9 @@ class SimCluster:
         def make() -> None:
             try:
                 self.store.create(raw)
-            except errors.ApiError:
-                if same and not covers(self.store.find(*identify(raw)), raw):
+            except errors.ApiError as error:
+                exists = error.reason == "AlreadyExists"
+                if not exists or (same and not covers(self.store.find(*identify(raw)), raw)):
                     raise
 
         await self._write("create", str(raw.get("kind")), make)

@@ -2,14 +2,20 @@
 
 
 class ApiError(Exception):
-    """A request that was not carried out, or whose response was lost (status 0)."""
+    """A request that was not carried out, or whose response was lost (status 0).
 
-    def __init__(self, status: int, reason: str, message: str, retry_after: float | None = None) -> None:
+    `field`: what is wrong in an invalid object.
+    """
+
+    def __init__(
+        self, status: int, reason: str, message: str, retry_after: float | None = None, field: str = ""
+    ) -> None:
         super().__init__(f"{status} {reason}: {message}" if status else f"{reason}: {message}")
         self.status = status
         self.reason = reason
         self.message = message
         self.retry_after = retry_after
+        self.field = field
 
 
 def not_found(kind: str, key: str) -> ApiError:
@@ -24,8 +30,8 @@ def conflict(kind: str, key: str, message: str) -> ApiError:
     return ApiError(409, "Conflict", f"{kind} {key}: {message}")
 
 
-def invalid(title: str, message: str) -> ApiError:
-    return ApiError(422, "Invalid", f"{title}: {message}")
+def invalid(message: str, field: str = "") -> ApiError:
+    return ApiError(422, "Invalid", message, field=field)
 
 
 def gone(since: int) -> ApiError:

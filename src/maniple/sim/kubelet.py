@@ -135,7 +135,9 @@ class Kubelet:
 
 def duration(raw: Mapping[str, Any], annotation: str) -> float | None:
     """The seconds in an annotation; None if it is absent or invalid."""
-    text = (raw["metadata"].get("annotations") or {}).get(annotation)
+    metadata = raw.get("metadata")
+    annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
+    text = annotations.get(annotation) if isinstance(annotations, Mapping) else None
     if not isinstance(text, str):
         return None
     try:

@@ -14,6 +14,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from maniple.cluster.facts import job_key
+from maniple.objects.generated import with_generated
+from maniple.objects.lists import flattened
 from maniple.planner import Plan
 from maniple.profiles.maniple import KAI, VOLCANO
 
@@ -33,7 +35,7 @@ def carried_out(objects: Iterable[Raw], plan: Plan, *, leaving: str = "") -> lis
     """
     evicted = frozenset(plan.evictions)
     found = []
-    for item in objects:
+    for item in with_generated([*flattened(objects)]):
         match item.get("kind"):
             case "Pod":
                 after = _leaving(item, plan, evicted, leaving) if leaving else _pod(item, plan, evicted)

@@ -1,10 +1,13 @@
 """The embedded API store: objects as plain dictionaries, a version for every change, resumable watches.
 
 The rules are the API server's as far as a scheduler can see them: names are unique in a kind, every change
-gets the next resourceVersion, created objects go through admission, a watch starts after a version and
-delivers every later change in order, and a version that is too old is refused with 410. `cut` ends every
-watch and `compact` drops the history, so that both can be tested. Returned objects are never changed
-afterwards; a change replaces.
+gets the next resourceVersion, created objects go through admission and validation, a watch starts after a
+version and delivers every later change in order, and a version that is too old is refused with 410. `cut`
+ends every watch and `compact` drops the history, so that both can be tested. Returned objects are never
+changed afterwards; a change replaces.
+
+What is stored is valid: it loads, it has no nulls, and it has a `spec` and a `status` if its kind has them.
+The fake controllers read it without looking twice.
 """
 
 import asyncio
@@ -15,8 +18,9 @@ from datetime import datetime
 from typing import Any
 
 from maniple.objects.admission import POLICY_KINDS, Policies, admitted
-from maniple.objects.load import KINDS, ObjectError, load
+from maniple.objects.load import KINDS, ObjectError, load, struct_of
 from maniple.objects.meta import Object
+from maniple.objects.workloads import unsupported
 from maniple.sim import errors
 
 Raw = dict[str, Any]
@@ -24,7 +28,6 @@ Kind = type[Object]
 Observer = Callable[["StoreEvent"], None]
 
 _HISTORY = 100_000
-_BY_NAME = {(kind.api_group, kind.kind): kind for kind in KINDS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +59,11 @@ class Store:
         self.observers: list[Observer] = []
 
     # -- reading ----------------------------------------------------------------------------------------------------
+
+    @property
+    def version(self) -> int:
+        """The version of the latest change."""
+        return self._version
 
     def list(self, kind: Kind) -> tuple[list[Raw], int]:
         """All objects of a kind, and the version after which a watch has to start."""
@@ -113,17 +121,32 @@ class Store:
         kind, key = identify(raw)
         if key in self._objects[kind]:
             raise errors.already_exists(kind.kind, key)
-        made: Raw = _copy(admitted(kind, raw, self._admission()))
+        made = self._admitted(kind, raw)
         self._made += 1
         metadata = made["metadata"]
         metadata.setdefault("uid", f"00000000-0000-4000-8000-{self._made:012d}")
         metadata.setdefault("creationTimestamp", moment(self._now()))
         return self._keep(kind, key, made)
 
+    def _admitted(self, kind: Kind, raw: Mapping[str, Any]) -> Raw:
+        """The object as it is stored; 422 if it is not valid."""
+        try:
+            made: Raw = _copy(admitted(kind, raw, self._admission()))
+        except RecursionError:
+            raise errors.invalid(f"{kind.kind} {identify(raw)[1]}: nested too deeply") from None
+        try:
+            load(made)
+        except ObjectError as error:
+            raise errors.invalid(str(error.problem), error.problem.field) from None
+        for part in ("spec", "status"):
+            if part in kind.__struct_fields__:
+                made.setdefault(part, {})
+        return made
+
     def _admission(self) -> Policies:
         if self._policies is None:
             raws = [raw for kind in POLICY_KINDS for raw in self._objects[kind].values()]
-            self._policies = Policies(filter(None, map(_readable, raws)))
+            self._policies = Policies(map(load, raws))
         return self._policies
 
     def patch(self, kind: Kind, key: str, patch: Mapping[str, Any]) -> Raw:
@@ -173,29 +196,22 @@ class Store:
 
 def identify(raw: Mapping[str, Any]) -> tuple[Kind, str]:
     """The kind and key of a plain object; the rest is not validated."""
-    group = str(raw.get("apiVersion", "")).rpartition("/")[0]
-    kind = _BY_NAME.get((group, str(raw.get("kind", ""))))
+    kind = struct_of(raw)
     if kind is None:
-        raise errors.invalid("object", f"kind {raw.get('kind')!r} ({raw.get('apiVersion')}) is not supported")
+        for field in ("kind", "apiVersion"):
+            if not isinstance(raw.get(field), str) or not raw[field]:
+                raise errors.invalid(f"object: {field}: missing")
+        raise errors.invalid(unsupported(raw))
     metadata = raw.get("metadata")
     name = metadata.get("name") if isinstance(metadata, Mapping) else None
     if not isinstance(metadata, Mapping) or not isinstance(name, str) or not name:
-        raise errors.invalid(kind.kind, "metadata.name is missing")
+        raise errors.invalid(f"{kind.kind}: metadata.name: missing")
     return kind, f"{metadata.get('namespace') or 'default'}/{name}" if kind.namespaced else name
 
 
 def is_policy(raw: Mapping[str, Any]) -> bool:
     """Whether admission of other objects depends on this one."""
-    group = str(raw.get("apiVersion", "")).rpartition("/")[0]
-    return _BY_NAME.get((group, str(raw.get("kind", "")))) in POLICY_KINDS
-
-
-def _readable(raw: Raw) -> Object | None:
-    """The typed object; one that cannot be read has no effect here, and reading it reports the problem."""
-    try:
-        return load(raw)
-    except ObjectError:
-        return None
+    return struct_of(raw) in POLICY_KINDS
 
 
 def moment(when: datetime) -> str:
@@ -204,8 +220,9 @@ def moment(when: datetime) -> str:
 
 
 def _copy(value: Any) -> Any:
+    """A copy without nulls, which count as absent."""
     if isinstance(value, Mapping):
-        return {key: _copy(part) for key, part in value.items()}
+        return {key: _copy(part) for key, part in value.items() if part is not None}
     if isinstance(value, list | tuple):
         return [_copy(part) for part in value]
     return value

@@ -6,40 +6,48 @@ that long after its creation, and `maniple.dev/replicas: "8"` on a pod stands fo
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import suppress
-from typing import Any
+from dataclasses import dataclass
 
+from maniple.objects.replicas import expanded
 from maniple.sim.errors import ApiError
 from maniple.sim.kubelet import duration
 from maniple.sim.store import Raw, Store, identify, is_policy
 
 ARRIVE_AFTER = "maniple.dev/arrive-after"
 LEAVE_AFTER = "maniple.dev/leave-after"
-REPLICAS = "maniple.dev/replicas"
-_MOST_REPLICAS = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """An object that was not created, and why."""
+
+    raw: Raw
+    message: str
+    field: str = ""
 
 
 class Timetable:
-    """Objects to be created; what cannot be created is kept in `problems`."""
+    """Objects to be created; what cannot be created is kept in `refused`."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._coming = 0
         self._leaving = 0
-        self.problems: list[str] = []
+        self.coming = 0  # objects that are still to be created
+        self.refused: list[Refusal] = []
 
     @property
     def busy(self) -> bool:
         """Whether something is still to be created."""
-        return bool(self._coming)
+        return bool(self.coming)
 
     @property
     def leaving(self) -> bool:
         """Whether something is still to be deleted."""
         return bool(self._leaving)
 
-    def add(self, raws: Iterable[Mapping[str, Any]]) -> None:
+    def add(self, raws: Iterable[Raw]) -> None:
         """Create what is due, and the rest at its time.
 
         Objects due at the same time are created in this order, those that admission looks up first.
@@ -47,14 +55,14 @@ class Timetable:
         coming: dict[float, list[Raw]] = {}
         for raw in raws:
             for item in expanded(raw):
-                coming.setdefault(_seconds(item, ARRIVE_AFTER) or 0, []).append(item)
+                coming.setdefault(duration(item, ARRIVE_AFTER) or 0, []).append(item)
         self._arrive_together(coming.pop(0, []))
         for seconds, items in coming.items():
-            self._coming += 1
+            self.coming += len(items)
             asyncio.get_running_loop().call_later(seconds, self._arrive_late, items)
 
     def _arrive_late(self, raws: list[Raw]) -> None:
-        self._coming -= 1
+        self.coming -= len(raws)
         self._arrive_together(raws)
 
     def _arrive_together(self, raws: list[Raw]) -> None:
@@ -65,9 +73,9 @@ class Timetable:
         try:
             made = self._store.create(raw)
         except ApiError as error:
-            self.problems.append(error.message)
+            self.refused.append(Refusal(raw, error.message, error.field))
             return
-        seconds = _seconds(raw, LEAVE_AFTER)
+        seconds = duration(raw, LEAVE_AFTER)
         if seconds is not None:
             self._leaving += 1
             asyncio.get_running_loop().call_later(seconds, self._leave, made)
@@ -77,23 +85,3 @@ class Timetable:
         kind, key = identify(raw)
         with suppress(ApiError):
             self._store.remove(kind, key, uid=raw["metadata"]["uid"])
-
-
-def expanded(raw: Mapping[str, Any]) -> list[Raw]:
-    """The objects that one stands for: a pod with replicas is that many pods."""
-    metadata = raw.get("metadata")
-    annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
-    count = annotations.get(REPLICAS) if isinstance(annotations, Mapping) else None
-    if not isinstance(metadata, Mapping) or not isinstance(annotations, Mapping) or count is None:
-        return [dict(raw)]
-    if not str(count).isdecimal() or not 0 < int(count) <= _MOST_REPLICAS:
-        return [dict(raw)]
-    left = {name: value for name, value in annotations.items() if name != REPLICAS}
-    return [
-        {**raw, "metadata": {**metadata, "name": f"{metadata.get('name')}-{number}", "annotations": left}}
-        for number in range(int(count))
-    ]
-
-
-def _seconds(raw: Mapping[str, Any], annotation: str) -> float | None:
-    return duration(raw, annotation) if isinstance(raw.get("metadata"), Mapping) else None

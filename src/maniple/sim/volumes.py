@@ -9,9 +9,11 @@ store notifies it of every change; everything is done a moment later.
 
 import asyncio
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from maniple.objects.core import Node, PersistentVolume, PersistentVolumeClaim, Pod, StorageClass
+from maniple.objects.generated import own_volumes, volume_claim
 from maniple.objects.quantity import parse
 from maniple.sim.errors import ApiError
 from maniple.sim.faults import Faults
@@ -53,7 +55,7 @@ class Volumes:
                 self._later("claim", event.key, self._claim)
             elif event.before is not None:
                 self._leave(event.before)
-        elif event.kind is Pod and _own_volumes(event.after or event.before):
+        elif event.kind is Pod and own_volumes(event.after or event.before or {}):
             self._later("pod", event.key, self._pod)
 
     def _later(self, what: str, key: str, action: Callable[[str], None]) -> None:
@@ -176,16 +178,10 @@ class Volumes:
     def _pod(self, key: str) -> None:
         """The claims of ephemeral volumes are created and deleted with their pod."""
         pod = self._store.find(Pod, key)
-        for name, template in _own_volumes(pod):
+        for name, template in own_volumes(pod or {}):
             assert pod is not None
-            owner = {"apiVersion": "v1", "kind": "Pod", "controller": True}
-            owner |= {"name": pod["metadata"]["name"], "uid": pod["metadata"]["uid"]}
-            namespace = pod["metadata"]["namespace"]
-            full = f"{pod['metadata']['name']}-{name}"
-            if self._store.find(PersistentVolumeClaim, f"{namespace}/{full}") is None:
-                metadata = {**template.get("metadata", {}), "name": full, "namespace": namespace}
-                claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "spec": template["spec"]}
-                self._store.create({**claim, "metadata": {**metadata, "ownerReferences": [owner]}})
+            with suppress(ApiError):  # it exists, or the template is not valid
+                self._store.create(volume_claim(template, pod, name))
         uid = pod["metadata"]["uid"] if pod is not None else ""
         for claim in self._store.list(PersistentVolumeClaim)[0]:
             metadata = claim["metadata"]
@@ -204,11 +200,6 @@ class Volumes:
                     self._store.remove(PersistentVolume, name)
                 else:
                     self._later("volume", name, self._volume)
-
-
-def _own_volumes(pod: Mapping[str, Any] | None) -> list[tuple[str, Raw]]:
-    volumes = (pod or {}).get("spec", {}).get("volumes") or ()
-    return [(one["name"], one["ephemeral"]["volumeClaimTemplate"]) for one in volumes if one.get("ephemeral")]
 
 
 def _annotations(item: Mapping[str, Any]) -> Mapping[str, str]:

@@ -21,7 +21,7 @@ from maniple.sim.volumes import Volumes
 class World:
     """The embedded cluster; `port()` gives a scheduler access to it."""
 
-    def __init__(self, objects: Iterable[Mapping[str, Any]] = (), *, start_seconds: float = 0.5) -> None:
+    def __init__(self, objects: Iterable[dict[str, Any]] = (), *, start_seconds: float = 0.5) -> None:
         self.clock = Clock()
         self.store = Store(self.clock.now)
         self.kubelet = Kubelet(self.store, self.clock, start_seconds=start_seconds)

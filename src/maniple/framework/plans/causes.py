@@ -16,6 +16,7 @@ from maniple.framework.plans.standing import (
     QUEUE_MISSING,
     explained,
     not_ready,
+    pods_of_others,
     pool_prefix,
     scheduling_condition,
 )
@@ -53,7 +54,7 @@ class Causes:
         """What a job as a whole waits for."""
         known = self._of_job.get(job)
         if known is None:
-            problem = self.queue_problem(job) or self.not_ready(job)
+            problem = self.queue_problem(job) or self._of_others(job) or self.not_ready(job)
             known = [problem] if problem else list(self._closed.refused.jobs.get(job, ()))
             self._of_job[job] = known
         return known
@@ -80,6 +81,13 @@ class Causes:
     def not_ready(self, job: int) -> str:
         """Which pods a job still needs before it can be tried; empty if there are enough."""
         return not_ready(self.pod_sets(job), plain_words=self._closed.plain_words)
+
+    def _of_others(self, job: int) -> str:
+        """Whose a job's pods are, if it misses pods and some name another scheduler; empty otherwise."""
+        closed, theirs = self._closed, self._closed.jobs.foreign.get(job)
+        if not theirs or self._counted[job][0] >= closed.jobs.minimum[job]:
+            return ""
+        return pods_of_others(theirs, closed.scheduler_names)
 
     def over(self, job: int) -> dict[str, Any] | None:
         """The answer of the queue that has no room for a job."""

@@ -5,6 +5,7 @@ them by `plan.py`, when they are read. Columns that the session made are taken a
 shares with the cluster are copied.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -83,6 +84,7 @@ class Jobs:
     groups: Mapping[int, Object]
     phases: Mapping[int, str]
     parts: Mapping[int, tuple[PodSetOutcome, ...]]  # of jobs that are not one pod set with all of their tasks
+    foreign: Mapping[int, Mapping[str, int]]  # pods of a job that name other schedulers, counted by name
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -150,6 +152,7 @@ class Closed:
     by_queue_tree: bool  # jobs are served by the queue tree
     plain_words: bool
     pool: str
+    scheduler_names: tuple[str, ...]
     actions: tuple[str, ...]
     protects: bool  # some plugin protects jobs that have not run for long enough
 
@@ -181,6 +184,7 @@ def freeze(session: Session) -> Closed:
         by_queue_tree=session.rules.queues.only_leaves_take_jobs,
         plain_words=session.rules.words.plain,
         pool=str(session.options.get("nodePoolLabelValue") or "default"),
+        scheduler_names=tuple(sorted(cluster.dialect.scheduler_names)),
         actions=session.actions,
         protects=any(getattr(plugin, "protects", False) for _, plugin in session.plugins),
     )
@@ -232,7 +236,17 @@ def _jobs(session: Session) -> Jobs:
         groups=table.objects.copy(),
         phases=session.decisions.phases,
         parts=_parts(session) if session.rules.gangs.wait_for_pods else {},
+        foreign=_foreign(session),
     )
+
+
+def _foreign(session: Session) -> dict[int, Counter[str]]:
+    found: dict[int, Counter[str]] = {}
+    for job, scheduler in session.cluster.foreign.values():
+        row = session.cluster.jobs.index_of(job)
+        if row is not None:
+            found.setdefault(row, Counter())[scheduler] += 1
+    return found
 
 
 def _parts(session: Session) -> dict[int, tuple[PodSetOutcome, ...]]:

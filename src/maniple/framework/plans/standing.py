@@ -11,12 +11,15 @@ from typing import Any
 from maniple.framework.groups.tree import DEFAULT
 from maniple.framework.plans.outcome import PodSetOutcome
 from maniple.framework.session import Session
+from maniple.objects.defaults import DEFAULT_SCHEDULER
 from maniple.objects.kai import KaiPodGroup
 
 UNSCHEDULABLE_ON_POOL = "UnschedulableOnNodePool"
 QUEUE_MISSING, POD_ERRORS = "QueueDoesNotExist", "PodSchedulingErrors"
 NO_TURN = "its turn did not come in this cycle"
 
+# The profiles whose pods name these schedulers, as the command line calls them
+_PROFILE_OF = {"volcano": "volcano", "kai-scheduler": "kai", "maniple": "maniple"}
 _TOLD = 5  # queues to name at most
 _TRIED_ONCE = 1  # of a group's back-off
 
@@ -67,6 +70,29 @@ def not_ready(pod_sets: Sequence[PodSetOutcome], *, plain_words: bool) -> str:
     return "Job is not ready for scheduling: " + "; ".join(_too_few(one) for one in short)
 
 
+def pods_of_others(theirs: Mapping[str, int], ours: Sequence[str]) -> str:
+    """Which schedulers the pods of a job name (`theirs`, counted) instead of ours, and what to do about it."""
+    ranked = sorted(theirs.items(), key=lambda one: (-one[1], one[0]))
+    named = " and ".join(
+        f"{'pod names' if number == 1 == len(theirs) else _pods_name(number)} scheduler {name!r}"
+        for name, number in ranked
+    )
+    return (
+        f"its {named}; this profile schedules {' and '.join(map(repr, ours))}; {_remedy(ranked[0][0], ours)}"
+    )
+
+
+def _pods_name(number: int) -> str:
+    return "1 pod names" if number == 1 else f"{number} pods name"
+
+
+def _remedy(named: str, ours: Sequence[str]) -> str:
+    if named == DEFAULT_SCHEDULER:
+        return f"set schedulerName: {ours[0]} in the pods" if ours else "set schedulerName in the pods"
+    profile = _PROFILE_OF.get(named)
+    return f"use {f'--profile {profile} or ' if profile else ''}--option schedulerName={named}"
+
+
 def _there_are(one: PodSetOutcome) -> str:
     where = "" if one.name == DEFAULT else f" of {one.name}"
     behind = f", {one.gated} of them behind a scheduling gate" if one.gated else ""
@@ -115,6 +141,7 @@ __all__ = [
     "UNSCHEDULABLE_ON_POOL",
     "explained",
     "not_ready",
+    "pods_of_others",
     "pool_prefix",
     "queue_problem",
     "scheduling_condition",

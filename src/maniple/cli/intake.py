@@ -1,0 +1,118 @@
+"""How objects are taken in by `plan`, `replay` and `run -f`, from what was read to what is planned or created.
+
+All three do the same: a pod with `maniple.dev/replicas` becomes that many, the last object of a name
+replaces the ones before it (as with `kubectl apply` of a folder), and kinds that are not supported are left
+out. What is left out is named with its file; what would have created pods is work that cannot be judged.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from maniple.cli.lines import Origin
+from maniple.cli.read import Reading
+
+if TYPE_CHECKING:
+    from maniple.objects.load import Problem
+
+NAMES_SHOWN = 3
+ARRIVE_AFTER = "maniple.dev/arrive-after"
+
+
+@dataclass(slots=True)
+class Intake:
+    """The objects to plan or to create, and what to say about the others."""
+
+    objects: list[dict[str, Any]] = field(default_factory=list)
+    origins: list[Origin] = field(default_factory=list)  # where each was read
+    # Workloads whose pods are neither in the input nor created here
+    unjudged: list["Problem"] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+
+def take_in(reading: Reading) -> Intake:
+    """The objects of a reading, each once, in their order."""
+    from maniple.objects.lists import flattened
+    from maniple.objects.load import Problem, struct_of, title_of
+    from maniple.objects.replicas import expanded
+    from maniple.objects.workloads import Workloads, is_irrelevant, unsupported
+
+    intake = Intake()
+    given: list[tuple[dict[str, Any], Origin]] = []
+    for each, origin in zip(reading.objects, reading.origins, strict=True):
+        for raw in flattened((each,)):
+            if isinstance(raw, dict):
+                given.append((raw, origin))
+            else:
+                intake.unjudged.append(Problem(origin.place(), "items", "not an object"))
+    workloads = Workloads(raw for raw, _ in given)
+    ignored: dict[str, list[str]] = {}
+    kept: dict[object, _Given] = {}
+    for raw, origin in given:
+        supported = struct_of(raw) is not None or not _has_kind(raw)
+        problem = workloads.problem(raw)
+        if problem is not None:
+            intake.unjudged.append(replace(problem, object=f"{origin.place()}: {problem.object}"))
+        elif not supported and not is_irrelevant(raw):
+            ignored.setdefault(unsupported(raw), []).append(f"{title_of(raw)} in {origin}")
+        if supported:
+            for item in expanded(raw):
+                _keep(kept, item, origin)
+    intake.objects = [one.raw for one in kept.values()]
+    intake.origins = [one.origin for one in kept.values()]
+    intake.warnings += [f"{title_of(one.raw)}: {one.warning}" for one in kept.values() if one.earlier]
+    intake.warnings += [f"{message}: {_few(places)}" for message, places in ignored.items()]
+    return intake
+
+
+@dataclass(slots=True)
+class _Given:
+    raw: dict[str, Any]
+    origin: Origin
+    earlier: list[Origin] = field(default_factory=list)
+
+    @property
+    def warning(self) -> str:
+        places = [origin.place() for origin in (*self.earlier, self.origin)]
+        *others, last = dict.fromkeys(places)
+        if not others:
+            return f"given {len(places)} times in {last}; the last one counts"
+        return f"given {len(places)} times, in {_few(others)} and {last}; the last one counts"
+
+
+def _keep(kept: dict[object, _Given], raw: dict[str, Any], origin: Origin) -> None:
+    """The last one counts, in the place of the first."""
+    key = _identity(raw)
+    before = kept.get(key)
+    if before is None:
+        kept[key] = _Given(raw, origin)
+    else:
+        before.earlier.append(before.origin)
+        before.raw, before.origin = raw, origin
+
+
+def _identity(raw: Mapping[str, Any]) -> object:
+    """What makes two objects the same one; those that arrive at different times are not."""
+    from maniple.objects.load import struct_of
+
+    kind, metadata = struct_of(raw), _section(raw.get("metadata"))
+    name, namespace = metadata.get("name"), metadata.get("namespace") or "default"
+    if kind is None or not isinstance(name, str) or not isinstance(namespace, str):
+        return id(raw)
+    arrives = str(_section(metadata.get("annotations")).get(ARRIVE_AFTER))
+    return kind, namespace if kind.namespaced else "", name, arrives
+
+
+def _has_kind(raw: Mapping[str, Any]) -> bool:
+    """Whether it says what it is; what does not is refused on loading."""
+    return all(isinstance(raw.get(name), str) and raw[name] for name in ("kind", "apiVersion"))
+
+
+def _few(places: Iterable[str]) -> str:
+    listed = list(places)
+    more = f" and {len(listed) - NAMES_SHOWN:,} more" if len(listed) > NAMES_SHOWN else ""
+    return ", ".join(listed[:NAMES_SHOWN]) + more
+
+
+def _section(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}

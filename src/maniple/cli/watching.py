@@ -1,0 +1,81 @@
+"""`maniple plan --watch`: plan again whenever the input changes, and show the plan if it is another one.
+
+Files are looked at every second, by their times and sizes; a cluster is listed again every few seconds.
+What is wrong with the input is told once, not once for each look; it never ends the watch. Ctrl-C does.
+"""
+
+import io
+import os
+import sys
+from collections.abc import Callable, Iterable
+from contextlib import redirect_stderr
+from pathlib import Path
+from time import sleep
+from typing import TYPE_CHECKING
+
+import click
+
+from maniple.cli.planning import Asked
+from maniple.cli.read import manifests_below
+
+if TYPE_CHECKING:
+    from maniple.planner import Plan
+
+LOOK_SECONDS = 1.0
+LIST_SECONDS = 5.0
+
+Stamp = tuple[tuple[str, int, int], ...]
+
+
+def watch(asked: Asked, make: Callable[[], "Plan"], show: Callable[["Plan"], None]) -> None:
+    """Call `make` whenever the input may have changed, and `show` with each new plan, until Ctrl-C."""
+    files = [path for path in (*asked.paths, asked.conf) if path]
+    last: Plan | None = None
+    said = ""
+    try:
+        while True:
+            stamp = _stamp(files)
+            plan, words = _tried(make)
+            if words != said:
+                click.echo(words, err=True, nl=False)
+                said = words
+            if plan is not None and plan != last:
+                show(plan)
+                sys.stdout.flush()
+                last = plan
+            _wait(files, stamp, listed=asked.on_cluster)
+    except KeyboardInterrupt:
+        return
+
+
+def _tried(make: Callable[[], "Plan"]) -> tuple["Plan | None", str]:
+    """The plan, and everything that was said about it on the way; None where there is none."""
+    words = io.StringIO()
+    with redirect_stderr(words):
+        try:
+            plan = make()
+        except click.ClickException as error:
+            click.echo(f"Error: {error.format_message()}", err=True)
+            plan = None
+    return plan, words.getvalue()
+
+
+def _wait(files: list[str], stamp: Stamp, *, listed: bool) -> None:
+    """Until a file has changed, or it is time to list a cluster again."""
+    waited = 0.0
+    while _stamp(files) == stamp and not (listed and waited >= LIST_SECONDS):
+        sleep(LOOK_SECONDS)
+        waited += LOOK_SECONDS
+
+
+def _stamp(paths: Iterable[str]) -> Stamp:
+    """Name, time and size of every file that is there."""
+    found = []
+    for path in paths:
+        for file in manifests_below(Path(path)) if os.path.isdir(path) else (Path(path),):
+            try:
+                about = file.stat()
+            except OSError:
+                continue
+            found.append((str(file), about.st_mtime_ns, about.st_size))
+    return tuple(found)
