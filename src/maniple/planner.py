@@ -14,6 +14,7 @@ from typing import Any
 from maniple.cluster import check, snapshot
 from maniple.cluster.cluster import Cluster
 from maniple.framework.configuration.arguments import Arguments
+from maniple.framework.configuration.document import suggestion
 from maniple.framework.configuration.loading import Configuration, ConfigurationError
 from maniple.framework.configuration.registry import Extensions
 from maniple.framework.devices import gpu_check
@@ -71,10 +72,8 @@ class Planner:
         clock: Clock | None = None,
     ) -> None:
         if profile not in PROFILES:
-            known = ", ".join(PROFILES)
-            raise ConfigurationError(
-                "profile", None, "", f"unknown profile {profile!r}; expected one of {known}"
-            )
+            hint = suggestion(profile, PROFILES) or f"; expected one of {', '.join(PROFILES)}"
+            raise ConfigurationError("profile", None, "", f"unknown profile {profile!r}{hint}")
         self.profile = PROFILES[profile]
         self.options = self.profile.checked_options(options)
         more: Extensions = self.options.get("extensions", Extensions())
@@ -166,10 +165,9 @@ class Planner:
         chosen = self.configuration.actions if actions is None else tuple(actions)
         for name in chosen:
             if name not in self.registry.actions:
-                known = ", ".join(self.registry.actions)
-                raise ConfigurationError(
-                    "actions", None, "", f"unknown action {name!r}; expected one of {known}"
-                )
+                known = self.registry.actions
+                hint = suggestion(name, known) or f"; expected one of {', '.join(known)}"
+                raise ConfigurationError("actions", None, "", f"unknown action {name!r}{hint}")
         return chosen
 
 

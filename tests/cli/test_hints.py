@@ -109,4 +109,4 @@ def test_an_unknown_action_brings_the_known_ones(tmp_path: Path) -> None:
     conf.write_text('actions: "fly"\n')
     result = run("-", "--conf", str(conf), objects=FITTING)
     assert result.exit_code == 2
-    assert 'there is no action "fly"; there is: enqueue, allocate, ' in result.stderr
+    assert 'there is no action "fly"; expected one of enqueue, allocate, ' in result.stderr

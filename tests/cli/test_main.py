@@ -1,5 +1,6 @@
 """The command itself: help, version, and start-up that loads nothing heavy."""
 
+import json
 import os
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from maniple import __version__
+from maniple.cli import EXIT_CLOSED_PIPE
 from maniple.cli.main import COMMANDS, main
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "quickstart"
@@ -29,11 +31,20 @@ def test_an_unknown_command_is_bad_usage() -> None:
     assert CliRunner().invoke(main, ["plant"]).exit_code == 2
 
 
-def test_every_command_shows_an_example() -> None:
-    for name in COMMANDS:
-        result = CliRunner().invoke(main, [name, "--help"])
-        assert result.exit_code == 0
-        assert f"maniple {name} " in result.output.split("Options:")[0].split("\n", 1)[1]
+@pytest.mark.parametrize("name", ["", *COMMANDS])
+def test_every_command_shows_an_example_and_its_exit_codes(name: str) -> None:
+    result = CliRunner().invoke(main, [*([name] if name else []), "--help"])
+    assert result.exit_code == 0
+    about = result.output.split("Options:")[0].split("\n", 1)[1]
+    assert "Examples:\n" in about
+    assert f"maniple {name}".rstrip() + " " in about
+    assert "Exit code: 0; " in " ".join(about.split())
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_fits_its_width(name: str) -> None:
+    result = CliRunner().invoke(main, [name, "--help"], terminal_width=110)
+    assert max(map(len, result.output.splitlines())) <= 120
 
 
 def test_help_loads_neither_the_engine_nor_the_tables() -> None:
@@ -59,7 +70,29 @@ def test_a_closed_pipe_ends_it_silently(arguments: tuple[str, ...]) -> None:
         assert process.stderr is not None
         process.stdout.close()
         assert process.stderr.read() == ""
-        assert process.wait(60) == 1
+        assert process.wait(60) == EXIT_CLOSED_PIPE
+
+
+@pytest.mark.parametrize("form", ["table", "json"])
+@pytest.mark.parametrize(
+    ("command_name", "given", "code"), [("plan", [], 0), ("replay", ["--fail-on-waiting"], 1)]
+)
+def test_a_reader_that_leaves_early_does_not_change_the_verdict(
+    command_name: str, given: list[str], code: int, form: str, tmp_path: Path
+) -> None:
+    from tests.cli.test_plan_command import gang, node, queue
+
+    many = [job for index in range(300) for job in gang(f"wide-{index}", ["900"])]
+    (tmp_path / "cluster.json").write_text(json.dumps([node("n1"), queue(), *many]))
+    words = [command_name, str(tmp_path), "--profile", "volcano", "-o", form, "--all", *given]
+    with subprocess.Popen(
+        command(*words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == ""
+        assert process.wait(60) == code
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")

@@ -138,7 +138,7 @@ def test_a_bad_file_is_reported_and_the_rest_is_planned(tmp_path: Path) -> None:
 def test_a_long_list_of_problems_is_cut_and_says_so() -> None:
     broken = [pod(f"broken-{index}", "fits", f"lots-{index}") for index in range(25)]
     result = run("-", objects=[*FITTING, *broken])
-    assert "problem: and 5 more" in result.stderr
+    assert "problem: Pod: spec.containers[].resources.requests.cpu: 20 more like these" in result.stderr
 
 
 def test_problems_that_are_alike_are_one_line() -> None:

@@ -1,6 +1,9 @@
 """The commands: the outermost package, which reads files and clocks, calls the planner, and prints."""
 
-from collections.abc import Mapping
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +13,29 @@ import click
 DEFAULT_PROFILE = "maniple"
 EXIT_WAITING = 1
 EXIT_BAD_INPUT = 2
+# As a shell reports a command that SIGPIPE has ended.
+EXIT_CLOSED_PIPE = 141
 
 
 class InputError(click.ClickException):
     """Invalid input that leaves nothing to do."""
 
     exit_code = EXIT_BAD_INPUT
+
+
+@contextmanager
+def reader_may_leave() -> Iterator[None]:
+    """Print inside: a reader that closes the pipe early, such as `head`, does not change the exit code."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        discard_output()
+
+
+def discard_output() -> None:
+    """Write the rest of standard output nowhere; otherwise the flush at exit would fail again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def with_transport(options: Mapping[str, Any] | None, conf: str | None) -> Mapping[str, Any] | None:

@@ -36,7 +36,13 @@ def _scales(ctx: click.Context, param: click.Parameter, values: tuple[str, ...])
 
 @click.command("bench")
 @click.option(
-    "--shape", "shapes", type=click.Choice(list(SHAPES)), multiple=True, required=True, help="Repeatable."
+    "--shape",
+    "shapes",
+    metavar="NAME",
+    type=click.Choice(list(SHAPES)),
+    multiple=True,
+    required=True,
+    help="One of the shapes above; repeatable.",
 )
 @click.option(
     "--scale",

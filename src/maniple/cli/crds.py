@@ -43,6 +43,8 @@ def command(only: str | None, install: bool, replace: bool, kubeconfig: Path | N
     Examples:
       maniple crds | kubectl apply -f -
       maniple crds --install --only volcano
+
+    Exit code: 0; 2 if usage is bad or the cluster refuses.
     """
     from maniple.kube.crds import manifests
 

@@ -7,7 +7,7 @@ even a large dump takes a moment, YAML by composing it with marks.
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
@@ -18,6 +18,8 @@ import yaml
 Step = str | int
 Path = tuple[Step, ...]
 
+# Where an entry begins (with its key, if it has one), and where its value begins and ends.
+_Span = tuple[int, int, int]
 _NODE_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _BEFORE_ITEM = re.compile(rb"[\s,\[]*")
 _BEFORE_VALUE = re.compile(rb'[\s,{]*"(?:[^"\\]|\\.)*"\s*:\s*', re.DOTALL)
@@ -107,58 +109,55 @@ class _JsonLines:
 
     def __init__(self, content: bytes) -> None:
         self._content = content.removeprefix(b"\xef\xbb\xbf")
-        self._items: dict[Path, list[tuple[int, int]]] = {}
+        self._known: dict[Path, dict[Step, _Span]] = {}
 
     def of(self, path: Path) -> int:
-        at, end = self._documents[int(path[0])]
-        begin = at
+        begin, value, end = self._documents[int(path[0])]
         for depth, step in enumerate(path[1:], start=1):
-            inner = self._entry(path[:depth], at, end, step)
+            inner = self._entries(path[:depth], value, end).get(step)
             if inner is None:
                 break
-            begin, at, end = inner
+            begin, value, end = inner
         return self._content.count(b"\n", 0, begin) + 1
 
     @cached_property
-    def _documents(self) -> list[tuple[int, int]]:
-        """Where each value of the text begins and ends; there is nearly always one."""
+    def _documents(self) -> list["_Span"]:
+        """Where each value of the text is; there is nearly always one."""
         begin = _after(_SPACE, self._content, 0)
         try:
             msgspec.json.decode(self._content, type=msgspec.Raw)
-            return [(begin, len(self._content))]
+            return [(begin, begin, len(self._content))]
         except msgspec.DecodeError:
             pass
         found, text, position = [], self._content.decode(), 0
         decoder = json.JSONDecoder()
-        while text[position:].strip():
+        while position < len(text.rstrip()):
             position += len(text[position:]) - len(text[position:].lstrip())
             _, end = decoder.raw_decode(text, position)
-            found.append((len(text[:position].encode()), len(text[:end].encode())))
+            begin = len(text[:position].encode())
+            found.append((begin, begin, len(text[:end].encode())))
             position = end
         return found
 
-    def _entry(self, path: Path, begin: int, end: int, step: Step) -> tuple[int, int, int] | None:
-        """Where an entry of the value between `begin` and `end` begins, and its value begins and ends."""
-        if isinstance(step, int):
-            spans = self._items.get(path)
-            if spans is None:
-                spans = self._items[path] = self._spans(begin, end)
-            return (spans[step][0], *spans[step]) if step < len(spans) else None
-        entries = msgspec.json.decode(self._content[begin:end], type=dict[str, msgspec.Raw])
-        at = begin
-        for key, raw in entries.items():
-            value = _after(_BEFORE_VALUE, self._content, at)
-            if key == step:
-                return self._content.index(b'"', at), value, value + len(memoryview(raw))
-            at = value + len(memoryview(raw))
-        return None
+    def _entries(self, path: Path, begin: int, end: int) -> dict[Step, "_Span"]:
+        """Where the entries of the value between `begin` and `end` are; empty for a scalar."""
+        known = self._known.get(path)
+        if known is None:
+            known = self._known[path] = self._spans(begin, end)
+        return known
 
-    def _spans(self, begin: int, end: int) -> list[tuple[int, int]]:
-        found, at = [], begin
-        for raw in msgspec.json.decode(self._content[begin:end], type=list[msgspec.Raw]):
-            value = _after(_BEFORE_ITEM, self._content, at)
+    def _spans(self, begin: int, end: int) -> dict[Step, "_Span"]:
+        text, found, at = self._content[begin:end], {}, begin
+        parts: Iterable[tuple[Step, msgspec.Raw]] = ()
+        if text[:1] == b"{":
+            before, parts = _BEFORE_VALUE, msgspec.json.decode(text, type=dict[str, msgspec.Raw]).items()
+        elif text[:1] == b"[":
+            before, parts = _BEFORE_ITEM, enumerate(msgspec.json.decode(text, type=list[msgspec.Raw]))
+        for step, raw in parts:
+            value = _after(before, self._content, at)
+            entry = self._content.index(b'"', at) if isinstance(step, str) else value
             at = value + len(memoryview(raw))
-            found.append((value, at))
+            found[step] = entry, value, at
         return found
 
 

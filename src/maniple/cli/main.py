@@ -1,20 +1,20 @@
 """The command `maniple`: finds the named command and runs it.
 
 Commands are imported when they are called, so that `maniple --help` and `maniple --version` are fast. Exit
-codes: 0 done; 1 something is pending and the caller asked for it (`--fail-on-waiting`); 2 bad usage or input.
+codes: 0 done; 1 something is pending and the caller asked for it (`--fail-on-waiting`); 2 bad usage or input; 141
+the reader of the output left before its end (`plan` and `replay` have decided by then, and keep their code).
 """
 
 import errno
 import importlib
 import io
-import os
 import sys
 from typing import Any
 
 import click
 
 from maniple import __version__
-from maniple.cli import InputError
+from maniple.cli import EXIT_CLOSED_PIPE, InputError, discard_output
 
 # name -> (module with the attribute `command`, its line in the list of commands)
 COMMANDS = {
@@ -26,6 +26,8 @@ COMMANDS = {
     ),
     "bench": ("maniple.cli.bench", "Time one scheduling cycle on a generated cluster."),
     "crds": ("maniple.cli.crds", "Print or install the custom resources that the scheduler reads."),
+    "completion": ("maniple.cli.completion", "Print the completion script of a shell."),
+    "man": ("maniple.cli.man", "Write manual pages, made from the help."),
 }
 # Called by other commands, not by users.
 HIDDEN_COMMANDS = {"bench-one": "maniple.cli.bench_one"}
@@ -42,15 +44,16 @@ class LazyGroup(click.Group):
                     errors="replace"
                 )  # a terminal without these characters gets question marks
         try:
-            return super().invoke(ctx)
+            result = super().invoke(ctx)
+            sys.stdout.flush()  # a failure at exit could not be handled
+            return result
         except (OSError, ExceptionGroup) as error:
             failure = _of_the_output(error)
             if failure is None:
                 raise
-            if failure.errno == errno.EPIPE:
-                raise failure from None  # the reader closed the pipe: click ends silently
-            # A flush at exit would fail again.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            discard_output()
+            if failure.errno == errno.EPIPE:  # the reader closed the pipe: end as other commands do, silently
+                raise SystemExit(EXIT_CLOSED_PIPE) from None
             raise InputError(f"the output cannot be written: {failure.strerror}") from None
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -88,10 +91,15 @@ def _of_the_output(error: BaseException) -> OSError | None:
 def main() -> None:
     """Maniple, a batch scheduler for Kubernetes.
 
-    It decides for whole gangs, shares the cluster between queues, and says why a job waits. Begin with
+    It decides for whole gangs, shares the cluster between queues, and says why a job is pending.
 
     \b
-      kubectl get nodes,pods,queues,podgroups,priorityclasses -A -o json | maniple plan -
+    Examples:
+      maniple plan --kubeconfig ~/.kube/config      what would be scheduled on a cluster; changes nothing
+      maniple run --until-done                      an example, on an embedded cluster
+      maniple plan --help                           the options of a command
+
+    Exit code: 0; 1 if something is pending and that was asked for; 2 if usage or input is bad.
     """
 
 

@@ -319,7 +319,8 @@ def _yaml_documents(text: str) -> _Documents:
             loader.dispose()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        line = None if mark is None else mark.line + 1
+        # What is never closed is noticed one line past the end.
+        line = None if mark is None else min(mark.line + 1, max(len(text.splitlines()), 1))
         raise UnreadableError(line, f"not YAML: {error.problem or error.context}") from None
     except (yaml.YAMLError, ValueError) as error:
         raise UnreadableError(None, f"not YAML: {str(error).splitlines()[0]}") from None

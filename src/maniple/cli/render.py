@@ -4,6 +4,8 @@ Programs get everything. Tables have a row per job, the fullest nodes and the qu
 row per task and every node.
 """
 
+import errno
+import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -35,9 +37,16 @@ BAR_CELLS = 10
 WIDTH_WITHOUT_TERMINAL = 1_000_000
 
 
+class _Output(Console):
+    """Leaves a closed pipe to the command."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+
+
 def console() -> Console:
     """Standard output: as wide as the terminal, or without bounds when there is none."""
-    return bounded(Console(highlight=False))
+    return bounded(_Output(highlight=False))
 
 
 def bounded(out: Console) -> Console:
@@ -84,7 +93,7 @@ def print_plan(
 ) -> None:
     """The headline, then every table that has rows; `wide` shortens no list and wraps no line."""
     if wide:
-        out = Console(file=out.file, highlight=False, force_terminal=False, width=WIDTH_WITHOUT_TERMINAL)
+        out = _Output(file=out.file, highlight=False, force_terminal=False, width=WIDTH_WITHOUT_TERMINAL)
     waiting = waiting_jobs(plan, jobs_of)
     nodes, whole = node_fill(plan), everything or wide
     out.print(headline(plan, waiting))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from maniple.cli import seconds
+from maniple.cli import reader_may_leave, seconds
 from maniple.cli.kai_flags import KaiCommand
 from maniple.cli.planning import Asked, Question, exit_code, planning_options, question, report
 from maniple.cli.showing import Shown, output_options
@@ -64,7 +64,8 @@ def command(asked: Asked, shown: Shown, rounds: int, period: float, fail_on_wait
         waits = _show_rounds(plans, shown)
     else:
         if rounds > 1:
-            click.echo("\n".join(_story(plans, rounds)) + "\n", err=shown.output == "name")
+            with reader_may_leave():
+                click.echo("\n".join(_story(plans, rounds)) + "\n", err=shown.output == "name")
         waits = shown.show(last)
     raise SystemExit(exit_code(asking, last, waits=waits, fail_on_waiting=fail_on_waiting))
 
@@ -109,5 +110,6 @@ def _show_rounds(plans: list["Plan"], shown: Shown) -> bool:
         "settled": not _acts(plans[-1]),
         "plan": render.plan_values(last),
     }
-    click.echo(render.as_json(values) if shown.output == "json" else render.as_yaml(values))
+    with reader_may_leave():
+        click.echo(render.as_json(values) if shown.output == "json" else render.as_yaml(values))
     return shown.waits(last)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from maniple.cli import reader_may_leave
 from maniple.cli.narrowing import Scope, narrowed
 
 if TYPE_CHECKING:
@@ -38,9 +39,14 @@ class Shown:
 
     def show(self, plan: "Plan") -> bool:
         """Print the chosen part; returns whether anything of it is pending."""
+        part = self.part_of(plan)
+        with reader_may_leave():
+            self._print(part)
+        return self.waits(part)
+
+    def _print(self, part: "Plan") -> None:
         from maniple.cli import render, summary
 
-        part = self.part_of(plan)
         jobs_of = summary.jobs_of_tasks(part)
         match self.output:
             case "json":
@@ -53,7 +59,6 @@ class Shown:
                 render.print_plan(
                     part, jobs_of, render.console(), self.everything, wide=self.output == "wide"
                 )
-        return self.waits(part)
 
     def show_again(self, plan: "Plan") -> None:
         """Print it as one of several plans: with the time, where people read it, and apart from the one before."""
@@ -61,7 +66,7 @@ class Shown:
             click.echo(f"at {datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}:")
         elif self.output == "yaml":
             click.echo("---")
-        self.show(plan)
+        self._print(self.part_of(plan))
         click.echo()
 
 

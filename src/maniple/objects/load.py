@@ -323,8 +323,12 @@ def _entry(raw: Any, path: str, type_name: str) -> str:
 
 def title_of(raw: Mapping[str, Any]) -> str:
     """How messages name an object: kind, namespace and name, as far as it has them."""
-    kind = struct_of(raw)
-    return _title(raw, str(raw.get("kind") or "object"), namespaced=kind is None or kind.namespaced)
+    kind, metadata = struct_of(raw), raw.get("metadata")
+    if kind is not None:
+        namespaced = kind.namespaced
+    else:
+        namespaced = isinstance(metadata, Mapping) and bool(metadata.get("namespace"))
+    return _title(raw, str(raw.get("kind") or "object"), namespaced=namespaced)
 
 
 def struct_of(raw: Mapping[str, Any]) -> type[Object] | None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from maniple.cli.inspection.annotations import AnnotationSpelling
-from maniple.cli.inspection.fields import FieldSpelling
+from maniple.cli.inspection.fields import misspelt
 from maniple.cli.inspection.references import References
 from maniple.cli.inspection.remarks import Remark
 from maniple.cli.inspection.values import part, value_remarks
@@ -31,21 +31,29 @@ def inspect(
     objects: Sequence[Mapping[str, Any]], profile: str, schedulers: Sequence[str], default_queue: str
 ) -> Iterator[Remark]:
     """Everything that is doubtful, in the order of the objects."""
-    fields, annotations = FieldSpelling(), AnnotationSpelling()
-    references = References(objects, schedulers, default_queue, one_tree=profile not in _FOREIGN)
+    annotations = AnnotationSpelling()
+    kinds = [struct_of(raw) for raw in objects]
+    by_kind: dict[type[Object], list[Mapping[str, Any]]] = {}
+    for raw, kind in zip(objects, kinds, strict=True):
+        if kind is not None:
+            by_kind.setdefault(kind, []).append(raw)
+    references = References(by_kind, schedulers, default_queue, one_tree=profile not in _FOREIGN)
+    owners: set[str] = set()
     foreign = _FOREIGN.get(profile, ())
-    for position, raw in enumerate(objects):
-        kind = struct_of(raw)
+    for position, (raw, kind) in enumerate(zip(objects, kinds, strict=True)):
         if kind is None or kind in foreign:
             continue
         found: list[tuple[str, str]] = []
-        if kind is not Pod or not _is_placed(raw):
+        owner = _owner(raw) if kind is Pod else ""
+        if owner not in owners and not (kind is Pod and _is_placed(raw)):
             found += [
                 (path, f"unknown field, ignored; did you mean {quoted(meant)}?")
-                for path, meant in fields.misspelt(raw, kind)
+                for path, meant in misspelt(raw, kind)
             ]
             found += annotations.remarks(part(raw, "metadata"))
             found += value_remarks(raw, kind)
+            if owner:
+                owners.add(owner)
         found += references.remarks(raw, kind)
         if found:
             title = title_of(raw)
@@ -55,3 +63,14 @@ def inspect(
 def _is_placed(raw: Mapping[str, Any]) -> bool:
     """Whether a cluster has accepted and bound the pod: whatever it says has been read."""
     return bool(part(raw, "metadata").get("uid") and part(raw, "spec").get("nodeName"))
+
+
+def _owner(raw: Mapping[str, Any]) -> str:
+    """The owner of a pod that has been in a cluster: its pods are made from one template, and one is enough."""
+    metadata = part(raw, "metadata")
+    listed = metadata.get("ownerReferences")
+    return (
+        str(part(listed[0]).get("uid") or "")
+        if metadata.get("uid") and listed and type(listed) is list
+        else ""
+    )

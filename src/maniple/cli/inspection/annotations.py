@@ -155,7 +155,7 @@ class AnnotationSpelling:
                 if key not in self._meant:
                     self._meant[key] = _meant(key)
                 meant = self._meant[key]
-                if meant is not None and meant not in given:
+                if meant is not None:
                     yield f"metadata.{field}.{key}", f"unknown key, ignored; did you mean {quoted(meant)}?"
                 problem = checks[key](value) if key in checks else ""
                 if problem:

@@ -8,16 +8,18 @@ dump costs one comparison of sets for each mapping in it.
 
 import difflib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cache
 from typing import Any, Literal
 
 import msgspec
 
 from maniple.objects.meta import Object
 
-_DEEPEST = 64
 _CLOSE = 0.86
+_SHORTEST = 4  # shorter names are a letter apart by chance
 _LONG_ENOUGH = 6
+_MOST_NAMES = 1000
 # Names of Kubernetes' API that resemble a field read here, and are none.
 _REAL = frozenset({"bools", "ints", "strings", "versions"})  # of device attributes, since Kubernetes 1.36
 
@@ -30,43 +32,58 @@ class _Level:
 
     fields: frozenset[str]
     known: set[str]
-    below: "list[tuple[str, Shape, _Level]]" = field(default_factory=list)
+    below: "list[tuple[str, Shape, _Level]]"
 
 
-class FieldSpelling:
-    """Finds misspelt fields in objects; keeps what it has worked out about the kinds it has seen."""
+def misspelt(raw: Mapping[str, Any], struct: type[Object]) -> Iterator[tuple[str, str]]:
+    """The path of each field that is nearly a known one, and the right spelling."""
+    level = _level(struct)
+    return iter(()) if _is_clean(raw, level) else _walk(raw, level)
 
-    def __init__(self) -> None:
-        self._levels: dict[type, _Level] = {}
 
-    def misspelt(self, raw: Mapping[str, Any], struct: type[Object]) -> Iterator[tuple[str, str]]:
-        """The path of each field that is nearly a known one, and the right spelling."""
-        yield from self._walk(raw, self._level(struct), _DEEPEST)
+def _is_clean(raw: Mapping[str, Any], level: _Level) -> bool:
+    """Whether the walk would find nothing. Nearly always so: no paths and no generators, for the sake of speed."""
+    if not level.known.issuperset(raw) and any(True for _ in _unknown(raw, level)):
+        return False
+    for name, shape, inner in level.below:
+        held = raw.get(name)
+        if not held:
+            continue
+        if shape == "one":
+            if type(held) is dict and not _is_clean(held, inner):
+                return False
+        elif shape == "many" and type(held) is list:
+            for item in held:
+                if type(item) is dict and not _is_clean(item, inner):
+                    return False
+        elif type(held) is dict:
+            for item in held.values():
+                if type(item) is dict and not _is_clean(item, inner):
+                    return False
+    return True
 
-    def _walk(self, raw: Mapping[str, Any], level: _Level, depth: int) -> Iterator[tuple[str, str]]:
-        if not level.known.issuperset(raw):
-            yield from _unknown(raw, level)
-        if not depth:
-            return
-        for name, shape, inner in level.below:
-            held = raw.get(name)
-            for path, part in _parts(name, shape, held) if held else ():
-                if isinstance(part, Mapping):
-                    yield from _inside(path, self._walk(part, inner, depth - 1))
 
-    def _level(self, struct: type) -> _Level:
-        level = self._levels.get(struct)
-        if level is not None:
-            return level
-        described = msgspec.inspect.type_info(struct)
-        assert isinstance(described, msgspec.inspect.StructType)
-        names = frozenset(one.encode_name for one in described.fields)
-        own = {"apiVersion", "kind"} if issubclass(struct, Object) else set()
-        level = self._levels[struct] = _Level(names, {*names, *own})
-        for one in described.fields:
-            for shape, inner in _structs_in(one.type):
-                level.below.append((one.encode_name, shape, self._level(inner)))
-        return level
+def _walk(raw: Mapping[str, Any], level: _Level) -> Iterator[tuple[str, str]]:
+    yield from _unknown(raw, level)
+    for name, shape, inner in level.below:
+        held = raw.get(name)
+        for path, part in _parts(name, shape, held) if held else ():
+            if isinstance(part, dict):
+                yield from _inside(path, _walk(part, inner))
+
+
+@cache
+def _level(struct: type) -> _Level:
+    described = msgspec.inspect.type_info(struct)
+    assert isinstance(described, msgspec.inspect.StructType)
+    names = frozenset(one.encode_name for one in described.fields)
+    own = {"apiVersion", "kind"} if issubclass(struct, Object) else set()
+    below = [
+        (one.encode_name, shape, _level(inner))
+        for one in described.fields
+        for shape, inner in _structs_in(one.type)
+    ]
+    return _Level(names, {*names, *own}, below)
 
 
 def _parts(name: str, shape: Shape, held: object) -> Iterator[tuple[str, object]]:
@@ -75,7 +92,7 @@ def _parts(name: str, shape: Shape, held: object) -> Iterator[tuple[str, object]
         yield name, held
     elif shape == "many" and isinstance(held, list):
         yield from ((f"{name}[{index}]", item) for index, item in enumerate(held))
-    elif shape == "named" and isinstance(held, Mapping):
+    elif shape == "named" and isinstance(held, dict):
         yield from ((f"{name}.{key}", item) for key, item in held.items())
 
 
@@ -96,11 +113,11 @@ def _unknown(raw: Mapping[str, Any], level: _Level) -> Iterator[tuple[str, str]]
     for name in raw:
         if name in level.known or type(name) is not str:
             continue
-        meant = near_miss(name, level.fields - raw.keys())
-        if meant is None:
-            level.known.add(name)
-        else:
+        meant = near_miss(name, level.fields)
+        if meant is not None:
             yield name, meant
+        elif len(level.known) < _MOST_NAMES:
+            level.known.add(name)
 
 
 def _inside(outer: str, found: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
@@ -115,7 +132,9 @@ def near_miss(word: str, names: Iterable[str]) -> str | None:
     plain = _plain(word)
     for name in sorted(names):
         other = _plain(name)
-        if plain == other or (min(len(word), len(name)) > 3 and one_slip(plain, other)):
+        if _singular(plain) == _singular(other) or f"{plain}name" == other:
+            return name
+        if min(len(word), len(name)) >= _SHORTEST and one_slip(plain, other):
             return name
     close = [name for name in names if min(len(word), len(name)) >= _LONG_ENOUGH]
     found = difflib.get_close_matches(word, sorted(close), n=1, cutoff=_CLOSE)
@@ -124,6 +143,10 @@ def near_miss(word: str, names: Iterable[str]) -> str | None:
 
 def _plain(word: str) -> str:
     return word.lower().replace("-", "").replace("_", "")
+
+
+def _singular(word: str) -> str:
+    return f"{word[:-3]}y" if word.endswith("ies") else word.removesuffix("s")
 
 
 def one_slip(one: str, other: str) -> bool:

@@ -9,8 +9,9 @@ from maniple.cli.lines import Origin
 from maniple.objects.load import Problem, title_of
 
 _EXAMPLES = 3
+_MESSAGES = 5
 _INDEX = re.compile(r"\[\d+\]")
-_ITEM = re.compile(r"(?:(?P<kind>\S+) \()?item (?P<number>\d+)(?:, items\[\d+\])*\)?")
+_ITEM = re.compile(r"(?:\S+ \()?item (?P<number>\d+)(?:, items\[\d+\])*\)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,19 +32,31 @@ def of_problems(problems: Iterable[Problem], objects: Sequence[Mapping[str, Any]
         numbered = _ITEM.fullmatch(problem.object)
         if numbered is None and not positions:
             positions = {title_of(raw): position for position, raw in enumerate(objects)}
-        title = (numbered["kind"] or "object") if numbered is not None else problem.object
-        position = int(numbered["number"]) if numbered is not None else positions.get(title, -1)
+        position = int(numbered["number"]) if numbered is not None else positions.get(problem.object, -1)
+        named = numbered is None or position >= len(objects)
+        title = problem.object if named else title_of(objects[position])
         found.append(Remark(position, title, problem.field, problem.message))
     return found
 
 
 def lines_of(remarks: Iterable[Remark], objects: Sequence[object], origins: Sequence[Origin]) -> list[str]:
-    """A line for each kind of remark, with the file and line of the first object, and how many others there are."""
-    alike: dict[tuple[str, str, str], list[Remark]] = {}
+    """A line for each message, with the file and line of the first object, and how many others there are.
+
+    Of many different messages about one field, the first few are enough.
+    """
+    fields: dict[tuple[str, str], dict[str, list[Remark]]] = {}
     for remark in remarks:
         kind = remark.title.partition(" ")[0]
-        alike.setdefault((kind, _INDEX.sub("[]", remark.field), remark.message), []).append(remark)
-    return [_line(group, objects, origins) for group in alike.values()]
+        alike = fields.setdefault((kind, _INDEX.sub("[]", remark.field)), {})
+        alike.setdefault(remark.message, []).append(remark)
+    lines: list[str] = []
+    for (kind, field), alike in fields.items():
+        groups = list(alike.values())
+        lines += [_line(group, objects, origins) for group in groups[:_MESSAGES]]
+        if len(groups) > _MESSAGES:
+            more = sum(map(len, groups[_MESSAGES:]))
+            lines.append(printable(f"{kind}: {field}: {more:,} more like these"))
+    return lines
 
 
 def _line(group: list[Remark], objects: Sequence[object], origins: Sequence[Origin]) -> str:

@@ -35,24 +35,22 @@ def value_remarks(raw: Raw, kind: type[Object]) -> Found:
 def part(raw: object, *names: str) -> Raw:
     """A mapping inside an object; empty if there is none."""
     for name in names:
-        raw = raw.get(name) if isinstance(raw, Mapping) else None
-    return raw if isinstance(raw, Mapping) else {}
+        raw = raw.get(name) if type(raw) is dict else None
+    return raw if type(raw) is dict else {}
 
 
 def entries(raw: object, name: str) -> Iterator[tuple[str, Raw]]:
     """The mappings in a list, with their paths."""
-    listed = raw.get(name) if isinstance(raw, Mapping) else None
-    for index, item in enumerate(listed if isinstance(listed, list) else ()):
-        if isinstance(item, Mapping):
+    listed = raw.get(name) if type(raw) is dict else None
+    for index, item in enumerate(listed if type(listed) is list else ()):
+        if type(item) is dict:
             yield f"{name}[{index}]", item
 
 
 def _number(amount: object) -> Any:
     """A quantity as a number; None if it is none."""
-    if isinstance(amount, bool) or not isinstance(amount, str | int | float):
-        return None
     try:
-        return parse(amount)
+        return parse(amount) if isinstance(amount, (str, int, float)) else None
     except ValueError:
         return None
 
@@ -81,18 +79,21 @@ def _pod(raw: Raw) -> Found:
 def _requirements(field: str, resources: Raw) -> Found:
     requests, limits = part(resources, "requests"), part(resources, "limits")
     for name, amount in requests.items():
-        yield from _bytes(f"{field}.requests.{name}", str(name), amount)
-        asked, most = _number(amount), _number(limits.get(name))
+        if name in _BYTES:
+            yield from _bytes(f"{field}.requests.{name}", amount)
+        if name not in limits or amount == limits[name]:
+            continue
+        asked, most = _number(amount), _number(limits[name])
         if asked is not None and most is not None and asked > most:
             yield f"{field}.requests.{name}", f"{amount} is more than the limit {limits[name]}"
     for name, amount in limits.items():
-        if name not in requests:
-            yield from _bytes(f"{field}.limits.{name}", str(name), amount)
+        if name in _BYTES and name not in requests:
+            yield from _bytes(f"{field}.limits.{name}", amount)
 
 
-def _bytes(field: str, resource: str, amount: object) -> Found:
+def _bytes(field: str, amount: object) -> Found:
     """`512m` of memory is half a byte."""
-    number = _number(amount) if resource in _BYTES else None
+    number = _number(amount)
     if number is not None and number.denominator != 1:
         digits = str(amount).removesuffix("m")
         meant = f"; did you mean {digits}M or {digits}Mi?" if str(amount).endswith("m") else ""
@@ -108,7 +109,8 @@ def _node(raw: Raw) -> Found:
     if not capacity and not allocatable:
         yield "status.allocatable", "missing: no pod fits a node without resources"
     for name, amount in allocatable.items():
-        yield from _bytes(f"status.allocatable.{name}", str(name), amount)
+        if name in _BYTES:
+            yield from _bytes(f"status.allocatable.{name}", amount)
         offered, most = _number(amount), _number(capacity.get(name))
         if offered is not None and most is not None and offered > most:
             yield f"status.allocatable.{name}", f"{amount} is more than the capacity {capacity[name]}"
@@ -182,8 +184,7 @@ def _kai_queue(raw: Raw) -> Found:
     for resource, stated in part(spec, "resources").items():
         for field in ("quota", "limit", "overQuotaWeight"):
             amount = part(stated).get(field)
-            unlimited = amount == _UNLIMITED and field != "overQuotaWeight"
-            if isinstance(amount, int | float) and amount < 0 and not unlimited:
+            if isinstance(amount, int | float) and amount < 0 and amount != _UNLIMITED:
                 means = "" if field == "overQuotaWeight" else "; -1 means unlimited"
                 yield f"spec.resources.{resource}.{field}", f"must not be negative, found {amount}{means}"
         quota, limit = part(stated).get("quota"), part(stated).get("limit")

@@ -222,9 +222,11 @@ def _actions(
         if action in counterparts:
             where.warn(f"there is no action {quoted(action)}: {counterparts[action].words}")
         elif action not in known_actions:
-            known = f"; there is: {', '.join(known_actions)}"
-            hint = suggestion(action, known_actions) or known
+            hint = suggestion(action, known_actions) or f"; expected one of {', '.join(known_actions)}"
             raise where.error(f"there is no action {quoted(action)}{hint}")
+    for index, (where, action) in enumerate(names):
+        if action in (earlier for _, earlier in names[:index]):
+            where.warn(f"action {quoted(action)} is listed a second time")
     if not counterparts:
         return tuple(action for _, action in names)
     ours = [counterparts[action].instead if action in counterparts else action for _, action in names]
