@@ -56,7 +56,17 @@ def scene(scheduler: str) -> list[Raw]:
         needs.mounting(pod("mounts-now", ""), "bound"),
     ]
     several = pod("several", "", **{"maniple.dev/replicas": "2", "maniple.dev/arrive-after": "5s"})
-    objects = [node("n0", 64), queue("default"), kai_cluster.queue("default-queue"), *made, mounted, claimed, scratch, several, *gang("train", 2)]
+    objects = [
+        node("n0", 64),
+        queue("default"),
+        kai_cluster.queue("default-queue"),
+        *made,
+        mounted,
+        claimed,
+        scratch,
+        several,
+        *gang("train", 2),
+    ]
     objects += [*kai_cluster.TWO_NODES, *kai_cluster.gang("learn", 2, 1)]
     for raw in objects:
         if raw["kind"] == "Pod":
