@@ -15,7 +15,7 @@ from maniple.cluster.domains import ROOT
 from maniple.cluster.statuses import ALLOCATED_LIKE, Status
 from maniple.framework.groups.tree import PodSet, Progress
 from maniple.framework.points import Event
-from maniple.framework.reasons import Histogram, NotWhole, joined
+from maniple.framework.reasons import Histogram, NotWhole, QueueRefusal, joined
 from maniple.framework.refusals import Refusals
 from maniple.framework.session import Session
 from maniple.framework.transactions.transaction import Transaction
@@ -199,7 +199,7 @@ class TaskPlacer:
         told = (QUEUE_SHUT if shut else QUEUE_FULL).format(queue=session.queue_name(queue))
         text = joined(session.refusals.jobs.get(job, ())) or told
         nodes = self._placement.hopeless(run.class_)
-        return text if nodes is None else f"{text}; {nodes}"
+        return QueueRefusal(text if nodes is None else f"{text}; {nodes}")
 
     def _no_node(self, run: Run, ground: Ground) -> Histogram | str:
         cause = self._placement.histogram(run.class_, ground.within)
