@@ -38,7 +38,7 @@ def reasons(objects: list[Raw], job: str, *arguments: str) -> list[str]:
     table = run(objects, *arguments).output
     for line in "\n".join(found).splitlines():
         assert line.strip() in table
-    assert "turn did not come" not in table
+    assert "not tried in this cycle" not in table
     return found
 
 

@@ -22,10 +22,10 @@ from maniple.framework.transactions.transaction import Transaction
 from maniple.placement.engine import Mask, Placement
 from maniple.placement.lookahead import Proposal
 
-ROLE_FAILED = "another task of role {role!r} found no node"
-NOT_WHOLE = "a place was found for {found} tasks, but the gang needs {minimum} and has {ready}"
+ROLE_FAILED = "no node was found for another pod of role {role!r}"
+NOT_WHOLE = "{found} more can be placed, but the gang needs {minimum} pods and has {ready}"
 GATE_MAY_GO = "waiting for its scheduling gate to be removed, for which queue {queue!r} has room"
-QUEUE_FULL = "queue {queue!r} may take no more tasks of this size"
+QUEUE_FULL = "queue {queue!r} has no room for a pod of this size"
 QUEUE_SHUT = "queue {queue!r} is not open"
 INSIDE = "In hyperNode {name}: {cause}"
 

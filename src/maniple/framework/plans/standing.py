@@ -15,7 +15,7 @@ from maniple.objects.kai import KaiPodGroup
 
 UNSCHEDULABLE_ON_POOL = "UnschedulableOnNodePool"
 QUEUE_MISSING, POD_ERRORS = "QueueDoesNotExist", "PodSchedulingErrors"
-NO_TURN = "its turn did not come in this cycle"
+NO_TURN = "not tried in this cycle"
 
 _TOLD = 5  # queues to name at most
 _TRIED_ONCE = 1  # of a group's back-off
