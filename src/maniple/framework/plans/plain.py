@@ -5,10 +5,12 @@ those at the end of the cycle. A sentence is left out if they do not bear it out
 """
 
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from maniple.cluster.classes import TaskClass
 from maniple.cluster.resources import PODS, Amounts
 from maniple.cluster.statuses import Status
 from maniple.framework.plans.freezing import Closed
@@ -31,6 +33,7 @@ class PlainSentences:
     def __init__(self, closed: Closed, causes: "Causes") -> None:
         self._closed = closed
         self._causes = causes
+        self._known: dict[int, tuple[str, bool]] = {}  # by class, see `_request`
 
     def of_job(self, job: int) -> list[str]:
         """What stands in the way of a waiting job: its queue, or the room on nodes."""
@@ -107,29 +110,39 @@ class PlainSentences:
         if not stuck or int(columns.class_of[stuck[0]]) not in columns.wanted:
             return
         class_ = columns.wanted[int(columns.class_of[stuck[0]])]
-        requested = asked(self._closed.resources, class_.request, class_.share)
-        short, minimum = self._short(class_.request), int(self._closed.jobs.minimum[job])
+        (cause, short), minimum = self._request(class_), int(self._closed.jobs.minimum[job])
         fits = sum(isinstance(own.get(row), NotWhole) for row in rows)
         found = max(self._closed.refused.found.get(job, 0), int(self._closed.jobs.ready[job]) + fits)
-        cause = (
-            f"{NO_NODE.format(asked=requested)}: {', '.join(short)}"
-            if short
-            else f"each requests {requested}"
-        )
         if minimum > 1 and found < minimum and (short or found):
             yield GANG.format(minimum=minimum, where="", found=found, cause=cause)
         elif short:
             yield cause
 
+    def _request(self, class_: TaskClass) -> tuple[str, bool]:
+        """What a pod requests, and what no node has enough of; and whether there is such a resource."""
+        known = self._known.get(class_.number)
+        if known is None:
+            requested = asked(self._closed.resources, class_.request, class_.share)
+            short = ", ".join(self._short(class_.request))
+            text = f"{NO_NODE.format(asked=requested)}: {short}" if short else f"each requests {requested}"
+            known = self._known[class_.number] = text, bool(short)
+        return known
+
     def _short(self, request: Amounts) -> list[str]:
-        """The resources of which no node has enough left, and how much there is; none if some node has enough."""
-        nodes, resources = self._closed.nodes, self._closed.resources
-        idle = nodes.allocatable - nodes.used + nodes.releasing - nodes.pipelined
+        """The resources of which no node has enough left, and how much there is."""
+        idle, resources = self._idle, self._closed.resources
         return [
             f"Insufficient {resources.names[dimension]} ({left(resources, dimension, idle[dimension])})"
             for dimension in np.flatnonzero(request[: len(idle)]).tolist()
             if not (idle[dimension] >= request[dimension]).any()
         ]
+
+    @cached_property
+    def _idle(self) -> Amounts:
+        """What nodes have left once all that leaves has left, and all that claims room has it."""
+        nodes = self._closed.nodes
+        idle: Amounts = nodes.allocatable - nodes.used + nodes.releasing - nodes.pipelined
+        return idle
 
     def _waiting(self, job: int) -> list[int]:
         """The pending tasks of a job, in task order."""
