@@ -1,6 +1,7 @@
 """Why tasks and jobs wait, in words, from a closed session. Made by a plan when it is asked for reasons."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -10,6 +11,7 @@ from maniple.cluster.statuses import ACTIVE_ALLOCATED, WAITING, Status
 from maniple.framework.groups.tree import DEFAULT
 from maniple.framework.plans.freezing import COUNTED, Closed
 from maniple.framework.plans.outcome import PodSetOutcome
+from maniple.framework.plans.plain import PlainSentences
 from maniple.framework.plans.standing import (
     NO_TURN,
     POD_ERRORS,
@@ -23,7 +25,24 @@ from maniple.framework.plans.standing import (
 from maniple.framework.reasons import Histogram, joined
 from maniple.objects.kai import KaiPodGroup
 
+# Of pods that are not pending; any other is on a node.
+_STATES = {
+    int(Status.RUNNING): "running",
+    int(Status.RELEASING): "terminating",
+    int(Status.SUCCEEDED): "succeeded",
+    int(Status.FAILED): "failed",
+    int(Status.UNKNOWN): "in phase Unknown",
+}
 _WAITING, _PENDING = np.flatnonzero(WAITING), int(Status.PENDING)
+
+
+def counted(reasons: Iterable[str]) -> list[str]:
+    """Distinct reasons, the most frequent first, with the number of pods if there are several."""
+    counts = Counter(reason for reason in reasons if reason)
+    if len(counts) == 1:
+        return list(counts)
+    ranked = sorted(counts.items(), key=lambda one: (-one[1], one[0]))
+    return [f"{count} pod{'' if count == 1 else 's'}: {reason}" for reason, count in ranked]
 
 
 class Causes:
@@ -104,13 +123,52 @@ class Causes:
             return list(closed.refused.jobs.get(job, ()))
         found = list(self.of_job(job))
         if counts[_PENDING]:
-            rows = self._tasks_of(job)
+            rows = self.tasks_of(job)
             in_order = rows[np.argsort(closed.tasks.rank[rows])].tolist()
             causes = dict.fromkeys(str(self.own[row]) for row in in_order if row in self.own)
             found += [cause for cause in causes if not any(cause in one for one in found)]
         return list(dict.fromkeys(found))
 
-    def _tasks_of(self, job: int) -> Any:
+    def complete(self, job: int) -> list[str]:
+        """Why a job waits, never without a reason; in the words of the profile, then in plain ones."""
+        found = self._originals(job)
+        if self._closed.plain_words:
+            return found
+        return found + [one for one in self._plain.of_job(job) if one not in found]
+
+    @cached_property
+    def _plain(self) -> PlainSentences:
+        return PlainSentences(self._closed, self)
+
+    def _originals(self, job: int) -> list[str]:
+        stated = self._closed.refused.conditions.get(job, ())
+        told = [one["message"] for one in stated if one.get("status") == "True" and one.get("message")]
+        return (
+            self.with_tasks(job)
+            or self._of_its_tasks(job)
+            or list(dict.fromkeys(told))
+            or [self._lacking(job)]
+        )
+
+    def _of_its_tasks(self, job: int) -> list[str]:
+        """The causes of a job's waiting tasks, the most frequent first, with the number of tasks if they differ."""
+        columns, rows = self._closed.tasks, self.tasks_of(job)
+        waiting = rows[WAITING[columns.status[rows]]].tolist()
+        gated = [bool(columns.gated[row]) or columns.status[row] == Status.GATED for row in waiting]
+        causes = (self.of_task(row, job, gated=behind) for row, behind in zip(waiting, gated, strict=True))
+        return counted(causes)
+
+    def _lacking(self, job: int) -> str:
+        """How many pods of each status there are of a job that needs more."""
+        closed, counts = self._closed, self._closed.jobs.counts[:, job].tolist()
+        there = [
+            f"{count} {_STATES.get(status, 'scheduled')}" for status, count in enumerate(counts) if count
+        ]
+        needs = f"gang needs {closed.jobs.minimum[job]} pods"
+        return f"{needs}; {', '.join(there)}" if there else f"{needs}; none names this scheduler"
+
+    def tasks_of(self, job: int) -> Any:
+        """The rows of a job's tasks."""
         order, bounds = self._by_job
         return order[bounds[job] : bounds[job + 1]]
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from maniple.cluster.classes import TaskClass
 from maniple.cluster.facts import JobFacts, QueueFacts
 from maniple.cluster.resources import Amounts, ResourceSpace
 from maniple.cluster.statuses import ACTIVE_USED, ALIVE, STATUSES, Status
@@ -22,7 +23,7 @@ from maniple.framework.criteria import NodeRows
 from maniple.framework.plans.outcome import PodSetOutcome
 from maniple.framework.plans.standing import queue_problem
 from maniple.framework.points import Capacity, PodVolumes, TaskRows
-from maniple.framework.reasons import Histogram
+from maniple.framework.reasons import EvictionCause, Histogram
 from maniple.framework.session import Session
 from maniple.objects.meta import Object
 
@@ -52,6 +53,7 @@ class Nodes:
     allocatable: Amounts
     used: Amounts
     releasing: Amounts
+    pipelined: Amounts
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,7 +65,9 @@ class Tasks:
     job: NDArray[np.int32]
     gated: NDArray[np.bool_]
     rank: Amounts
-    moved: frozenset[int]  # they claim another place and have not left the one they had
+    class_of: NDArray[np.int32]
+    wanted: Mapping[int, TaskClass]  # the classes of tasks that wait, by number
+    moved: Mapping[int, int]  # they claim another place and have not left this node
     groups: Mapping[int, tuple[str, ...]]  # shared devices
     shares: Mapping[
         int, tuple[int, float]
@@ -109,6 +113,8 @@ class Decided:
     held: Placed
     pipelined: NDArray[np.intp]
     evicted: tuple[tuple[int, str], ...]
+    # By the points at which plugins could have protected pods: which plugins were asked there
+    asked: Mapping[tuple[str, ...], tuple[str, ...]]
     admitted: tuple[TaskRows, ...]
     nominated: Mapping[int, int]
     annotations: Mapping[int, dict[str, str]]
@@ -124,6 +130,7 @@ class Refused:
 
     tasks: Sequence[tuple[TaskRows, Histogram | str]]
     jobs: Mapping[int, list[str]]
+    found: Mapping[int, int]
     over: Mapping[int, Capacity]
     conditions: Mapping[int, list[dict[str, str]]]
 
@@ -169,7 +176,7 @@ def freeze(session: Session) -> Closed:
             nodes=session.nodes.facts.names,
         ),
         resources=session.resources,
-        nodes=Nodes(session.nodes.allocatable, session.nodes.used, session.nodes.releasing),
+        nodes=_nodes(session),
         tasks=_tasks(session),
         jobs=_jobs(session),
         queues=_queues(session),
@@ -177,6 +184,7 @@ def freeze(session: Session) -> Closed:
         refused=Refused(
             tasks=session.refusals.of_each_task(),
             jobs=session.refusals.jobs,
+            found=session.refusals.found,
             over=session.refusals.over,
             conditions=session.decisions.conditions,
         ),
@@ -188,6 +196,19 @@ def freeze(session: Session) -> Closed:
         actions=session.actions,
         protects=any(getattr(plugin, "protects", False) for _, plugin in session.plugins),
     )
+
+
+def _nodes(session: Session) -> Nodes:
+    nodes = session.nodes
+    return Nodes(nodes.allocatable, nodes.used, nodes.releasing, nodes.pipelined)
+
+
+def _wanted(session: Session) -> dict[int, TaskClass]:
+    """The classes of tasks that still wait; not where causes already say what these request."""
+    if session.rules.words.plain:
+        return {}
+    classes = np.flatnonzero(np.bincount(session.tasks.class_of[session.tasks.status == Status.PENDING]))
+    return {number: session.classes[number] for number in classes.tolist()}
 
 
 def _placed(session: Session) -> TaskRows:
@@ -217,7 +238,9 @@ def _tasks(session: Session) -> Tasks:
         job=tasks.job.copy(),
         gated=tasks.gated.copy(),
         rank=tasks.rank,
-        moved=frozenset(session.moved),
+        class_of=tasks.class_of.copy(),
+        wanted=_wanted(session),
+        moved={row: places[0][0] for row, places in session.moved.items() if places},
         groups=session.gpus.groups_of,
         shares=shares,
     )
@@ -297,6 +320,17 @@ def _changed(session: Session) -> tuple[TaskRows, NDArray[np.float64]]:
     return np.concatenate([came, went]), amounts
 
 
+def _asked(session: Session) -> dict[tuple[str, ...], tuple[str, ...]]:
+    """The names of the plugins that were asked about evictions."""
+    causes = dict.fromkeys(
+        why.asked for _, why in session.decisions.evicted if isinstance(why, EvictionCause)
+    )
+    return {
+        points: tuple(dict.fromkeys(name for point in points for name in session.answering(point)))
+        for points in causes
+    }
+
+
 def _decided(session: Session) -> Decided:
     placed = _placed(session)
     needy = np.zeros(len(session.classes), dtype=np.bool_)
@@ -309,6 +343,7 @@ def _decided(session: Session) -> Decided:
         held=tuple(session.decisions.held),
         pipelined=np.flatnonzero(session.tasks.status == Status.PIPELINED),
         evicted=tuple(session.decisions.evicted),
+        asked=_asked(session),
         admitted=tuple(session.decisions.admitted),
         nominated=session.decisions.nominated,
         annotations=session.decisions.annotations,

@@ -22,6 +22,7 @@ from maniple.cluster.classes import TaskClass
 from maniple.cluster.resources import PODS
 from maniple.framework.combine import Vote
 from maniple.framework.points import Event, TaskRows
+from maniple.framework.reasons import QueueRefusal
 from maniple.framework.session import Session
 from maniple.plugins.candidates import served_jobs, sums_before
 from maniple.plugins.fairness.amounts import TOLERANCE, at_most, named, sums_by_group
@@ -68,6 +69,7 @@ class Proportion:
         self._queue_of: list[int] = session.jobs.queue.tolist()
         self._requests: dict[int, list[int]] = {}
         self._accounts = _accounts(session, self._claims)
+        self._any_floors = any(account.floors for account in self._accounts.values())
 
     # -- order and limits -----------------------------------------------------------------------------------------
 
@@ -115,10 +117,10 @@ class Proportion:
 
     def _above_floors(self, candidates: TaskRows) -> TaskRows:
         """Without those that would bring their queue below a floor, once those before them are gone."""
+        if not self._any_floors:
+            return candidates
         tasks = self._session.tasks
         queues = self._session.jobs.queue[tasks.job[candidates]].tolist()
-        if not any(self._accounts[queue].floors for queue in set(queues)):
-            return candidates
         keep, taken = [], {queue: [0] * len(self._session.total) for queue in queues}
         for place, (queue, row) in enumerate(zip(queues, candidates.tolist(), strict=True)):
             request = self._request(self._session.classes[tasks.class_of[row]])
@@ -142,7 +144,7 @@ class Proportion:
         if not short and not unoffered:
             return Vote.PERMIT
         names = [*(self._session.resources.names[dimension] for dimension in short), *unoffered]
-        self._session.refusals.of_job(job, named(REFUSED, "insufficient", names))
+        self._session.refusals.of_job(job, QueueRefusal(named(REFUSED, "insufficient", names)))
         return Vote.REJECT
 
     def _yielding(self, job: int, queue: int) -> Sequence[int] | None:
