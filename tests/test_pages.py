@@ -104,7 +104,8 @@ def outputs_now(page: str) -> Iterator[str]:
                 continue
             output = run_in(Path(folder), command)[1]
             if command.output:
-                yield output if "..." not in command.output else _cut(command, output)
+                cut = _cut(command, output) if "..." in command.output else output
+                yield "\n".join(command.output) if same(command.output, output) else cut
 
 
 def _cut(command: Command, output: str) -> str:
