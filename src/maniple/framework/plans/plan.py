@@ -162,7 +162,8 @@ class Plan:
 
     @cached_property
     def _causes(self) -> Causes:
-        return Causes(self._closed)
+        invalid = {one.object: ": ".join(filter(None, (one.field, one.message))) for one in self.problems}
+        return Causes(self._closed, invalid)
 
     # -- what statuses are written from -------------------------------------------------------------------------------
 
