@@ -125,8 +125,8 @@ def test_custom_kinds_without_pods_are_named_once_for_each_kind(tmp_path: Path) 
     widgets = [manifest("Widget", "example.com/v1", name=f"w{number}") for number in range(5)]
     path = written(tmp_path / "app.json", node("n1"), *widgets)
     line = (
-        f"warning: kind Widget (example.com/v1) is not supported; ignored: Widget default/w0 in {path},"
-        f" Widget default/w1 in {path}, Widget default/w2 in {path} and 2 more\n"
+        f"warning: kind Widget (example.com/v1) is not supported; ignored: Widget w0 in {path},"
+        f" Widget w1 in {path}, Widget w2 in {path} and 2 more\n"
     )
     gate = plan(path, "--fail-on-waiting")
     assert gate.exit_code == 0
@@ -154,7 +154,7 @@ def test_work_that_cannot_be_judged_is_in_the_plan_of_programs_too(tmp_path: Pat
     found = json.loads(plan(written(tmp_path / "job.json", node("n1"), job), "-o", "json").stdout)
     assert "is not supported; ignored, with its pod" in json.dumps(found["problems"])
     (problem,) = maniple.plan([{"kind": "List", "apiVersion": "v1", "items": [node("n1"), job]}]).problems
-    assert str(problem) == "Job default/x: kind Job (batch/v1) is not supported; ignored, with its pod"
+    assert str(problem) == "Job x: kind Job (batch/v1) is not supported; ignored, with its pod"
 
 
 def test_a_refused_object_fails_the_gate(tmp_path: Path) -> None:
