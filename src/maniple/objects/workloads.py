@@ -79,7 +79,7 @@ class Workloads:
         An object with a uid has been in a cluster, where its controller has created them.
         """
         kind, metadata = raw.get("kind"), _section(raw.get("metadata"))
-        if metadata.get("uid") or kind in _TEMPLATES_ONLY or kind == "Pod":
+        if metadata.get("uid") or not isinstance(kind, str) or kind in _TEMPLATES_ONLY or kind == "Pod":
             return ""
         if (_namespace(metadata), str(kind), str(metadata.get("name"))) in self._owners:
             return ""
