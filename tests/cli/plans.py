@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+from maniple.framework.plans.outcome import Eviction, Starting
+
 
 @dataclass
 class Task:
@@ -10,6 +12,7 @@ class Task:
     node: str | None = None
     gpu_groups: tuple[str, ...] = ()
     reason: str = ""
+    job: str | None = None
 
 
 @dataclass
@@ -21,6 +24,11 @@ class Job:
     ready: int = 0
     minimum: int = 1
     total: int = 1
+    state: str = "waiting"
+    placed: int = 0
+    starting: int = 0
+    waiting: int = 0
+    evicted: int = 0
 
 
 @dataclass
@@ -47,8 +55,10 @@ class Node:
 @dataclass
 class FakePlan:
     binds: dict[str, str] = field(default_factory=dict)
-    evictions: list[str] = field(default_factory=list)
+    held: dict[str, str] = field(default_factory=dict)
     pipelined: dict[str, str] = field(default_factory=dict)
+    starting: dict[str, Starting] = field(default_factory=dict)
+    evicted: tuple[Eviction, ...] = ()
     tasks: dict[str, Task] = field(default_factory=dict)
     jobs: dict[str, Job] = field(default_factory=dict)
     queues: dict[str, Queue] = field(default_factory=dict)
@@ -57,8 +67,13 @@ class FakePlan:
     warnings: list[str] = field(default_factory=list)
     timings: dict[str, float] = field(default_factory=dict)
 
+    @property
+    def evictions(self) -> list[str]:
+        return [one.pod for one in self.evicted]
+
 
 GIB = 1024**3
+TOO_FEW_GPUS = "0/2 nodes: 2 Insufficient nvidia.com/gpu"
 
 
 def make_plan(**parts: Any) -> Any:
@@ -72,14 +87,11 @@ def gang_plan() -> tuple[Any, dict[str, str]]:
     room = {"cpu": 64_000, "memory": 256 * GIB, "nvidia.com/gpu": 8}
     plan = make_plan(
         binds=binds,
-        tasks={task: Task("Binding", node) for task, node in binds.items()}
-        | {
-            f"ml/big-{index}": Task("Pending", reason="0/2 nodes: 2 Insufficient nvidia.com/gpu")
-            for index in range(2)
-        },
+        tasks={task: Task("Binding", node, job="ml/train") for task, node in binds.items()}
+        | {f"ml/big-{index}": Task("Pending", reason=TOO_FEW_GPUS, job="ml/big") for index in range(2)},
         jobs={
-            "ml/train": Job(ready=8, minimum=8, total=8),
-            "ml/big": Job(phase="Pending", minimum=2, total=2),
+            "ml/train": Job(ready=8, minimum=8, total=8, state="placed", placed=8),
+            "ml/big": Job(phase="Pending", reasons=[TOO_FEW_GPUS], minimum=2, total=2, waiting=2),
         },
         queues={"research": Queue({"cpu": 64_000.0}, {"cpu": 32_000.0}, share=0.5)},
         nodes={

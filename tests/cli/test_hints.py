@@ -92,7 +92,7 @@ def test_a_cluster_without_nodes_is_reported() -> None:
 
 def test_a_gang_without_pods_of_this_scheduler_says_so() -> None:
     result = run("-", objects=[node("n1"), queue(), gang("empty", ["1"])[0]])
-    assert "none of its pods names this scheduler" in result.stdout
+    assert "none names this scheduler" in result.stdout
 
 
 def test_a_warning_names_the_file_and_the_line(tmp_path: Path) -> None:

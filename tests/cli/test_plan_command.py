@@ -110,6 +110,51 @@ def test_waiting_jobs_fail_only_on_demand(objects: list[dict[str, Any]], code: i
     assert run("-", objects=objects).exit_code == 0
 
 
+def preempting() -> list[dict[str, Any]]:
+    """A node full of a job that has to make room for a more important one."""
+    high = {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": "high"},
+        "value": 9,
+    }
+    new, old = group("new", 1), group("old", 1)
+    new["spec"]["priorityClassName"] = "high"
+    old["status"]["phase"] = "Running"
+    asks, runs = pod("new-0", "new", "8"), pod("old-0", "old", "8")
+    asks["spec"]["priorityClassName"] = "high"
+    runs["spec"]["nodeName"], runs["status"]["phase"] = "n1", "Running"
+    return [high, node("n1"), queue(), new, old, asks, runs]
+
+
+def test_a_job_that_starts_when_its_victims_have_left_does_not_wait() -> None:
+    result = run("-", "--actions", "allocate, preempt", "--fail-on-waiting", objects=preempting())
+    assert result.exit_code == 0, result.output
+    assert "Waiting" not in result.stdout
+    assert "1 task starts when others have left, 1 task evicted, 0 jobs wait" in result.stdout
+    served, gone = (line for line in result.stdout.splitlines() if line.startswith("ml/"))
+    assert served.split("   ")[0] == "ml/new"
+    assert "starts when 1 pod of ml/old has left n1" in served
+    assert gone.split()[:5] == ["ml/old", "q", "1", "n1", "ml/new"]
+    assert "preempt: makes room for job ml/new" in gone
+
+
+@pytest.mark.parametrize("profile", ["volcano", "maniple"])
+def test_jobs_that_cannot_be_served_are_in_every_format_with_their_reason(profile: str) -> None:
+    lost, empty = group("lost", 1), group("empty", 2)
+    lost["spec"]["queue"] = "nowhere"
+    work = pod("lost-0", "lost", "1")
+    work["spec"]["schedulerName"] = profile
+    objects = [node("n1"), queue(), lost, work, empty]
+    values = json.loads(run("-", "-o", "json", "--profile", profile, objects=objects).stdout)
+    reasons = {row["job"]: row["reasons"] for row in values["summary"]["waiting"]}
+    assert reasons.keys() == {"ml/lost", "ml/empty"}
+    assert reasons["ml/lost"] == ["queue 'nowhere' does not exist"]
+    assert {name: values["jobs"][name]["reasons"] for name in reasons} == reasons
+    table = run("-", "--profile", profile, objects=objects).stdout
+    assert all(reason in table for several in reasons.values() for reason in several)
+
+
 def test_actions_replace_the_configured_ones() -> None:
     result = run("-", "--actions", "enqueue", "-o", "json", objects=FITTING)
     assert result.exit_code == 0, result.output

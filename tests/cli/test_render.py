@@ -9,7 +9,8 @@ import yaml
 from rich.console import Console
 
 from maniple.cli.render import NODE_ROWS, bar, bounded, plan_json, plan_yaml, print_plan
-from tests.cli.plans import Node, Queue, gang_plan, make_plan
+from maniple.framework.plans.outcome import Eviction
+from tests.cli.plans import Node, Queue, Task, gang_plan, make_plan
 
 
 def printed(plan: Any, jobs_of: dict[str, str], everything: bool = False) -> str:
@@ -42,9 +43,13 @@ def test_the_headline_counts() -> None:
 
 def test_evictions_are_printed_in_order() -> None:
     plan, jobs_of = gang_plan()
-    plan.evictions = ["ml/second", "ml/first"]
-    text = printed(plan, jobs_of)
-    assert text.index("ml/second") < text.index("ml/first")
+    for name in ("second", "first"):
+        gone = Eviction(f"ml/{name}-0", f"ml/{name}", "", "preempt", "ml/train", node="node-0")
+        plan.evicted = (*plan.evicted, gone)
+        plan.tasks[gone.pod] = Task("Releasing", "node-0", reason="preempt: makes room", job=gone.job)
+    rows = [line.split() for line in printed(plan, jobs_of).splitlines() if "makes room" in line]
+    assert [row[0] for row in rows] == ["ml/second", "ml/first"]
+    assert rows[0][1:] == ["1", "node-0", "ml/train", "preempt:", "makes", "room"]
 
 
 def test_nothing_at_all_prints_only_the_headline() -> None:
@@ -59,14 +64,12 @@ def test_many_nodes_are_cut_and_the_cut_is_reported() -> None:
 
 def test_names_with_brackets_are_not_markup() -> None:
     plan, jobs_of = gang_plan()
-    plan.tasks["ml/big-0"].reason = plan.tasks["ml/big-1"].reason = "wants [red]this[/nonsense]"
+    plan.jobs["ml/big"].reasons = ["wants [red]this[/nonsense]"]
     assert "wants [red]this[/nonsense]" in printed(plan, jobs_of)
 
 
 def test_queues_without_a_share_yet_are_printed() -> None:
-    plan = make_plan(
-        queues={"empty": Queue({}, {}), "wide": Queue({"cpu": float("inf")}, {}, share=float("inf"))}
-    )
+    plan = make_plan(queues={"empty": Queue({}, {}), "wide": Queue({"cpu": float("inf")}, {})})
     text = printed(plan, {})
     assert "empty" in text
     assert "∞" in text
@@ -90,9 +93,13 @@ def test_json_and_yaml_hold_the_whole_plan() -> None:
     values = json.loads(plan_json(plan))
     assert values == yaml.safe_load(plan_yaml(plan))
     assert list(values) == [
+        "summary",
         "binds",
-        "evictions",
+        "held",
         "pipelined",
+        "starting",
+        "evictions",
+        "evicted",
         "tasks",
         "jobs",
         "queues",

@@ -51,6 +51,19 @@ def test_a_job_that_ends_badly_says_so() -> None:
     assert told(state(), state(job(succeeded=7, failed=1)))[1] == [("team/train", "failed: 1 of 8 tasks")]
 
 
+def test_an_eviction_and_the_job_that_is_served_by_it_are_told() -> None:
+    before = state(job("team/low", running=2, nodes={"n1": 2}), job("team/high", waiting=2, why="no room"))
+    why, starts = "preempt: makes room for job team/high", "starts when team/low-0, team/low-1 have left n1"
+    after = state(
+        job("team/low", leaving=2, evicted=2, evicted_why=why, nodes={"n1": 2}),
+        job("team/high", waiting=2, why="no room", starts=starts),
+    )
+    assert told(before, after)[1] == [
+        ("team/low", "2 pods evicted by preempt: makes room for job team/high"),
+        ("team/high", starts),
+    ]
+
+
 def test_nodes_come_and_go() -> None:
     story = told(state(nodes=("a",)), state(nodes=("a", "b", "c")), state(nodes=("c",)))
     assert story[1:] == [[("b, c", "joined the cluster")], [("a, b", "left the cluster")]]

@@ -102,7 +102,12 @@ class FakeServer:
             await asyncio.sleep(0)
 
         configuration = Configuration(self.url, "a test", credentials=credentials or Fixed())
-        defaults: Raw = {"backoff": Backoff(chance=lambda: 1.0), "sleep": sleep, "seconds": 5.0}
+        defaults: Raw = {
+            "backoff": Backoff(chance=lambda: 1.0),
+            "sleep": sleep,
+            "attempts": 6,
+            "seconds": 5.0,
+        }
         return Client(configuration, **{**defaults, **settings})
 
     # ---- what is there

@@ -13,11 +13,12 @@ import pytest
 from maniple.kube.cluster import KubeCluster
 from maniple.kube.errors import ApiError
 from maniple.kube.informer import Change
+from maniple.kube.kinds import KINDS
 from maniple.live.port import Port
 from maniple.objects.core import Node, Pod
 from maniple.objects.kai import BindRequest, KaiQueue
 from maniple.objects.load import load
-from maniple.objects.meta import Condition
+from maniple.objects.meta import Condition, Object
 from maniple.objects.volcano import VolcanoPodGroup, VolcanoQueue
 from tests.kube.fake_server import Answer, FakeServer, status
 
@@ -79,6 +80,25 @@ def test_all_kinds_come_in_one_stream_with_a_marker_when_all_are_listed() -> Non
                     "q",
                 )
             assert [task for task in asyncio.all_tasks() if task.get_name().startswith("informer")] == []
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(("kind", "goes_on"), [(VolcanoQueue, True), (Node, False)])
+def test_a_kind_that_may_not_be_listed_holds_up_the_rest_only_if_it_is_essential(
+    kind: type[Object], goes_on: bool
+) -> None:
+    async def scenario() -> None:
+        async with FakeServer(Pod, Node, VolcanoQueue) as server, server.client() as client:
+            ending = f"/{KINDS[kind].plural}"
+            server.answers += [Answer(403, status(403, "Forbidden"), ending=ending)] * 200
+            told: list[tuple[str, object]] = []
+            async with aclosing(KubeCluster(client).changes([Pod, Node, VolcanoQueue])) as changes:
+                while ("sync", kind) not in told:  # it may be listed in the end
+                    change = await anext(changes)
+                    told.append((change.type, change.kind))
+            assert ("forbidden", kind) in told
+            assert (("synced", None) in told) == goes_on
 
     asyncio.run(scenario())
 

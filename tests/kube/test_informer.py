@@ -211,6 +211,7 @@ def test_a_list_that_is_refused_is_tried_until_it_is_not(caplog: pytest.LogCaptu
             async with Follower(client, Node) as follower:
                 await follower.until(lambda: follower.lists)
             assert server.slept == pytest.approx([0.1, 0.2, 0.4])
+            assert follower.types() == ["forbidden", "sync"]
         lines = [each.message for each in caplog.records if each.levelname == "WARNING"]
         assert lines == ["listing nodes: 403 Forbidden: may not list"]
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from contextlib import aclosing
+from typing import Any
 
 import pytest
 
@@ -84,13 +85,13 @@ def test_a_bad_object_is_set_aside() -> None:
 class Watched:
     """A watch that runs beside the test; `told` is what it has said."""
 
-    def __init__(self, client: Client, since: int) -> None:
+    def __init__(self, client: Client, since: int, **settings: Any) -> None:
         self.told: list[tuple[str, str]] = []
         self.events: list[Event] = []
-        self.task = asyncio.create_task(self._run(client, since))
+        self.task = asyncio.create_task(self._run(client, since, settings))
 
-    async def _run(self, client: Client, since: int) -> None:
-        async with aclosing(watch(client, POD, PODS, str(since))) as events:
+    async def _run(self, client: Client, since: int, settings: dict[str, Any]) -> None:
+        async with aclosing(watch(client, POD, PODS, str(since), **settings)) as events:
             async for event in events:
                 self.events.append(event)
                 thing = event.object
@@ -233,8 +234,8 @@ def test_a_server_that_hangs_up_at_once_is_not_asked_without_pause() -> None:
 
 def test_a_silent_connection_is_given_up_and_opened_again() -> None:
     async def scenario() -> None:
-        async with FakeServer(Pod) as server, server.client(idle_seconds=0.05) as client:
-            watched = Watched(client, server.version)
+        async with FakeServer(Pod) as server, server.client() as client:
+            watched = Watched(client, server.version, seconds=0, overdue=0.05)
             await eventually(lambda: len(server.asked(watch="true")) >= 3)
             server.put(Pod, "default/a")
             await eventually(lambda: watched.told)

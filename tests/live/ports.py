@@ -100,6 +100,24 @@ class Refusing(Between):
         await self._port.bind(pod, node, annotations)
 
 
+class Stalling(Between):
+    """Does not answer binds of pods with this prefix until `answer` is set, and then refuses them, as a webhook may."""
+
+    def __init__(self, port: Port, prefix: str, status: int = 500) -> None:
+        super().__init__(port)
+        self._prefix = prefix
+        self._status = status
+        self.answer = asyncio.Event()
+        self.stalled = 0
+
+    async def bind(self, pod: Pod, node: str, annotations: Mapping[str, str] | None = None) -> None:
+        if pod.metadata.name.startswith(self._prefix):
+            self.stalled += 1
+            await self.answer.wait()
+            raise RefusedError(self._status)
+        await self._port.bind(pod, node, annotations)
+
+
 class Late(Between):
     """Shows what becomes of objects of some kinds so many seconds later than the rest."""
 

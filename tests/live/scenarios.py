@@ -18,7 +18,7 @@ from maniple.objects.volcano import VolcanoPodGroup, VolcanoQueue
 from maniple.planner import Planner
 from tests.live.beside import beside
 from tests.live.objects import NAMESPACE, gang, node, pod
-from tests.live.ports import Dying, Recorder, Refusing
+from tests.live.ports import Dying, Recorder, Refusing, Stalling
 from tests.live.worlds import World, pods_of, until
 
 Scenario = Callable[[World], Awaitable[None]]
@@ -325,3 +325,24 @@ async def a_refused_bind_is_tried_again_and_the_gang_completed(world: World) -> 
         await until(says_that_it_failed, "the pod says that binding failed", every=0.01)
         await until(lambda: runs(world, "train", 8), "the gang runs whole")
         await settles(world, scheduler)
+
+
+@scenario
+async def binds_without_an_answer_do_not_keep_a_healthy_gang_waiting(world: World) -> None:
+    await world.create([node("n1", 64)])
+    stalling = Stalling(world.port(), "stuck")
+    async with scheduling(world, stalling):
+        await world.create(gang("stuck", 48))
+
+        async def all_stalled() -> bool:
+            return stalling.stalled >= 48
+
+        await until(all_stalled, "no bind of the first gang is answered")
+        await world.create(gang("train", 8))
+        await until(lambda: runs(world, "train", 8), "the other gang runs")
+
+        async def is_admitted() -> bool:
+            return (await group_of(world, "train")).status.phase == "Running"
+
+        await until(is_admitted, "and its group says so")
+        stalling.answer.set()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from maniple.live.effects import Effect, Effects, Urgency
+from maniple.live.effects import MOST_SLOW_OF_NAMESPACE, MOST_SUSPECTS, Effect, Effects, Lane, Urgency
 from maniple.sim.clock import run
 from maniple.sim.errors import ApiError
 
@@ -46,7 +46,7 @@ class Bench:
         def done(error: BaseException | None) -> None:
             self.ends.append((name, getattr(error, "status", None)))
 
-        self.effects.submit(Effect(lane or name, aspect, urgency, call, done), replaces)
+        self.effects.submit(Effect(Lane("Pod", lane or name), aspect, urgency, call, done), replaces)
 
 
 def played(scene: Callable[[Bench], Coroutine[Any, Any, None]], **settings: Any) -> Bench:
@@ -67,7 +67,7 @@ def played(scene: Callable[[Bench], Coroutine[Any, Any, None]], **settings: Any)
 def test_no_more_than_allowed_at_once() -> None:
     async def scene(bench: Bench) -> None:
         for number in range(20):
-            bench.submit(str(number))
+            bench.submit(str(number), seconds=0.1)
 
     bench = played(scene, concurrency=3)
     assert bench.most_under_way == 3
@@ -90,6 +90,93 @@ def test_decisions_before_statuses_before_notes() -> None:
         bench.submit("bind", urgency=Urgency.DECISION)
 
     assert played(scene, concurrency=1).calls == ["bind", "status", "note"]
+
+
+def test_what_others_wait_for_goes_first() -> None:
+    async def scene(bench: Bench) -> None:
+        for number in range(20):
+            bench.submit(f"bind {number}")
+        bench.submit("Inqueue", urgency=Urgency.AWAITED)
+
+    assert played(scene, concurrency=1).calls[0] == "Inqueue"
+
+
+def test_a_burst_of_decisions_leaves_every_third_turn_to_statuses_and_some_to_notes() -> None:
+    async def scene(bench: Bench) -> None:
+        for number in range(100):
+            bench.submit(f"bind {number}", seconds=0.01)
+            bench.submit(f"status {number}", urgency=Urgency.STATUS, seconds=0.01)
+            bench.submit(f"note {number}", urgency=Urgency.NOTE, seconds=0.01)
+
+    begun = [call.split()[0] for call in played(scene, concurrency=1).calls[:65]]
+    assert [begun.count(kind) for kind in ("bind", "status", "note")] == [40, 20, 5]
+
+
+def test_statuses_do_not_save_up_turns_while_there_are_none_to_write() -> None:
+    async def scene(bench: Bench) -> None:
+        for number in range(100):
+            bench.submit(f"bind {number}", seconds=0.01)
+        await asyncio.sleep(0.505)
+        for number in range(100):
+            bench.submit(f"status {number}", urgency=Urgency.STATUS, seconds=0.01)
+
+    begun = [call.split()[0] for call in played(scene, concurrency=1).calls[51:63]]
+    assert begun.count("bind") == 8
+
+
+def test_namespaces_take_turns() -> None:
+    async def scene(bench: Bench) -> None:
+        for number in range(50):
+            bench.submit(f"large/{number}", seconds=0.01)
+        for number in range(3):
+            bench.submit(f"small/{number}", seconds=0.01)
+
+    calls = played(scene, concurrency=1).calls
+    assert [calls.index(f"small/{number}") for number in range(3)] == [1, 3, 5]
+
+
+def test_slow_failures_of_some_delay_others_by_less_than_a_second() -> None:
+    times: list[float] = []
+
+    async def scene(bench: Bench) -> None:
+        for number in range(48):
+            bench.submit(f"team/bad{number}", answers=[500] * 100, seconds=10.0)
+        for wave in range(30):
+            await asyncio.sleep(2.0)
+            begin = asyncio.get_running_loop().time()
+            bench.submit(f"team/good{wave}", seconds=0.01)
+            while (f"team/good{wave}", None) not in bench.ends:
+                await asyncio.sleep(0.01)
+            times.append(asyncio.get_running_loop().time() - begin)
+
+    bench = played(scene, concurrency=32)
+    assert max(times) < 1.0
+    assert len([name for name, status in bench.ends if status == 500]) == 48
+
+
+def test_what_was_slow_and_failed_is_retried_a_few_at_a_time() -> None:
+    async def scene(bench: Bench) -> None:
+        for number in range(40):
+            bench.submit(f"team/bad{number}", answers=[500] * 100, seconds=10.0)
+        await asyncio.sleep(12.0)  # their first attempts are over
+        bench.most_under_way = bench.under_way
+
+    bench = played(scene, concurrency=32)
+    assert bench.most_under_way <= MOST_SUSPECTS
+    assert len(bench.calls) == 40 * 6
+
+
+def test_a_namespace_does_not_take_all_places_of_slow_writes() -> None:
+    async def scene(bench: Bench) -> None:
+        for number in range(500):
+            bench.submit(f"team/bad{number}", seconds=20.0)
+        await asyncio.sleep(5.0)
+        assert bench.under_way <= MOST_SLOW_OF_NAMESPACE + 32
+        bench.submit("other/good", seconds=0.01)
+        await asyncio.sleep(0.5)
+        assert ("other/good", None) in bench.ends
+
+    played(scene, concurrency=32)
 
 
 @pytest.mark.parametrize("status", [0, 429, 500, 503])
@@ -188,7 +275,7 @@ def test_a_fault_of_ours_is_not_taken_for_a_refusal() -> None:
             raise ZeroDivisionError
 
         ends: list[BaseException | None] = []
-        effects.submit(Effect("a", "x", Urgency.DECISION, broken, ends.append))
+        effects.submit(Effect(Lane("Pod", "a"), "x", Urgency.DECISION, broken, ends.append))
         with pytest.raises(ZeroDivisionError):
             await effects.run()
         assert len(ends) == 1

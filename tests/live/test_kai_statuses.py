@@ -292,7 +292,8 @@ def test_a_preemption_is_reported_on_the_group_and_the_claim_on_the_preemptor() 
         await asyncio.sleep(0.1)
         pod = f"Pod {NAMESPACE}/low-0"
         words = f"{pod} was preempted by higher priority workload {NAMESPACE}/train"
-        assert stage.events("Evict") == [(f"PodGroup {NAMESPACE}/low", words)]
+        rule = f"{pod} makes room for job {NAMESPACE}/train, which has a higher priority in the same queue."
+        assert stage.events("Evict") == [(f"PodGroup {NAMESPACE}/low", f"{words}\n{rule}")]
         (event,) = [one for one in stage.port.events if one.reason == "Evict"]
         assert event.annotations == {
             "num-evicted-pods": "1",
@@ -317,7 +318,7 @@ def test_if_it_is_wanted_a_pod_is_marked_before_it_is_evicted() -> None:
         await asyncio.sleep(0.1)
         mark = stage.condition("low-0", "DisruptionTarget")
         assert (mark["status"], mark["reason"]) == ("True", "PreemptionByScheduler")
-        assert mark["message"].endswith(f"was preempted by higher priority workload {NAMESPACE}/train")
+        assert f"was preempted by higher priority workload {NAMESPACE}/train\n" in mark["message"]
 
     played(scene, options={"updatePodEvictionCondition": True})
 
@@ -331,7 +332,11 @@ def test_a_reclaimed_pod_is_reported_with_the_amounts_of_both_queues_before() ->
         stage.create(*gang("train", 1, queue="poor"))
         await asyncio.sleep(0.1)
         ((_, note),) = stage.events("Evict")
-        first, taker, loser = note.split("\n")
+        first, taker, loser, rule = note.split("\n")
+        assert rule.endswith(
+            f"makes room for job {NAMESPACE}/train of queue poor, which stays within its fair share, while queue rich "
+            "has more than its own."
+        )
         assert first.endswith(f"was preempted by workload {NAMESPACE}/train.")
         assert taker.startswith("poor uses GPU: 0, CPU: 0 (cores), memory: 0 (GB) with a quota of GPU: 1, ")
         assert loser.startswith("rich uses GPU: 2, CPU: 2 (cores), memory: 0 (GB) with a quota of GPU: 1, ")
@@ -351,9 +356,11 @@ def test_a_pod_that_is_moved_for_another_is_reported_so() -> None:
         await asyncio.sleep(1)
         ((_, note),) = stage.events("Evict")
         assert note.startswith(f"Pod {NAMESPACE}/")
-        assert note.endswith(
+        first, rule = note.split("\n")
+        assert first.endswith(
             "-0 was preempted and rescheduled due to bin packing (resource consolidation) procedure"
         )
+        assert rule.endswith(f"and makes room for job {NAMESPACE}/train.")
         assert [where for where, _ in stage.events("Pipelined")] == [f"Pod {NAMESPACE}/train-0"]
         await asyncio.sleep(5)
         assert stage.phases()["train-0"] == "Running"

@@ -7,14 +7,17 @@ from pathlib import Path
 import pytest
 
 from plane.plane import Plane
+from tests.live.leader_scenarios import LEADER_SCENARIOS
 from tests.live.need_scenarios import NEED_SCENARIOS
 from tests.live.objects import gang, node
 from tests.live.scenarios import SCENARIOS, Scenario, runs
 from tests.live.test_permissions import running
 from tests.live.worlds import real_world, until
 
+ALL = [*SCENARIOS, *NEED_SCENARIOS, *LEADER_SCENARIOS]
 
-@pytest.mark.parametrize("scenario", [*SCENARIOS, *NEED_SCENARIOS], ids=lambda scenario: scenario.__name__)
+
+@pytest.mark.parametrize("scenario", ALL, ids=lambda scenario: scenario.__name__)
 def test_scenario(scenario: Scenario, own_plane: Plane) -> None:
     async def main() -> None:
         async with real_world(own_plane) as world:

@@ -3,12 +3,15 @@
 import pytest
 
 from maniple.sim.clock import run
+from tests.live.leader_scenarios import LEADER_SCENARIOS
 from tests.live.need_scenarios import NEED_SCENARIOS
 from tests.live.scenarios import SCENARIOS, Scenario
 from tests.live.worlds import EmbeddedWorld
 
+ALL = [*SCENARIOS, *NEED_SCENARIOS, *LEADER_SCENARIOS]
 
-@pytest.mark.parametrize("scenario", [*SCENARIOS, *NEED_SCENARIOS], ids=lambda scenario: scenario.__name__)
+
+@pytest.mark.parametrize("scenario", ALL, ids=lambda scenario: scenario.__name__)
 def test_scenario(scenario: Scenario) -> None:
     async def main() -> None:
         await scenario(EmbeddedWorld())

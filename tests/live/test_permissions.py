@@ -38,6 +38,8 @@ PATHS = {
     "ServiceAccount": "/api/v1/namespaces/maniple-system/serviceaccounts",
     "ClusterRole": "/apis/rbac.authorization.k8s.io/v1/clusterroles",
     "ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+    "Role": "/apis/rbac.authorization.k8s.io/v1/namespaces/maniple-system/roles",
+    "RoleBinding": "/apis/rbac.authorization.k8s.io/v1/namespaces/maniple-system/rolebindings",
 }
 
 
@@ -82,6 +84,27 @@ def test_the_role_is_enough_to_schedule(own_plane: Plane, tmp_path: Path) -> Non
     output = log.read_text()
     assert "forbidden" not in output.lower()
     assert "8 of 8 bound: n1 ×8" in output
+
+
+def test_without_one_permission_that_is_not_essential_the_rest_is_scheduled(
+    own_plane: Plane, tmp_path: Path
+) -> None:
+    role = tmp_path / "role.yaml"
+    role.write_text(ROLE.read_text(encoding="utf-8").replace("csidrivers, ", ""), encoding="utf-8")
+    kubeconfig = own_plane.write_kubeconfig(
+        tmp_path / "kubeconfig", "maniple", token_of_the_role(own_plane, role)
+    )
+    code = f"from maniple.cli.main import main; main(['run', '--profile', 'volcano', '--kubeconfig', {str(kubeconfig)!r}])"
+    log = tmp_path / "output"
+
+    async def main() -> None:
+        async with real_world(own_plane) as world:
+            with log.open("w") as output, running([sys.executable, "-c", code], output):
+                await world.create([node("n1"), *gang("train", 8)])
+                await until(lambda: runs(world, "train", 8), "the gang runs")
+
+    asyncio.run(main())
+    assert "storage.k8s.io/CSIDriver: this user may not list it" in log.read_text()
 
 
 @contextmanager
@@ -149,4 +172,6 @@ def test_the_role_allows_no_more_than_that(own_plane: Plane) -> None:
         ("POST", "/api/v1/namespaces/default/persistentvolumeclaims"),
         ("DELETE", "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims/c"),
         ("GET", "/apis/rbac.authorization.k8s.io/v1/clusterroles"),
+        ("POST", "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"),
+        ("GET", "/apis/coordination.k8s.io/v1/namespaces/maniple-system/leases/other"),
     )

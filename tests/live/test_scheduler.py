@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from maniple.live.overview import overview
 from maniple.live.scheduler import Scheduler, Timing
 from maniple.objects.core import Node, Pod, PriorityClass
 from maniple.objects.volcano import VolcanoPodGroup, VolcanoQueue
@@ -345,12 +346,24 @@ def test_an_evicted_pod_is_marked_deleted_and_its_place_taken() -> None:
         for raw in high[1:]:
             raw["spec"]["priority"] = 1000
         stage.create(*high)
+        await asyncio.sleep(0.2)
+        shown = {line.key: line for line in overview(stage.scheduler).jobs}
+        assert {key: line.state for key, line in shown.items()} == {
+            "team/low": "evicted",
+            "team/high": "pipelined",
+        }
+        assert shown["team/low"].evicted == 2
+        assert shown["team/low"].evicted_why.startswith("preempt: makes room for job team/high")
+        assert shown["team/high"].starts.startswith("starts when team/low-")
         await asyncio.sleep(10)
+        assert {line.state for line in overview(stage.scheduler).jobs} == {"runs"}
         phases = stage.phases()
         assert [phases["high-0"], phases["high-1"]] == ["Running", "Running"]
         assert sum(name.startswith("low") for name in phases) == 2
         evicted = [event for event in stage.port.events if event.reason == "Evict"]
         assert len(evicted) == 2
+        words = "Pod is evicted, because of preempt: makes room for job team/high, which comes before it in the same queue"
+        assert {event.note for event in evicted} == {words}
 
     played(scene, conf=conf)
 

@@ -358,6 +358,17 @@ _SHARING: list[dict[str, Any]] = [
             "prometheus": {"enabled": True, "externalPrometheusUrl": "http://prometheus"},
         },
     ),
+    sample_of(
+        "coordination.k8s.io/v1",
+        "Lease",
+        spec={
+            "holderIdentity": "a",
+            "leaseDurationSeconds": 15,
+            "acquireTime": "2026-01-01T00:00:00.000001Z",
+            "renewTime": "2026-01-01T00:00:10.000001Z",
+            "leaseTransitions": 2,
+        },
+    ),
 ]
 
 # The parts above are shared between objects; a test that changes one must not change the others.

@@ -98,7 +98,11 @@ def test_jobs_without_a_pod_group_or_a_queue_take_no_part() -> None:
         pod("a-0", {"cpu": "1"}, group="a"),
     )
     plan = Planner(profile="volcano", conf={"actions": "allocate", "tiers": []}).cycle(cluster_of(*objects))
-    assert set(plan.jobs) == {"default/a"}
+    assert set(plan.jobs) == {"default/a", "default/lost"}
+    assert (plan.jobs["default/lost"].state, plan.jobs["default/lost"].reasons) == (
+        "waiting",
+        ["queue 'nowhere' does not exist"],
+    )
     assert set(plan.binds) == {"default/a-0"}
     assert "nobody" in plan.tasks["default/orphan-0"].reason
     assert plan.tasks["default/bare-0"].reason == "belongs to no pod group"

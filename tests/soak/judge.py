@@ -74,12 +74,10 @@ class Case:
         return world
 
     def takers(self) -> Iterator[tuple[str, str, Job | None]]:
-        """Each victim with the action that evicted it and the job that it was for."""
+        """Each victim that makes room, with the action that evicted it and the job that it was for."""
         for one in self.plan.evicted:
             if one.actor:
                 yield one.pod, one.action, self.job(one.actor)
-            elif one.action in (*PREEMPTS, *RECLAIMS):
-                yield one.pod, one.action, None  # Volcano's actions do not tell for which job
 
     def queues_of_stale_gangs(self) -> set[str]:
         """Queues of which the rest of a broken gang goes, for no other job's sake."""
@@ -326,7 +324,8 @@ def the_right_takes(case: Case) -> Iterator[Violation]:
                 yield Violation(
                     "preempted by a job that matters no more", f"{key} ({ranks[0]}) for {taker[1]}"
                 )
-            if policy.never_preempts(world, taker) and case.profile != "kai":
+            # Volcano reads it from the pods, which have what an API server would have written there.
+            if policy.never_preempts(world, taker) and case.profile == "maniple":
                 yield Violation("preempted for a job that never preempts", f"{key} for {taker[1]}")
         if action in RECLAIMS:
             if ours == theirs:

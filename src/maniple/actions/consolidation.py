@@ -8,7 +8,6 @@ as many GPUs as it requests are idle or being released.
 from collections.abc import Mapping
 from typing import Any
 
-from maniple.actions import words
 from maniple.actions.allocate import waiting
 from maniple.actions.searching.feasible import enough_gpus
 from maniple.actions.searching.making_room import RoomMaking
@@ -16,11 +15,12 @@ from maniple.actions.searching.terms import Losers, Terms
 from maniple.cluster.statuses import Status
 from maniple.eviction.chunks import Outcome
 from maniple.framework.configuration.arguments import Arguments
-from maniple.framework.reasons import POD, MadeRoom
+from maniple.framework.reasons import POD, EvictionCause
 from maniple.framework.session import Session
 from maniple.placement.engine import Placement
 
 _ANY_NUMBER = -1
+_ASKED = ("consolidation_victim_filter", "consolidation_scenario_validator")
 TEXT = f"Pod {POD} was preempted and rescheduled due to bin packing (resource consolidation) procedure"
 
 
@@ -47,7 +47,7 @@ class Consolidation:
             if not enough_gpus(session, session.groups.to_allocate(job)):
                 return None
             return Terms(
-                reason=MadeRoom(words.moved(session, job) if plain else TEXT, self.name, job),
+                reason=EvictionCause("" if plain else TEXT, self.name, job, _ASKED),
                 losers=losers,
                 allowed=lambda jobs: jobs != job,
                 lets_go=(lambda victim: hooks.consolidation_victim_filter(job, victim)) if protects else None,

@@ -12,9 +12,11 @@ from maniple.actions.searching.making_room import RoomMaking
 from maniple.actions.searching.terms import Losers, Terms
 from maniple.framework.configuration.arguments import Arguments
 from maniple.framework.points import JobRows
-from maniple.framework.reasons import POD, MadeRoom
+from maniple.framework.reasons import POD, EvictionCause
 from maniple.framework.session import Session
 from maniple.placement.engine import Placement
+
+_ASKED = ("preempt_victim_filter", "preempt_scenario_validator")
 
 
 class Preempt:
@@ -39,7 +41,7 @@ class Preempt:
                 return found
 
             return Terms(
-                reason=MadeRoom(_text(session, job), self.name, job),
+                reason=EvictionCause(_text(session, job), self.name, job, _ASKED, words.HIGHER_PRIORITY),
                 losers=losers,
                 allowed=lower,
                 lets_go=lambda victim: hooks.preempt_victim_filter(job, victim),
@@ -53,7 +55,7 @@ class Preempt:
 
 def _text(session: Session, job: int) -> str:
     if session.rules.words.plain:
-        return words.preempted(session, job)
+        return ""
     return f"Pod {POD} was preempted by higher priority workload {session.job_key(job)}"
 
 

@@ -11,15 +11,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from maniple.actions import words
 from maniple.actions.allocate import waiting
 from maniple.actions.searching.making_room import RoomMaking
 from maniple.actions.searching.terms import Losers, Terms
 from maniple.framework.configuration.arguments import Arguments
 from maniple.framework.points import JobRows
-from maniple.framework.reasons import POD, MadeRoom
+from maniple.framework.reasons import POD, QUEUE, EvictionCause
 from maniple.framework.session import Session
 from maniple.placement.engine import Placement
+
+_ASKED = ("reclaim_victim_filter", "reclaim_scenario_validator")
+_RULE = f"which stays within its fair share, while queue {QUEUE} has more than its own"
 
 
 class Reclaim:
@@ -41,7 +43,7 @@ class Reclaim:
                 return foreign
 
             return Terms(
-                reason=MadeRoom(_text(session, job), self.name, job),
+                reason=EvictionCause(_text(session, job), self.name, job, _ASKED, _RULE),
                 losers=losers,
                 allowed=others,
                 lets_go=lambda victim: hooks.reclaim_victim_filter(job, victim),
@@ -55,7 +57,7 @@ class Reclaim:
 
 def _text(session: Session, job: int) -> str:
     if session.rules.words.plain:
-        return words.reclaimed(session, job)
+        return ""
     return f"Pod {POD} was preempted by workload {session.job_key(job)}."
 
 

@@ -13,6 +13,7 @@ from maniple.cluster.statuses import ACTIVE_ALLOCATED, ACTIVE_USED, Status
 from maniple.framework.configuration.arguments import Arguments
 from maniple.framework.configuration.durations import long_nanoseconds
 from maniple.framework.groups.tree import DEFAULT
+from maniple.framework.reasons import POD, EvictionCause
 from maniple.framework.session import Session
 from maniple.framework.transactions.transaction import Transaction
 from maniple.placement.engine import Placement
@@ -21,6 +22,7 @@ TEXT = (
     "Workload doesn't meet the minimum required number of pods ({minimum}){group},"
     " evicting remaining pod: {pod}"
 )
+DETAIL = "its gang{group} has had fewer than {minimum} pods for {age}; {grace} are allowed"
 
 
 class StaleGangEviction:
@@ -41,8 +43,9 @@ class StaleGangEviction:
             if job in broken:
                 if since is None:
                     since = session.decisions.stale_since[job] = session.now
-                if grace >= timedelta(0) and _age(session.now, since) >= grace:
-                    _evict(session, job)
+                age = _age(session.now, since)
+                if grace >= timedelta(0) and age >= grace:
+                    _evict(session, job, age, grace)
             elif since is not None:
                 session.decisions.stale_since[job] = None
 
@@ -63,15 +66,22 @@ def _age(now: datetime, since: datetime) -> timedelta:
     return now - since if (now.tzinfo is None) == (since.tzinfo is None) else timedelta(0)
 
 
-def _evict(session: Session, job: int) -> None:
+def _seconds(time: timedelta) -> str:
+    return f"{time.total_seconds():,.0f} s"
+
+
+def _evict(session: Session, job: int, age: timedelta, grace: timedelta) -> None:
     """Everything that is there and does not leave already, for good."""
     transaction = Transaction(session)
     for pod_set in session.groups.of(job):
         rows = pod_set.rows[ACTIVE_ALLOCATED[session.tasks.status[pod_set.rows]]]
         group = "" if pod_set.name == DEFAULT else f" in sub-group {pod_set.name}"
+        named = {"minimum": pod_set.minimum, "group": group}
+        text = "" if session.rules.words.plain else TEXT.format(**named, pod=POD)
+        detail = DETAIL.format(**named, age=_seconds(age), grace=_seconds(grace))
+        cause = EvictionCause(text, StaleGangEviction.name, detail=detail)
         for row in session.in_task_order(rows).tolist():
-            pod = session.task_key(row)
-            transaction.evict(rows[rows == row], TEXT.format(minimum=pod_set.minimum, group=group, pod=pod))
+            transaction.evict(rows[rows == row], cause)
     transaction.commit()
 
 

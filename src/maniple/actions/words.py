@@ -1,26 +1,10 @@
-"""Why a pod is evicted, in plain words: for which job, of which queue, and by which rule.
+"""What several actions say: by which rule they evict, and that a search did not end."""
 
-Replaces KAI's sentences where the dialect says so.
-"""
+from maniple.framework.reasons import QUEUE
 
-from maniple.framework.reasons import POD
-from maniple.framework.session import Session
-
-
-def reclaimed(session: Session, job: int) -> str:
-    queue = session.queue_name(int(session.jobs.queue[job]))
-    return (
-        f"Pod {POD} makes room for job {session.job_key(job)} of queue {queue}, which stays within its share, "
-        "while the pod's queue has more than its own"
-    )
-
-
-def preempted(session: Session, job: int) -> str:
-    return f"Pod {POD} makes room for job {session.job_key(job)}, which matters more in the same queue"
-
-
-def moved(session: Session, job: int) -> str:
-    return f"Pod {POD} moves to another node, so that job {session.job_key(job)} finds its room in one place"
+# About the job that gets the room, behind its name.
+HIGHER_PRIORITY = "which has a higher priority in the same queue"
+TAKES_BACK = f"which takes back from queue {QUEUE} what it deserves"
 
 
 def ran_out(action: str) -> str:
@@ -30,4 +14,4 @@ def ran_out(action: str) -> str:
     )
 
 
-__all__ = ["moved", "preempted", "ran_out", "reclaimed"]
+__all__ = ["HIGHER_PRIORITY", "TAKES_BACK", "ran_out"]

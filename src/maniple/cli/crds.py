@@ -75,6 +75,6 @@ async def _apply(configuration: "Configuration", wanted: list["Manifest"], repla
     from maniple.kube.client import Client
     from maniple.kube.crds import install
 
-    async with Client(configuration) as client:
+    async with Client(configuration, attempts=6) as client:
         async for done in install(client, wanted, replace=replace):
             click.echo(f"{done.name}: {_SAID[done.outcome]}")

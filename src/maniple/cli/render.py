@@ -15,22 +15,39 @@ from rich.console import Console
 from rich.text import Text
 
 from maniple.cli.summary import (
+    Evicted,
     Fill,
+    Later,
     Placed,
+    Summary,
     Waiting,
+    deserved_resources,
     human_amount,
     node_fill,
-    placed_jobs,
     queue_fill,
     queue_lines,
     shown_resources,
-    waiting_jobs,
+    summary,
 )
 from maniple.cli.tables import Bar, Table
 
 if TYPE_CHECKING:
     from maniple.planner import Plan
 
+PARTS = (
+    "binds",
+    "held",
+    "pipelined",
+    "starting",
+    "evictions",
+    "evicted",
+    "tasks",
+    "jobs",
+    "queues",
+    "nodes",
+    "problems",
+    "warnings",
+)
 NODE_ROWS = 10
 NODES_IN_A_ROW = 4
 BAR_CELLS = 10
@@ -57,9 +74,8 @@ def bounded(out: Console) -> Console:
 
 
 def plan_values(plan: "Plan") -> dict[str, Any]:
-    """The whole plan as dictionaries, lists, strings and numbers."""
-    names = ("binds", "evictions", "pipelined", "tasks", "jobs", "queues", "nodes", "problems", "warnings")
-    values = {name: getattr(plan, name) for name in names}
+    """The whole plan as dictionaries, lists, strings and numbers; `summary` has the rows of the tables about jobs."""
+    values = {"summary": summary(plan), **{name: getattr(plan, name) for name in PARTS}}
     plain: dict[str, Any] = msgspec.to_builtins(values)
     return plain
 
@@ -84,8 +100,9 @@ def as_yaml(values: Mapping[str, Any]) -> str:
 
 def plan_names(plan: "Plan", jobs_of: Mapping[str, str]) -> list[str]:
     """The jobs that the tables have rows for, as kind and name; a pod without a job is one itself."""
-    rows = [row.job for row in placed_jobs(plan, jobs_of)] + [row.job for row in waiting_jobs(plan, jobs_of)]
-    return [f"{'podgroup' if job in plan.jobs else 'pod'}/{job}" for job in dict.fromkeys(rows)]
+    rows = summary(plan, jobs_of)
+    names = [row.job for some in (rows.placed, rows.starting, rows.evicted, rows.waiting) for row in some]
+    return [f"{'podgroup' if job in plan.jobs else 'pod'}/{job}" for job in dict.fromkeys(names)]
 
 
 def print_plan(
@@ -94,32 +111,37 @@ def print_plan(
     """The headline, then every table that has rows; `wide` shortens no list and wraps no line."""
     if wide:
         out = _Output(file=out.file, highlight=False, force_terminal=False, width=WIDTH_WITHOUT_TERMINAL)
-    waiting = waiting_jobs(plan, jobs_of)
-    nodes, whole = node_fill(plan), everything or wide
-    out.print(headline(plan, waiting))
+    rows = summary(plan, jobs_of)
+    nodes = node_fill(plan)
+    shown = nodes if everything or wide else nodes[:NODE_ROWS]
+    out.print(headline(plan, rows))
     for table in (
-        _task_table(plan, jobs_of) if everything else _placed_table(placed_jobs(plan, jobs_of), wide),
-        _eviction_table(plan, jobs_of),
-        _waiting_table(waiting),
-        fill_table("Nodes, fullest first", "node", "in use", nodes if whole else nodes[:NODE_ROWS]),
+        _task_table(plan, jobs_of) if everything else _placed_table(rows.placed, wide),
+        _starting_table(rows.starting),
+        _eviction_table(rows.evicted),
+        _waiting_table(rows.waiting),
+        fill_table("Nodes, fullest first", "node", "in use", shown, shown_resources(nodes)),
         _queue_table(plan),
     ):
         if table.row_count:
             out.print()
             out.print(table)
-    if not whole and len(nodes) > NODE_ROWS:
+    if len(shown) < len(nodes):
         out.print()
         out.print(_other_nodes(nodes))
 
 
-def headline(plan: "Plan", waiting: list[Waiting]) -> Text:
-    parts = [count(len(plan.binds), "task") + " bound"]
-    if plan.pipelined:
-        parts.append(count(len(plan.pipelined), "task") + " pipelined")
+def headline(plan: "Plan", rows: Summary) -> Text:
+    starting, waiting = sum(row.tasks for row in rows.starting), len(rows.waiting)
+    parts = [count(len(plan.binds) + len(plan.held), "task") + " bound"]
+    if starting:
+        parts.append(
+            f"{count(starting, 'task')} {'starts' if starting == 1 else 'start'} when others have left"
+        )
     if plan.evictions:
         parts.append(count(len(plan.evictions), "task") + " evicted")
-    parts.append(count(len(waiting), "job") + (" waits" if len(waiting) == 1 else " wait"))
-    size = f"{count(len(plan.nodes), 'node')}, {count(len(plan.queues), 'queue')}"
+    parts.append(count(waiting, "job") + (" waits" if waiting == 1 else " wait"))
+    size = f"{count(len(plan.nodes), 'node')}, {count(len(queue_fill(plan)), 'queue')}"
     return Text(f"{', '.join(parts)}; {size}.", style="bold")
 
 
@@ -131,8 +153,8 @@ def _placed_table(rows: list[Placed], wide: bool) -> Table:
     table = Table("Placed", "job", "queue", "tasks", "on", right=("tasks",))
     for row in rows:
         where = places(row.nodes, len(row.nodes) if wide else NODES_IN_A_ROW)
-        if row.pipelined:
-            where += f" ({row.pipelined} once resources are released)"
+        if row.held:
+            where += f" ({row.held} once volumes are bound)"
         table.add_row(Text(row.job), Text(row.queue), str(row.tasks), Text(where))
     return table
 
@@ -147,29 +169,46 @@ def places(nodes: Mapping[str, int], most: int = NODES_IN_A_ROW) -> str:
 
 def _task_table(plan: "Plan", jobs_of: Mapping[str, str]) -> Table:
     table = Table("Placed", "task", "job", "node", "how")
-    for placements, how in ((plan.binds, "bind"), (plan.pipelined, "pipelined")):
+    for placements, how in (
+        (plan.binds, "bind"),
+        (plan.held, "once volumes are bound"),
+        (plan.pipelined, "pipelined"),
+    ):
         for task, node in placements.items():
             table.add_row(Text(task), Text(jobs_of.get(task, "")), Text(node), how)
     return table
 
 
-def _eviction_table(plan: "Plan", jobs_of: Mapping[str, str]) -> Table:
-    table = Table("Evicted, in this order", "task", "job")
-    for task in plan.evictions:
-        table.add_row(Text(task), Text(jobs_of.get(task, "")))
+def _starting_table(rows: list[Later]) -> Table:
+    table = Table("Starting when others have left", "job", "queue", "tasks", "on", "when", right=("tasks",))
+    for row in rows:
+        when = "\n".join(row.reasons)
+        table.add_row(Text(row.job), Text(row.queue), str(row.tasks), Text(places(row.nodes)), Text(when))
+    return table
+
+
+def _eviction_table(rows: list[Evicted]) -> Table:
+    columns = ("job", "queue", "tasks", "from", "for", "why")
+    table = Table("Evicted", *columns, right=("tasks",))
+    for row in rows:
+        where = places(row.nodes) + (f" → {places(row.moves_to)}" if row.moves_to else "")
+        texts = (where, row.actor or "-", row.reason)
+        table.add_row(Text(row.job), Text(row.queue), str(len(row.pods)), *map(Text, texts))
     return table
 
 
 def _waiting_table(rows: list[Waiting]) -> Table:
     table = Table("Waiting", "job", "queue", "tasks", "ready", "why", right=("tasks", "ready"))
     for row in rows:
-        why = "\n".join(row.reasons) or "no reason recorded"
+        why = "\n".join(row.reasons)
         table.add_row(Text(row.job), Text(row.queue), str(row.tasks), f"{row.ready}/{row.minimum}", Text(why))
     return table
 
 
-def fill_table(title: str, name: str, share: str, rows: list[Fill]) -> Table:
-    resources = shown_resources(rows)
+def fill_table(
+    title: str, name: str, share: str, rows: list[Fill], resources: list[str] | None = None
+) -> Table:
+    resources = shown_resources(rows) if resources is None else resources
     table = Table(title, name, share, *resources, right=tuple(resources))
     for row in rows:
         amounts = [_amount_of(resource, row) for resource in resources]
@@ -181,8 +220,11 @@ def _queue_table(plan: "Plan") -> Table:
     """Queues against what they deserve; in a tree, with quota and limit where the plan has them."""
     lines = queue_lines(plan)
     if not lines:
-        return fill_table("Queues, allocated of deserved", "queue", "share", queue_fill(plan))
-    resources = shown_resources([line.fill for line in lines])
+        rows = queue_fill(plan)
+        resources = shown_resources(rows, deserved_resources(rows))
+        return fill_table("Queues, allocated of deserved", "queue", "share", rows, resources)
+    rows = [line.fill for line in lines]
+    resources = shown_resources(rows, deserved_resources(rows))
     used = any(line.usage for line in lines)
     columns = ["queue", "share", *resources, "quota", "limit", *(["past usage"] if used else [])]
     table = Table("Queues, allocated of fair share", *columns, right=tuple(resources))

@@ -17,6 +17,7 @@ import click
 
 from maniple.cli import DEFAULT_PROFILE, InputError, seconds, with_extensions, with_transport
 from maniple.cli.kai_flags import KaiCommand, given_flags, with_kai_flags
+from maniple.cli.leader_flags import leader_flags
 from maniple.cli.planning import check_flags, configuration_message, print_messages, read_conf, shard_among
 from maniple.cli.profile_choice import chosen_profile
 from maniple.cli.run_cluster import fetch_shard, find_cluster, run_on_cluster
@@ -26,6 +27,7 @@ from maniple.cli.run_stage import Settings
 if TYPE_CHECKING:
     from maniple.kube.configuration import Configuration
     from maniple.kube.usage import UsageFeed
+    from maniple.live.leadership import Election
     from maniple.planner import Planner
     from maniple.profiles.shards import ShardSettings
 
@@ -97,7 +99,8 @@ COLLECT = (100_000, 50, 100)
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="Load plugins and actions of your own from the .py files of this folder.",
 )
-@with_kai_flags(without=("schedule-period", "scheduler-name"))
+@leader_flags
+@with_kai_flags(without=("schedule-period", "scheduler-name", "leader-elect"))
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -115,6 +118,7 @@ def command(
     bind: str | None,
     default_queue: str | None,
     plugins_dir: Path | None,
+    election: "Election | None",
 ) -> None:
     """Schedule on a cluster, or on an embedded one to try it out.
 
@@ -128,14 +132,27 @@ def command(
       maniple run -f my-cluster/ --virtual-time --until-done
       maniple run --kubeconfig ~/.kube/config --profile volcano --conf volcano-scheduler.conf
 
-    Exit code: 0; 1 if it ended (--until-done, --virtual-time) and something is still pending; 2 if usage or input is
-    bad, or if it ended and an object had been refused or ignored.
+    Exit code: 0; 1 if it ended (--until-done, --virtual-time) and something is still pending, or lost its lease
+    (--leader-elect); 2 if usage or input is bad, or if it ended and an object had been refused or ignored.
     """
     settings = Settings(
-        period, files, until_done, virtual_time, kubeconfig, context, in_cluster, bind or "", shard or ""
+        period,
+        files,
+        until_done,
+        virtual_time,
+        kubeconfig,
+        context,
+        in_cluster,
+        bind or "",
+        shard or "",
+        election,
     )
     if settings.on_cluster and (files or until_done or virtual_time):
         raise click.UsageError("-f, --until-done and --virtual-time are for the embedded cluster")
+    if election is not None and not settings.on_cluster:
+        raise click.UsageError(
+            "--leader-elect is for a cluster: give --kubeconfig, --context or --in-cluster"
+        )
     if in_cluster and (kubeconfig is not None or context):
         raise click.UsageError("--in-cluster takes neither --kubeconfig nor --context")
     options = given_flags(ctx)

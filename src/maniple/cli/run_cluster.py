@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from maniple.planner import Planner
 
 KAI_CONFIG = "kai-config"  # KAI reads only this one
+EXIT_LOST_LEASE = 1
 
 
 def find_cluster(settings: Settings) -> "Configuration":
@@ -34,6 +35,8 @@ async def run_on_cluster(
 ) -> int:
     from maniple.kube.client import Client
     from maniple.kube.cluster import KubeCluster
+    from maniple.live.leadership import Leadership, LeadershipLostError
+    from maniple.live.port import SystemClock
     from maniple.live.scheduler import Scheduler, Timing
     from maniple.live.usage_feed import options_of, run_beside
 
@@ -42,12 +45,15 @@ async def run_on_cluster(
     def elapsed() -> float:
         return asyncio.get_running_loop().time() - begin
 
-    async with Client(configuration) as client:
+    async with Client(configuration, attempts=6) as client:
         await _reach(client)
+    async with Client(configuration) as client:
         with open_view(configuration.server) as view, log_to(view, elapsed):
+            port, election = KubeCluster(client), settings.election
             scheduler = Scheduler(
                 planner,
-                KubeCluster(client),
+                port,
+                leadership=Leadership(port, election, SystemClock()) if election is not None else None,
                 timing=Timing(period=settings.period),
                 bind=settings.bind,
                 shard=settings.shard,
@@ -56,7 +62,14 @@ async def run_on_cluster(
             )
             stop_on_signals(scheduler.stop)
             running = asyncio.create_task(run_beside(feed, scheduler))
-            await asyncio.gather(running, tick(view, elapsed, running))
+            try:
+                await asyncio.gather(running, tick(view, elapsed, running))
+            except BaseExceptionGroup as errors:
+                lost = errors.subgroup(LeadershipLostError)
+                if lost is None:
+                    raise
+                view.say(elapsed(), f"error: {lost.exceptions[0]}; another replica takes over")
+                return EXIT_LOST_LEASE
     return 0
 
 
@@ -78,7 +91,7 @@ async def fetch_shard(name: str, configuration: "Configuration") -> list[dict[st
     from maniple.kube.client import Client
     from maniple.kube.errors import ApiError
 
-    async with Client(configuration) as client:
+    async with Client(configuration, attempts=6) as client:
         try:
             return await shard_objects(client, name)
         except ApiError as error:

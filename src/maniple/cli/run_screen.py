@@ -12,19 +12,27 @@ from rich.console import ConsoleDimensions, Group
 from rich.text import Text
 
 from maniple.cli.render import count, fill_table, places
-from maniple.cli.summary import Fill
+from maniple.cli.summary import Fill, measured
 from maniple.cli.tables import GAP, Table
 from maniple.live.overview import JobLine, NodeLine, Overview
 
-_STYLES = {"waits": "yellow", "starts": "cyan", "runs": "green", "done": "dim", "failed": "red"}
-# Jobs that need attention first.
-STATES = ("waits", "starts", "runs", "failed", "done")
-_WORDS = {"waits": "waiting", "starts": "starting", "runs": "running", "failed": "failed", "done": "done"}
-_FILTERS = {"w": "waits", "s": "starts", "r": "runs", "f": "failed", "d": "done"}
+_STYLES = {
+    "waits": "yellow",
+    "pipelined": "cyan",
+    "evicted": "magenta",
+    "starts": "cyan",
+    "runs": "green",
+    "failed": "red",
+    "done": "dim",
+}
+STATES = tuple(_STYLES)  # jobs that need attention first
+_WORDS = {"waits": "waiting", "starts": "starting", "runs": "running"}  # the others are the same word
+_FILTERS = {state[0]: state for state in STATES}
 KEYS = (
-    "q quit  ↑↓ PgUp PgDn scroll  w/s/r/f/d only waiting/starting/running/failed/done  / find  n nodes  a all"
+    "q quit  ↑↓ PgUp PgDn scroll  w/p/e/s/r/f/d only waiting/pipelined/evicted/starting/running/failed/done  "
+    "/ find  n nodes  a all"
 )
-SHORT_KEYS = "q quit  ↑↓ scroll  w/s/r/f/d by state  / find  n nodes  a all"
+SHORT_KEYS = "q quit  ↑↓ scroll  w/p/e/s/r/f/d by state  / find  n nodes  a all"
 # The part of the screen's height that nodes and events get at most.
 NODE_SHARE, NEWS_SHARE = 8, 7
 LEAST_HEIGHT = 12  # less has room for jobs alone
@@ -139,7 +147,7 @@ def screen_of(
 def _counts(state: Overview) -> Text:
     """ "120 jobs: 30 waiting, 90 running · 12 nodes, 67% in use"."""
     states = Counter(job.state for job in state.jobs)
-    told = ", ".join(f"{states[one]:,} {_WORDS[one]}" for one in STATES if states[one])
+    told = ", ".join(f"{states[one]:,} {_WORDS.get(one, one)}" for one in STATES if states[one])
     jobs = count(len(state.jobs), "job") + (f": {told}" if told else "")
     mean = sum(node.share for node in state.nodes) / max(len(state.nodes), 1)
     nodes = count(len(state.nodes), "node") + (f", {mean:.0%} in use" if state.nodes else "")
@@ -158,7 +166,7 @@ def _jobs(jobs: Iterable[JobLine], choice: Choice, rows: int, width: int) -> lis
 
 
 def _filtered(choice: Choice, hidden: int) -> str:
-    chosen = [f"only {_WORDS[choice.state]}"] if choice.state else []
+    chosen = [f"only {_WORDS.get(choice.state, choice.state)}"] if choice.state else []
     chosen += [f"only with {choice.text!r} in job or queue"] if choice.text else []
     return f"{', '.join(chosen)}: {count(hidden, 'job')} hidden" if chosen else ""
 
@@ -197,7 +205,8 @@ def _job_row(job: JobLine, width: int) -> tuple[Text, ...]:
     key, queue = Text(job.key), Text(job.queue)
     key.truncate(width // 3, overflow="ellipsis")
     queue.truncate(width // 6, overflow="ellipsis")
-    detail = shortened(job.why) if job.state == "waits" else places(job.nodes)
+    told = {"waits": shortened(job.why), "pipelined": job.starts, "evicted": job.evicted_why}
+    detail = told.get(job.state) or places(job.nodes)
     return key, queue, Text(job.state, style=_STYLES[job.state]), Text(_progress(job)), Text(detail)
 
 
@@ -225,7 +234,7 @@ def _all_nodes(nodes: Sequence[NodeLine], choice: Choice, rows: int) -> list[Tex
 
 
 def _node_rows(nodes: Iterable[NodeLine]) -> list[Table]:
-    rows = [Fill(node.name, node.share, node.used, node.allocatable) for node in nodes]
+    rows = measured(Fill(node.name, node.share, node.used, node.allocatable) for node in nodes)
     table = fill_table("", "node", "in use", rows)
     table.bare = True
     return [table]

@@ -16,6 +16,7 @@ import click
 
 if TYPE_CHECKING:
     from maniple.cli.run_view import Lines, Tables, View
+    from maniple.live.leadership import Election
     from maniple.live.scheduler import Scheduler
 
 TICK_SECONDS = 0.5
@@ -34,6 +35,7 @@ class Settings:
     in_cluster: bool
     bind: str
     shard: str
+    election: "Election | None" = None
 
     @property
     def on_cluster(self) -> bool:

@@ -78,6 +78,10 @@ def _news(before: JobLine | None, now: JobLine) -> str:
         return f"{_progress(now)} running" if not now.succeeded else ""
     if now.state == "waits":
         return f"waits: {shortened(now.why)}" if now.why else ""
+    if now.state == "pipelined":
+        return now.starts
+    if now.state == "evicted":
+        return f"{count(now.evicted, 'pod')} evicted by {now.evicted_why}"
     if now.state == "failed":
         return f"failed: {now.failed} of {count(now.tasks, 'task')}"
     return f"done: {count(now.succeeded, 'task')} succeeded"
@@ -87,7 +91,8 @@ def _line_key(job: JobLine) -> tuple[object, ...]:
     """What makes lines equal, so that they are not repeated."""
     if job.state in ("starts", "runs"):
         return job.state, job.starting + job.running, job.starting == 0
-    return job.state, job.why if job.state == "waits" else job.failed
+    details = {"waits": job.why, "pipelined": job.starts, "evicted": job.evicted_why}
+    return job.state, details.get(job.state, job.failed)
 
 
 def _progress(job: JobLine) -> str:

@@ -183,6 +183,8 @@ class Hooks:
     # takes a call of `surplus`
     spare: Annotated[Callable[[JobRows], NDArray[np.int64]], Point(combine.least, default=ALL)]
     victim_tasks: Annotated[Callable[[TaskRows], TaskRows], Point(combine.union_by_tier, "enabledVictim")]
+    # of a task that `victim_tasks` named: why, in plain words; None from a plugin that did not name it
+    victim_reason: Annotated[Callable[[int], str | None], Point(combine.first, "enabledVictim")]
     # of the tasks that `victim_tasks` named, the ones that may go after all
     victims_allowed: Annotated[Callable[[TaskRows], TaskRows], Point(combine.narrowed, "enabledVictim")]
     can_reclaim_resources: Annotated[Callable[[int], bool], Point(combine.first_registered, default=False)]

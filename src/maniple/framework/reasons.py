@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 Verdicts = NDArray[np.int16]
 FITS = 0
 POD = "<pod>"  # placeholder, in a reason shared by equal pods, for the pod in the message
+QUEUE = "<queue>"  # the same for the queue of that pod
 
 
 class Code(Enum):
@@ -65,16 +66,26 @@ class NotWhole(str):
     __slots__ = ()
 
 
-class MadeRoom(str):
-    """The cause of an eviction: an action made room for a job. POD stands in it for the pod that had to go."""
+NO_JOB = -1
 
-    __slots__ = ("action", "actor")
+
+class EvictionCause(str):
+    """The cause of an eviction, as the original system words it; POD stands in it for the evicted pod.
+
+    Empty where the plan's own sentence is the message: that is made when it is read (`plans/evictions.py`).
+    """
+
+    __slots__ = ("action", "actor", "asked", "detail")
     action: str
-    actor: int  # the job
+    actor: int  # the job that gets the room, or NO_JOB
+    asked: tuple[str, ...]  # the points at which plugins could have protected the pod
+    detail: str  # the rule, in plain words: about the actor if there is one, else about the pod
 
-    def __new__(cls, text: str, action: str, actor: int) -> "MadeRoom":
+    def __new__(
+        cls, text: str, action: str, actor: int = NO_JOB, asked: tuple[str, ...] = (), detail: str = ""
+    ) -> "EvictionCause":
         made = super().__new__(cls, text)
-        made.action, made.actor = action, actor
+        made.action, made.actor, made.asked, made.detail = action, actor, asked, detail
         return made
 
 

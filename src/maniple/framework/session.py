@@ -116,12 +116,19 @@ class Session:
 
     def _all_tell(self, more: str, *, of: str) -> bool:
         """Every plugin that answers one point answers another too."""
-        switch = POINTS[of].switch
-        return all(
-            hasattr(plugin, more)
+        return all(hasattr(plugin, more) for _, plugin in self._answering(of))
+
+    def answering(self, point: str) -> list[str]:
+        """The names of the plugins that answer a point, in order."""
+        return [option.name for option, _ in self._answering(point)]
+
+    def _answering(self, point: str) -> list[tuple[PluginOption, Plugin]]:
+        switch = POINTS[point].switch
+        return [
+            (option, plugin)
             for option, plugin in self.plugins
-            if hasattr(plugin, of) and (switch is None or option.enabled(switch))
-        )
+            if hasattr(plugin, point) and (switch is None or option.enabled(switch))
+        ]
 
     def refine(self, owner: str, rows: TaskRows, marks: NDArray[np.int64]) -> None:
         """Give tasks classes of their own, for this session, wherever their marks differ.

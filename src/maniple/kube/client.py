@@ -1,7 +1,9 @@
-"""Requests to an API server: verified, bounded in number and time, and retried where that is safe.
+"""Requests to an API server: verified, bounded in number and time.
 
 Everything in this package that contacts a cluster uses one `Client`, made from a `Configuration` and used as
-`async with Client(configuration) as client`. A response other than success is raised as `ApiError`.
+`async with Client(configuration) as client`. A response other than success is raised as `ApiError`. By default a
+request is sent once: informers and the scheduler's effects repeat what fails by themselves, and two layers of
+retries would multiply. Commands that do one thing after another ask for more `attempts`.
 """
 
 import asyncio
@@ -39,18 +41,18 @@ LONGEST_PAUSE = 60.0
 class Client:
     """One connection pool to one API server.
 
-    `concurrency` bounds the requests in flight (watches do not count: they are few and long-lived). `seconds`
-    is the timeout of one attempt, `attempts` the maximum number of attempts.
+    `concurrency` bounds the requests in flight (watches do not count: they are few and long-lived); it is above
+    what effects have in flight, slow ones included, and below what a server accepts from everyone. `seconds` is
+    the timeout of one attempt, `attempts` the maximum number of attempts of a request that may be repeated.
     """
 
     def __init__(
         self,
         configuration: Configuration,
         *,
-        concurrency: int = 64,
-        attempts: int = 6,
+        concurrency: int = 192,
+        attempts: int = 1,
         seconds: float = 30.0,
-        idle_seconds: float = 120.0,
         backoff: Backoff | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
@@ -60,7 +62,6 @@ class Client:
         self._attempts = attempts
         self._slots = asyncio.Semaphore(concurrency)
         self._timeout = aiohttp.ClientTimeout(total=seconds, sock_connect=10.0)
-        self._stream_timeout = aiohttp.ClientTimeout(total=None, sock_connect=10.0, sock_read=idle_seconds)
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
@@ -91,9 +92,14 @@ class Client:
         return await self.request("GET", resource.path(), query=query)
 
     @asynccontextmanager
-    async def watch(self, resource: Resource, query: Query) -> AsyncIterator[AsyncIterator[bytes]]:
-        """An open watch as a stream of bytes, cut anywhere."""
-        async with self._send("GET", resource.path(), {"watch": "true", **query}, stream=True) as response:
+    async def watch(
+        self, resource: Resource, query: Query, silence: float
+    ) -> AsyncIterator[AsyncIterator[bytes]]:
+        """An open watch as a stream of bytes, cut anywhere; given up after so many seconds of silence."""
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=10.0, sock_read=silence)
+        async with self._send(
+            "GET", resource.path(), {"watch": "true", **query}, timeout=timeout
+        ) as response:
             yield _chunks(response)
 
     async def create(
@@ -174,7 +180,7 @@ class Client:
         data: bytes | None = None,
         content_type: str = JSON,
         *,
-        stream: bool = False,
+        timeout: aiohttp.ClientTimeout | None = None,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         """One attempt; raises `ApiError` unless it succeeds, also if the connection is cut while reading."""
         if self._session is None:
@@ -188,7 +194,7 @@ class Client:
                 URL(url, encoded=True),
                 data=data,
                 allow_redirects=False,
-                timeout=self._stream_timeout if stream else self._timeout,
+                timeout=timeout or self._timeout,
                 **settings,
             ) as response:
                 if not 200 <= response.status < 300:

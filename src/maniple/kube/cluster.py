@@ -18,7 +18,7 @@ from maniple.kube.events import EventRecorder, EventType
 from maniple.kube.informer import LOOK_AGAIN_SECONDS, Change, Informer
 from maniple.kube.kinds import KINDS, PODS, Kind, resource_of
 from maniple.kube.watch import WATCH_SECONDS
-from maniple.objects.core import Pod
+from maniple.objects.core import Node, Pod
 from maniple.objects.covers import covers
 from maniple.objects.load import load
 from maniple.objects.meta import Condition, Object
@@ -26,6 +26,8 @@ from maniple.objects.meta import Condition, Object
 # Bound on unread changes. At the bound the watches are not read, the server drops them, and they resume
 # later.
 WAITING_CHANGES = 20_000
+# Without these every decision would be wrong; without any other kind, what depends on it waits.
+ESSENTIAL: tuple[type[Object], ...] = (Pod, Node)
 
 
 class KubeCluster:
@@ -50,8 +52,8 @@ class KubeCluster:
     async def changes(self, kinds: Iterable[type[Object]]) -> AsyncGenerator[Change]:
         """The changes of all kinds in one stream: in order within a kind, in no order between kinds.
 
-        "synced" comes once, when every kind has been listed or found absent. Close the stream (`aclosing`) to
-        stop watching.
+        "synced" comes once, when every kind has been listed, found absent or found forbidden; not while one of
+        `ESSENTIAL` is forbidden. Close the stream (`aclosing`) to stop watching.
         """
         waiting: asyncio.Queue[Change | Exception] = asyncio.Queue(WAITING_CHANGES)
         wanted = tuple(dict.fromkeys(kinds))
@@ -68,7 +70,7 @@ class KubeCluster:
                 if isinstance(change, Exception):
                     raise change
                 yield change
-                if unlisted and change.type in ("sync", "absent") and change.kind is not None:
+                if unlisted and change.kind is not None and _settles(change):
                     unlisted.discard(change.kind)
                     if not unlisted:
                         yield Change("synced", None)
@@ -261,6 +263,13 @@ class KubeCluster:
     ) -> bool:
         """Record an event on an object; false if it was held back or lost, which is never an error."""
         return await self._recorder.record(regarding, event_type, reason, note, action, annotations)
+
+
+def _settles(change: Change) -> bool:
+    """Whether decisions need not wait for the kind any longer."""
+    if change.type == "forbidden":
+        return change.kind not in ESSENTIAL
+    return change.type in ("sync", "absent")
 
 
 def _without_empty(body: Body) -> Body:

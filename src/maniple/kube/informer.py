@@ -9,6 +9,7 @@ import logging
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Literal
 
 from maniple.kube.client import Client
@@ -25,7 +26,7 @@ log = logging.getLogger(__name__)
 LOOK_AGAIN_SECONDS = 30.0
 
 Struct = type[Object]
-ChangeType = Literal["put", "gone", "bad", "sync", "absent", "synced"]
+ChangeType = Literal["put", "gone", "bad", "sync", "absent", "forbidden", "synced"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,8 @@ class Change:
     | bad | an object cannot be read, see `problem`; while that is so it counts as absent |
     | sync | all objects of this kind have been reported |
     | absent | the server does not have this kind; the informer keeps looking for it |
-    | synced | every kind has reached its first sync or absent (`kind` is None) |
+    | forbidden | this user may not list the kind, which has not been listed before; the informer keeps trying |
+    | synced | every kind has reached its first sync, absent or forbidden (`kind` is None) |
     """
 
     type: ChangeType
@@ -79,11 +81,15 @@ class Informer:
         absent = False
         log_once = LogOnce(f"listing {self.kind}")
         attempt = 0
+        listed_before = told = False
         while True:
             try:
                 found = await self._list()
             except ApiError as error:
                 log_once.say(str(error))
+                if error.status == HTTPStatus.FORBIDDEN and not listed_before and not told:
+                    told = True
+                    yield Change("forbidden", self._struct)
                 await self._client.sleep(self._client.backoff.pause(attempt, error.retry_after))
                 attempt += 1
                 continue
@@ -99,6 +105,7 @@ class Informer:
             if absent:
                 log.info("%s: now installed", self.kind)
                 absent = False
+            listed_before = True
             resource, listed = found
             for change in self._replace(listed):
                 yield change

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from maniple.objects import core, dra, kai, volcano
+from maniple.objects import core, dra, kai, lease, volcano
 from maniple.objects.meta import Object
 
 
@@ -110,6 +110,7 @@ _TABLE = (
     Kind(kai.Topology, "topologies", ("v1alpha1",)),
     Kind(kai.SchedulingShard, "schedulingshards", ("v1",)),
     Kind(kai.KaiConfig, "configs", ("v1",)),
+    Kind(lease.Lease, "leases", ("v1",)),
 )
 
 KINDS: dict[type[Object], Kind] = {kind.struct: kind for kind in _TABLE}

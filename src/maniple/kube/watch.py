@@ -36,8 +36,10 @@ PAGE = 500
 # After this many restarts the list is requested in one piece, which cannot expire halfway.
 RESTARTS = 3
 # How long the server keeps a watch open; each one gets up to twice as long, so that they do not all end
-# together.
-WATCH_SECONDS = 300
+# together. Shortly before the end it sends a bookmark, from which the next one resumes at no cost. A connection that
+# is open but dead shows when that end does not come, so watches are short.
+WATCH_SECONDS = 30
+OVERDUE_SECONDS = 5.0
 # A connection that lasted longer than this was a good one, even if no event arrived.
 GOOD_SECONDS = 5.0
 # The network or the server may be back soon, and there is nothing else to do.
@@ -145,11 +147,17 @@ async def list_all(client: Client, kind: Kind, resource: Resource, limit: int = 
 
 
 async def watch(
-    client: Client, kind: Kind, resource: Resource, since: str, seconds: int = WATCH_SECONDS
+    client: Client,
+    kind: Kind,
+    resource: Resource,
+    since: str,
+    seconds: int = WATCH_SECONDS,
+    overdue: float = OVERDUE_SECONDS,
 ) -> AsyncGenerator[Event]:
     """What happens to a kind after version `since`, forever, through cuts and restarts of the server.
 
-    Raises `ExpiredError` if only a new list can help, and `ApiError` 404 if the kind is no longer served.
+    A watch that is silent for longer than it was to last is opened again. Raises `ExpiredError` if only a new list
+    can help, and `ApiError` 404 if the kind is no longer served.
     """
     position = _Position(since, ObjectReader(kind, resource))
     log_once = LogOnce(f"watching {kind}")
@@ -158,13 +166,17 @@ async def watch(
         before, opened = position.lines, math.inf
         retry_after = None
         failure = "the server ends the watch at once"
+        lasting = round(seconds * (1 + random.random()))
         query = {
             "resourceVersion": position.version,
             "allowWatchBookmarks": "true",
-            "timeoutSeconds": str(round(seconds * (1 + random.random()))),
+            "timeoutSeconds": str(lasting),
         }
         try:
-            async with client.watch(resource, query) as chunks, aclosing(position.events(chunks)) as events:
+            async with (
+                client.watch(resource, query, lasting + overdue) as chunks,
+                aclosing(position.events(chunks)) as events,
+            ):
                 opened = time.monotonic()
                 async for event in events:
                     log_once.over()

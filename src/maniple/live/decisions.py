@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
+from maniple.framework.plans.evictions import listed
 from maniple.framework.plans.outcome import Eviction
 from maniple.framework.plans.plan import Plan
 from maniple.live.bind_requests import BindRequests
@@ -25,6 +26,20 @@ from maniple.objects.core import Pod
 from maniple.objects.meta import Condition, Object
 from maniple.objects.pod import MOVES_TO
 from maniple.plugins.devices.deviceshare import LOCK
+
+
+def _starting(plan: Plan) -> dict[str, str]:
+    """By job that claims what others are releasing: when it starts."""
+    nodes, after = dict[str, set[str]](), dict[str, set[str]]()
+    for one in plan.starting.values() if plan.pipelined else ():
+        nodes.setdefault(one.job, set()).add(one.node)
+        after.setdefault(one.job, set()).update(one.after)
+    found = {}
+    for job, where in nodes.items():
+        leaving = listed(sorted(after[job]), "pod") or "others"
+        have = "has" if len(after[job]) == 1 else "have"
+        found[job] = f"starts when {leaving} {have} left {listed(sorted(where), 'node')}"
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +62,15 @@ class _Write:
     assumption: Assumption
     call: Callable[[], Awaitable[object]]
     after: Callable[[BaseException | None], bool]
+    urgency: Urgency = Urgency.DECISION
 
 
 class Decisions:
     def __init__(
         self, cache: Cache, effects: Effects, port: Port, notes: Notes, later: Later, dialect: LiveDialect
     ) -> None:
+        self.evicted: dict[str, Eviction] = {}  # pods that were evicted and are not gone yet
+        self.starting: Mapping[str, str] = {}  # jobs that start when others have left, and when that is
         self._cache = cache
         self._effects = effects
         self._port = port
@@ -66,6 +84,7 @@ class Decisions:
     def carry_out(self, plan: Plan, when: datetime) -> bool:
         """Have everything done; returns whether there was anything."""
         binds, evictions = [*self._binds(plan)], [*self._notices(plan)]
+        self.starting = _starting(plan)
         for pod, notice in evictions:
             self._evict(pod, notice, when.replace(microsecond=0))
         for key in plan.admitted:
@@ -91,6 +110,8 @@ class Decisions:
     def forget(self, item: Object) -> bool:
         """The object is gone; returns whether a decision may depend on the consequences."""
         self._retries.forget(item.metadata.uid)
+        if isinstance(item, Pod):
+            self.evicted.pop(item.key, None)
         return self._requests.gone(item) | self._preparations.gone(item)
 
     def all_listed(self) -> None:
@@ -178,7 +199,13 @@ class Decisions:
             self._retries.forget(pod.metadata.uid)
             return False
 
-        write = _Write("gate", ungated(pod), lambda: self._port.patch_status(Pod, key, patch, False), after)
+        write = _Write(
+            "gate",
+            ungated(pod),
+            lambda: self._port.patch_status(Pod, key, patch, False),
+            after,
+            Urgency.AWAITED,  # autoscalers and quota controllers act on pods without a gate
+        )
         self._cache.assume((Pod, key), write.aspect, write.assumption)
         self._submit(pod, write)
 
@@ -189,6 +216,7 @@ class Decisions:
         for eviction in plan.evicted:
             pod = self._cache.pod(eviction.pod)
             if pod is not None:
+                self.evicted[pod.key] = eviction
                 yield pod, self._notice(plan, eviction, pod)
 
     def _notice(self, plan: Plan, eviction: Eviction, pod: Pod) -> EvictionNotice:
@@ -240,7 +268,7 @@ class Decisions:
             self._later(lambda: self._settle(pod, write, error))
 
         # Its reason for waiting is obsolete: what is not written yet need not be.
-        effect = Effect(lane((Pod, pod.key)), write.aspect, Urgency.DECISION, write.call, done)
+        effect = Effect(lane((Pod, pod.key)), write.aspect, write.urgency, write.call, done)
         self._effects.submit(effect, replaces=("condition",))
 
     def _settle(self, pod: Pod, write: _Write, error: BaseException | None) -> bool:

@@ -112,6 +112,9 @@ class LiveDialect(Protocol):
     def differ_in_messages_only(self, before: Object, after: Object) -> bool:
         """Whether two states of a group differ in messages only."""
 
+    def is_awaited(self, before: Object, after: Object) -> bool:
+        """Whether controllers act only after they see this change of a group."""
+
     def group_patches(self, before: Object, after: Object) -> Sequence[Patch]:
         """The patches from one state to the other."""
 

@@ -1,32 +1,32 @@
 """Effects: writes to the cluster, carried out beside the cycles, a bounded number at a time.
 
-The scheduler submits; workers carry out. Effects on one object are done in order (its *lane*), those on
-different objects in no order, the more urgent first. A write that the cluster refuses temporarily (409, 429,
-5xx, no response) is retried after a pause that doubles; its worker serves other effects meanwhile. In the end
-the effect's `done` is called exactly once, unless it was replaced before it began. No effect waits for a
-cycle, and no cycle waits for an effect.
+The scheduler submits. Effects on one object are done in order (its *lane*), those on different objects in the
+order of `turns.py`. Retries happen here and nowhere else: a write that the cluster refuses temporarily (409, 429,
+5xx, no response) is retried after a pause that doubles, and neither the pause nor a slow response keeps other
+effects from being carried out. In the end the effect's `done` is called exactly once, unless it was replaced
+before it began. No effect waits for a cycle, and no cycle waits for an effect.
+
+A write without a response after `SLOW_SECONDS` gives its place to others and counts as slow instead: behind a
+failing webhook all of them would otherwise be held by pods that cannot be bound. Slow writes have bounds of their
+own, in all and per namespace, and those that failed before a lower one.
 """
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from enum import IntEnum
 
 from maniple.live.port import CONFLICT, TOO_MANY, pause_asked_by, status_of
+from maniple.live.turns import Lane, Turns, Urgency
 
 Done = Callable[[BaseException | None], None]
 
 FIRST_PAUSE = 0.1
 LONGEST_PAUSE = 10.0
-
-
-class Urgency(IntEnum):
-    """Decisions first, then what controllers act on, then messages."""
-
-    DECISION = 0
-    STATUS = 1
-    NOTE = 2
+SLOW_SECONDS = 0.25
+MOST_SLOW = 128
+MOST_SLOW_OF_NAMESPACE = 64
+MOST_SUSPECTS = 8  # retries, in a namespace, of writes that were slow and failed
 
 
 @dataclass(eq=False, slots=True)
@@ -36,26 +36,31 @@ class Effect:
     A later effect may make an earlier one unnecessary.
     """
 
-    lane: str
+    lane: Lane
     aspect: str
     urgency: Urgency
     call: Callable[[], Awaitable[object]]
     done: Done
     attempts: int = 6
     tried: int = 0
+    suspect: bool = False  # its last attempt was slow, and failed
 
 
 class Effects:
-    """A bounded number of workers over lanes."""
+    """A bounded number of writes in flight, over lanes."""
 
     def __init__(self, concurrency: int = 32, most_notes: int = 5_000) -> None:
-        self._concurrency = concurrency
+        self._free = concurrency
         self._most_notes = most_notes
-        self._lanes: dict[str, deque[Effect]] = {}
-        self._ready: tuple[deque[str], ...] = tuple(deque() for _ in Urgency)
-        self._busy: set[str] = set()  # lanes with a head in flight, or pausing before a retry
-        self._resting: set[asyncio.TimerHandle] = set()
-        self._available = asyncio.Semaphore(0)
+        self._lanes: dict[Lane, deque[Effect]] = {}
+        self._turns = Turns()
+        self._busy: set[Lane] = set()  # lanes with a head in flight, or pausing before a retry
+        self._timers: dict[Effect, asyncio.TimerHandle] = {}  # of pauses, and of what may become slow
+        self._slow: set[Effect] = set()
+        self._slow_in: Counter[str] = Counter()  # by namespace
+        self._suspects_in: Counter[str] = Counter()  # in flight, by namespace
+        self._set_aside: dict[str, deque[Effect]] = {}  # suspects until there is room for one, by namespace
+        self._group: asyncio.TaskGroup | None = None  # while running
         self._notes = 0
         self.dropped = 0  # events dropped under load
         self.carried_out = 0
@@ -89,14 +94,18 @@ class Effects:
 
     async def run(self) -> None:
         """Carry out what is submitted, until cancelled."""
-        workers = [asyncio.create_task(self._work(), name="effects") for _ in range(self._concurrency)]
         try:
-            await asyncio.gather(*workers)
+            async with asyncio.TaskGroup() as group:
+                self._group = group
+                try:
+                    self._begin_next()
+                    await asyncio.Event().wait()
+                finally:
+                    self._group = None
+        except BaseExceptionGroup as errors:
+            raise errors.exceptions[0] from None  # a bug here, which must not go unnoticed
         finally:
-            for worker in workers:
-                worker.cancel()
-            await asyncio.gather(*workers, return_exceptions=True)
-            for timer in self._resting:
+            for timer in self._timers.values():
                 timer.cancel()
 
     async def drain(self, seconds: float) -> bool:
@@ -106,13 +115,13 @@ class Effects:
             await asyncio.sleep(0.01)
         return self.idle
 
-    # -- workers -----------------------------------------------------------------------------------------------------
+    # -- what comes next ---------------------------------------------------------------------------------------------
 
-    def _offer(self, lane: str) -> None:
-        self._ready[self._lanes[lane][0].urgency].append(lane)
-        self._available.release()
+    def _offer(self, lane: Lane) -> None:
+        self._turns.push(lane, self._lanes[lane][0].urgency)
+        self._begin_next()
 
-    def _withdraw(self, name: str, lane: deque[Effect], aspects: tuple[str, ...]) -> None:
+    def _withdraw(self, name: Lane, lane: deque[Effect], aspects: tuple[str, ...]) -> None:
         """Withdraw what has not begun; the head of a lane that is in flight stays."""
         kept = [e for i, e in enumerate(lane) if (i == 0 and name in self._busy) or e.aspect not in aspects]
         self._notes -= sum(e.urgency is Urgency.NOTE for e in lane) - sum(
@@ -121,21 +130,83 @@ class Effects:
         lane.clear()
         lane.extend(kept)
 
-    async def _work(self) -> None:
-        while True:
-            await self._available.acquire()
-            lane = next(ready for ready in self._ready if ready).popleft()
-            if lane in self._busy or not self._lanes.get(lane):
-                continue  # withdrawn since, or queued twice
-            self._busy.add(lane)
-            effect = self._lanes[lane][0]
-            effect.tried += 1
-            try:
-                await effect.call()
-            except Exception as error:
-                self._refused(effect, error)
-            else:
-                self._finish(effect, None)
+    def _begin_next(self) -> None:
+        """Begin as many as there are places for."""
+        while self._group is not None and self._free:
+            barred = [one for one, slow in self._slow_in.items() if slow >= MOST_SLOW_OF_NAMESPACE]
+            lane = self._turns.pop(barred)
+            if lane is None:
+                return
+            if lane not in self._busy and self._lanes.get(lane):  # not withdrawn since, nor queued twice
+                self._begin(self._lanes[lane][0])
+
+    def _begin(self, effect: Effect) -> None:
+        assert self._group is not None  # only called while running
+        self._busy.add(effect.lane)
+        if effect.suspect:
+            namespace = effect.lane.namespace
+            if self._suspects_in[namespace] >= MOST_SUSPECTS:
+                self._set_aside.setdefault(namespace, deque()).append(effect)
+                return
+            self._suspects_in[namespace] += 1
+        self._free -= 1
+        self._group.create_task(self._carry_out(effect))
+
+    # -- in flight ---------------------------------------------------------------------------------------------------
+
+    async def _carry_out(self, effect: Effect) -> None:
+        effect.tried += 1
+        self._watch(effect)
+        error: Exception | None = None
+        try:
+            await effect.call()
+        except Exception as raised:
+            error = raised
+        was_suspect, effect.suspect = effect.suspect, self._returned(effect) and error is not None
+        if error is None:
+            self._finish(effect, None)
+        else:
+            self._refused(effect, error)
+        if was_suspect:
+            self._next_suspect(effect.lane.namespace)
+        self._begin_next()
+
+    def _watch(self, effect: Effect) -> None:
+        """Notice when it becomes slow."""
+        loop = asyncio.get_running_loop()
+        self._timers[effect] = loop.call_later(SLOW_SECONDS, self._is_slow, effect)
+
+    def _is_slow(self, effect: Effect) -> None:
+        """It gives its place to others, unless too many have done so."""
+        if len(self._slow) >= MOST_SLOW:
+            self._watch(effect)
+            return
+        self._slow.add(effect)
+        self._slow_in[effect.lane.namespace] += 1
+        self._free += 1
+        self._begin_next()
+
+    def _returned(self, effect: Effect) -> bool:
+        """A response has come, and the place is free; whether it was slow."""
+        self._timers.pop(effect).cancel()
+        if effect not in self._slow:
+            self._free += 1
+            return False
+        self._slow.discard(effect)
+        self._slow_in[effect.lane.namespace] -= 1
+        return True
+
+    def _next_suspect(self, namespace: str) -> None:
+        self._suspects_in[namespace] -= 1
+        waiting = self._set_aside.get(namespace)
+        if waiting:
+            lane = waiting.popleft().lane
+            self._busy.discard(lane)
+            self._offer(lane)
+        else:
+            self._set_aside.pop(namespace, None)
+
+    # -- the end -----------------------------------------------------------------------------------------------------
 
     def _refused(self, effect: Effect, error: Exception) -> None:
         if status_of(error) is None:
@@ -147,15 +218,14 @@ class Effects:
             return
         pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** (effect.tried - 1))
         asked = pause_asked_by(error)
-        loop = asyncio.get_running_loop()
 
         def again() -> None:
-            self._resting.discard(timer)
+            del self._timers[effect]
             self._busy.discard(effect.lane)
             self._offer(effect.lane)
 
-        timer = loop.call_later(max(pause, asked or 0.0), again)
-        self._resting.add(timer)
+        loop = asyncio.get_running_loop()
+        self._timers[effect] = loop.call_later(max(pause, asked or 0.0), again)
 
     def _finish(self, effect: Effect, error: BaseException | None) -> None:
         lane = self._lanes[effect.lane]
@@ -178,3 +248,6 @@ def _passes(effect: Effect, error: Exception) -> bool:
     if status == CONFLICT:
         return effect.tried < 2  # once more: either it was a race, or it is permanent
     return status in (0, TOO_MANY) or (status is not None and status >= 500)
+
+
+__all__ = ["Effect", "Effects", "Lane", "Urgency"]

@@ -251,6 +251,9 @@ class Kai:
         assert isinstance(after, KaiPodGroup)
         return _moments(before) == _moments(after) and _kinds(before) == _kinds(after)
 
+    def is_awaited(self, before: Object, after: Object) -> bool:
+        return False  # pods are created whatever their group says
+
     def group_patches(self, before: Object, after: Object) -> Sequence[Patch]:
         assert isinstance(before, KaiPodGroup)
         assert isinstance(after, KaiPodGroup)
@@ -295,6 +298,8 @@ class Kai:
 
     def eviction_notice(self, plan: Plan, eviction: Eviction, pod: Pod, find: Find) -> EvictionNotice:
         text = eviction.text + queue_lines(plan, eviction, find)
+        if eviction.why not in text:  # KAI's words first, the rule behind them
+            text = f"{text}\nPod {eviction.pod} {eviction.why}."
         regarding = group_of(plan, eviction.job, find) or pod
         condition = text if self._marks_evicted else ""
         return EvictionNotice(regarding, "Normal", text, condition, eviction_annotations(eviction))

@@ -88,6 +88,9 @@ class Maniple:
     def differ_in_messages_only(self, before: Object, after: Object) -> bool:
         return self._of(after).differ_in_messages_only(before, after)
 
+    def is_awaited(self, before: Object, after: Object) -> bool:
+        return self._of(after).is_awaited(before, after)
+
     def group_patches(self, before: Object, after: Object) -> Sequence[Patch]:
         return self._of(after).group_patches(before, after)
 

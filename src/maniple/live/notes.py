@@ -7,7 +7,7 @@ after a while, so that a gang that is pending all day has a few events and not t
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from maniple.live.effects import Effect, Effects, Urgency
+from maniple.live.effects import Effect, Effects, Lane, Urgency
 from maniple.live.pace import NUMBERS_SECONDS, apart
 from maniple.live.port import EventType, Port
 from maniple.objects.meta import Object
@@ -65,7 +65,7 @@ class Notes:
         """Record it regardless of earlier records."""
         self._effects.submit(
             Effect(
-                lane=f"note {regarding.api_group}/{regarding.kind} {regarding.key}",
+                lane=Lane(f"note on {regarding.api_group}/{regarding.kind}", regarding.key),
                 aspect=reason,
                 urgency=Urgency.NOTE,
                 call=lambda: self._port.record_event(

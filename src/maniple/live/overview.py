@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from maniple.cluster.statuses import ON_NODE, Status
+from maniple.framework.reasons import joined
 from maniple.live.writing import ref_of
 
 if TYPE_CHECKING:
@@ -21,7 +22,11 @@ _STARTING = (Status.ALLOCATED, Status.BINDING, Status.BOUND)
 
 @dataclass(frozen=True, slots=True)
 class JobLine:
-    """One job; `nodes` counts the tasks on each node."""
+    """One job; `nodes` counts the tasks on each node.
+
+    `evicted`: how many of its pods were evicted and are not gone yet; `evicted_why` says by what, and for which job.
+    `starts`: when it starts, if it waits for others to leave.
+    """
 
     key: str
     queue: str
@@ -33,6 +38,9 @@ class JobLine:
     succeeded: int = 0
     failed: int = 0
     why: str = ""
+    evicted: int = 0
+    evicted_why: str = ""
+    starts: str = ""
     nodes: Mapping[str, int] = field(default_factory=dict)
 
     @property
@@ -42,10 +50,14 @@ class JobLine:
     @property
     def state(self) -> str:
         """One word for all of it."""
+        if self.evicted:
+            return "evicted"
         if self.starting:
             return "starts"
         if self.running or self.leaving:
             return "runs"
+        if self.waiting and self.starts:
+            return "pipelined"
         if self.waiting or not self.tasks:
             return "waits"
         return "failed" if self.failed else "done"
@@ -74,7 +86,7 @@ def overview(scheduler: "Scheduler") -> Overview:
 
 
 def _jobs(scheduler: "Scheduler") -> list[JobLine]:
-    cluster, why = scheduler.cache.cluster, scheduler.why
+    cluster, why, leaving = scheduler.cache.cluster, scheduler.why, _evicted(scheduler)
     tasks, jobs = cluster.tasks, cluster.jobs
     size = len(tasks)
     status, node = tasks.status[:size], tasks.node[:size]
@@ -97,10 +109,21 @@ def _jobs(scheduler: "Scheduler") -> list[JobLine]:
                 succeeded=count[Status.SUCCEEDED],
                 failed=count[Status.FAILED] + count[Status.UNKNOWN],
                 why=why.get(ref_of(jobs.objects[row]), ""),
+                evicted=len(leaving.get(jobs.name(row), ())),
+                evicted_why=joined(leaving.get(jobs.name(row), ())),
+                starts=scheduler.starting.get(jobs.name(row), ""),
                 nodes=places.get(row, {}),
             )
         )
     return sorted(lines, key=lambda line: line.key)
+
+
+def _evicted(scheduler: "Scheduler") -> dict[str, list[str]]:
+    """By job: why its pods were evicted that are not gone yet."""
+    found: dict[str, list[str]] = {}
+    for one in scheduler.evicted.values():
+        found.setdefault(one.job, []).append(f"{one.action}: {one.why}" if one.action else one.why)
+    return found
 
 
 def _nodes(scheduler: "Scheduler") -> list[NodeLine]:

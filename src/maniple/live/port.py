@@ -32,7 +32,8 @@ class Change(Protocol):
     | bad | an object cannot be read, see `problem`; until that changes it counts as absent |
     | sync | all objects of a kind have been reported |
     | absent | the cluster does not have `kind`; its objects follow once it does |
-    | synced | all kinds have reached their first sync or absent |
+    | forbidden | `kind` may not be listed; until it may, its objects are unknown |
+    | synced | all kinds have reached their first sync or absent, or may not be listed and are not essential |
     """
 
     @property

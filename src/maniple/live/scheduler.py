@@ -13,17 +13,19 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from maniple.framework.configuration.loading import ConfigurationError
+from maniple.framework.plans.outcome import Eviction
 from maniple.live.cache import Cache, Ref
 from maniple.live.decisions import Decisions
 from maniple.live.dialects import dialect_of
-from maniple.live.effects import Effect, Effects, Urgency
+from maniple.live.effects import Effect, Effects, Lane, Urgency
+from maniple.live.leadership import Fenced, Leadership
 from maniple.live.notes import Notes
 from maniple.live.port import Change, Clock, Port, SystemClock
 from maniple.live.status import StatusWriter
-from maniple.live.writing import Writing, now
+from maniple.live.writing import Writing, kind_of, now
 from maniple.planner import Planner
 
 log = logging.getLogger(__name__)
@@ -46,7 +48,8 @@ class Scheduler:
 
     `inline` decides in the event loop's own thread: in virtual time nothing else is exact. `alone`: no
     controllers of the profile's system run on this cluster. `options` is polled and must not block: its
-    result is added to the planner's options, and a new result triggers a cycle.
+    result is added to the planner's options, and a new result triggers a cycle. With `leadership`, it decides
+    and writes only while it leads, and ends when that is lost.
     """
 
     def __init__(
@@ -62,10 +65,12 @@ class Scheduler:
         shard: str = "",
         alone: bool = False,
         options: Callable[[], Mapping[str, Any]] | None = None,
+        leadership: Leadership | None = None,
         observer: Callable[["Scheduler"], None] | None = None,
     ) -> None:
         self.planner = planner
-        self.port = port
+        self.port = port = port if leadership is None else cast(Port, Fenced(port, leadership))
+        self.leadership = leadership
         triggers = planner.registry.triggers(planner.configuration)
         nominates = planner.rules.placing.cleared_room_is_kept
         self.dialect = dialect_of(
@@ -81,6 +86,7 @@ class Scheduler:
         self.effects = Effects(concurrency)
         self.cycles = 0
         self.problems: dict[str, None] = {}  # every problem found, once, in order
+        self.forbidden: set[str] = set()  # kinds that may not be listed
         self._clock = clock or SystemClock()
         self._timing = timing or Timing()
         self._inline = inline
@@ -107,11 +113,20 @@ class Scheduler:
         """Schedule until `stop` is called or the task is cancelled."""
         async with asyncio.TaskGroup() as group:
             helpers = [group.create_task(self._read()), group.create_task(self.effects.run())]
+            if self.leadership is not None:
+                helpers += [group.create_task(self.leadership.run()), group.create_task(self._wake_to_lead())]
             try:
                 await self._loop()
             finally:
                 for helper in helpers:
                     helper.cancel()
+        if self.leadership is not None:
+            await self.leadership.release()
+
+    async def _wake_to_lead(self) -> None:
+        assert self.leadership is not None
+        await self.leadership.acquired()
+        self._wake.set()
 
     def stop(self) -> None:
         """Decide nothing more, finish what is being written, and end."""
@@ -137,6 +152,16 @@ class Scheduler:
     def why(self) -> Mapping[Ref, str]:
         """By the group of a job: why it was pending after the last cycle."""
         return self._status.why
+
+    @property
+    def evicted(self) -> Mapping[str, Eviction]:
+        """Pods that were evicted and are not gone yet."""
+        return self._decisions.evicted
+
+    @property
+    def starting(self) -> Mapping[str, str]:
+        """Jobs for which room is being made, and when they start."""
+        return self._decisions.starting
 
     # -- input -------------------------------------------------------------------------------------------------------
 
@@ -192,7 +217,7 @@ class Scheduler:
             return self._decisions.forget(item) | matters
         if change.type == "bad" and change.problem is not None:
             self._report(str(change.problem))
-        elif change.type in ("absent", "sync"):
+        elif change.type in ("absent", "forbidden", "sync"):
             return self._listed(change)
         elif change.type == "synced":
             self._synced.set()
@@ -200,12 +225,18 @@ class Scheduler:
         return False
 
     def _listed(self, change: Change) -> bool:
-        """The objects of a kind have been listed, or the cluster does not have the kind."""
+        """The objects of a kind have been listed, or cannot be."""
         kind, there = change.kind, change.type == "sync"
-        if not there:
-            self._report(f"{kind}: not installed on this cluster; taken up when it is")
         if not isinstance(kind, type):
             return False
+        name = kind_of(kind)
+        if change.type == "absent":
+            self._report(f"{name}: not installed on this cluster; taken up when it is")
+        elif change.type == "forbidden":
+            self.forbidden.add(name)
+            self._report(f"{name}: this user may not list it; what depends on it waits until that is allowed")
+        else:
+            self.forbidden.discard(name)
         self._queues_listed |= there and kind in self.dialect.queue_kinds
         gone_again = there and self.cache.listed(kind)
         return (self.dialect.kind_is(kind, there=there) and self.cache.read_again()) | gone_again
@@ -231,21 +262,24 @@ class Scheduler:
             )
 
     async def _start(self) -> None:
-        """All existing objects come first: never decide on a partial list."""
-        while not self._synced.is_set() and not self._stopping.is_set():
+        """All existing objects come first: never decide on a partial list. Then wait for leadership."""
+        while not self._may_decide() and not self._stopping.is_set():
             self._wake.clear()
             self._take_in()
-            if not self._synced.is_set():
+            if not self._may_decide():
                 await self._wake.wait()
+
+    def _may_decide(self) -> bool:
+        return self._synced.is_set() and (self.leadership is None or self.leadership.leads)
 
     def _creation(self, raw: dict[str, object]) -> Effect:
         def done(error: BaseException | None) -> None:
             if error is not None:
-                self._report(f"{title}: cannot be created: {error}")
+                self._report(f"{lane.kind} {lane.key}: cannot be created: {error}")
 
         metadata = raw["metadata"]
-        title = f"{raw['kind']} {metadata['name'] if isinstance(metadata, dict) else ''}"
-        return Effect(title, "create", Urgency.DECISION, lambda: self.port.create(raw), done)
+        lane = Lane(str(raw["kind"]), str(metadata["name"]) if isinstance(metadata, dict) else "")
+        return Effect(lane, "create", Urgency.AWAITED, lambda: self.port.create(raw), done)
 
     async def _pause(self) -> None:
         """Wait until something happens, and then for a moment of quiet; or until the next thing is due."""

@@ -83,7 +83,12 @@ class StatusWriter:
             shown=lambda seen: dialect.adopted(seen, after) is seen,
         )
         return self._writing.submit(
-            ref, "status", assumption, lambda: _send(port, ref, patches), self._groups
+            ref,
+            "status",
+            assumption,
+            lambda: _send(port, ref, patches),
+            self._groups,
+            awaited=dialect.is_awaited(current, after),
         )
 
     def _record(self, report: Report) -> None:

@@ -186,6 +186,12 @@ class Volcano:
         assert isinstance(after, VolcanoPodGroup)
         return _without_messages(before.status) == _without_messages(after.status)
 
+    def is_awaited(self, before: Object, after: Object) -> bool:
+        """The job controller creates a job's pods once the group is admitted."""
+        assert isinstance(before, VolcanoPodGroup)
+        assert isinstance(after, VolcanoPodGroup)
+        return after.status.phase == "Inqueue" != before.status.phase
+
     def group_patch(self, group: Object) -> dict[str, Any]:
         """Every field is included, even zeros: a merge patch leaves fields alone that it does not name."""
         assert isinstance(group, VolcanoPodGroup)
@@ -242,8 +248,11 @@ class Volcano:
         return f"Successfully assigned {pod.key} to {node}"
 
     def eviction_notice(self, plan: Plan, eviction: Eviction, pod: Pod, find: Find) -> EvictionNotice:
-        text = eviction.text if eviction.actor else f"Pod is evicted, because of {eviction.text}"
-        return EvictionNotice(pod, "Warning", text, condition=eviction.text)
+        """Volcano's own words first; the rule, which Volcano does not name, behind them."""
+        if eviction.text.startswith(f"Pod {eviction.pod} "):  # a whole sentence already
+            return EvictionNotice(pod, "Warning", eviction.text, condition=eviction.text)
+        text = eviction.text if eviction.why in ("", eviction.text) else f"{eviction.text}: {eviction.why}"
+        return EvictionNotice(pod, "Warning", f"Pod is evicted, because of {text}", condition=text)
 
     def ours(self, request: BindRequest) -> bool:
         return False

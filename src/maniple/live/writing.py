@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from maniple.live.cache import Assumption, Cache, Ref
-from maniple.live.effects import Effect, Effects, Urgency
+from maniple.live.effects import Effect, Effects, Lane, Urgency
 from maniple.live.pace import Pace
 from maniple.live.port import NOT_FOUND, Port, status_of
 from maniple.objects.meta import Object
@@ -30,14 +30,26 @@ class Writing:
         self._later = later
         self._refusals: dict[int, int] = {}
 
-    def submit(self, ref: Ref, aspect: str, assumption: Assumption, call: Call, pace: Pace[Ref, Any]) -> bool:
-        """Have it written; returns whether a decision may depend on what is believed from now on."""
+    def submit(
+        self,
+        ref: Ref,
+        aspect: str,
+        assumption: Assumption,
+        call: Call,
+        pace: Pace[Ref, Any],
+        *,
+        awaited: bool = False,
+    ) -> bool:
+        """Have it written; returns whether a decision may depend on what is believed from now on.
+
+        `awaited`: others do nothing before they see it.
+        """
         matters = self.cache.assume(ref, aspect, assumption)
         self._effects.submit(
             Effect(
                 lane=lane(ref),
                 aspect=aspect,
-                urgency=Urgency.STATUS,
+                urgency=Urgency.AWAITED if awaited else Urgency.STATUS,
                 call=call,
                 done=lambda error: self._later(lambda: self._settle(ref, aspect, assumption, error, pace)),
             ),
@@ -67,9 +79,9 @@ def ref_of(item: Object) -> Ref:
     return type(item), item.key
 
 
-def lane(ref: Ref) -> str:
+def lane(ref: Ref) -> Lane:
     """Writes to one object are carried out in order."""
-    return f"{kind_of(ref[0])} {ref[1]}"
+    return Lane(kind_of(ref[0]), ref[1])
 
 
 def kind_of(kind: type[Object]) -> str:

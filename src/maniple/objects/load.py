@@ -17,6 +17,7 @@ import msgspec
 from maniple.objects import core, dra, kai, volcano
 from maniple.objects.admission import POLICY_KINDS, Policies, admitted
 from maniple.objects.checks import FieldError
+from maniple.objects.lease import Lease
 from maniple.objects.meta import Object
 from maniple.objects.validate import check
 
@@ -55,6 +56,7 @@ KINDS: tuple[type[Object], ...] = (
     kai.Topology,
     kai.SchedulingShard,
     kai.KaiConfig,
+    Lease,
 )
 
 _BY_NAME = {(kind.api_group, kind.kind): kind for kind in KINDS}

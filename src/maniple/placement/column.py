@@ -45,10 +45,6 @@ class ClassColumn:
         devices = gpu is not None and self._session.rules.placing.owed_gpus_count and class_.share is None
         return (CPU, MEMORY, gpu) if devices and gpu is not None else (CPU, MEMORY)
 
-    @property
-    def all_open(self) -> bool:
-        return bool(self.open.all())
-
     def refresh(self) -> None:
         """Catch up with the nodes that changed, as far as room goes; scores follow when they are read."""
         session, now = self._session, len(self._session.changes)

@@ -27,6 +27,7 @@ class Criteria:
 
     verdict: Verdicts  # of the static filters
     open: NDArray[np.bool_]  # nodes that none of them refuses
+    all_open: bool
     fixed: Scores  # static scores that do not depend on the other candidates
     relative: tuple[Normalised, ...]
     node_filters: tuple[Filter, ...]
@@ -75,6 +76,7 @@ class CriteriaTable:
         return Criteria(
             verdict=verdict,
             open=open_,
+            all_open=bool(open_.all()),
             fixed=fixed,
             relative=tuple(relative),
             node_filters=tuple(f for f in filters if f.depends is _NODE),

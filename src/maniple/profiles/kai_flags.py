@@ -72,6 +72,8 @@ def duration_text(value: Any) -> str:
 
 _PROCESS = "it concerns KAI's own process"
 _WRITES = "writes are paced by the cluster's answers"
+_LEASE = "the lease is that of --leader-elect-resource-namespace and --leader-elect-resource-name"
+_READ_ONLY = "plans are made without an election"
 
 KAI_FLAGS: tuple[Flag, ...] = (
     Flag(
@@ -217,8 +219,14 @@ KAI_FLAGS: tuple[Flag, ...] = (
     ),
     Flag("qps", "number", 50, "Requests a second.", instead=_WRITES),
     Flag("burst", "number", 300, "Requests at once.", instead=_WRITES),
-    Flag("namespace", "text", "kai-scheduler", "Of lease and events.", instead="there is no lease yet"),
-    Flag("leader-elect", "switch", False, "Only the leader schedules.", instead="there is no lease yet"),
+    Flag("namespace", "text", "kai-scheduler", "Of lease and events.", instead=_LEASE),
+    Flag(
+        "leader-elect",
+        "switch",
+        False,
+        "Only the leader schedules.",
+        instead=_READ_ONLY,
+    ),
     Flag("metrics-namespace", "text", "kai", "Prefix of metrics.", instead="there are no metrics yet"),
     Flag("listen-address", "text", ":8080", "Where metrics are.", instead="there are no metrics yet"),
     Flag("plugin-server-port", "number", 8081, "Where plugins answer.", instead="there is no server yet"),

@@ -55,8 +55,7 @@ class ScenarioFilters:
 def _devices_of(session: Session, rows: TaskRows) -> Devices:
     """GPUs of tasks, whole and parts, without slices; of memory only once it is on a node."""
     books, tasks = session.gpus, session.tasks
-    whole = books.other_makers if books.dimension is None else [books.dimension, *books.other_makers]
-    devices: Devices = session.requests(rows)[whole].sum(axis=0) / UNIT
+    devices: Devices = session.requests(rows)[books.devices].sum(axis=0) / UNIT
     for place, (row, number) in enumerate(zip(rows.tolist(), tasks.class_of[rows].tolist(), strict=True)):
         class_ = session.classes[number]
         if class_.share is not None:

@@ -35,6 +35,7 @@ from maniple.eviction.volcano.bundles import Bundle, BundlePool, Jobs, Mask, app
 from maniple.framework.configuration.arguments import Arguments
 from maniple.framework.groups.tree import Group, PodSet
 from maniple.framework.points import POINTS, Purpose, TaskRows
+from maniple.framework.reasons import EvictionCause
 from maniple.framework.session import Session
 from maniple.framework.transactions.operations import Operation
 from maniple.framework.transactions.transaction import SavedPlan, Transaction
@@ -63,6 +64,7 @@ class GangAction(ABC):
 
     name: ClassVar[str]  # also the eviction reason
     statuses: ClassVar[Mask]  # of tasks that may be victims
+    rule: ClassVar[str]  # why a job may take from another, in plain words
     guard: ClassVar[str]  # the point at which plugins protect tasks from the action's simpler relative
 
     def __init__(self, arguments: Mapping[str, Any]) -> None:
@@ -236,12 +238,13 @@ class GangEviction:
         if not covers(free + self._freed(within, bundles), asking.need):
             return False
         taken: list[_Taken] = []
+        cause = self._cause(asking.job)
         places = None
         if self._rules.free_room_first:
             places = self._placer.place_if_roomy(transaction, asking, domain)
         for bundle in self._victims(asking, bundles) if places is None else ():
             free = free + self._freed(within, [bundle])
-            taken.append(self._take(transaction, bundle))
+            taken.append(self._take(transaction, bundle, cause))
             if covers(free, asking.need):
                 places = self._placer.place_if_roomy(transaction, asking, domain)
             if places is not None:
@@ -257,9 +260,14 @@ class GangEviction:
             self._nominate(places)
         return True
 
-    def _take(self, transaction: Transaction, bundle: Bundle) -> _Taken:
+    def _cause(self, job: int) -> EvictionCause:
+        action = self._action
+        guard = (action.guard,) if self._rules.asks_protectors and self._guarded else ()
+        return EvictionCause(action.name, action.name, job, ("unified_evictable", *guard), action.rule)
+
+    def _take(self, transaction: Transaction, bundle: Bundle, cause: EvictionCause) -> _Taken:
         start = transaction.checkpoint()
-        transaction.evict(bundle.rows, self._action.name)
+        transaction.evict(bundle.rows, cause)
         return _Taken(bundle, transaction.operations[start:])
 
     def _freed(self, within: Mask, bundles: list[Bundle]) -> Amounts:

@@ -7,6 +7,7 @@ algorithm.
 
 from collections.abc import Iterable
 
+from maniple.actions import words
 from maniple.actions.volcano.gang_eviction import GangAction
 from maniple.cluster.statuses import PREEMPTABLE
 from maniple.eviction.volcano.bundles import Jobs, Mask, by_job_order
@@ -16,6 +17,7 @@ from maniple.framework.session import Session
 class GangPreempt(GangAction):
     name = "gangpreempt"
     statuses = PREEMPTABLE
+    rule = words.HIGHER_PRIORITY
     guard = "preemptable"
 
     def may_take(self, session: Session, job: int, victims: Jobs) -> Mask:

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from maniple.actions import words
 from maniple.actions.volcano.gang_eviction import GangAction
 from maniple.cluster.statuses import Status, status_set
 from maniple.eviction.volcano.bundles import Jobs, Mask, by_queue_order
@@ -20,6 +21,7 @@ from maniple.objects.volcano import VolcanoQueue
 class GangReclaim(GangAction):
     name = "gangreclaim"
     statuses = status_set(Status.RUNNING)
+    rule = words.TAKES_BACK
     guard = "reclaimable"
 
     def skips(self, session: Session, queue: int) -> bool:

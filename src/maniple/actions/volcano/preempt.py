@@ -30,12 +30,13 @@ from maniple.eviction.volcano.least_cost import (
 from maniple.eviction.volcano.per_node import Search, make_room
 from maniple.framework.configuration.arguments import Arguments
 from maniple.framework.points import TaskRows
-from maniple.framework.reasons import FITS
+from maniple.framework.reasons import FITS, EvictionCause
 from maniple.framework.session import Session
 from maniple.framework.transactions.transaction import Transaction
 from maniple.placement.engine import Placement
 
-REASON = "preempt"
+ASKED = ("preemptable",)
+RULE = "which comes before it in the same queue"
 
 
 class Preempt:
@@ -79,6 +80,10 @@ def _has_topology(session: Session, job: int) -> bool:
     return shape is not None and bool(shape.limits)
 
 
+def _cause(job: int) -> EvictionCause:
+    return EvictionCause(Preempt.name, Preempt.name, job, ASKED, RULE)
+
+
 def _candidates(session: Session) -> TaskRows:
     tasks = session.tasks
     rows = np.flatnonzero(
@@ -106,7 +111,8 @@ class _JobByJob:
         def within_limits(demands: list[Demand]) -> bool:
             return all(hooks.allocatable(queue, d.class_, len(d.rows)) >= len(d.rows) for d in demands)
 
-        terms = Terms(queue, (queue,), lower_only, within_limits, lambda: hooks.job_pipelined(job), REASON)
+        cause = _cause(job)
+        terms = Terms(queue, (queue,), lower_only, within_limits, lambda: hooks.job_pipelined(job), cause)
         self._room.serve(job, terms)
 
 
@@ -173,7 +179,8 @@ class _TaskByTask:
                 return False
             return int(placement.verdicts(class_, resources=False, prepared=prepared)[node]) == FITS
 
-        search = Search(candidates, session.hooks.preemptable, fits, REASON, evicts, evicts)
+        cause = _cause(int(session.tasks.job[task]))
+        search = Search(candidates, session.hooks.preemptable, fits, cause, evicts, evicts)
         nodes = placement.by_score(class_, placement.evictable_nodes(class_, task))
         return make_room(session, transaction, task, nodes.tolist(), search)
 
@@ -189,7 +196,8 @@ class _TaskByTask:
         class_ = session.classes[session.tasks.class_of[task]]
         lenient = session.rules.victims.trials_are_lenient
         trial = (LenientTrial if lenient else Trial)(session, placement, queue, class_)
-        search = CheapSearch(candidates, session.hooks.preemptable, trial, REASON, limits)
+        cause = _cause(int(session.tasks.job[task]))
+        search = CheapSearch(candidates, session.hooks.preemptable, trial, cause, limits)
         shards = placement.by_shard(placement.evictable_nodes(class_, task))
         return any(make_room_cheaply(session, transaction, task, nodes.tolist(), search) for nodes in shards)
 

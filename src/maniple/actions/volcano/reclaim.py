@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from maniple.actions import words
 from maniple.actions.volcano.room import RoomMaker, Terms
 from maniple.actions.volcano.turns import JobTurns
 from maniple.cluster.statuses import Status
@@ -19,12 +20,13 @@ from maniple.eviction.asking import Asking, Demand, starving_jobs
 from maniple.eviction.volcano.per_node import Search, make_room
 from maniple.framework.configuration.arguments import Arguments
 from maniple.framework.points import TaskRows
+from maniple.framework.reasons import EvictionCause
 from maniple.framework.session import Session
 from maniple.framework.transactions.transaction import Transaction
 from maniple.objects.volcano import VolcanoQueue
 from maniple.placement.engine import Placement
 
-REASON = "reclaim"
+ASKED = ("reclaimable",)
 HELD_TOGETHER = "reclaim: a job with a hard network topology gets room by gangreclaim only"
 
 
@@ -50,6 +52,10 @@ class Reclaim:
                 continue
             while (job := turns.next_job(queue)) is not None:
                 serve(job, queue)
+
+
+def _cause(job: int) -> EvictionCause:
+    return EvictionCause(Reclaim.name, Reclaim.name, job, ASKED, words.TAKES_BACK)
 
 
 def _candidates(session: Session) -> TaskRows:
@@ -93,7 +99,7 @@ class _Reclaim:
             approve=hooks.reclaimable,
             within_limits=lambda demands: hooks.preemptive(queue, _all_rows(demands)),
             accept=lambda: hooks.job_pipelined(job),
-            reason=REASON,
+            reason=_cause(job),
         )
         self._room.serve(job, terms)
 
@@ -112,7 +118,7 @@ class _Original:
 
     def serve(self, job: int, queue: int) -> None:
         session, hooks = self._session, self._session.hooks
-        transaction = Transaction(session)
+        transaction, cause = Transaction(session), _cause(job)
         for task in self._asking.tasks(job).tolist():
             if not hooks.job_starving(job):
                 break
@@ -122,7 +128,7 @@ class _Original:
             candidates = _candidates(session)
             foreign = session.jobs.queue[session.tasks.job[candidates]] != queue
             others = candidates[foreign]
-            search = Search(others, hooks.reclaimable, lambda *_: True, REASON, needs_victims=False)
+            search = Search(others, hooks.reclaimable, lambda *_: True, cause, needs_victims=False)
             nodes = self._placement.evictable_nodes(class_, task)
             make_room(session, transaction, task, nodes.tolist(), search)
         if hooks.job_pipelined(job):

@@ -91,6 +91,7 @@ class RoomMaker:
         self._budget = Budget(session, jobs)
         self._constraints = Constraints(session, placement)
         self._failures: dict[tuple[int, bool, bytes], Failures] = {}
+        self._requested: dict[frozenset[int], bytes] = {}
         self._held = HeldParts(session)
         self._guess = 1
 
@@ -139,11 +140,18 @@ class RoomMaker:
         What plugins allow depends on the queue, the task that requests room and the requested resources.
         """
         session = self._session
-        asked = np.logical_or.reduce([session.classes[number].request > 0 for number in classes])
-        key = (queue, session.tasks.preemptable.item(asker), asked.tobytes())
+        key = (queue, session.tasks.preemptable.item(asker), self._resources(frozenset(classes)))
         known = self._failures.get(key)
         if known is None:
             known = self._failures[key] = failures(session, self._constraints, self._wanted)
+        return known
+
+    def _resources(self, classes: frozenset[int]) -> bytes:
+        """Which resources any of these classes requests."""
+        known = self._requested.get(classes)
+        if known is None:
+            asked = np.logical_or.reduce([self._session.classes[number].request > 0 for number in classes])
+            known = self._requested[classes] = asked.tobytes()
         return known
 
     def _solve(self, job: int, wanted: TaskRows, terms: Terms, allowance: Allowance) -> bool:
@@ -204,7 +212,7 @@ class RoomMaker:
         tasks, asked = self._session.tasks, demand.class_.request
         firsts = np.array([chunk.rows[0] for chunk in chunks])
         column = self._placement.column(demand.class_)
-        if not column.all_open and not column.open[tasks.node[firsts]].all():
+        if not column.criteria.all_open and not column.open[tasks.node[firsts]].all():
             return False
         numbers = set(tasks.class_of[firsts].tolist())
         return all(bool((self._session.classes[number].request >= asked).all()) for number in numbers)
@@ -224,7 +232,7 @@ class RoomMaker:
         """Where victims are looked for, one after the other: on nodes of our own shard, then everywhere."""
         columns = [self._placement.column(demand.class_) for demand in demands]
         everywhere = None
-        if not any(column.all_open for column in columns):
+        if not any(column.criteria.all_open for column in columns):
             everywhere = np.logical_or.reduce([column.open for column in columns])
         own = self._placement.own
         if own is None:

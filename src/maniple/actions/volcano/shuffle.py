@@ -2,7 +2,7 @@
 
 Plugins get all running tasks of the session's jobs, the least important first; tasks that they select
 (`victim_tasks`), and that no plugin protects (`victims_allowed`), are evicted. Tasks that are not preemptable
-are left alone (`victims.shuffle_spares_non_preemptable`).
+are left alone (`victims.shuffle_spares_non_preemptable`). Plugins tell why they selected a task (`victim_reason`).
 """
 
 from collections.abc import Mapping
@@ -13,11 +13,12 @@ import numpy as np
 from maniple.cluster.statuses import Status
 from maniple.framework.configuration.arguments import Arguments
 from maniple.framework.points import TaskRows
+from maniple.framework.reasons import EvictionCause
 from maniple.framework.session import Session
 from maniple.framework.transactions.transaction import Transaction
 from maniple.placement.engine import Placement
 
-REASON = "shuffle"
+ASKED = ("victim_tasks", "victims_allowed")
 
 
 class Shuffle:
@@ -34,9 +35,18 @@ class Shuffle:
         named = session.hooks.victim_tasks(running)
         victims = session.hooks.victims_allowed(running[np.isin(running, named)])
         if len(victims):
-            transaction = Transaction(session)
-            transaction.evict(victims, REASON)
-            transaction.commit()
+            _evict(session, victims)
+
+
+def _evict(session: Session, victims: TaskRows) -> None:
+    """Tasks that were selected for the same reason go together."""
+    transaction, alike = Transaction(session), dict[str, list[int]]()
+    for row in victims.tolist():
+        alike.setdefault(session.hooks.victim_reason(row) or "", []).append(row)
+    for detail, rows in alike.items():
+        cause = EvictionCause(Shuffle.name, Shuffle.name, asked=ASKED, detail=detail)
+        transaction.evict(np.array(rows), cause)
+    transaction.commit()
 
 
 def _running(session: Session) -> TaskRows:

@@ -49,6 +49,8 @@ class GpuFacts:
         others = map(session.resources.known, OTHER_MAKERS)
         # Other makers' devices are resources of their own, unless the dialect counts all devices under one name.
         self.other_makers = [dimension for dimension in others if dimension is not None]
+        # Of whole GPUs, of any maker
+        self.devices = [one for one in (self.dimension, *self.other_makers) if one is not None]
 
     def _of_nodes(self, read: "Iterable[int]") -> Amounts:
         return np.fromiter(read, dtype=np.int64, count=len(self._state))

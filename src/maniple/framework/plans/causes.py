@@ -1,6 +1,7 @@
 """Why tasks and jobs wait, in words, from a closed session. Made by a plan when it is asked for reasons."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -23,7 +24,24 @@ from maniple.framework.plans.standing import (
 from maniple.framework.reasons import Histogram, joined
 from maniple.objects.kai import KaiPodGroup
 
+# Of pods that are not pending; any other is on a node.
+_STATES = {
+    int(Status.RUNNING): "running",
+    int(Status.RELEASING): "terminating",
+    int(Status.SUCCEEDED): "succeeded",
+    int(Status.FAILED): "failed",
+    int(Status.UNKNOWN): "in phase Unknown",
+}
 _WAITING, _PENDING = np.flatnonzero(WAITING), int(Status.PENDING)
+
+
+def counted(reasons: Iterable[str]) -> list[str]:
+    """Distinct reasons, the most frequent first, with the number of pods if there are several."""
+    counts = Counter(reason for reason in reasons if reason)
+    if len(counts) == 1:
+        return list(counts)
+    ranked = sorted(counts.items(), key=lambda one: (-one[1], one[0]))
+    return [f"{count} pod{'' if count == 1 else 's'}: {reason}" for reason, count in ranked]
 
 
 class Causes:
@@ -119,6 +137,34 @@ class Causes:
             causes = dict.fromkeys(str(self.own[row]) for row in in_order if row in self.own)
             found += [cause for cause in causes if not any(cause in one for one in found)]
         return list(dict.fromkeys(found))
+
+    def complete(self, job: int) -> list[str]:
+        """Why a job waits, never without a reason: what plugins state as conditions, else which pods it lacks."""
+        stated = self._closed.refused.conditions.get(job, ())
+        told = [one["message"] for one in stated if one.get("status") == "True" and one.get("message")]
+        return (
+            self.with_tasks(job)
+            or self._of_its_tasks(job)
+            or list(dict.fromkeys(told))
+            or [self._lacking(job)]
+        )
+
+    def _of_its_tasks(self, job: int) -> list[str]:
+        """The causes of a job's waiting tasks, the most frequent first, with the number of tasks if they differ."""
+        columns, rows = self._closed.tasks, self._tasks_of(job)
+        waiting = rows[WAITING[columns.status[rows]]].tolist()
+        gated = [bool(columns.gated[row]) or columns.status[row] == Status.GATED for row in waiting]
+        causes = (self.of_task(row, job, gated=behind) for row, behind in zip(waiting, gated, strict=True))
+        return counted(causes)
+
+    def _lacking(self, job: int) -> str:
+        """How many pods of each status there are of a job that needs more."""
+        closed, counts = self._closed, self._closed.jobs.counts[:, job].tolist()
+        there = [
+            f"{count} {_STATES.get(status, 'scheduled')}" for status, count in enumerate(counts) if count
+        ]
+        needs = f"gang needs {closed.jobs.minimum[job]} pods"
+        return f"{needs}; {', '.join(there)}" if there else f"{needs}; none names this scheduler"
 
     def _tasks_of(self, job: int) -> Any:
         order, bounds = self._by_job

@@ -22,7 +22,7 @@ from maniple.framework.criteria import NodeRows
 from maniple.framework.plans.outcome import PodSetOutcome
 from maniple.framework.plans.standing import queue_problem
 from maniple.framework.points import Capacity, PodVolumes, TaskRows
-from maniple.framework.reasons import Histogram
+from maniple.framework.reasons import EvictionCause, Histogram
 from maniple.framework.session import Session
 from maniple.objects.meta import Object
 
@@ -63,7 +63,7 @@ class Tasks:
     job: NDArray[np.int32]
     gated: NDArray[np.bool_]
     rank: Amounts
-    moved: frozenset[int]  # they claim another place and have not left the one they had
+    moved: Mapping[int, int]  # they claim another place and have not left this node
     groups: Mapping[int, tuple[str, ...]]  # shared devices
     shares: Mapping[
         int, tuple[int, float]
@@ -109,6 +109,8 @@ class Decided:
     held: Placed
     pipelined: NDArray[np.intp]
     evicted: tuple[tuple[int, str], ...]
+    # By the points at which plugins could have protected pods: which plugins were asked there
+    asked: Mapping[tuple[str, ...], tuple[str, ...]]
     admitted: tuple[TaskRows, ...]
     nominated: Mapping[int, int]
     annotations: Mapping[int, dict[str, str]]
@@ -217,7 +219,7 @@ def _tasks(session: Session) -> Tasks:
         job=tasks.job.copy(),
         gated=tasks.gated.copy(),
         rank=tasks.rank,
-        moved=frozenset(session.moved),
+        moved={row: places[0][0] for row, places in session.moved.items() if places},
         groups=session.gpus.groups_of,
         shares=shares,
     )
@@ -297,6 +299,17 @@ def _changed(session: Session) -> tuple[TaskRows, NDArray[np.float64]]:
     return np.concatenate([came, went]), amounts
 
 
+def _asked(session: Session) -> dict[tuple[str, ...], tuple[str, ...]]:
+    """The names of the plugins that were asked about evictions."""
+    causes = dict.fromkeys(
+        why.asked for _, why in session.decisions.evicted if isinstance(why, EvictionCause)
+    )
+    return {
+        points: tuple(dict.fromkeys(name for point in points for name in session.answering(point)))
+        for points in causes
+    }
+
+
 def _decided(session: Session) -> Decided:
     placed = _placed(session)
     needy = np.zeros(len(session.classes), dtype=np.bool_)
@@ -309,6 +322,7 @@ def _decided(session: Session) -> Decided:
         held=tuple(session.decisions.held),
         pipelined=np.flatnonzero(session.tasks.status == Status.PIPELINED),
         evicted=tuple(session.decisions.evicted),
+        asked=_asked(session),
         admitted=tuple(session.decisions.admitted),
         nominated=session.decisions.nominated,
         annotations=session.decisions.annotations,

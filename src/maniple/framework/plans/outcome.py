@@ -5,9 +5,12 @@ The first four are what people ask for. The others are what a running scheduler 
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 Amounts = dict[str, int | float]
+# waiting: the job lacks pods of its minimum, or has pods without a node. starting: with all of its pods, as soon as
+# others have left. evicted: it loses pods, or they move. placed: it got nodes in this cycle. idle: it needs no pods.
+State = Literal["waiting", "starting", "evicted", "placed", "running", "completed", "idle"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +24,8 @@ class TaskOutcome:
 
 @dataclass(frozen=True, slots=True)
 class JobOutcome:
+    """`state` is one word for all of it, see `State`; the four numbers are of pods."""
+
     phase: str
     conditions: list[dict[str, Any]]
     reasons: list[str]
@@ -28,6 +33,11 @@ class JobOutcome:
     ready: int
     minimum: int
     total: int
+    state: State = "waiting"
+    placed: int = 0  # bound in this cycle, or as soon as their volumes are
+    starting: int = 0  # on a node as soon as others have left it
+    waiting: int = 0
+    evicted: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +73,10 @@ class NodeOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Eviction:
-    """One evicted pod. `actor`: the job that room was made for; `action`: what made it. Empty where not known."""
+    """One evicted pod: which action evicts it, for which job (`actor`) and pods, and by which rule.
+
+    `text` is the message in the words of the profile, `why` the same in plain words. What is not known is empty.
+    """
 
     pod: str
     job: str  # empty for a pod that belongs to no job
@@ -71,6 +84,21 @@ class Eviction:
     action: str = ""
     actor: str = ""
     together: int = 1  # how many pods of its job the cycle evicts
+    node: str = ""  # that it leaves
+    moves_to: str = ""  # the node that is kept for it
+    pods: tuple[str, ...] = ()  # of the actor, that get its node
+    allowed_by: tuple[str, ...] = ()  # the plugins that could have protected it
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Starting:
+    """A pod that starts on a node as soon as others have left it. `after`: these others."""
+
+    job: str
+    node: str
+    after: tuple[str, ...]
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ import numpy as np
 
 from maniple.framework.plans import telling
 from maniple.framework.plans.causes import Causes
+from maniple.framework.plans.evictions import Evictions
 from maniple.framework.plans.freezing import Closed, Placed
 from maniple.framework.plans.outcome import (
     Eviction,
@@ -25,6 +26,7 @@ from maniple.framework.plans.outcome import (
     QueueAccount,
     QueueHolding,
     QueueOutcome,
+    Starting,
     TaskOutcome,
     WaitingPod,
 )
@@ -100,8 +102,8 @@ class Plan:
 
     @cached_property
     def evicted(self) -> tuple[Eviction, ...]:
-        """The evicted pods, each with its job and the reason."""
-        return tuple(telling.evictions(self._closed))
+        """The evicted pods, each with its job, for which job it leaves, and by which action and rule."""
+        return tuple(self._evictions.all())
 
     @cached_property
     def admitted(self) -> list[str]:
@@ -129,6 +131,11 @@ class Plan:
         return self._named(((rows, closed.tasks.node[rows].astype(np.intp)),))
 
     @cached_property
+    def starting(self) -> dict[str, Starting]:
+        """The tasks in `pipelined`, and which others have to leave before they start."""
+        return self._evictions.starting()
+
+    @cached_property
     def nominations(self) -> dict[str, str]:
         """Tasks for which room is being made, and the nodes where: what to write as `status.nominatedNodeName`."""
         names = self._closed.names
@@ -146,11 +153,11 @@ class Plan:
 
     @cached_property
     def tasks(self) -> dict[str, TaskOutcome]:
-        return telling.tasks(self._closed, self._causes)
+        return telling.tasks(self._closed, self._causes, self._evictions)
 
     @cached_property
     def jobs(self) -> dict[str, JobOutcome]:
-        return telling.jobs(self._closed, self._causes)
+        return telling.jobs(self._closed, self._causes, self._evictions)
 
     @cached_property
     def queues(self) -> dict[str, QueueOutcome]:
@@ -164,6 +171,10 @@ class Plan:
     def _causes(self) -> Causes:
         invalid = {one.object: ": ".join(filter(None, (one.field, one.message))) for one in self.problems}
         return Causes(self._closed, invalid)
+
+    @cached_property
+    def _evictions(self) -> Evictions:
+        return Evictions(self._closed)
 
     # -- what statuses are written from -------------------------------------------------------------------------------
 

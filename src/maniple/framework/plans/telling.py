@@ -4,7 +4,7 @@ Called by `plan.py`, for each part when it is read for the first time.
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,9 +14,9 @@ from maniple.cluster.resources import CPU, MEMORY
 from maniple.cluster.statuses import COMPLETED, NO_TASK, SCHEDULED, WAITING, Status
 from maniple.framework.devices.gpu_facts import UNIT
 from maniple.framework.plans.causes import Causes
+from maniple.framework.plans.evictions import Evictions
 from maniple.framework.plans.freezing import Closed
 from maniple.framework.plans.outcome import (
-    Eviction,
     GpuShare,
     GroupOutcome,
     JobOutcome,
@@ -24,10 +24,11 @@ from maniple.framework.plans.outcome import (
     QueueAccount,
     QueueHolding,
     QueueOutcome,
+    State,
     TaskOutcome,
     WaitingPod,
 )
-from maniple.framework.reasons import POD, MadeRoom, NotWhole
+from maniple.framework.reasons import NotWhole
 
 _WORDS = [status.word for status in Status]
 _WITHOUT_NODE = (Status.PENDING, Status.GATED, Status.PIPELINED, Status.ALLOCATED)
@@ -37,19 +38,6 @@ _PENDING, _GATED, _PIPELINED, _RUNNING = (
 
 
 # -- decisions --------------------------------------------------------------------------------------------------------
-
-
-def evictions(closed: Closed) -> Iterator[Eviction]:
-    names, jobs = closed.names, closed.tasks.job
-    together = Counter(int(jobs[row]) for row, _ in closed.decided.evicted)
-    for row, reason in closed.decided.evicted:
-        pod, job = names.tasks[row], int(jobs[row])
-        if isinstance(reason, MadeRoom):
-            action, actor = reason.action, names.job(reason.actor)
-        else:  # Volcano's actions give their own name as the reason
-            action, actor = reason if reason in closed.actions else "", ""
-        text = str(reason.replace(POD, pod))
-        yield Eviction(pod, names.job(job) if job >= 0 else "", text, action, actor, together[job])
 
 
 def gpu_shares(closed: Closed) -> dict[str, GpuShare]:
@@ -63,8 +51,10 @@ def gpu_shares(closed: Closed) -> dict[str, GpuShare]:
 # -- tasks ------------------------------------------------------------------------------------------------------------
 
 
-def tasks(closed: Closed, causes: Causes) -> dict[str, TaskOutcome]:
+def tasks(closed: Closed, causes: Causes, evictions: Evictions) -> dict[str, TaskOutcome]:
     names, columns, outcomes = closed.names, closed.tasks, {}
+    told = {key: one.reason for key, one in evictions.starting().items()}
+    told |= {names.tasks[row]: why for row, why in evictions.reasons.items()}
     for row in np.flatnonzero(columns.status != NO_TASK).tolist():
         node, status, job = int(columns.node[row]), int(columns.status[row]), int(columns.job[row])
         if status == _PENDING and columns.gated[row]:
@@ -73,7 +63,9 @@ def tasks(closed: Closed, causes: Causes) -> dict[str, TaskOutcome]:
             status=_WORDS[status],
             node=names.nodes[node] if node >= 0 else None,
             gpu_groups=columns.groups.get(row, ()),
-            reason=causes.of_task(row, job, gated=status == _GATED) if WAITING[status] else "",
+            reason=causes.of_task(row, job, gated=status == _GATED)
+            if WAITING[status]
+            else told.get(names.tasks[row], ""),
             job=names.job(job) if job >= 0 else None,
         )
     return outcomes
@@ -107,28 +99,72 @@ def waiting(closed: Closed, causes: Causes) -> dict[str, WaitingPod]:
 # -- jobs -------------------------------------------------------------------------------------------------------------
 
 
-def jobs(closed: Closed, causes: Causes) -> dict[str, JobOutcome]:
-    columns, all_phases = closed.jobs, phases(closed)
+def jobs(closed: Closed, causes: Causes, evictions: Evictions) -> dict[str, JobOutcome]:
+    """Those that the cycle served, then those that it could not, because of their queue."""
+    columns, all_phases, placed = closed.jobs, phases(closed), _placed(closed)
     rows = columns.rows.tolist()
-    if closed.by_queue_tree:
-        served = frozenset(rows)
-        rows += [job for job in columns.facts if job not in served]
-    return {closed.names.job(job): _job(closed, causes, job, all_phases.get(job, "Pending")) for job in rows}
+    served = frozenset(rows)
+    rows += [job for job in columns.facts if job not in served]
+    return {
+        closed.names.job(job): _job(
+            closed, causes, evictions, job, all_phases.get(job, "Pending"), placed.get(job, 0)
+        )
+        for job in rows
+    }
 
 
-def _job(closed: Closed, causes: Causes, job: int, phase: str) -> JobOutcome:
-    columns, reasons = closed.jobs, causes.with_tasks(job)
+def _placed(closed: Closed) -> Counter[int]:
+    """By job: how many of its tasks got a node in this cycle."""
+    decided, counts = closed.decided, Counter[int]()
+    for rows, _ in (*decided.bound, *decided.held):
+        counts.update(closed.tasks.job[rows].tolist())
+    return counts
+
+
+def _job(
+    closed: Closed, causes: Causes, evictions: Evictions, job: int, phase: str, placed: int
+) -> JobOutcome:
+    columns, causes_found = closed.jobs, causes.with_tasks(job)
+    counts = columns.counts[:, job]
     conditions: list[dict[str, Any]] = [one.copy() for one in closed.refused.conditions.get(job, ())]
-    own = causes.condition(job, reasons)
-    return JobOutcome(
+    own = causes.condition(job, causes_found)
+    moved = evictions.moved_of_job[job]
+    outcome = JobOutcome(
         phase=phase,
         conditions=conditions if own is None else [*conditions, own],
-        reasons=reasons,
+        reasons=causes_found,
         queue=columns.facts[job].queue,
         ready=int(columns.ready[job]),
         minimum=int(columns.minimum[job]),
-        total=int(columns.counts[:, job].sum()),
+        total=int(counts.sum()),
+        placed=placed,
+        starting=int(counts[_PIPELINED]) - moved,
+        waiting=int(counts[_PENDING] + counts[_GATED]),
+        evicted=evictions.of_job[job],
     )
+    state = state_of(outcome, moved)
+    reasons = {
+        "starting": evictions.starts_of_job,
+        "evicted": evictions.reason_of_job,
+        "waiting": causes.complete,
+    }.get(state)
+    return replace(outcome, state=state, reasons=reasons(job) if reasons is not None else [])
+
+
+def state_of(job: JobOutcome, moved: int) -> State:
+    """One word for a job; `moved`: its pods that move to another node."""
+    lacks = job.ready + job.starting + moved < job.minimum and job.phase != "Completed"
+    if job.waiting or (lacks and not job.evicted):
+        return "waiting"
+    if job.starting:
+        return "starting"
+    if job.evicted:
+        return "evicted"
+    if job.placed:
+        return "placed"
+    if job.phase == "Completed":
+        return "completed"
+    return "running" if job.total else "idle"
 
 
 def phases(closed: Closed) -> dict[int, str]:

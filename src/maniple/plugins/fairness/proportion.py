@@ -68,6 +68,7 @@ class Proportion:
         self._queue_of: list[int] = session.jobs.queue.tolist()
         self._requests: dict[int, list[int]] = {}
         self._accounts = _accounts(session, self._claims)
+        self._any_floors = any(account.floors for account in self._accounts.values())
 
     # -- order and limits -----------------------------------------------------------------------------------------
 
@@ -115,10 +116,10 @@ class Proportion:
 
     def _above_floors(self, candidates: TaskRows) -> TaskRows:
         """Without those that would bring their queue below a floor, once those before them are gone."""
+        if not self._any_floors:
+            return candidates
         tasks = self._session.tasks
         queues = self._session.jobs.queue[tasks.job[candidates]].tolist()
-        if not any(self._accounts[queue].floors for queue in set(queues)):
-            return candidates
         keep, taken = [], {queue: [0] * len(self._session.total) for queue in queues}
         for place, (queue, row) in enumerate(zip(queues, candidates.tolist(), strict=True)):
             request = self._request(self._session.classes[tasks.class_of[row]])

@@ -192,6 +192,11 @@ class Tdm:
         closed = np.array([*map(self._is_to_be_cleared, self._zones), False], dtype=np.bool_)
         return self._as_many_as_allowed(self._on(running, closed[self._zone_of]))
 
+    def victim_reason(self, task: int) -> str | None:
+        node = int(self._session.tasks.node[task])
+        zone = self._zones[self._zone_of[node]] if self._in_zone[node] else None
+        return f"its revocable zone {zone} is closed now" if zone and self._is_to_be_cleared(zone) else None
+
     def _on(self, rows: TaskRows, chosen: NDArray[np.bool_]) -> TaskRows:
         """The tasks on chosen nodes."""
         rows = rows[self._session.tasks.node[rows] >= 0]

@@ -49,6 +49,10 @@ class Counting:
 
     def asked(self, class_: TaskClass) -> Amount:
         """What a task counts with before its node is known."""
+        known = self._classes if self._classes.size else self._of_classes()
+        if class_.share is None and class_.number < known.shape[1]:
+            amount: Amount = known[:, class_.number].tolist()
+            return amount
         return self._with_others(class_, self._session.gpus.asked(class_))
 
     def accepted(self, class_: TaskClass, node: int) -> Amount:

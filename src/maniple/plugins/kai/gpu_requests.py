@@ -29,17 +29,17 @@ def requests_gpu(session: Session, class_: TaskClass) -> bool:
 
 def whole_gpu(session: Session, class_: TaskClass) -> int | None:
     """The dimension of the requested whole GPUs, of any vendor."""
-    gpus = session.gpus
-    known = gpus.other_makers if gpus.dimension is None else [gpus.dimension, *gpus.other_makers]
-    return next((dimension for dimension in known if class_.request[dimension] > 0), None)
+    return next((dimension for dimension in session.gpus.devices if class_.request[dimension] > 0), None)
 
 
-def requests_device_plugin(class_: TaskClass) -> bool:
+def requests_device_plugin(session: Session, class_: TaskClass) -> bool:
     """Whole GPUs or a portion of one, not through a resource claim.
 
     What part of a GPU an amount of memory is depends on the node.
     """
     if class_.share is not None:
         return class_.share.portion > 0
-    amounts = pod_requests(class_.spec.pod)
+    if class_.spec.gpu is None and not class_.spec.pod.spec.resource_claims:
+        return whole_gpu(session, class_) is not None
+    amounts = pod_requests(class_.spec.pod)  # before annotations and claims change what is counted
     return any(amounts.get(name, 0) > 0 for name in DEVICE_PLUGINS)

@@ -33,7 +33,8 @@ class GpuSharingOrder:
     def _applies(self, class_: TaskClass) -> bool:
         # A whole GPU is never left of a shared one.
         return class_.share is not None or (
-            self._session.rules.devices.sharing_attracts_all and not requests_device_plugin(class_)
+            self._session.rules.devices.sharing_attracts_all
+            and not requests_device_plugin(self._session, class_)
         )
 
     def _raw(self, class_: TaskClass, cells: Cells) -> Scores:

@@ -27,6 +27,8 @@ class MaxNodeResources:
 
     def problem(self, class_: TaskClass) -> str:
         """What no node has enough of; empty if there is such a node."""
+        if class_.share is None and (class_.request <= self._most).all():
+            return ""
         for name, asked, most, unit in self._comparisons(class_):
             if asked > most:
                 return self._text(class_, name, most, unit)

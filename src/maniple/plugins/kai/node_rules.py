@@ -42,6 +42,7 @@ class NodeRules:
         self._session = session
         self._facts = session.nodes.facts
         self._legacy = self._nodes_with_legacy_slices()
+        self._kinds: dict[tuple[bool, bool, bool], Verdicts] = {}
 
     def _number(self, text: str) -> int:
         return self._session.reasons.number(text, Code.UNRESOLVABLE)
@@ -76,24 +77,33 @@ class NodeRules:
         ]
 
     def _check_kind(self, class_: TaskClass, cells: Cells) -> Verdicts:
+        if name := _unreadable(class_):
+            return self._everywhere(UNREADABLE.format(name=name))[cells.rows]
+        if _is_legacy(class_):
+            return self._everywhere(LEGACY_MIG)[cells.rows]
+        mig, shares = requests_mig(self._session, class_), class_.share is not None
+        return self._of_kind(mig, shares, requests_device_plugin(self._session, class_))[cells.rows]
+
+    def _everywhere(self, text: str) -> Verdicts:
+        return np.full(len(self._facts), self._number(text), dtype=np.int16)
+
+    def _of_kind(self, mig: bool, shares: bool, device_plugin: bool) -> Verdicts:
+        """Of nodes, for classes that request GPUs in the same way; few ways, many classes."""
+        known = self._kinds.get((mig, shares, device_plugin))
+        if known is not None:
+            return known
         gpus = self._session.gpus
         verdict = np.zeros(len(self._facts), dtype=np.int16)
-        if name := _unreadable(class_):
-            verdict[:] = self._number(UNREADABLE.format(name=name))
-            return verdict[cells.rows]
-        if _is_legacy(class_):
-            verdict[:] = self._number(LEGACY_MIG)
-            return verdict[cells.rows]
-        mig = requests_mig(self._session, class_)
         if mig:
             verdict[~gpus.mig_enabled] = self._number(NO_MIG)
         else:
             verdict[gpus.mig == MIXED] = self._number(ONLY_MIG)
-        if mig or class_.share is not None:
+        if mig or shares:
             verdict[gpus.mig == SINGLE] = self._number(ONLY_WHOLE)
-        if requests_device_plugin(class_):
+        if device_plugin:
             verdict[gpus.dra > 0] = self._number(DRA_ONLY)
-        return verdict[cells.rows]
+        self._kinds[mig, shares, device_plugin] = verdict
+        return verdict
 
     def _check_neighbours(self, _: TaskClass, cells: Cells) -> Verdicts:
         refused = self._session.reasons.number(AMONG_LEGACY_MIG)

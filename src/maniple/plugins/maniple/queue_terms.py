@@ -93,12 +93,10 @@ def read_terms(session: Session, counting: Counting, queues: list[int], total: F
 
 def _picked(session: Session, counting: Counting, vector: NDArray[np.generic]) -> Floats:
     """Of a vector over the session's dimensions, what is counted."""
-    gpus = session.gpus
-    devices = [gpus.dimension, *gpus.other_makers] if gpus.dimension is not None else gpus.other_makers
     found = np.zeros(len(counting.names))
     values = vector.astype(np.float64)
     found[[CPU, MEMORY]] = values[[CPU, MEMORY]]
-    found[GPU] = values[devices].sum() / _DEVICE
+    found[GPU] = values[session.gpus.devices].sum() / _DEVICE
     found[GPU + 1 :] = values[counting.others] / counting.units[GPU + 1 :, 0]
     return found
 

@@ -41,6 +41,7 @@ from maniple.plugins.node_usage import NodeUsage
 from maniple.plugins.settings import report
 
 LOW_NODE_UTILIZATION = "lowNodeUtilization"
+OVERUSED = "its node is used above the target thresholds of lowNodeUtilization, and others have room"
 KEPT_PERIOD = "10m"  # under which Volcano finds measurements
 
 _RESOURCES = ("cpu", "memory")
@@ -125,11 +126,17 @@ class Rescheduling:
     def __init__(self, session: Session, arguments: Mapping[str, Any]) -> None:
         self._session = session
         self._settings = ReschedulingSettings.read(session, arguments)
+        self._named: set[int] = set()
 
     def victim_tasks(self, running: TaskRows) -> TaskRows:
         if self._settings.thresholds is None or not self._is_time():
             return running[:0]
-        return _Balance(self._session, self._settings, self._settings.thresholds).victims(running)
+        victims = _Balance(self._session, self._settings, self._settings.thresholds).victims(running)
+        self._named.update(victims.tolist())
+        return victims
+
+    def victim_reason(self, task: int) -> str | None:
+        return OVERUSED if task in self._named else None
 
     def _is_time(self) -> bool:
         """Once per interval, over all sessions of the cluster; never without a clock."""

@@ -1,0 +1,91 @@
+"""The flags of leader election, in the spelling of Kubernetes' own components."""
+
+import functools
+import socket
+import uuid
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from maniple.cli import seconds
+
+if TYPE_CHECKING:
+    from maniple.live.leadership import Election
+
+NAMESPACE = "maniple-system"
+
+_OPTIONS = (
+    click.option(
+        "--leader-elect/--no-leader-elect",
+        default=False,
+        help="On a cluster: schedule only while holding a Lease, so that several replicas can run.  [default: off]",
+    ),
+    click.option(
+        "--leader-elect-lease-duration",
+        default="15s",
+        show_default=True,
+        callback=seconds,
+        help="How long the others wait for a leader that does not renew.",
+    ),
+    click.option(
+        "--leader-elect-renew-deadline",
+        default="10s",
+        show_default=True,
+        callback=seconds,
+        help="How long a leader goes on without renewing.",
+    ),
+    click.option(
+        "--leader-elect-retry-period",
+        default="2s",
+        show_default=True,
+        callback=seconds,
+        help="The pause between attempts to acquire or renew.",
+    ),
+    click.option(
+        "--leader-elect-resource-name",
+        metavar="NAME",
+        default="maniple",
+        show_default=True,
+        help="The name of the Lease.",
+    ),
+    click.option(
+        "--leader-elect-resource-namespace",
+        metavar="NAME",
+        default=NAMESPACE,
+        show_default=True,
+        help="The namespace of the Lease.",
+    ),
+)
+
+
+def leader_flags(function: Callable[..., None]) -> Callable[..., None]:
+    """Adds the flags to a command, which gets them as one `election`: None without --leader-elect."""
+
+    @functools.wraps(function)
+    def asking(*arguments: Any, **given: Any) -> None:
+        taken = {name: given.pop(name) for name in [*given] if name.startswith("leader_elect")}
+        function(*arguments, **given, election=_election(taken))
+
+    decorated: Callable[..., None] = asking
+    for decorate in reversed(_OPTIONS):
+        decorated = decorate(decorated)
+    return decorated
+
+
+def _election(given: dict[str, Any]) -> "Election | None":
+    from maniple.live.leadership import Election
+
+    if not given["leader_elect"]:
+        return None
+    try:
+        return Election(
+            identity=f"{socket.gethostname()}_{uuid.uuid4()}",
+            namespace=given["leader_elect_resource_namespace"],
+            name=given["leader_elect_resource_name"],
+            duration=given["leader_elect_lease_duration"],
+            renew=given["leader_elect_renew_deadline"],
+            retry=given["leader_elect_retry_period"],
+        )
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
