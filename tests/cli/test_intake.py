@@ -352,3 +352,19 @@ def test_virtual_time_ends_when_nothing_can_happen_any_more(tmp_path: Path) -> N
     assert result.output.splitlines()[-1].endswith("all work is done")
     stuck = written(tmp_path / "mine.json", node("n1", 1), *gang("train", 2))
     assert run(stuck, *VOLCANO, "--virtual-time").exit_code == 1
+
+
+def test_a_run_that_goes_on_says_why_pods_are_left_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import asyncio
+
+    def stop_soon(stop: Any) -> None:
+        asyncio.get_running_loop().call_later(1, stop)
+
+    monkeypatch.setattr("maniple.cli.run_embedded.stop_on_signals", stop_soon)
+    path = written(tmp_path / "left.json", node("n1"), group("g", 1, "nosuch"), pod("p", "g"))
+    result = run(path, *VOLCANO)
+    assert result.exit_code == 0
+    assert result.output.count("team/g waits: queue 'nosuch' does not exist") == 2
+    assert "1 pod is left: team/p" in result.output

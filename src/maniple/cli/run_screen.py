@@ -38,8 +38,6 @@ NODE_SHARE, NEWS_SHARE = 8, 7
 LEAST_HEIGHT = 12  # less has room for jobs alone
 AIRY_HEIGHT = 30  # from here on there are blank lines between the parts
 NARROW = 70  # columns; there is no room for queues in less
-HEAD_ROWS = 3  # the title, the counts, a blank line
-TABLE_ROWS = 3  # its title, its names of columns, a rule
 
 
 @dataclass(slots=True)
