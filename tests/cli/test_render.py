@@ -49,7 +49,7 @@ def test_evictions_are_printed_in_order() -> None:
         plan.tasks[gone.pod] = Task("Releasing", "node-0", reason="preempt: makes room", job=gone.job)
     rows = [line.split() for line in printed(plan, jobs_of).splitlines() if "makes room" in line]
     assert [row[0] for row in rows] == ["ml/second", "ml/first"]
-    assert rows[0][1:] == ["1", "node-0", "ml/train", "preempt:", "makes", "room"]
+    assert rows[0][1:] == ["-", "1", "node-0", "ml/train", "preempt:", "makes", "room"]
 
 
 def test_nothing_at_all_prints_only_the_headline() -> None:
