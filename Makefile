@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup run plane check test soak bench format clean
+.PHONY: help setup run plane check test soak bench picture man format clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -67,10 +67,16 @@ soak: $(READY) ## follow random clusters, judged by an oracle; SOAK_MINUTES=60 s
 bench: $(READY) ## time one scheduling cycle; SHAPES="a b c full" chooses the clusters
 	$(BIN)/maniple bench $(foreach shape,$(SHAPES),--shape $(shape))
 
+picture: $(READY) ## draw the picture of the README again
+	$(BIN)/maniple picture docs/plan.svg examples/quickstart
+
+man: $(READY) ## write the manual pages, made from the help, to build/man
+	$(BIN)/maniple man build/man
+
 format: $(READY) ## let ruff mend what it can
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
 clean: ## remove the environment and every cache
-	rm -rf $(VENV) soak-failures .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist
+	rm -rf $(VENV) build soak-failures .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -26,6 +26,7 @@ from maniple.objects.core import Pod
 from maniple.objects.generated import with_generated
 from maniple.objects.lists import flattened
 from maniple.objects.load import Problem, load_all
+from maniple.objects.meta import Object
 from maniple.objects.workloads import unjudged
 from maniple.placement.engine import Placement
 from maniple.profiles.catalogue import PROFILES
@@ -95,18 +96,24 @@ class Planner:
         loaded, problems = load_all(with_generated(given))
         self.problems = [*unjudged(given), *problems]
         cluster = self.profile.cluster(self.configuration, self.options)
-        grouping = self.profile.grouping(self.options)
-        for item in loaded:
-            if isinstance(item, Pod):
-                pod, group = grouping(item)
-                cluster.apply(pod)
-                if group is not None:
-                    cluster.apply(group)
-            else:
-                cluster.apply(item)
+        for item in self._completed(loaded):
+            cluster.apply(item)
         cluster.settle()
         watch.lap("build")
         return cluster
+
+    def _completed(self, objects: Iterable[Object]) -> list[Object]:
+        """The objects with what the running scheduler adds: groups of single pods, the default queue."""
+        grouping = self.profile.grouping(self.options)
+        made: list[Object] = []
+        for item in objects:
+            if isinstance(item, Pod):
+                pod, group = grouping(item)
+                made += (pod,) if group is None else (group, pod)
+            else:
+                made.append(item)
+        queue = self.profile.default_queue(self.options, made)
+        return made if queue is None else [*made, queue]
 
     def with_options(self, more: Mapping[str, Any]) -> Mapping[str, Any]:
         """The planner's options with others on top, for a cycle, checked like them; raises

@@ -410,7 +410,13 @@ TEXTS = [
     Text("a.yaml", "a: &a [*a]\n", None, "refers to itself"),
     Text("a.yaml", "!!python/object:os.system x\n", 1, "not YAML"),
     Text("a.yaml", b"kind: \xff\n", 1, "not UTF-8"),
-    Text("a.yaml", "[" * 20_000 + "]" * 20_000, None, "nested too deeply"),
+    Text("a.yaml", "[" * 20_000 + "]" * 20_000, 1, "expected a Kubernetes object"),
+    Text(
+        "a.yaml",
+        f"apiVersion: v1\nkind: Pod\nmetadata: {{name: x}}\nspec: {'[' * 20_000 + ']' * 20_000}\n",
+        4,
+        "Expected object",
+    ),
     Text("a.json", "{", 1, "not JSON"),
     Text("a.json", '{"kind": "Pod",}', 1, "not JSON"),
     Text("a.json", '{\n"kind": oops}', 2, "not JSON"),
@@ -477,12 +483,12 @@ CONFIGURATIONS = [
     File("actions: allocate\nactions: backfill\n", 2, "stands twice", error=True),
     File(
         "actions: allocate\ntiers:\n- plugins:\n  - name: binpack\n    arguments: {binpack.weigth: 3}\n",
-        None,
+        5,
         "unknown argument",
     ),
     File(
         "actions: allocate\ntiers:\n- plugins:\n  - name: binpack\n    arguments: {binpack.weight: much}\n",
-        None,
+        5,
         "must be an integer",
     ),
     File("actions: allocate\ncompat: loose\n", 2, "compat must be", error=True),
@@ -494,7 +500,7 @@ CONFIGURATIONS = [
     File("tiers:\n- plugins:\n  - name: proportio\n", 3, 'did you mean "proportion"', "kai"),
     File(
         "tiers:\n- plugins:\n  - name: minruntime\n    arguments: {defaultPreemptMinRuntime: soon}\n",
-        None,
+        4,
         "duration",
         "kai",
     ),

@@ -75,9 +75,13 @@ def test_a_bad_object_is_named_with_field_file_and_line(edit: Edit, tmp_path: Pa
 def test_all_of_them_together_end_in_no_traceback(
     words: tuple[str, ...], profile: str, tmp_path: Path
 ) -> None:
+    write(tmp_path, "rest.yaml", list(base(profile).values()))
     for number, edit in enumerate(OBJECTS):
-        spoilt, rest = edited(edit.profiles[0], edit)
-        write(tmp_path, f"bad-{number}.yaml", [spoilt, *rest])
+        spoilt, _ = edited(profile if profile in edit.profiles else edit.profiles[0], edit)
+        metadata = spoilt.get("metadata")
+        if isinstance(metadata, dict) and edit.path != ["metadata", "name"]:
+            metadata["name"] = f"{metadata['name']}-{number}"  # of two objects of a name, one counts
+        write(tmp_path, f"bad-{number}.yaml", [spoilt])
     command, *options = words
     result = run(command, "--profile", profile, *options, str(tmp_path))
     assert result.exit_code in (0, 1, 2)

@@ -125,8 +125,8 @@ def test_custom_kinds_without_pods_are_named_once_for_each_kind(tmp_path: Path) 
     widgets = [manifest("Widget", "example.com/v1", name=f"w{number}") for number in range(5)]
     path = written(tmp_path / "app.json", node("n1"), *widgets)
     line = (
-        f"warning: kind Widget (example.com/v1) is not supported; ignored: Widget default/w0 in {path},"
-        f" Widget default/w1 in {path}, Widget default/w2 in {path} and 2 more\n"
+        f"warning: kind Widget (example.com/v1) is not supported; ignored: Widget w0 in {path},"
+        f" Widget w1 in {path}, Widget w2 in {path} and 2 more\n"
     )
     gate = plan(path, "--fail-on-waiting")
     assert gate.exit_code == 0
@@ -154,7 +154,7 @@ def test_work_that_cannot_be_judged_is_in_the_plan_of_programs_too(tmp_path: Pat
     found = json.loads(plan(written(tmp_path / "job.json", node("n1"), job), "-o", "json").stdout)
     assert "is not supported; ignored, with its pod" in json.dumps(found["problems"])
     (problem,) = maniple.plan([{"kind": "List", "apiVersion": "v1", "items": [node("n1"), job]}]).problems
-    assert str(problem) == "Job default/x: kind Job (batch/v1) is not supported; ignored, with its pod"
+    assert str(problem) == "Job x: kind Job (batch/v1) is not supported; ignored, with its pod"
 
 
 def test_a_refused_object_fails_the_gate(tmp_path: Path) -> None:
@@ -352,3 +352,19 @@ def test_virtual_time_ends_when_nothing_can_happen_any_more(tmp_path: Path) -> N
     assert result.output.splitlines()[-1].endswith("all work is done")
     stuck = written(tmp_path / "mine.json", node("n1", 1), *gang("train", 2))
     assert run(stuck, *VOLCANO, "--virtual-time").exit_code == 1
+
+
+def test_a_run_that_goes_on_says_why_pods_are_left_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import asyncio
+
+    def stop_soon(stop: Any) -> None:
+        asyncio.get_running_loop().call_later(1, stop)
+
+    monkeypatch.setattr("maniple.cli.run_embedded.stop_on_signals", stop_soon)
+    path = written(tmp_path / "left.json", node("n1"), group("g", 1, "nosuch"), pod("p", "g"))
+    result = run(path, *VOLCANO)
+    assert result.exit_code == 0
+    assert result.output.count("team/g waits: queue 'nosuch' does not exist") == 2
+    assert "1 pod is left: team/p" in result.output

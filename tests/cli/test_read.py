@@ -159,3 +159,29 @@ def test_any_bytes_give_objects_or_problems(tmp_path_factory: Any, content: byte
 def test_any_near_yaml_gives_objects_or_problems(text: str) -> None:
     reading = read_text("kind: Pod\n" + text)
     assert all(isinstance(item, dict) for item in reading.objects)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a: " + "[" * 2_000_000,
+        "a: " + "[" * 20_000 + "]" * 20_000,
+        "\n".join(" " * depth + "a:" for depth in range(3000)),
+        "- " * 5000 + "a",
+        "\n".join(" " * depth + "a:\n" + " " * depth + "- b" for depth in range(600)),
+    ],
+)
+def test_yaml_that_is_nested_too_deeply_is_unreadable_and_does_not_end_the_process(
+    tmp_path: Path, text: str
+) -> None:
+    file = tmp_path / "deep.yaml"
+    file.write_text(text)
+    reading = read_paths([str(file)], io.BytesIO())
+    assert not reading.objects
+    assert len(reading.problems) == 1
+
+
+def test_many_brackets_are_not_deep(tmp_path: Path) -> None:
+    file = tmp_path / "wide.yaml"
+    file.write_text("a: [" + "{x: '[[[[['}, " * 2000 + "]\n")
+    assert [*read_paths([str(file)], io.BytesIO()).objects[0]] == ["a"]

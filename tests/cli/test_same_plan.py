@@ -46,7 +46,11 @@ def planned(profile: str, seed: int) -> Plan:
 def tables(plan: Plan) -> dict[str, list[list[str]]]:
     """The cells of each printed table, by title. A line that continues a cell is joined to its row."""
     out = io.StringIO()
-    print_plan(plan, jobs_of_tasks(plan), Console(file=out, width=WIDE, highlight=False))
+    print_plan(
+        plan,
+        jobs_of_tasks(plan),
+        Console(file=out, width=WIDE, force_terminal=True, color_system=None, highlight=False),
+    )
     found: dict[str, list[list[str]]] = {}
     for block in out.getvalue().split("\n\n")[1:]:
         title, head, _, *lines = block.rstrip("\n").splitlines()

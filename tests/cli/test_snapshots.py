@@ -45,8 +45,8 @@ def tree() -> Any:
         binds={f"{name}-{index}": f"gpu-node-{index:04d}.cluster.internal" for index in range(9)},
         tasks={f"{name}-{index}": Task("Binding") for index in range(9)},
         jobs={
-            "team/waits": Job("Pending", reasons=reasons, queue="research", minimum=64, total=64),
-            name: Job(queue="company-wide-research", minimum=9, total=9, ready=9),
+            "team/waits": Job("Pending", reasons=reasons, queue="research", minimum=64, total=64, waiting=64),
+            name: Job(queue="company-wide-research", minimum=9, total=9, ready=9, state="placed", placed=9),
         },
         queues={
             "company": Queue(queue, queue, share=1.0, quota=quota),

@@ -221,7 +221,7 @@ def test_a_volcano_job_gets_one_hypernode() -> None:
 def test_a_job_that_no_hypernode_can_take_waits_and_says_so() -> None:
     plan = cycle(*NODES, *RACKS, Q, gang("a", "q", 9, group=near()))
     assert not bound(plan)
-    assert "no HyperNode of tier 1 or below has room for 9 tasks together" in why(plan, "a")
+    assert "no HyperNode of tier 1 or below has room for 9 pods together" in why(plan, "a")
 
 
 def test_a_soft_hypernode_constraint_keeps_no_job_waiting() -> None:

@@ -16,8 +16,9 @@ def test_a_gang_says_what_is_short_where_by_how_much_and_what_would_do() -> None
     nodes = [node("n1", 2), node("n2", 3), node("n3", 0)]
     plan = cycle(*nodes, Q, gang("train", "q", 4, gpus=2))
     assert why(plan, "train") == (
-        "needs places for 4 tasks at once and there are 2, 2 too few: no node takes a task that asks for cpu 1, memory 1Gi, "
-        "nvidia.com/gpu 2: of 3 nodes 3 Insufficient nvidia.com/gpu (1 left together, at most 1 on one); 2 more such places would do"
+        "gang needs 4 pods placed together; 2 can be placed now: no node fits a pod requesting cpu 1, memory 1Gi, "
+        "nvidia.com/gpu 2: of 3 nodes 3 Insufficient nvidia.com/gpu (1 left together, at most 1 on one); room for 2 "
+        "more such pods would be enough"
     )
 
 
@@ -29,7 +30,7 @@ def test_what_filters_say_is_kept() -> None:
 
 def test_a_single_task_is_named() -> None:
     plan = cycle(node("n1", 1), Q, gang("big", "q", 1, gpus=2))
-    assert why(plan, "big").startswith("default/big-0 has no place: no node takes a task that asks for")
+    assert why(plan, "big").startswith("default/big-0 cannot be placed: no node fits a pod requesting")
     assert "at most 1 on one" in why(plan, "big")
 
 
@@ -42,7 +43,7 @@ def test_a_sub_group_is_named() -> None:
     group = {"minTaskMember": {"worker": 3, "master": 1}}
     roles = ["master", "worker", "worker", "worker"]
     plan = cycle(node("n1", 3), Q, gang("train", "q", 4, group=group, roles=roles))
-    assert "needs places for 3 tasks of worker at once and there are 2, 1 too few" in why(plan, "train")
+    assert "gang needs 3 pods of worker placed together; 2 can be placed now" in why(plan, "train")
 
 
 def test_pods_that_are_missing_or_behind_a_gate_are_counted() -> None:
@@ -97,7 +98,7 @@ def test_so_many_more_places_do_help(sizes: list[int], count: int, gpus: int) ->
     plan = cycle(*nodes, Q, job)
     if plan.binds:
         return
-    told = re.search(r"; (\d+) more such places? would do", why(plan, "train"))
+    told = re.search(r"; room for (\d+) more such pods? would be enough", why(plan, "train"))
     more = int(told[1]) if told else 1
     assert told or count == 1
     one = {"cpu": "1", "memory": "1Gi", "pods": "1", GPU: str(gpus)}

@@ -9,8 +9,8 @@ TAKES_BACK = f"which takes back from queue {QUEUE} what it deserves"
 
 def ran_out(action: str) -> str:
     return (
-        f"The search for room by {action} used up its budget for this cycle and was stopped: whether room can be made "
-        "for this job is not known yet. It is tried again in the next cycles"
+        f"{action}: the search for room used up its budget for this cycle; whether room can be made is not known yet. "
+        "The next cycles try again"
     )
 
 

@@ -30,7 +30,7 @@ COMMANDS = {
     "man": ("maniple.cli.man", "Write manual pages, made from the help."),
 }
 # Called by other commands, not by users.
-HIDDEN_COMMANDS = {"bench-one": "maniple.cli.bench_one"}
+HIDDEN_COMMANDS = {"bench-one": "maniple.cli.bench_one", "picture": "maniple.cli.picture"}
 
 
 class LazyGroup(click.Group):

@@ -33,18 +33,23 @@ def narrowed(plan: "Plan", scope: Scope) -> "Plan":
     if not scope:
         return plan
     jobs = _jobs_in(plan, scope)
-    tasks = {key: task for key, task in plan.tasks.items() if (task.job or key) in jobs}
-    evicted = tuple(one for one in plan.evicted if one.pod in tasks or one.actor in jobs)
+    chosen = {key for key, task in plan.tasks.items() if (task.job or key) in jobs}
+    evicted = tuple(one for one in plan.evicted if one.pod in chosen or one.actor in jobs)
+    # A pod that makes room for a chosen one is shown with the node that it leaves.
+    tasks = {key: plan.tasks[key] for key in (*chosen, *(one.pod for one in evicted))}
     nodes = {task.node for task in tasks.values()} | {plan.pipelined.get(key) for key in tasks}
     shown = _queues_below(plan, scope.queues) if scope.queues else _queues_above(plan, jobs)
+    by_pod = {
+        name: {key: value for key, value in getattr(plan, name).items() if key in chosen}
+        for name in ("binds", "held", "pipelined", "starting")
+    }
     return Plan.of_content(
         {
             **plan.content(),
-            "binds": {key: node for key, node in plan.binds.items() if key in tasks},
-            "pipelined": {key: node for key, node in plan.pipelined.items() if key in tasks},
+            **by_pod,
             "evictions": [one.pod for one in evicted],
             "evicted": evicted,
-            "tasks": tasks,
+            "tasks": {key: task for key, task in plan.tasks.items() if key in tasks},
             "jobs": {key: job for key, job in plan.jobs.items() if key in jobs},
             "queues": {name: queue for name, queue in plan.queues.items() if name in shown},
             "nodes": {name: node for name, node in plan.nodes.items() if name in nodes},

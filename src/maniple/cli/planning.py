@@ -5,6 +5,7 @@ Later sources take precedence: the settings of a KAI snapshot, then those of a S
 """
 
 import functools
+import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
 PROFILES = ("volcano", "kai", "maniple")
 MESSAGES_SHOWN = 20
+_ARGUMENT = re.compile(r'[\w.-]+: (?:unknown )?argument "?(?P<key>[^"\s:]+)')
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,7 +369,11 @@ def report(asking: Question, plan: "Plan") -> None:
     warnings = [
         *(str(warning) for warning in reading.warnings),
         *asking.remarks,
-        *(_with_file_name(asking.source, one) for one in plan.warnings if not one.startswith(said)),
+        *(
+            _with_file_name(asking.source, asking.conf, one)
+            for one in plan.warnings
+            if not one.startswith(said)
+        ),
         *lines_of(doubts, reading.objects, reading.origins),
         *hints(reading.objects, plan, asking.profile, options),
     ]
@@ -398,10 +404,16 @@ def exit_code(asking: Question, plan: "Plan", *, waits: bool, fail_on_waiting: b
     return EXIT_WAITING if waits and fail_on_waiting else 0
 
 
-def _with_file_name(source: str | None, warning: str) -> str:
-    """Replaces "configuration", which is all the planner can say, by the name of the file."""
-    rest = warning.removeprefix("configuration:")
-    return warning if source is None or rest == warning else f"{source}:{rest}"
+def _with_file_name(source: str | None, conf: object, warning: str) -> str:
+    """Names the file: in place of "configuration", which is all the planner can say, and of a plugin's argument."""
+    rest, argument = warning.removeprefix("configuration:"), _ARGUMENT.match(warning)
+    if source is None or (rest == warning and argument is None):
+        return warning
+    if argument is None:
+        return f"{source}:{rest}"
+    lines = enumerate(conf.splitlines() if isinstance(conf, str) else (), start=1)
+    found = next((f":{number}" for number, line in lines if argument["key"] in line), "")
+    return f"{source}{found}: {warning}"
 
 
 def print_messages(word: str, messages: Iterable[object]) -> None:

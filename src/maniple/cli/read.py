@@ -20,6 +20,7 @@ from typing import Any, BinaryIO, Literal
 import msgspec
 import yaml
 
+from maniple.cli.depth import nested_too_deeply
 from maniple.cli.lines import Origin, Source, repeated_keys
 from maniple.cli.lines import Path as ValuePath
 from maniple.framework.configuration.document import path_text
@@ -309,6 +310,8 @@ def _yaml_documents(text: str) -> _Documents:
             return _Documents("json", [(0, msgspec.json.decode(text))], _json_repeats(text))
         except msgspec.DecodeError:
             pass
+    if nested_too_deeply(text):
+        raise UnreadableError(None, "nested too deeply")
     try:
         loader = MANIFEST_LOADER(text)
         try:

@@ -110,7 +110,7 @@ def print_plan(
 ) -> None:
     """The headline, then every table that has rows; `wide` shortens no list and wraps no line."""
     if wide:
-        out = Console(file=out.file, highlight=False, force_terminal=False, width=WIDTH_WITHOUT_TERMINAL)
+        out = _Output(file=out.file, highlight=False, force_terminal=False, width=WIDTH_WITHOUT_TERMINAL)
     rows = summary(plan, jobs_of)
     nodes = node_fill(plan)
     shown = nodes if everything or wide else nodes[:NODE_ROWS]

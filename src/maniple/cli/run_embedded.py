@@ -110,14 +110,17 @@ async def _watch(
     places = {id(raw): origin for raw, origin in zip(given.objects, given.intake.origins, strict=True)}
     still = Stillness(world, scheduler, until_done=settings.until_done)
     ends = settings.until_done or settings.virtual_time
+    why = _Reasons(world, scheduler, view)
     shown = 0
     while not running.done():
         for refusal in world.timetable.refused[shown:]:
             place = places[id(refusal.raw)].place(refusal.raw, refusal.field)
             view.say(world.clock.elapsed(), f"problem: {place}: {refusal.message}")
         shown = len(world.timetable.refused)
-        if still.reached() and ends:
-            return
+        if still.reached():
+            if ends:
+                return
+            why.say_new()
         await asyncio.wait([running], timeout=LOOK_SECONDS)
 
 
@@ -125,10 +128,28 @@ def _end(world: "World", scheduler: "Scheduler", view: "View", given: Given) -> 
     """Say how it ended, and of what is left, why."""
     refused = len(world.timetable.refused) + len(given.intake.unjudged)
     ending = Ending(world.unfinished(), world.timetable.coming, refused, given.unreadable)
-    elapsed = world.clock.elapsed()
-    if ending.left:
-        plan = scheduler.planner.cycle(scheduler.cache.cluster, world.clock.now())
-        for job, why in [*reasons(plan, ending.left)][:REASONS_SHOWN]:
-            view.say(elapsed, f"{job} waits: {' '.join(why.split())}")
-    view.say(elapsed, ending.words())
+    _Reasons(world, scheduler, view).say_new()
+    view.say(world.clock.elapsed(), ending.words())
     return ending
+
+
+class _Reasons:
+    """Says why pods are left, also of those whose job the scheduler does not even see."""
+
+    def __init__(self, world: "World", scheduler: "Scheduler", view: "View") -> None:
+        self._world, self._scheduler, self._view = world, scheduler, view
+        self._version = -1
+        self._said: set[tuple[str, str]] = set()
+
+    def say_new(self) -> None:
+        """What has not been said yet; to be called between cycles."""
+        world, planner = self._world, self._scheduler.planner
+        left = world.unfinished() if world.store.version != self._version else []
+        self._version = world.store.version
+        if not left:
+            return
+        plan = planner.cycle(self._scheduler.cache.cluster, world.clock.now())
+        found = [one for one in reasons(plan, left) if one not in self._said][:REASONS_SHOWN]
+        self._said.update(found)
+        for job, why in found:
+            self._view.say(world.clock.elapsed(), f"{job} waits: {' '.join(why.split())}")

@@ -66,7 +66,7 @@ class Shown:
             click.echo(f"at {datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}:")
         elif self.output == "yaml":
             click.echo("---")
-        self.show(plan)
+        self._print(self.part_of(plan))
         click.echo()
 
 

@@ -66,6 +66,12 @@ class NotWhole(str):
     __slots__ = ()
 
 
+class QueueRefusal(str):
+    """The cause of a job or task that its queue has no room for, in the words of a plugin."""
+
+    __slots__ = ()
+
+
 NO_JOB = -1
 
 

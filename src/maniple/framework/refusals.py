@@ -21,6 +21,8 @@ class Refusals:
     def __init__(self) -> None:
         self._tasks: list[tuple[TaskRows, Histogram | str]] = []
         self.jobs: dict[int, list[str]] = {}
+        # job -> how many of its pods, of those that a gang needs together, have or could have a place
+        self.found: dict[int, int] = {}
         self.over: dict[int, Capacity] = {}  # job -> the queue that is in its way, and how much it has
         # job -> how many causes of tasks had been noted when its own first came
         self._before: dict[int, int] = {}
@@ -49,6 +51,7 @@ class Refusals:
     def take_over(self, other: "Refusals") -> None:
         """Causes that were noted apart, in a trial, now count. What they say of roles held for the trial only."""
         self._tasks += other._tasks
+        self.found.update(other.found)
 
     def origins(self, job_of: NDArray[Any]) -> dict[int, tuple[int, Histogram | str]]:
         """By job: the first of its tasks that was refused and why, if no cause of the job itself had come before."""

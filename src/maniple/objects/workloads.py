@@ -54,7 +54,7 @@ def unsupported(raw: Raw) -> str:
 def is_irrelevant(raw: Raw) -> bool:
     """Whether the kind is one of Kubernetes' own that scheduling never reads."""
     group = str(raw.get("apiVersion")).rpartition("/")[0]
-    return raw.get("kind") in _IRRELEVANT and (group in _BUILT_IN_GROUPS or group.endswith(".k8s.io"))
+    return str(raw.get("kind")) in _IRRELEVANT and (group in _BUILT_IN_GROUPS or group.endswith(".k8s.io"))
 
 
 class Workloads:
@@ -78,10 +78,10 @@ class Workloads:
 
         An object with a uid has been in a cluster, where its controller has created them.
         """
-        kind, metadata = raw.get("kind"), _section(raw.get("metadata"))
+        kind, metadata = str(raw.get("kind")), _section(raw.get("metadata"))
         if metadata.get("uid") or kind in _TEMPLATES_ONLY or kind == "Pod":
             return ""
-        if (_namespace(metadata), str(kind), str(metadata.get("name"))) in self._owners:
+        if (_namespace(metadata), kind, str(metadata.get("name"))) in self._owners:
             return ""
         count = _pods(raw.get("spec"), 0)
         if count is None:

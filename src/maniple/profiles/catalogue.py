@@ -64,6 +64,7 @@ from maniple.plugins.topology.task_topology import TaskTopology
 from maniple.plugins.victims.cdp import Cooldown
 from maniple.plugins.victims.pdb import Budgets
 from maniple.plugins.victims.rescheduling import Rescheduling
+from maniple.profiles import default_queues
 from maniple.profiles.kai import KaiDialect, NodePool
 from maniple.profiles.maniple_catalogue import MANIPLE
 from maniple.profiles.options import checked, checked_kai, strings
@@ -158,6 +159,7 @@ VOLCANO = Profile(
     load=_load_volcano,
     cluster=_volcano_cluster,
     grouping=of_volcano,
+    default_queue=default_queues.of_volcano,
     checked_options=checked,
     rules=VOLCANO_RULES,
     strict_rules=VOLCANO_STRICT_RULES,
@@ -187,6 +189,7 @@ KAI = Profile(
     load=_load_kai,
     cluster=_kai_cluster,
     grouping=of_kai_podgrouper,
+    default_queue=default_queues.of_kai,
     checked_options=checked_kai,
     rules=KAI_RULES,
     strict_rules=KAI_STRICT_RULES,

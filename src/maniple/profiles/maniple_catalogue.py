@@ -47,6 +47,7 @@ from maniple.plugins.score.nodeorder import NodeOrder
 from maniple.plugins.score.resource_strategy_fit import ResourceStrategyFit
 from maniple.plugins.score.usage import Usage
 from maniple.plugins.topology.task_topology import TaskTopology
+from maniple.profiles import default_queues
 from maniple.profiles.kai import NodePool
 from maniple.profiles.maniple import ManipleDialect
 from maniple.profiles.options import checked_maniple, strings
@@ -155,6 +156,7 @@ MANIPLE = Profile(
     load=_load,
     cluster=_cluster,
     grouping=of_maniple,
+    default_queue=default_queues.of_maniple,
     checked_options=checked_maniple,
     rules=MANIPLE_RULES,
     strict_rules=MANIPLE_RULES,  # there is no original to agree with

@@ -1,6 +1,6 @@
 """A profile: one system's names, defaults and dialect."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,6 +8,7 @@ from maniple.cluster.cluster import Cluster
 from maniple.framework.configuration.loading import Configuration
 from maniple.framework.configuration.registry import Registry
 from maniple.framework.rules import Rules
+from maniple.objects.meta import Object
 from maniple.profiles.single_pods import Grouping
 
 
@@ -20,6 +21,8 @@ class Profile:
     cluster: Callable[[Configuration, Mapping[str, Any]], Cluster]
     # How pods without a group become jobs, with these options
     grouping: Callable[[Mapping[str, Any]], Grouping]
+    # The queue that the scheduler creates for these objects, if it is missing
+    default_queue: Callable[[Mapping[str, Any], Iterable[Object]], Object | None]
     checked_options: Callable[[Mapping[str, Any] | None], Mapping[str, Any]]
     rules: Rules
     strict_rules: Rules  # with `compat: strict`

@@ -16,6 +16,7 @@ from typing import Any
 from maniple.cluster.facts import job_key
 from maniple.objects.generated import with_generated
 from maniple.objects.lists import flattened
+from maniple.objects.load import title_of
 from maniple.planner import Plan
 from maniple.profiles.maniple import KAI, VOLCANO
 
@@ -35,7 +36,11 @@ def carried_out(objects: Iterable[Raw], plan: Plan, *, leaving: str = "") -> lis
     """
     evicted = frozenset(plan.evictions)
     found = []
+    refused = frozenset(problem.object for problem in plan.problems)
     for item in with_generated([*flattened(objects)]):
+        if _is_refused(item, refused):
+            found.append(dict(item))
+            continue
         match item.get("kind"):
             case "Pod":
                 after = _leaving(item, plan, evicted, leaving) if leaving else _pod(item, plan, evicted)
@@ -50,6 +55,13 @@ def carried_out(objects: Iterable[Raw], plan: Plan, *, leaving: str = "") -> lis
         if after is not None:
             found.append(after)
     return found
+
+
+def _is_refused(item: Raw, refused: frozenset[str]) -> bool:
+    """Whether an object is invalid: nothing was decided about it, and any part of it may have any shape."""
+    metadata = item.get("metadata")
+    nameless = not isinstance(metadata, Mapping) or not isinstance(metadata.get("name"), str)
+    return nameless or (bool(refused) and title_of(item) in refused)
 
 
 def key_of(item: Raw) -> str:

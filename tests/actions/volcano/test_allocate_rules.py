@@ -110,7 +110,7 @@ def test_a_task_that_its_queue_may_not_take_is_passed_over_and_the_next_is_tried
         allocatable=lambda session, _queue, class_, most: most if cpu_of(session, class_) < 2000 else 0,
     )
     assert bound(plan) == {"a-1"}
-    assert plan.tasks["default/a-0"].reason == "queue 'default' may take no more tasks of this size"
+    assert plan.tasks["default/a-0"].reason == "queue 'default' has no room for a pod of this size"
 
 
 def test_what_its_queue_refused_does_not_count_against_the_role() -> None:

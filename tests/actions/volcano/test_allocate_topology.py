@@ -151,7 +151,7 @@ def test_a_job_that_is_too_far_apart_already_is_not_made_worse() -> None:
     running = [pod("g-0", TWO, group="g", on="a1"), pod("g-1", TWO, group="g", on="b1")]
     plan = planned(*two_racks(), group("g", 3, networkTopology=hard(1)), *running, pod("g-2", TWO, group="g"))
     assert plan.binds == {}
-    assert why(plan, "g-2") == "its tasks are in HyperNode 's' (tier 2), which is wider than tier 1"
+    assert why(plan, "g-2") == "its pods are in HyperNode 's' (tier 2), which is wider than tier 1"
 
 
 def test_a_job_that_runs_outside_the_network_gets_no_more_than_it_has_there() -> None:
@@ -165,7 +165,7 @@ def test_a_job_that_runs_outside_the_network_gets_no_more_than_it_has_there() ->
     )
     plan = planned(*objects)
     assert plan.binds == {}
-    assert why(plan, "g-1") == "its tasks are in no HyperNode up to tier 2"
+    assert why(plan, "g-1") == "its pods are in no HyperNode up to tier 2"
 
 
 def test_extras_stay_near_and_are_handed_out_in_turns() -> None:
@@ -229,7 +229,7 @@ def test_causes_of_the_closest_trial_name_its_domain() -> None:
     )
     assert plan.binds == {}
     assert why(plan, "g-2") == "In hyperNode a: 0/2 nodes are unavailable: 2 Insufficient cpu"
-    assert "a place was found for 2 tasks, but the gang needs 3" in why(plan, "g-0")
+    assert "2 more can be placed, but the gang needs 3 pods" in why(plan, "g-0")
     assert why(plan, "g-1")
 
 

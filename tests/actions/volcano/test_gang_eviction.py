@@ -348,7 +348,9 @@ def test_nobody_goes_for_a_gang_that_would_not_fit_anyway() -> None:
     plan = preempt(node("n1", {"cpu": "2"}), *low("old", 0, 2, "n1"), *high("new", 3))
     assert plan.evictions == []
     assert plan.pipelined == {}
-    assert plan.jobs["default/new"].reasons == ["gangpreempt: no tasks that may be evicted would make room"]
+    assert plan.jobs["default/new"].reasons == [
+        "gangpreempt: evicting every pod that may be evicted would not make room"
+    ]
 
 
 def test_a_gang_that_breaks_is_lost_with_what_it_could_have_spared() -> None:

@@ -421,7 +421,7 @@ def test_the_plugin_is_known_by_its_name_in_a_configuration() -> None:
     assert len(made.binds) == 2
     assert made.queues["q"].capability["cpu"] == 2000
     assert [t.reason for t in made.tasks.values() if t.status == "Pending"] == [
-        "queue 'q' may take no more tasks of this size"
+        "queue 'q' has no room for a pod of this size"
     ]
 
 

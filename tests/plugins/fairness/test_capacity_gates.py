@@ -110,7 +110,7 @@ def test_allocate_opens_the_gate_for_as_many_tasks_as_their_queue_has_room_for()
     assert made.tasks["default/p0"].reason == (
         "waiting for its scheduling gate to be removed, for which queue 'q' has room"
     )
-    assert made.tasks["default/p2"].reason == "queue 'q' may take no more tasks of this size"
+    assert made.tasks["default/p2"].reason == "queue 'q' has no room for a pod of this size"
 
 
 def test_tasks_in_front_of_and_behind_the_gate_are_distinguished() -> None:

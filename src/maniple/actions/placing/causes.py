@@ -121,5 +121,6 @@ class Causes:
             text = (GANG if alone else SUB_GROUP).format(
                 found=placed, name=pod_set.name, minimum=pod_set.minimum, cause=found.cause
             )
+        refusals.found[job] = used
         refusals.of_job(job, text)
         refusals.of_tasks(job, int(session.tasks.role[row]), np.array([row]), found.cause)

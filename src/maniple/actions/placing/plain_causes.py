@@ -1,7 +1,7 @@
 """Why a job was not placed, in plain words.
 
-The text says how many of the job's tasks have a place and how many are missing, what they request, what nodes
-have, and what would be enough. It replaces KAI's sentences where the dialect says so, and is made by
+The text says how many pods the job needs and how many can be placed, what they request, what nodes have, and what
+would be enough. It replaces KAI's sentences where the dialect says so, and is made by
 `actions/placing/job_placer.py`. A filter's reasons are kept as they are: users of Kubernetes know them.
 """
 
@@ -9,25 +9,19 @@ import numpy as np
 
 from maniple.actions.placing.causes import Causes, Found
 from maniple.cluster.classes import TaskClass
-from maniple.cluster.resources import PODS
 from maniple.cluster.statuses import ACTIVE_ALLOCATED, Status
 from maniple.framework.criteria import NodeRows
 from maniple.framework.groups.tree import DEFAULT, PodSet
 from maniple.framework.reasons import FITS
 from maniple.framework.refusals import Refusals
+from maniple.framework.sentences import ENOUGH, GANG, NO_NODE, SINGLE, asked, left
 from maniple.placement.engine import Mask
 from maniple.placement.lacking import PLAIN
-
-NO_NODE = "no node takes a task that asks for {asked}"
-SINGLE = "{pod} has no place: {cause}"
-GANG = "needs places for {minimum} tasks{where} at once and there are {found}, {short} too few: {cause}"
-WOULD_DO = "; {short} more such place{s} would do"
-_NOTHING = "nothing"
 
 
 class PlainCauses(Causes):
     def no_node(self, class_: TaskClass, mask: Mask | None, *, mates: bool = False) -> str:
-        said = NO_NODE.format(asked=self._asked(class_))
+        said = NO_NODE.format(asked=asked(self._session.resources, class_.request, class_.share))
         if self._detailed:
             by_node = self._placement.by_node(class_, mask, mates=mates)
             return "".join([f"{said}.", *(f"\n<{node}>: {told}." for node, told in by_node.items())])
@@ -55,11 +49,9 @@ class PlainCauses(Causes):
             text = SINGLE.format(pod=session.task_key(row), cause=found.cause)
         else:
             where = "" if pod_set.name == DEFAULT else f" of {pod_set.name}"
-            text = GANG.format(
-                minimum=pod_set.minimum, where=where, found=have, short=short, cause=found.cause
-            )
+            text = GANG.format(minimum=pod_set.minimum, where=where, found=have, cause=found.cause)
             if self._alike(pod_set, row):
-                text += WOULD_DO.format(short=short, s="" if short == 1 else "s")
+                text += ENOUGH.format(short=short, s="" if short == 1 else "s")
         refusals.of_job(job, text)
         refusals.of_tasks(job, int(session.tasks.role[row]), np.array([row]), found.cause)
 
@@ -75,27 +67,9 @@ class PlainCauses(Causes):
         resources = session.resources
         for dimension in np.flatnonzero(class_.request).tolist():
             if text == PLAIN.format(resource=resources.names[dimension]):
-                left = np.maximum(session.nodes.future_idle(rows)[dimension], 0)
-                most = int(left.argmax())
-                if not left[most]:
-                    return f"{text} (none is left)"
-                together = resources.written(dimension, int(left.sum()))
-                on_one = resources.written(dimension, int(left[most]))
-                return f"{text} ({together} left together, at most {on_one} on one)"
+                idle = session.nodes.future_idle(rows)[dimension]
+                return f"{text} ({left(resources, dimension, idle)})"
         return text
-
-    def _asked(self, class_: TaskClass) -> str:
-        """What a task requests, in the words of its pod."""
-        resources, share = self._session.resources, class_.share
-        asked = [
-            f"{resources.names[dimension]} {resources.written(dimension, int(class_.request[dimension]))}"
-            for dimension in np.flatnonzero(class_.request).tolist()
-            if dimension != PODS
-        ]
-        if share is not None:
-            part = f"{share.portion / 100:g}" if share.portion else f"{share.memory} MiB"
-            asked.append(f"{part} of {'a GPU' if share.devices == 1 else f'each of {share.devices} GPUs'}")
-        return ", ".join(asked) or _NOTHING
 
 
 __all__ = ["PlainCauses"]

@@ -22,6 +22,7 @@ from maniple.actions.volcano.turns import JobTurns
 from maniple.actions.volcano.worksheet import JobSheet, Worksheet, worksheets
 from maniple.cluster.statuses import Status
 from maniple.framework.configuration.arguments import Arguments
+from maniple.framework.reasons import QueueRefusal
 from maniple.framework.session import Session
 from maniple.framework.transactions.transaction import Transaction
 from maniple.placement.engine import Placement
@@ -108,7 +109,7 @@ class _Allocation:
         return JobSheet(self._session, shape, sheet)
 
     def _turn_away(self, queue: int, jobs: list[int]) -> None:
-        cause = OVERUSED.format(queue=self._session.queue_name(queue))
+        cause = QueueRefusal(OVERUSED.format(queue=self._session.queue_name(queue)))
         for job in jobs:
             self._session.refusals.of_job(job, cause)
 

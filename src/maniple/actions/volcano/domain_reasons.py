@@ -20,11 +20,11 @@ TOO_SMALL = (
     "no HyperNode up to tier {highest} has room for the {need} tasks that {part} needs at least: "
     "the roomiest is {name}, for {slots}"
 )
-TOO_FULL = "there is room for {slots} tasks, and {part} needs {need} at least"
-TOO_WIDE = "its tasks are in HyperNode {name} (tier {tier}), which is wider than tier {highest}"
-OUTSIDE = "its tasks are in no HyperNode up to tier {highest}"
+TOO_FULL = "it has room for {slots} pods, and {part} needs at least {need}"
+TOO_WIDE = "its pods are in HyperNode {name} (tier {tier}), which is wider than tier {highest}"
+OUTSIDE = "its pods are in no HyperNode up to tier {highest}"
 NO_CANDIDATE = "no HyperNode up to tier {highest} has enough resources for {part}"
-NO_PLACE = "no place was found for all tasks that have to be together"
+NO_PLACE = "no nodes were found for all pods that have to be placed together"
 LEFT_OUT = "HyperNode {name!r} is left out: {why}"
 
 

@@ -41,7 +41,7 @@ from maniple.framework.transactions.operations import Operation
 from maniple.framework.transactions.transaction import SavedPlan, Transaction
 from maniple.placement.engine import Placement
 
-NO_VICTIMS = "{reason}: no tasks that may be evicted would make room"
+NO_VICTIMS = "{reason}: evicting every pod that may be evicted would not make room"
 NOT_ENTITLED = "{reason}: queue {queue!r} may not take from others for so much"
 MOST_DOMAINS = 8
 

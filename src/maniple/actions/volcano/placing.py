@@ -15,17 +15,17 @@ from maniple.cluster.domains import ROOT
 from maniple.cluster.statuses import ALLOCATED_LIKE, Status
 from maniple.framework.groups.tree import PodSet, Progress
 from maniple.framework.points import Event
-from maniple.framework.reasons import Histogram, NotWhole, joined
+from maniple.framework.reasons import Histogram, NotWhole, QueueRefusal, joined
 from maniple.framework.refusals import Refusals
 from maniple.framework.session import Session
 from maniple.framework.transactions.transaction import Transaction
 from maniple.placement.engine import Mask, Placement
 from maniple.placement.lookahead import Proposal
 
-ROLE_FAILED = "another task of role {role!r} found no node"
-NOT_WHOLE = "a place was found for {found} tasks, but the gang needs {minimum} and has {ready}"
+ROLE_FAILED = "no node was found for another pod of role {role!r}"
+NOT_WHOLE = "{found} more can be placed, but the gang needs {minimum} pods and has {ready}"
 GATE_MAY_GO = "waiting for its scheduling gate to be removed, for which queue {queue!r} has room"
-QUEUE_FULL = "queue {queue!r} may take no more tasks of this size"
+QUEUE_FULL = "queue {queue!r} has no room for a pod of this size"
 QUEUE_SHUT = "queue {queue!r} is not open"
 INSIDE = "In hyperNode {name}: {cause}"
 
@@ -199,7 +199,7 @@ class TaskPlacer:
         told = (QUEUE_SHUT if shut else QUEUE_FULL).format(queue=session.queue_name(queue))
         text = joined(session.refusals.jobs.get(job, ())) or told
         nodes = self._placement.hopeless(run.class_)
-        return text if nodes is None else f"{text}; {nodes}"
+        return QueueRefusal(text if nodes is None else f"{text}; {nodes}")
 
     def _no_node(self, run: Run, ground: Ground) -> Histogram | str:
         cause = self._placement.histogram(run.class_, ground.within)

@@ -27,7 +27,7 @@ from maniple.framework.session import Session
 from maniple.framework.transactions.transaction import Transaction
 from maniple.placement.engine import Mask, Placement
 
-NO_VICTIMS = "{reason}: no tasks that may be evicted would make room"
+NO_VICTIMS = "{reason}: evicting every pod that may be evicted would not make room"
 
 
 @dataclass(slots=True, eq=False)

@@ -136,7 +136,7 @@ class References:
             return
         namespace = str(part(raw, "metadata").get("namespace") or "default")
         yield from self._scheduler(spec)
-        if (spec.get("schedulerName") or DEFAULT_SCHEDULER) not in self._ours:
+        if str(spec.get("schedulerName") or DEFAULT_SCHEDULER) not in self._ours:
             return
         yield from self._group(raw, namespace)
         yield from self._selector(spec)
@@ -249,7 +249,7 @@ class References:
 
     def _priority_class(self, field: str, spec: Raw) -> Found:
         name = spec.get("priorityClassName")
-        if name not in SYSTEM_PRIORITIES:
+        if str(name) not in SYSTEM_PRIORITIES:
             for place, message in self._missing(field, PriorityClass, name):
                 yield place, f"{message}; the default priority counts"
 

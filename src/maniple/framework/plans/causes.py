@@ -11,6 +11,7 @@ from maniple.cluster.statuses import ACTIVE_ALLOCATED, WAITING, Status
 from maniple.framework.groups.tree import DEFAULT
 from maniple.framework.plans.freezing import COUNTED, Closed
 from maniple.framework.plans.outcome import PodSetOutcome
+from maniple.framework.plans.plain import PlainSentences
 from maniple.framework.plans.standing import (
     NO_TURN,
     POD_ERRORS,
@@ -122,14 +123,24 @@ class Causes:
             return list(closed.refused.jobs.get(job, ()))
         found = list(self.of_job(job))
         if counts[_PENDING]:
-            rows = self._tasks_of(job)
+            rows = self.tasks_of(job)
             in_order = rows[np.argsort(closed.tasks.rank[rows])].tolist()
             causes = dict.fromkeys(str(self.own[row]) for row in in_order if row in self.own)
             found += [cause for cause in causes if not any(cause in one for one in found)]
         return list(dict.fromkeys(found))
 
     def complete(self, job: int) -> list[str]:
-        """Why a job waits, never without a reason: what plugins state as conditions, else which pods it lacks."""
+        """Why a job waits, never without a reason; in the words of the profile, then in plain ones."""
+        found = self._originals(job)
+        if self._closed.plain_words:
+            return found
+        return found + [one for one in self._plain.of_job(job) if one not in found]
+
+    @cached_property
+    def _plain(self) -> PlainSentences:
+        return PlainSentences(self._closed, self)
+
+    def _originals(self, job: int) -> list[str]:
         stated = self._closed.refused.conditions.get(job, ())
         told = [one["message"] for one in stated if one.get("status") == "True" and one.get("message")]
         return (
@@ -141,7 +152,7 @@ class Causes:
 
     def _of_its_tasks(self, job: int) -> list[str]:
         """The causes of a job's waiting tasks, the most frequent first, with the number of tasks if they differ."""
-        columns, rows = self._closed.tasks, self._tasks_of(job)
+        columns, rows = self._closed.tasks, self.tasks_of(job)
         waiting = rows[WAITING[columns.status[rows]]].tolist()
         gated = [bool(columns.gated[row]) or columns.status[row] == Status.GATED for row in waiting]
         causes = (self.of_task(row, job, gated=behind) for row, behind in zip(waiting, gated, strict=True))
@@ -156,7 +167,8 @@ class Causes:
         needs = f"gang needs {closed.jobs.minimum[job]} pods"
         return f"{needs}; {', '.join(there)}" if there else f"{needs}; none names this scheduler"
 
-    def _tasks_of(self, job: int) -> Any:
+    def tasks_of(self, job: int) -> Any:
+        """The rows of a job's tasks."""
         order, bounds = self._by_job
         return order[bounds[job] : bounds[job + 1]]
 

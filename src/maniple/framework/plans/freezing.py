@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from maniple.cluster.classes import TaskClass
 from maniple.cluster.facts import JobFacts, QueueFacts
 from maniple.cluster.resources import Amounts, ResourceSpace
 from maniple.cluster.statuses import ACTIVE_USED, ALIVE, STATUSES, Status
@@ -52,6 +53,7 @@ class Nodes:
     allocatable: Amounts
     used: Amounts
     releasing: Amounts
+    pipelined: Amounts
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,6 +65,8 @@ class Tasks:
     job: NDArray[np.int32]
     gated: NDArray[np.bool_]
     rank: Amounts
+    class_of: NDArray[np.int32]
+    wanted: Mapping[int, TaskClass]  # the classes of tasks that wait, by number
     moved: Mapping[int, int]  # they claim another place and have not left this node
     groups: Mapping[int, tuple[str, ...]]  # shared devices
     shares: Mapping[
@@ -126,6 +130,7 @@ class Refused:
 
     tasks: Sequence[tuple[TaskRows, Histogram | str]]
     jobs: Mapping[int, list[str]]
+    found: Mapping[int, int]
     over: Mapping[int, Capacity]
     conditions: Mapping[int, list[dict[str, str]]]
 
@@ -171,7 +176,7 @@ def freeze(session: Session) -> Closed:
             nodes=session.nodes.facts.names,
         ),
         resources=session.resources,
-        nodes=Nodes(session.nodes.allocatable, session.nodes.used, session.nodes.releasing),
+        nodes=_nodes(session),
         tasks=_tasks(session),
         jobs=_jobs(session),
         queues=_queues(session),
@@ -179,6 +184,7 @@ def freeze(session: Session) -> Closed:
         refused=Refused(
             tasks=session.refusals.of_each_task(),
             jobs=session.refusals.jobs,
+            found=session.refusals.found,
             over=session.refusals.over,
             conditions=session.decisions.conditions,
         ),
@@ -190,6 +196,19 @@ def freeze(session: Session) -> Closed:
         actions=session.actions,
         protects=any(getattr(plugin, "protects", False) for _, plugin in session.plugins),
     )
+
+
+def _nodes(session: Session) -> Nodes:
+    nodes = session.nodes
+    return Nodes(nodes.allocatable, nodes.used, nodes.releasing, nodes.pipelined)
+
+
+def _wanted(session: Session) -> dict[int, TaskClass]:
+    """The classes of tasks that still wait; not where causes already say what these request."""
+    if session.rules.words.plain:
+        return {}
+    classes = np.flatnonzero(np.bincount(session.tasks.class_of[session.tasks.status == Status.PENDING]))
+    return {number: session.classes[number] for number in classes.tolist()}
 
 
 def _placed(session: Session) -> TaskRows:
@@ -219,6 +238,8 @@ def _tasks(session: Session) -> Tasks:
         job=tasks.job.copy(),
         gated=tasks.gated.copy(),
         rank=tasks.rank,
+        class_of=tasks.class_of.copy(),
+        wanted=_wanted(session),
         moved={row: places[0][0] for row, places in session.moved.items() if places},
         groups=session.gpus.groups_of,
         shares=shares,

@@ -16,7 +16,7 @@ from maniple.objects.kai import KaiPodGroup
 
 UNSCHEDULABLE_ON_POOL = "UnschedulableOnNodePool"
 QUEUE_MISSING, POD_ERRORS = "QueueDoesNotExist", "PodSchedulingErrors"
-NO_TURN = "its turn did not come in this cycle"
+NO_TURN = "not tried in this cycle"
 
 # The profiles whose pods name these schedulers, as the command line calls them
 _PROFILE_OF = {"volcano": "volcano", "kai-scheduler": "kai", "maniple": "maniple"}

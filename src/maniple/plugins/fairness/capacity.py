@@ -25,6 +25,7 @@ from maniple.eviction.asking import next_tasks
 from maniple.framework.combine import Vote
 from maniple.framework.configuration.arguments import Arguments
 from maniple.framework.points import Event, TaskRows
+from maniple.framework.reasons import QueueRefusal
 from maniple.framework.session import Session
 from maniple.framework.victim_order import in_victim_order
 from maniple.plugins.candidates import served_jobs
@@ -241,7 +242,7 @@ class Capacity:
             devices = self._devices.short_of(queue, job) if self._devices is not None else []
             if short or unoffered or devices:
                 what = REFUSED if queue is account else f"{REFUSED} in queue {queue.name} above"
-                return named(what, "insufficient", [*short, *unoffered, *devices])
+                return QueueRefusal(named(what, "insufficient", [*short, *unoffered, *devices]))
         return ""
 
     def _wants_devices(self, job: int) -> bool:

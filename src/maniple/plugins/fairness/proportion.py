@@ -22,6 +22,7 @@ from maniple.cluster.classes import TaskClass
 from maniple.cluster.resources import PODS
 from maniple.framework.combine import Vote
 from maniple.framework.points import Event, TaskRows
+from maniple.framework.reasons import QueueRefusal
 from maniple.framework.session import Session
 from maniple.plugins.candidates import served_jobs, sums_before
 from maniple.plugins.fairness.amounts import TOLERANCE, at_most, named, sums_by_group
@@ -143,7 +144,7 @@ class Proportion:
         if not short and not unoffered:
             return Vote.PERMIT
         names = [*(self._session.resources.names[dimension] for dimension in short), *unoffered]
-        self._session.refusals.of_job(job, named(REFUSED, "insufficient", names))
+        self._session.refusals.of_job(job, QueueRefusal(named(REFUSED, "insufficient", names)))
         return Vote.REJECT
 
     def _yielding(self, job: int, queue: int) -> Sequence[int] | None:

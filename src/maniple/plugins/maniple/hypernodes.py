@@ -21,7 +21,7 @@ from maniple.framework.session import Session
 from maniple.plugins.settings import takes_none
 
 UNKNOWN_TIER = "no HyperNode has the tier name {name!r}"
-NO_DOMAIN = "no HyperNode of tier {tier} or below has room for {count} tasks together"
+NO_DOMAIN = "no HyperNode of tier {tier} or below has room for {count} pods together"
 
 
 class HyperNodes:

@@ -11,12 +11,12 @@ from fractions import Fraction
 from math import inf, isinf
 
 from maniple.framework.points import Capacity
+from maniple.framework.sentences import LIMIT, QUOTA
 from maniple.objects.quantity import format_quantity, human_cpu
 from maniple.plugins.kai.counting import GPU, Amount, Counting
 from maniple.plugins.kai.proportion_capacity import OVER_LIMIT, OVER_QUOTA, SCHEDULABLE, beyond, details
 from maniple.plugins.kai.queue_accounts import Account, readable
 
-LIMIT = "queue {queue} has a limit of {limit} of {resource}: {has} is allocated and {asked} more is requested"
 LESS = (
     "queue {queue} has a limit of {limit} of {resource}, because {promised} of {bound} is guaranteed to others: "
     "{has} is allocated and {asked} more is requested"
@@ -24,10 +24,6 @@ LESS = (
 GUARANTEE = (
     "queue {queue} cannot have {asked} more of {resource}: of {bound}, {has} is allocated and {reserved} is "
     "guaranteed to others"
-)
-QUOTA = (
-    "non-preemptible jobs may not exceed the quota of their queue: queue {queue} has a quota of {quota} of "
-    "{resource}, such jobs have {has} of it, and this one requests {asked}"
 )
 CLOSED_REASON, CLOSED = "QueueClosed", "queue {queue} is closed and accepts no new jobs"
 CLUSTER, ABOVE_ALL = -1, -2  # rows for the cluster, and for what is above it: nothing
@@ -135,7 +131,7 @@ def over_quota(counting: Counting, path: Sequence[QueueAccount], request: Sequen
         if resource is not None:
             text = QUOTA.format(
                 **_words(counting, account, resource, request),
-                quota=_amount(counting, resource, account.firm_quota[resource]),
+                limit=_amount(counting, resource, account.firm_quota[resource]),
                 has=_amount(counting, resource, account.firm[resource]),
             )
             return Capacity(False, OVER_QUOTA, text, details(account, request, firm=True))

@@ -1,0 +1,45 @@
+"""Why jobs wait, in plain sentences: what a gang lacks, what its pods request, what nodes and queues have.
+
+The default profile says nothing else (`actions/placing/plain_causes.py`, `plugins/maniple/queue_account.py`). Plans of
+the other profiles add the same sentences to the originals' words (`plans/plain.py`).
+"""
+
+import numpy as np
+
+from maniple.cluster.facts import GpuAsk
+from maniple.cluster.resources import PODS, Amounts, ResourceSpace
+
+NO_NODE = "no node fits a pod requesting {asked}"
+SINGLE = "{pod} cannot be placed: {cause}"
+GANG = "gang needs {minimum} pods{where} placed together; {found} can be placed now: {cause}"
+ENOUGH = "; room for {short} more such pod{s} would be enough"
+LIMIT = "queue {queue} has a limit of {limit} of {resource}: {has} is allocated and {asked} more is requested"
+DESERVED = "queue {queue} deserves {limit} of {resource}: {has} is allocated and {asked} more is requested"
+QUOTA = (
+    "non-preemptible jobs may not exceed the quota of their queue: queue {queue} has a quota of {limit} of "
+    "{resource}, such jobs have {has} of it, and this one requests {asked}"
+)
+_NOTHING = "nothing"
+
+
+def asked(resources: ResourceSpace, request: Amounts, share: GpuAsk | None) -> str:
+    """What a pod requests, in the words of its manifest."""
+    amounts = [
+        f"{resources.names[dimension]} {resources.written(dimension, int(request[dimension]))}"
+        for dimension in np.flatnonzero(request).tolist()
+        if dimension != PODS
+    ]
+    if share is not None:
+        part = f"{share.portion / 100:g}" if share.portion else f"{share.memory} MiB"
+        amounts.append(f"{part} of {'a GPU' if share.devices == 1 else f'each of {share.devices} GPUs'}")
+    return ", ".join(amounts) or _NOTHING
+
+
+def left(resources: ResourceSpace, dimension: int, idle: Amounts) -> str:
+    """How much of a resource nodes have left."""
+    free = np.maximum(idle, 0)
+    if not free.any():
+        return "none is left"
+    together = resources.written(dimension, int(free.sum()))
+    on_one = resources.written(dimension, int(free.max()))
+    return f"{together} left together, at most {on_one} on one"
