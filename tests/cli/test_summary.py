@@ -125,6 +125,8 @@ def test_the_root_of_the_queues_is_no_row() -> None:
         "a": Queue({"cpu": 8.0}, {"cpu": 4.0}, parent="root"),
     }
     assert [row.name for row in queue_fill(make_plan(queues=queues))] == ["a"]
+    department = {name: Queue({}, {}, quota={}, parent=one.parent) for name, one in queues.items()}
+    assert [line.fill.name for line in queue_lines(make_plan(queues=department))] == ["root", "a"]
 
 
 def test_a_queue_without_quota_shows_none() -> None:

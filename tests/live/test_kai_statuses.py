@@ -183,6 +183,10 @@ def test_a_broken_gang_is_noted_and_evicted_after_its_time_even_though_a_pod_of_
         await asyncio.sleep(20)
         assert stage.phases() == {}
         assert {where for where, _ in stage.events("Evict")} == {TRAIN}
+        assert all(
+            "is evicted: its gang has had fewer than 3 pods for 60 s" in note
+            for _, note in stage.events("Evict")
+        )
 
     played(scene)
 

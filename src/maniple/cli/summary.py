@@ -202,12 +202,15 @@ def deserved_resources(rows: Iterable[Fill]) -> list[str]:
 
 
 def _shown_queues(plan: "Plan") -> list[tuple[str, "QueueOutcome"]]:
-    """Without Volcano's root: it only has what the others have together."""
-    queues = plan.queues
-    above = any(queue.parent == ROOT_QUEUE for queue in queues.values())
-    return [
-        (name, queue) for name, queue in queues.items() if name != ROOT_QUEUE or not (above or not queue.jobs)
-    ]
+    """Without Volcano's root: it only has what the others have together.
+
+    In a tree with quotas any queue may be called so; one that others are below, or that has jobs, is shown.
+    """
+    tree = any(queue.quota is not None for queue in plan.queues.values())
+    parents = {queue.parent for queue in plan.queues.values()}
+    root = plan.queues.get(ROOT_QUEUE)
+    shown = root is not None and (ROOT_QUEUE in parents or root.jobs > 0) if tree else len(plan.queues) == 1
+    return [(name, queue) for name, queue in plan.queues.items() if name != ROOT_QUEUE or shown]
 
 
 def measured(rows: Iterable[Fill], wanted: Iterable[str] = ()) -> list[Fill]:

@@ -299,7 +299,7 @@ class Kai:
     def eviction_notice(self, plan: Plan, eviction: Eviction, pod: Pod, find: Find) -> EvictionNotice:
         text = eviction.text + queue_lines(plan, eviction, find)
         if eviction.why not in text:  # KAI's words first, the rule behind them
-            text = f"{text}\nPod {eviction.pod} {eviction.why}."
+            text = f"{text}\n{eviction.sentence}."
         regarding = group_of(plan, eviction.job, find) or pod
         condition = text if self._marks_evicted else ""
         return EvictionNotice(regarding, "Normal", text, condition, eviction_annotations(eviction))

@@ -55,6 +55,23 @@ def victims(
     return names(second, Rescheduling(second, plugin_arguments).victim_tasks(everyone(second)))
 
 
+def test_a_victim_says_why_it_was_selected() -> None:
+    usage = {"low": (10.0, 10.0), "high": (90.0, 10.0)}
+    objects = [node(name, SIZE) for name in usage] + [
+        queue("default"),
+        group("g", 1),
+        running("p", "high", "2"),
+    ]
+    first = session_on(objects, now=START)
+    Rescheduling(first, strategy()).victim_tasks(everyone(first))
+    conf = {"actions": "allocate", "tiers": []}
+    second = session_again(first.cluster, conf, now=LATER, options=options(usage, LATER))
+    plugin = Rescheduling(second, strategy())
+    (row,) = plugin.victim_tasks(everyone(second)).tolist()
+    assert "above the target thresholds" in str(plugin.victim_reason(row))
+    assert plugin.victim_reason(row + 1) is None
+
+
 def everyone(session: Session) -> Any:
     """All running tasks, as shuffle gives them."""
     return np.flatnonzero(session.tasks.node >= 0)

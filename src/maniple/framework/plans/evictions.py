@@ -6,6 +6,7 @@ Made by a plan from a closed session when it is read. Actions record a cause wit
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -38,10 +39,10 @@ class Evictions:
         closed, names = self._closed, self._closed.names
         job, node, target = int(closed.tasks.job[row]), self._origin(row), self._target(row)
         pod, why = names.tasks[row], self._why(row, cause)
-        return Eviction(
+        told = Eviction(
             pod=pod,
             job=names.job(job) if job >= 0 else "",
-            text=str(cause).replace(POD, pod) or _text(pod, why, for_job=cause.actor != NO_JOB),
+            text=str(cause).replace(POD, pod),
             action=cause.action,
             actor=names.job(cause.actor) if cause.actor != NO_JOB else "",
             together=self.of_job[job],
@@ -51,6 +52,7 @@ class Evictions:
             allowed_by=closed.decided.asked.get(cause.asked, ()),
             why=why,
         )
+        return told if told.text else replace(told, text=told.sentence)
 
     def _names(self, rows: Iterable[int]) -> tuple[str, ...]:
         """Sorted, so that what is said does not depend on the order of the input."""
@@ -178,10 +180,6 @@ class Evictions:
         leave = [f"{pods(count)} of {name}" if name else pods(count) for name, count in ranked(owners)]
         have = "has" if len(after) == 1 else "have"
         return [f"starts when {listed(leave, 'job', ' and pods of')} {have} left {where}"]
-
-
-def _text(pod: str, why: str, *, for_job: bool) -> str:
-    return f"Pod {pod} {why}" if for_job else f"Pod {pod} is evicted: {why}"
 
 
 def ranked(counts: Counter[str]) -> list[tuple[str, int]]:

@@ -90,6 +90,10 @@ class Eviction:
     allowed_by: tuple[str, ...] = ()  # the plugins that could have protected it
     why: str = ""
 
+    @property
+    def sentence(self) -> str:
+        return f"Pod {self.pod} {self.why}" if self.actor else f"Pod {self.pod} is evicted: {self.why}"
+
 
 @dataclass(frozen=True, slots=True)
 class Starting:
