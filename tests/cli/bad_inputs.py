@@ -434,6 +434,14 @@ TEXTS = [
         "Pod: metadata.name: missing",
     ),
     Text("a.yaml", "spec: {}\n", 1, "kind: missing"),
+    Text(
+        "a.yaml",
+        "apiVersion: v1\nkind: pod\nmetadata: {name: x}\nspec: {containers: []}\n",
+        None,
+        "did you mean Pod?",
+    ),
+    Text("a.yaml", _GROUP.replace("PodGroup", "Podgroup"), None, "did you mean PodGroup?"),
+    Text("a.yaml", _GROUP.replace("volcano.sh", "volcanoo.sh"), None, "it is in scheduling.volcano.sh"),
     Text("a.yaml", "---\nkind: Pod\n", 2, "apiVersion: missing"),
     Text(
         "a.json",

@@ -103,7 +103,7 @@ def test_a_bad_file_is_named_with_its_line(text: Text, tmp_path: Path) -> None:
     write(tmp_path, "rest.yaml", list(base("volcano").values()))
     bad = tmp_path / text.name
     bad.write_bytes(text.content if isinstance(text.content, bytes) else text.content.encode())
-    place = f"{bad}:{text.line}: " if text.line is not None else f"{bad}: "
+    place = f"{bad}:{text.line}: " if text.line is not None else str(bad)
     lines = run("plan", str(tmp_path), "--profile", "volcano").stderr.splitlines()
     assert any(place in line and text.words in line for line in lines), lines
 
@@ -117,6 +117,12 @@ def test_a_bad_configuration_is_named_with_its_line(file: File, tmp_path: Path) 
     assert result.exit_code == (2 if file.error else 0), result.stderr
     place = f"{conf}:{file.line}: " if file.line is not None else ""
     assert any(place in line and file.words in line for line in result.stderr.splitlines()), result.stderr
+
+
+def test_an_action_that_is_given_twice_is_named(tmp_path: Path) -> None:
+    cluster = write(tmp_path, "cluster.yaml", list(base("maniple").values()))
+    result = run("plan", str(cluster), "--actions", "allocate, allocate")
+    assert "warning: --actions: action 'allocate' is listed a second time" in result.stderr
 
 
 @pytest.mark.parametrize(("words", "said"), WORDS, ids=lambda value: str(value)[:60])

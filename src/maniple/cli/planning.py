@@ -7,6 +7,7 @@ Later sources take precedence: the settings of a KAI snapshot, then those of a S
 import functools
 import re
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
@@ -244,17 +245,25 @@ def question(asked: Asked) -> Question:
     conf: str | Mapping[str, Any] | None = text
     if text is None:
         conf = shard.conf if shard is not None else taken.conf if taken is not None else None
+    actions = (
+        None if asked.actions is None else [one.strip() for one in asked.actions.split(",") if one.strip()]
+    )
+    twice = [name for name, count in Counter(actions or ()).items() if count > 1]
+    repeated = [f"--actions: action {name!r} is listed a second time" for name in twice]
     asking = Question(
         reading=reading,
         conf=conf,
         source=asked.conf or (taken.source if taken is not None and shard is None else None),
         profile=profile,
-        actions=None
-        if asked.actions is None
-        else [name.strip() for name in asked.actions.split(",") if name.strip()],
+        actions=actions,
         now=asked.now or datetime.now(UTC),
         options=with_transport(with_extensions(options, asked.plugins_dir), text),
-        remarks=(*intake.warnings, *(taken.remarks if taken else ()), *(shard.remarks if shard else ())),
+        remarks=(
+            *intake.warnings,
+            *repeated,
+            *(taken.remarks if taken else ()),
+            *(shard.remarks if shard else ()),
+        ),
         unjudged=tuple(intake.unjudged),
     )
     if cluster is not None:
@@ -370,7 +379,7 @@ def report(asking: Question, plan: "Plan") -> None:
         *(str(warning) for warning in reading.warnings),
         *asking.remarks,
         *(
-            _with_file_name(asking.source, asking.conf, one)
+            with_file_name(asking.source, asking.conf, one)
             for one in plan.warnings
             if not one.startswith(said)
         ),
@@ -404,7 +413,7 @@ def exit_code(asking: Question, plan: "Plan", *, waits: bool, fail_on_waiting: b
     return EXIT_WAITING if waits and fail_on_waiting else 0
 
 
-def _with_file_name(source: str | None, conf: object, warning: str) -> str:
+def with_file_name(source: str | None, conf: object, warning: str) -> str:
     """Names the file: in place of "configuration", which is all the planner can say, and of a plugin's argument."""
     rest, argument = warning.removeprefix("configuration:"), _ARGUMENT.match(warning)
     if source is None or (rest == warning and argument is None):

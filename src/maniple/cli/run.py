@@ -10,6 +10,7 @@ import logging
 import os
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,14 @@ import click
 from maniple.cli import DEFAULT_PROFILE, InputError, seconds, with_extensions, with_transport
 from maniple.cli.kai_flags import KaiCommand, given_flags, with_kai_flags
 from maniple.cli.leader_flags import leader_flags
-from maniple.cli.planning import check_flags, configuration_message, print_messages, read_conf, shard_among
+from maniple.cli.planning import (
+    check_flags,
+    configuration_message,
+    print_messages,
+    read_conf,
+    shard_among,
+    with_file_name,
+)
 from maniple.cli.profile_choice import chosen_profile
 from maniple.cli.run_cluster import fetch_shard, find_cluster, run_on_cluster
 from maniple.cli.run_embedded import Given, read_objects, run_embedded
@@ -195,6 +203,8 @@ def _planner(
             conf=shard.conf if text is None and shard is not None else text, profile=profile, options=given
         )
         dialect_of(profile, planner.options, (), bind)
+        named = tuple(with_file_name(conf, text, one) for one in planner.configuration.warnings)
+        planner.configuration = replace(planner.configuration, warnings=named)
     except ConfigurationError as error:
         raise InputError(configuration_message(conf, error)) from None
     except ValueError as error:

@@ -6,9 +6,10 @@ makes a workload, so that custom kinds are recognised without a list of them.
 """
 
 from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 from typing import Any
 
-from maniple.objects.load import Problem, struct_of, title_of
+from maniple.objects.load import KINDS, Problem, struct_of, title_of
 
 Raw = Mapping[str, Any]
 
@@ -48,7 +49,18 @@ _IRRELEVANT = _names(
 
 def unsupported(raw: Raw) -> str:
     """What to say of an object whose kind is not supported."""
-    return f"kind {raw.get('kind')} ({raw.get('apiVersion')}) is not supported; ignored"
+    return f"kind {raw.get('kind')} ({raw.get('apiVersion')}) is not supported{_meant(raw)}; ignored"
+
+
+def _meant(raw: Raw) -> str:
+    """The kind that was probably meant, or the group of a kind that is supported in another one."""
+    name = str(raw.get("kind"))
+    groups = [kind.api_group or "v1" for kind in KINDS if kind.kind == name]
+    if groups:
+        return f" (it is in {' and '.join(groups)})"
+    kinds = {kind.kind.lower(): kind.kind for kind in KINDS}
+    close = get_close_matches(name.lower(), kinds, n=1, cutoff=0.85)
+    return f" (did you mean {kinds[close[0]]}?)" if close else ""
 
 
 def is_irrelevant(raw: Raw) -> bool:
