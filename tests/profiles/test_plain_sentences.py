@@ -50,7 +50,7 @@ def test_a_queue_without_room_says_what_it_may_have_and_has() -> None:
         actions="allocate",
     )
     assert plan.jobs["default/new"].reasons[-1] == (
-        "queue default has a limit of 2 of cpu: 2 is allocated and 1 more is requested"
+        "queue default can have 2 of cpu at most: 2 is allocated and 1 more is requested"
     )
 
 

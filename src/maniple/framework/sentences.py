@@ -14,6 +14,10 @@ SINGLE = "{pod} cannot be placed: {cause}"
 GANG = "gang needs {minimum} pods{where} placed together; {found} can be placed now: {cause}"
 ENOUGH = "; room for {short} more such pod{s} would be enough"
 LIMIT = "queue {queue} has a limit of {limit} of {resource}: {has} is allocated and {asked} more is requested"
+# The most that a queue can have may be its limit, or what the cluster has and others are not guaranteed.
+CEILING = (
+    "queue {queue} can have {limit} of {resource} at most: {has} is allocated and {asked} more is requested"
+)
 DESERVED = "queue {queue} deserves {limit} of {resource}: {has} is allocated and {asked} more is requested"
 QUOTA = (
     "non-preemptible jobs may not exceed the quota of their queue: queue {queue} has a quota of {limit} of "

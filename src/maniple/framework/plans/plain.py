@@ -15,7 +15,7 @@ from maniple.cluster.resources import PODS, Amounts
 from maniple.cluster.statuses import Status
 from maniple.framework.plans.freezing import Closed
 from maniple.framework.reasons import NotWhole, QueueRefusal
-from maniple.framework.sentences import DESERVED, GANG, LIMIT, NO_NODE, QUOTA, asked, left
+from maniple.framework.sentences import CEILING, DESERVED, GANG, LIMIT, NO_NODE, QUOTA, asked, left
 from maniple.objects.quantity import parse
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class PlainSentences:
         if "allocated" not in report:
             return
         request, names = self._needed(job, rows), self._closed.resources
-        for sentence, bound in ((LIMIT, "capability"), (DESERVED, "deserved")):
+        for sentence, bound in ((CEILING, "capability"), (DESERVED, "deserved")):
             limits = report[bound]
             for dimension in np.flatnonzero(request).tolist():
                 limit, has = float(limits[dimension]), int(report["allocated"][dimension])
