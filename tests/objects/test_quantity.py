@@ -221,6 +221,25 @@ def test_huge_exponents_are_clamped(text: str, value: Fraction | int) -> None:
     assert quantity.parse(text) == value
 
 
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("64GB", "did you mean 64G or 64Gi?"),
+        ("64gb", "did you mean 64G or 64Gi?"),
+        ("64 GiB", "did you mean 64Gi?"),
+        ("2kb", "did you mean 2k or 2Ki?"),
+        ("1,5", "did you mean 1.5?"),
+        ("4 cores", "did you mean 4?"),
+        ("500 m", "did you mean 500m?"),
+        ("lots", "expected a number, with a unit such as m, G or Gi"),
+    ],
+)
+def test_a_wrong_unit_is_told_the_right_one(text: str, meant: str) -> None:
+    with pytest.raises(ValueError, match="not a quantity") as caught:
+        quantity.parse(text)
+    assert str(caught.value).endswith(f"; {meant}")
+
+
 def test_overlong_text_is_refused_with_a_short_message() -> None:
     with pytest.raises(ValueError, match="longer than 256 characters") as caught:
         quantity.parse("1" * 100_000)

@@ -143,3 +143,20 @@ def test_the_problem_names_the_part_that_is_wrong_as_a_whole(
     objects, problems = load_all([placed(sample(kind), path, value)])
     assert objects == []
     assert [problem.field for problem in problems] == [part]
+
+
+@pytest.mark.parametrize("amount", ["0.5", 0.5, "500m", "1.5"])
+def test_a_part_of_a_device_is_refused(amount: Any) -> None:
+    path = "spec/containers/0/resources/requests"
+    objects, problems = load_all([placed(sample("Pod"), path, {"nvidia.com/gpu": amount})])
+    assert objects == []
+    assert problems[0].message.startswith(f"must be a whole number, found {amount}; for a part of a GPU use")
+    path = "status/allocatable"
+    assert load_all([placed(sample("Node"), path, {"example.com/x": amount})])[1]
+
+
+@pytest.mark.parametrize("amount", ["2", 2, "2.0", "2k", "1e3", 2.0])
+def test_whole_devices_may_be_spelled_in_any_way(amount: Any) -> None:
+    path = "spec/containers/0/resources/requests"
+    _, problems = load_all([placed(sample("Pod"), path, {"nvidia.com/gpu": amount, "cpu": "500m"})])
+    assert problems == []

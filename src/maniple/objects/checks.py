@@ -5,7 +5,6 @@ propagates, so a valid object costs no string work.
 """
 
 from collections.abc import Callable, Iterable
-from fractions import Fraction
 from functools import lru_cache
 from typing import TypeVar
 
@@ -86,14 +85,12 @@ def _request_problem(amount: Quantity) -> str | None:
     return problem
 
 
-@lru_cache(maxsize=65536, typed=True)
-def _resource_problem(name: str, amount: Quantity) -> str | None:
-    """As `_request_problem`; devices and other extended resources are counted in whole numbers."""
-    problem = _request_problem(amount)
-    if problem is None and "/" in name and isinstance(parse(amount), Fraction):
-        shared = "; for a part of a GPU use the annotation gpu-fraction" if name == _GPU else ""
-        problem = f"must be a whole number, found {amount}{shared}"
-    return problem
+def _fraction_problem(name: str, amount: Quantity) -> str | None:
+    """Devices and other extended resources are counted in whole numbers."""
+    if isinstance(parse(amount), int):
+        return None
+    shared = "; for a part of a GPU use the annotation gpu-fraction" if name == _GPU else ""
+    return f"must be a whole number, found {amount}{shared}"
 
 
 def check_amounts(field: str, resources: ResourceList) -> None:
@@ -113,7 +110,10 @@ def check_requests(field: str, resources: ResourceList) -> None:
 def check_resources(field: str, resources: ResourceList) -> None:
     """What containers ask for or nodes offer."""
     for name, amount in resources.items():
-        problem = _resource_problem(name, amount)
+        problem = _request_problem(amount)
+        # Nearly all amounts are digits, which need no second look.
+        if problem is None and "/" in name and not (type(amount) is str and amount.isdigit()):
+            problem = _fraction_problem(name, amount)
         if problem is not None:
             raise FieldError(f"{field}.{name}", problem)
 

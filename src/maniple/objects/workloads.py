@@ -78,8 +78,8 @@ class Workloads:
 
         An object with a uid has been in a cluster, where its controller has created them.
         """
-        kind, metadata = str(raw.get("kind")), _section(raw.get("metadata"))
-        if metadata.get("uid") or kind in _TEMPLATES_ONLY or kind == "Pod":
+        kind, metadata = raw.get("kind"), _section(raw.get("metadata"))
+        if metadata.get("uid") or not isinstance(kind, str) or kind in _TEMPLATES_ONLY or kind == "Pod":
             return ""
         if (_namespace(metadata), kind, str(metadata.get("name"))) in self._owners:
             return ""

@@ -46,8 +46,10 @@ def counted(reasons: Iterable[str]) -> list[str]:
 
 
 class Causes:
-    def __init__(self, closed: Closed) -> None:
+    def __init__(self, closed: Closed, invalid: Mapping[str, str] | None = None) -> None:
+        """`invalid`: why objects were refused, by kind and name."""
         self._closed = closed
+        self._invalid = invalid or {}
         self._of_job: dict[int, list[str]] = {}
         self._pod_sets: dict[int, tuple[PodSetOutcome, ...]] = dict(closed.jobs.parts)
 
@@ -64,7 +66,8 @@ class Causes:
         if job < 0:
             return "belongs to no pod group"
         if job not in closed.jobs.facts:
-            return f"pod group {closed.names.job(job)} does not exist"
+            name = closed.names.job(job)
+            return self._refusal("PodGroup", name) or f"pod group {name} does not exist"
         if gated:
             return "waits for its scheduling gates to be removed"
         return joined(self.of_job(job)) or NO_TURN
@@ -80,8 +83,15 @@ class Causes:
 
     def queue_problem(self, job: int) -> str:
         """What is wrong with the queue that a job names; empty if nothing is."""
-        problems = self._closed.queues.problems
-        return problems.get(int(self._closed.jobs.queue[job]), "") if problems else ""
+        problems, queue = self._closed.queues.problems, int(self._closed.jobs.queue[job])
+        if queue not in problems:
+            return ""
+        return self._refusal("Queue", self._closed.names.queues[queue]) or problems[queue]
+
+    def _refusal(self, kind: str, name: str) -> str:
+        """Why an object that is in the input does not exist for the scheduler; empty if it was not refused."""
+        why = self._invalid.get(f"{kind} {name}")
+        return f"{kind} {name} was refused: {why}" if why else ""
 
     def pod_sets(self, job: int) -> tuple[PodSetOutcome, ...]:
         """The parts of a job; none where jobs are not served by them."""

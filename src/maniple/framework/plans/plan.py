@@ -169,7 +169,8 @@ class Plan:
 
     @cached_property
     def _causes(self) -> Causes:
-        return Causes(self._closed)
+        invalid = {one.object: ": ".join(filter(None, (one.field, one.message))) for one in self.problems}
+        return Causes(self._closed, invalid)
 
     @cached_property
     def _evictions(self) -> Evictions:
