@@ -68,6 +68,16 @@ def test_a_bad_object_is_named_with_field_file_and_line(edit: Edit, tmp_path: Pa
         assert (edit.named or edit.path[-1]) in told[0]
 
 
+@pytest.mark.parametrize("edit", OBJECTS, ids=lambda edit: f"{edit.where} = {edit.value!r}"[:90])
+def test_a_run_names_it_as_well(edit: Edit, tmp_path: Path) -> None:
+    profile = edit.profiles[0]
+    spoilt, rest = edited(profile, edit)
+    write(tmp_path, "rest.yaml", rest)
+    bad = write(tmp_path, "bad.yaml", [spoilt])
+    output = run("run", "--virtual-time", "--until-done", "--profile", profile, "-f", str(tmp_path)).output
+    assert any(f"{bad}:" in line and edit.path[0] in line for line in output.splitlines()), output
+
+
 @pytest.mark.parametrize("profile", ["volcano", "kai", "maniple"])
 @pytest.mark.parametrize(
     "words", [("plan",), ("replay", "--rounds", "3"), ("run", "--virtual-time", "--until-done", "-f")]

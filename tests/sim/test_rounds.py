@@ -35,7 +35,7 @@ def test_pods_that_wait_are_left_as_they_are() -> None:
 
 def test_what_a_gang_keeps_while_the_rest_of_it_waits_is_not_bound() -> None:
     kept = SimpleNamespace(status="Allocated", node="n2", gpu_groups=())
-    plan: Any = SimpleNamespace(evictions=[], annotations={}, tasks={"ml/x-0": kept})
+    plan: Any = SimpleNamespace(evictions=[], problems=[], annotations={}, tasks={"ml/x-0": kept})
     (found,) = carried_out([pod("x-0", "x", 1)], plan)
     assert "nodeName" not in found["spec"]
 
@@ -108,7 +108,7 @@ def test_a_broken_gang_is_remembered_until_it_is_whole() -> None:
 
 
 def claims_after(claim: Raw, **plan: Any) -> Raw:
-    made: Any = SimpleNamespace(**{"evictions": [], "claims": {}, **plan})
+    made: Any = SimpleNamespace(**{"evictions": [], "problems": [], "claims": {}, **plan})
     (found,) = carried_out([claim], made)
     return found["status"]  # type: ignore[no-any-return]
 

@@ -282,7 +282,7 @@ class References:
         name = spec.get("queue") or self._default_queue
         if not name:
             yield "spec.queue", "missing: the group is in no queue"
-        elif isinstance(name, str) and name not in known:
+        elif isinstance(name, str) and name != self._default_queue and name not in known:
             yield "spec.queue", f"there is no queue {quoted(name)}{self._hint('queue', name, known)}"
 
     def _volcano_queue(self, raw: Raw) -> Found:
