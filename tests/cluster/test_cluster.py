@@ -65,13 +65,13 @@ def test_requests_beyond_all_measure_add_up() -> None:
 
 
 def test_amounts_are_told_in_whole_units() -> None:
-    cluster = cluster_of(node("n", {"ephemeral-storage": "1Ki", "nvidia.com/gpu": "1500m"}))
-    told = cluster.resources.describe(snapshot.take(cluster).nodes.allocatable[:, 0])
+    cluster = cluster_of(node("n", {"ephemeral-storage": "1Ki", "nvidia.com/gpu": "3"}))
+    told = cluster.resources.describe(snapshot.take(cluster).nodes.allocatable[:, 0] // 2)
     assert told == {
-        "cpu": 8000,
-        "memory": 16 * 2**30,
-        "pods": 110,
-        "ephemeral-storage": 1024,
+        "cpu": 4000,
+        "memory": 8 * 2**30,
+        "pods": 55,
+        "ephemeral-storage": 512,
         "nvidia.com/gpu": 1.5,
     }
 

@@ -85,11 +85,15 @@ def _request_problem(amount: Quantity) -> str | None:
     return problem
 
 
-def _fraction_problem(name: str, amount: Quantity) -> str | None:
+def _fraction_problem(field: str, name: str, amount: Quantity) -> str | None:
     """Devices and other extended resources are counted in whole numbers."""
     if isinstance(parse(amount), int):
         return None
-    shared = "; for a part of a GPU use the annotation gpu-fraction" if name == _GPU else ""
+    shared = (
+        "; for a part of a GPU use the annotation gpu-fraction"
+        if name == _GPU and not field.startswith("status.")
+        else ""
+    )
     return f"must be a whole number, found {amount}{shared}"
 
 
@@ -113,7 +117,7 @@ def check_resources(field: str, resources: ResourceList) -> None:
         problem = _request_problem(amount)
         # Nearly all amounts are digits, which need no second look.
         if problem is None and "/" in name and not (type(amount) is str and amount.isdigit()):
-            problem = _fraction_problem(name, amount)
+            problem = _fraction_problem(field, name, amount)
         if problem is not None:
             raise FieldError(f"{field}.{name}", problem)
 
