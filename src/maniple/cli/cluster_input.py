@@ -47,7 +47,7 @@ _COSTS = {
     "BindRequest": "decisions that the binder has not carried out are not seen",
 }
 _NEEDED = ("Node", "Pod")
-ATTEMPTS = 3  # somebody waits for the answer
+ATTEMPTS = 3  # a person waits for the response
 
 
 @dataclass(slots=True)

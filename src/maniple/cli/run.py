@@ -98,7 +98,7 @@ COLLECT = (100_000, 50, 100)
 @click.option(
     "--bind",
     type=click.Choice(("request", "direct")),
-    help="Profile kai: have pods bound by KAI's binder, or bind those that need nothing but a node.  [default: request]",
+    help="Profile kai: have pods bound by KAI's binder, or bind those that need only a node.  [default: request]",
 )
 @click.option("--default-queue", metavar="NAME", help="The queue of jobs that name none.  [default: default]")
 @click.option(

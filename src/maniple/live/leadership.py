@@ -122,7 +122,7 @@ class Leadership:
                 break
             if self.holder != told:
                 told = self.holder
-                log.info("waiting for lease %s, held by %s", self.election.key, told or "no one")
+                log.info("waiting for lease %s, held by %r", self.election.key, told)
             await asyncio.sleep(self.election.retry)
         if self._transitions and before != self.election.identity:
             await asyncio.sleep(self.election.settle)

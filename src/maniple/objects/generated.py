@@ -15,7 +15,9 @@ _FINISHED = ("Succeeded", "Failed")
 def with_generated(raws: Sequence[Any]) -> Sequence[Any]:
     """The objects, with the claims that their pods need and that have not been created yet."""
     pods = [place for place, raw in enumerate(raws) if type(raw) is dict and raw.get("kind") == "Pod"]
-    needy = [place for place in pods if missing_claims(raws[place]) or own_volumes(raws[place])]
+    # Most pods have neither claims nor volumes, and there may be many of them.
+    some = [place for place in pods if _states_needs(raws[place].get("spec"))]
+    needy = [place for place in some if missing_claims(raws[place]) or own_volumes(raws[place])]
     if not needy:
         return raws
     made = list(raws)
@@ -40,6 +42,10 @@ def with_generated(raws: Sequence[Any]) -> Sequence[Any]:
             if _key(volume) not in volume_claims:
                 made.append(volume)
     return made
+
+
+def _states_needs(spec: Any) -> bool:
+    return type(spec) is not dict or "resourceClaims" in spec or "volumes" in spec
 
 
 # -- claims for devices ----------------------------------------------------------------------------------------------
