@@ -5,7 +5,7 @@ column of rows means "none".
 """
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -85,6 +85,7 @@ class TaskTable(Table):
         self.pods: dict[int, Pod] = {}
         self.nominated: dict[int, str] = {}
         self.gpu_groups: dict[int, tuple[str, ...]] = {}
+        self.labels: dict[int, Mapping[str, str]] = {}  # of those with a label that the dialect orders by
         self.roles: list[str] = []
         self._role_numbers: dict[str, int] = {}
 
@@ -109,6 +110,9 @@ class JobTable(Table):
         "created": (np.float64, 0.0),
         "priority": (np.int64, 0),
         "pending_best_effort": (np.int32, 0),
+        "admitted": (np.bool_, False),
+        "preemptible": (np.int8, -1),
+        "edition": (np.int64, 0),
     }
     MATRICES = ("allocated", "pending", "total")
 
@@ -118,6 +122,9 @@ class JobTable(Table):
     created: NDArray[np.float64]
     priority: Amounts
     pending_best_effort: Rows32  # waiting, not gated, asking for nothing
+    admitted: NDArray[np.bool_]  # by its pod group
+    preemptible: NDArray[np.int8]  # as its group says; -1 if it does not
+    edition: Amounts  # of the pod group; each one that arrives, new or changed, has a number of its own
     allocated: Amounts
     pending: Amounts
     total: Amounts
@@ -127,6 +134,8 @@ class JobTable(Table):
         self.objects: dict[int, Object] = {}
         self.facts: dict[int, JobFacts] = {}
         self.shaped: set[int] = set()  # jobs with a topology or with sub-groups
+        self.parted: set[int] = set()  # with groups, sub-groups or roles
+        self.stale: set[int] = set()  # whose gang is known to be broken
         self.counts: Amounts = np.zeros((STATUSES, self._capacity), dtype=np.int64)
         self._named: Counter[str] = Counter()  # how many systems have a job of a name
         self.doubled: set[str] = set()  # names that several systems have a job of

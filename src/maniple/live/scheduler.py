@@ -316,8 +316,9 @@ class Scheduler:
             plan = await asyncio.to_thread(self.planner.cycle, self.cache.cluster, when, self._options)
         for problem in (*plan.problems, *plan.warnings):
             self._report(str(problem))
-        self._dirty |= self._status.write(plan, when, f"cycle-{self.cycles}")
+        changed = self._status.write(plan, when, f"cycle-{self.cycles}")
         self._clocked = self._always_clocked or self.dialect.depends_on_time(plan)
-        self._dirty |= self._decisions.carry_out(plan, when)
+        changed |= self._decisions.carry_out(plan, when)
+        self._dirty |= changed and plan.leaves_work
         if self._observer is not None:
             self._observer(self)

@@ -28,6 +28,7 @@ class StatusWriter:
         self._pods = WaitingPods(writing, dialect, notes)
         self._queues = QueueStatuses(writing, dialect)
         self._paces = (self._groups, self._pods.pace, self._queues.pace)
+        self._last: Plan | None = None  # whose outcome has been written
         self.why: dict[Ref, str] = {}  # by the group of each job that was pending after the last cycle
 
     def write(self, plan: Plan, when: datetime, cause: str) -> bool:
@@ -57,7 +58,8 @@ class StatusWriter:
 
     def _compare_groups(self, plan: Plan, when: datetime, cause: str) -> None:
         self.why = {}
-        for report in self._dialect.reports(plan, self._writing.cache.get, when, cause):
+        groups, self._last = plan.groups_since(self._last), plan
+        for report in self._dialect.reports(plan, groups, self._writing.cache.get, when, cause):
             before, after = report.before, report.after
             self._record(report)
             if after is before:

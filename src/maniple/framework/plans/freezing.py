@@ -83,10 +83,13 @@ class Jobs:
     minimum: NDArray[np.int32]
     counts: Amounts
     ready: Amounts
+    edition: Amounts  # of the pod groups
+    admitted: NDArray[np.bool_]
     allocated: Amounts
     facts: Mapping[int, JobFacts]
     groups: Mapping[int, Object]
     phases: Mapping[int, str]
+    stale: frozenset[int]  # whose gang was known to be broken
     parts: Mapping[int, tuple[PodSetOutcome, ...]]  # of jobs that are not one pod set with all of their tasks
     foreign: Mapping[int, Mapping[str, int]]  # pods of a job that name other schedulers, counted by name
 
@@ -254,10 +257,13 @@ def _jobs(session: Session) -> Jobs:
         minimum=jobs.minimum.copy(),
         counts=jobs.counts,
         ready=jobs.ready,
+        edition=table.edition[: len(jobs.queue)].copy(),
+        admitted=table.admitted[: len(jobs.queue)].copy(),
         allocated=jobs.allocated,
         facts=table.facts.copy(),
         groups=table.objects.copy(),
         phases=session.decisions.phases,
+        stale=frozenset(table.stale),
         parts=_parts(session) if session.rules.gangs.wait_for_pods else {},
         foreign=_foreign(session),
     )
