@@ -4,7 +4,8 @@ They stand in front of either world; what they pass on is carried out by the rea
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable, Mapping
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import aclosing, suppress
 from typing import Any
 
@@ -97,6 +98,22 @@ class Refusing(Between):
         answers = self._answers.get(pod.metadata.name)
         if answers:
             raise RefusedError(answers.pop(0))
+        await self._port.bind(pod, node, annotations)
+
+
+class Denying(Between):
+    """Refuses binds of pods to nodes for which `status` gives an answer, and counts them by pod and node."""
+
+    def __init__(self, port: Port, status: Callable[[str, str], int]) -> None:
+        super().__init__(port)
+        self.status = status
+        self.denied: Counter[tuple[str, str]] = Counter()
+
+    async def bind(self, pod: Pod, node: str, annotations: Mapping[str, str] | None = None) -> None:
+        status = self.status(pod.metadata.name, node)
+        if status:
+            self.denied[pod.metadata.name, node] += 1
+            raise RefusedError(status)
         await self._port.bind(pod, node, annotations)
 
 

@@ -41,6 +41,7 @@ class Effect:
     urgency: Urgency
     call: Callable[[], Awaitable[object]]
     done: Done
+    refused: Callable[[Exception], None] | None = None  # called after an attempt that is going to be repeated
     attempts: int = 6
     tried: int = 0
     suspect: bool = False  # its last attempt was slow, and failed
@@ -216,6 +217,8 @@ class Effects:
         if not _passes(effect, error):
             self._finish(effect, error)
             return
+        if effect.refused is not None:
+            effect.refused(error)
         pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** (effect.tried - 1))
         asked = pause_asked_by(error)
 

@@ -75,6 +75,9 @@ class Maniple:
         yield from self._volcano.reports(plan, groups, find, when, cause, _conditions)
         yield from self._kai.reports(plan, groups, find, when, cause)
 
+    def unconfirmed(self, before: Object, after: Object) -> Object:
+        return self._of(after).unconfirmed(before, after)
+
     def why(self, plan: Plan, pod: WaitingPod, find: Find) -> str:
         return self._kai.why(plan, pod, find)
 
