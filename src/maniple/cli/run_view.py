@@ -70,7 +70,7 @@ def _few(names: list[str]) -> str:
 
 def _news(before: JobLine | None, now: JobLine) -> str:
     """What changed about a job; empty if it is not worth a line."""
-    if before is not None and _line_key(before) == _line_key(now):
+    if before is not None and (before is now or _line_key(before) == _line_key(now)):
         return ""
     if now.state == "starts":
         if now.binding:

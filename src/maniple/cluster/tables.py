@@ -11,7 +11,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from maniple.cluster.facts import AT, JobFacts, QueueFacts, as_one, seconds
+from maniple.cluster.facts import AT, JobFacts, QueueFacts, as_one, job_key, seconds
 from maniple.cluster.resources import Amounts
 from maniple.cluster.statuses import NO_TASK, STATUSES
 from maniple.cluster.table import Table
@@ -138,13 +138,21 @@ class JobTable(Table):
         self.stale: set[int] = set()  # whose gang is known to be broken
         self.counts: Amounts = np.zeros((STATUSES, self._capacity), dtype=np.int64)
         self._named: Counter[str] = Counter()  # how many systems have a job of a name
+        self._systems: set[str] = set()
         self.doubled: set[str] = set()  # names that several systems have a job of
 
     def name(self, row: int) -> str:
         return job_name(self.keys[row], self.doubled)
 
+    def rows_named(self, name: str) -> list[int]:
+        """The rows of a name, as `name` gives it, or of a group's key, which several systems may have."""
+        keys = (name, *(job_key(name, system) for system in self._systems))
+        return [row for key in keys if (row := self.index_of(key)) is not None]
+
     def hold(self, key: str) -> int:
-        name, at, _ = key.partition(AT)
+        name, at, system = key.partition(AT)
+        if at:
+            self._systems.add(system)
         if at and self.index_of(key) is None:
             self._named[name] += 1
             if self._named[name] > 1:

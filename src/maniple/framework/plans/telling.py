@@ -178,7 +178,9 @@ def phases(closed: Closed, among: Sequence[int] | None = None) -> dict[int, str]
     columns, counts, refused = closed.jobs, closed.jobs.counts, closed.refused
     scheduled = counts[np.flatnonzero(SCHEDULED)].sum(axis=0) + news.leaving(closed)
     parts = (counts[_RUNNING], scheduled, counts[np.flatnonzero(COMPLETED)].sum(axis=0), columns.minimum)
-    rows, found = columns.rows if among is None else np.intersect1d(columns.rows, among), {}
+    rows, found = columns.rows, dict[int, str]()
+    if among is not None:
+        rows = np.intersect1d(rows, np.array(among, dtype=np.int64))
     for job, running, there, over, minimum in zip(
         rows.tolist(), *(part[rows].tolist() for part in parts), strict=True
     ):
