@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup run plane check test soak bench picture man format clean
+.PHONY: help setup run plane check test soak bench picture man manifests image format clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -16,7 +16,7 @@ UNIT := $(addprefix tests/,objects cluster framework placement eviction actions 
 SOAK_MINUTES ?= 60
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(READY) ## build the environment in .venv (once, and again when what it needs changes)
 
@@ -72,6 +72,9 @@ picture: $(READY) ## draw the picture of the README again
 
 man: $(READY) ## write the manual pages, made from the help, to build/man
 	$(BIN)/maniple man build/man
+
+manifests: $(READY) ## write deploy/ and the generated files of the chart again, from the chart and examples/rbac*.yaml
+	PYTHONPATH=src:. $(BIN)/python -m tests.install.manifests
 
 format: $(READY) ## let ruff mend what it can
 	$(BIN)/ruff check --fix
