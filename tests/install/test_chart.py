@@ -43,6 +43,8 @@ SWITCHES: list[tuple[Raw, set[str]]] = [
     ({}, ALWAYS),
     ({"namespace": {"create": True}}, ALWAYS | {"Namespace"}),
     ({"serviceMonitor": {"enabled": True}}, ALWAYS | {"ServiceMonitor"}),
+    ({"prometheusRule": {"enabled": True}}, ALWAYS | {"PrometheusRule"}),
+    ({"dashboard": {"enabled": True}}, ALWAYS),
     ({"crds": {"install": False}}, ALWAYS - {"CustomResourceDefinition"}),
     ({"podDisruptionBudget": {"enabled": False}}, ALWAYS - {"PodDisruptionBudget"}),
     ({"networkPolicy": {"enabled": False}}, ALWAYS - {"NetworkPolicy"}),

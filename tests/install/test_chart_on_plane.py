@@ -38,7 +38,7 @@ from tests.live.test_permissions import running
 from tests.live.worlds import real_world, until
 from tests.plane.api import Api, eventually
 
-OPERATOR = {"serviceMonitor": {"enabled": True}}
+OPERATOR = {name: {"enabled": True} for name in ("serviceMonitor", "prometheusRule", "dashboard")}
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
