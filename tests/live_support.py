@@ -21,7 +21,7 @@ import pytest
 from plane.binary import HELM, PLANE, Program
 from plane.plane import Plane, PlaneError, build
 
-FIXTURES = {"plane", "own_plane", "plane_binary", "helm"}
+FIXTURES = {"plane", "own_plane", "audited_plane", "plane_binary", "helm"}
 NONE_HERE = "no control plane: "
 # Set by the process that the user started, and inherited by its workers: the directory that they meet in.
 _MEETING_PLACE = "MANIPLE_TEST_PLANE"
@@ -76,6 +76,14 @@ def own_plane(plane_binary: Path) -> Iterator[Plane]:
     """A control plane for one test."""
     assert plane_binary.exists()
     with Plane() as own:
+        yield own
+
+
+@pytest.fixture
+def audited_plane(plane_binary: Path) -> Iterator[Plane]:
+    """The same, which writes down every request."""
+    assert plane_binary.exists()
+    with Plane(audit=True) as own:
         yield own
 
 
