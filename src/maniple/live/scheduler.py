@@ -9,6 +9,7 @@ continues where the old one stopped, in the middle of a gang if need be.
 
 import asyncio
 import logging
+import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import aclosing, suppress
@@ -17,14 +18,18 @@ from typing import Any, cast
 
 from maniple.framework.configuration.loading import ConfigurationError
 from maniple.framework.plans.outcome import Eviction
+from maniple.framework.plans.plan import Plan
 from maniple.live.cache import Cache, Ref
 from maniple.live.decisions import Decisions
 from maniple.live.dialects import dialect_of
 from maniple.live.effects import Effect, Effects, Lane, Urgency
 from maniple.live.leadership import Fenced, Leadership
+from maniple.live.meter import Meter
+from maniple.live.metered import Metered
 from maniple.live.notes import Notes
 from maniple.live.port import Change, Clock, Port, SystemClock
 from maniple.live.status import StatusWriter
+from maniple.live.tracing import Trace
 from maniple.live.writing import Writing, kind_of, now
 from maniple.planner import Planner
 
@@ -69,6 +74,11 @@ class Scheduler:
         observer: Callable[["Scheduler"], None] | None = None,
     ) -> None:
         self.planner = planner
+        self.meter = Meter()
+        self._clock = clock or SystemClock()
+        self.source = port  # without what is around it here
+        self.trace = Trace(self.meter)
+        port = cast(Port, Metered(port, self.meter, self._clock, self.trace))
         self.port = port = port if leadership is None else cast(Port, Fenced(port, leadership))
         self.leadership = leadership
         triggers = planner.registry.triggers(planner.configuration)
@@ -85,9 +95,9 @@ class Scheduler:
         self.cache = Cache(planner.build(()), self.dialect)
         self.effects = Effects(concurrency)
         self.cycles = 0
+        self.plan: Plan | None = None  # of the last cycle
         self.problems: dict[str, None] = {}  # every problem found, once, in order
         self.forbidden: set[str] = set()  # kinds that may not be listed
-        self._clock = clock or SystemClock()
         self._timing = timing or Timing()
         self._inline = inline
         self._observer = observer
@@ -163,6 +173,16 @@ class Scheduler:
         """Jobs for which room is being made, and when they start."""
         return self._decisions.starting
 
+    @property
+    def synced(self) -> bool:
+        """Whether all kinds have been listed, as far as they may be."""
+        return self._synced.is_set()
+
+    @property
+    def inbox(self) -> int:
+        """Changes and ended writes that are not taken in yet."""
+        return len(self._inbox)
+
     # -- input -------------------------------------------------------------------------------------------------------
 
     async def _read(self) -> None:
@@ -205,6 +225,7 @@ class Scheduler:
 
     def _take(self, change: Change) -> bool:
         item = change.object
+        self.trace.seen(change)
         warning = self.dialect.warning(item, gone=change.type == "gone") if item is not None else ""
         if warning:
             self._report(warning)
@@ -213,6 +234,7 @@ class Scheduler:
             return self._decisions.seen(item) | matters
         if change.type == "gone" and item is not None:
             self._status.forget(item)
+            self.meter.forget(item)
             matters = self.cache.gone(item)
             return self._decisions.forget(item) | matters
         if change.type == "bad" and change.problem is not None:
@@ -309,15 +331,21 @@ class Scheduler:
     async def _cycle(self) -> None:
         self._dirty = False
         self.cycles += 1
+        self.trace.cycle = self.cycles
         when = self._clock.now()
+        begin = time.perf_counter()
+        given = (self.cache.cluster, when, self._options, time.perf_counter)
         if self._inline:
-            plan = self.planner.cycle(self.cache.cluster, when, self._options)
+            plan = self.planner.cycle(*given)
         else:
-            plan = await asyncio.to_thread(self.planner.cycle, self.cache.cluster, when, self._options)
+            plan = await asyncio.to_thread(self.planner.cycle, *given)
+        self.meter.cycled(plan, self.plan, when, time.perf_counter() - begin, self.planner.plugin_timings)
+        self.plan = plan
         for problem in (*plan.problems, *plan.warnings):
             self._report(str(problem))
         self._dirty |= self._status.write(plan, when, f"cycle-{self.cycles}")
         self._clocked = self._always_clocked or self.dialect.depends_on_time(plan)
+        self.trace.decided(plan, self.cache, when)
         self._dirty |= self._decisions.carry_out(plan, when)
         if self._observer is not None:
             self._observer(self)

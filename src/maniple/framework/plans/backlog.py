@@ -63,7 +63,7 @@ class Backlog:
 
     def cause(self, job: str) -> str:
         """Why a job was pending after this cycle; empty if it was not."""
-        row = self._rows.get(job)
+        row = self.rows.get(job)
         counts = self._closed.jobs.counts
         if row is None or not counts[[Status.PENDING, Status.GATED, Status.PIPELINED], row].any():
             return ""
@@ -97,7 +97,8 @@ class Backlog:
         return "nodes" if own or first is not None else "turn"
 
     @cached_property
-    def _rows(self) -> dict[str, int]:
+    def rows(self) -> dict[str, int]:
+        """Of jobs, by name."""
         names = self._closed.names
         return {names.job(row): row for row in self._closed.jobs.groups}
 
