@@ -93,13 +93,13 @@ class Server:
 
     def __init__(self, url: str) -> None:
         self._url = url
+        self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
     def query(self, expression: str) -> list[dict[str, Any]]:
         """The result of an instant query; a bad expression raises."""
         address = f"{self._url}/api/v1/query?{urllib.parse.urlencode({'query': expression})}"
-        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         try:
-            with opener.open(address, timeout=10) as answer:
+            with self._opener.open(address, timeout=10) as answer:
                 result: list[dict[str, Any]] = json.load(answer)["data"]["result"]
         except urllib.error.HTTPError as error:
             with error:
@@ -108,7 +108,8 @@ class Server:
 
     def is_ready(self) -> bool:
         try:
-            return self.query("vector(1)") != []
+            with self._opener.open(f"{self._url}/-/ready", timeout=10):
+                return True
         except OSError:
             return False
 

@@ -1,6 +1,7 @@
 """The chart renders what is needed for every choice of values, and refuses values that are wrong."""
 
 import json
+import re
 import shlex
 from pathlib import Path
 from typing import Any
@@ -76,7 +77,17 @@ FULL: Raw = {
         {"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "DoNotSchedule"}
     ],
     "service": {"annotations": {"prometheus.io/scrape": "true"}},
-    "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}},
+    "serviceMonitor": {
+        "enabled": True,
+        "labels": {"release": "prometheus"},
+        "tlsConfig": {"insecureSkipVerify": True},
+    },
+    "http": {
+        "port": 9443,
+        "tls": {"secretName": "maniple-tls"},
+        "authorization": True,
+        "debugEndpoints": True,
+    },
     "serviceAccount": {"annotations": {"role": "x"}},
     "rbac": {"extraRules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["list", "watch"]}]},
     "podDisruptionBudget": {"maxUnavailable": "50%"},
@@ -108,7 +119,13 @@ def test_every_value_arrives(helm: Path) -> None:
         assert word in everything, word
     assert container(items)["image"] == "registry.example.com/maniple@sha256:" + "a" * 64
     assert one(items, "Deployment")["metadata"]["name"] == "scheduler"
-    assert one(items, "ClusterRole")["rules"][-1]["resources"] == ["configmaps"]
+    roles = {item["metadata"]["name"]: item["rules"] for item in items if item["kind"] == "ClusterRole"}
+    assert [rule["resources"] for rule in roles["scheduler"][-3:]] == [
+        ["tokenreviews"],
+        ["subjectaccessreviews"],
+        ["configmaps"],
+    ]
+    assert roles["scheduler-metrics-reader"] == [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}]
     assert one(items, "NetworkPolicy")["spec"]["ingress"][0]["from"]
     assert one(items, "ConfigMap")["data"] == {"scheduler.conf": "actions: allocate\n"}
 
@@ -123,6 +140,8 @@ def test_every_value_arrives(helm: Path) -> None:
         ({"profile": "volcano", "shard": "a"}, "shard"),
         ({"leaderElection": {"leaseDuration": 15}}, "leaseDuration"),
         ({"http": {"port": 0}}, "port"),
+        ({"http": {"authorization": True}}, "secretName"),
+        ({"http": {"debugEndpoints": True}}, "authorization"),
     ],
 )
 def test_a_wrong_value_is_refused_by_name(helm: Path, values: Raw, field: str) -> None:
@@ -136,8 +155,9 @@ def test_the_command_line_is_one_that_the_scheduler_accepts(helm: Path, profile:
         items = rendered(helm, values)
         file = tmp_path / "scheduler.conf"
         file.write_text(one(items, "ConfigMap")["data"]["scheduler.conf"])
-        mounted = "/etc/maniple/scheduler.conf"
-        words = [word.replace(mounted, str(file)) for word in container(items)["args"]]
+        for name in ("tls.crt", "tls.key"):
+            (tmp_path / name).touch()
+        words = [re.sub(r"/etc/maniple(-tls)?/", f"{tmp_path}/", word) for word in container(items)["args"]]
         assert f"--conf={file}" in words, shlex.join(words)
         command = main.get_command(click.Context(main), words[0])
         assert command is not None

@@ -4,6 +4,8 @@ import asyncio
 import json
 import subprocess
 import sys
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
@@ -11,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from maniple.kube import crds
+from plane.control import free_port
 from plane.plane import Plane
 from tests.install.applying import Applying
 from tests.install.chart import (
@@ -49,17 +52,17 @@ def establish(api: Api, items: list[Raw]) -> None:
         api.create(DEFINITIONS, item)
 
     def served() -> bool:
-        names = {item["metadata"]["name"] for item in items}
-        found = [api.call("GET", f"{DEFINITIONS}/{name}").content for name in names]
-        return all(
-            any(
-                c["type"] == "Established" and c["status"] == "True"
-                for c in one["status"].get("conditions", [])
-            )
-            for one in found
-        )
+        groups = [group["name"] for group in api.call("GET", "/apis").content["groups"]]
+        return all(item["spec"]["group"] in groups and _serves(api, item["spec"]) for item in items)
 
     eventually(served)
+
+
+def _serves(api: Api, spec: Raw) -> bool:
+    path = f"/apis/{spec['group']}/{spec['versions'][0]['name']}"
+    answer = api.call("GET", path)
+    kinds = [row["kind"] for row in answer.content["resources"]] if answer.status == 200 else []
+    return spec["names"]["kind"] in kinds
 
 
 def test_the_server_takes_every_object_and_admits_the_pods(own_plane: Plane, helm: Path) -> None:
@@ -133,7 +136,8 @@ def test_two_replicas_schedule_and_one_takes_over(
     values = {**PLAIN, "profile": profile, "leaderElection": FAST, "schedulerNames": OPTIONS["schedulerName"]}
     items = rendered(helm, values)
     Applying(Api(audited_plane)).accepted(items)
-    commands = [_command(audited_plane, items, tmp_path, number) for number in range(2)]
+    ports = [free_port(), free_port()]
+    commands = [_command(audited_plane, items, tmp_path, port) for port in ports]
     kai = profile == "kai"
     gang = kai_objects.gang if kai else volcano_objects.gang
     node = kai_objects.node("n1", 16) if kai else volcano_objects.node("n1", 16)
@@ -150,9 +154,12 @@ def test_two_replicas_schedule_and_one_takes_over(
             leader = stack.enter_context(_started(*commands[0]))
             await until(lambda: runs(world, "train", 4), "the gang runs")
             stack.enter_context(_started(*commands[1]))
+            await until(lambda: asyncio.to_thread(_is_ready, ports[1]), "the standby is ready")
+            assert [_leads(port) for port in ports] == [True, False]
             leader.kill()
             await world.create(gang("next", 4))
             await until(lambda: runs(world, "next", 4), "the other one takes over")
+            assert _leads(ports[1])
 
     asyncio.run(main())
     assert not refused(audited_plane)
@@ -167,7 +174,28 @@ def _started(command: list[str], log: Path) -> Iterator["subprocess.Popen[str]"]
         yield process
 
 
-def _command(plane: Plane, items: list[Raw], folder: Path, number: int) -> tuple[list[str], Path]:
+def _get(port: int, path: str) -> tuple[int, str]:
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(f"http://127.0.0.1:{port}{path}", timeout=10) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.read().decode()
+    except OSError:
+        return 0, ""
+
+
+def _is_ready(port: int) -> bool:
+    """As the probes of the Deployment see it."""
+    return [_get(port, path)[0] for path in ("/healthz", "/readyz")] == [200, 200]
+
+
+def _leads(port: int) -> bool:
+    return "maniple_leader 1.0" in _get(port, "/metrics")[1].splitlines()
+
+
+def _command(plane: Plane, items: list[Raw], folder: Path, port: int) -> tuple[list[str], Path]:
     """The container's command, with the service account's token instead of the mounted one."""
     path = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/{RELEASE}/token"
     token = Api(plane).create(path, {"spec": {}})["status"]["token"]
@@ -178,6 +206,9 @@ def _command(plane: Plane, items: list[Raw], folder: Path, number: int) -> tuple
         "--in-cluster": f"--kubeconfig={kubeconfig}",
         "--conf=/etc/maniple/scheduler.conf": f"--conf={conf}",
     }
+    # Both are on one machine here.
+    instead["--listen=:8080"] = f"--listen=127.0.0.1:{port}"
+    assert instead.keys() <= set(container(items)["args"])
     words = [instead.get(word, word) for word in container(items)["args"]]
     code = f"from maniple.cli.main import main; main({words!r})"
-    return [sys.executable, "-c", code], folder / f"log-{number}"
+    return [sys.executable, "-c", code], folder / f"log-{port}"

@@ -19,6 +19,7 @@ import click
 from maniple.cli import DEFAULT_PROFILE, InputError, seconds, with_extensions, with_transport
 from maniple.cli.kai_flags import KaiCommand, given_flags, with_kai_flags
 from maniple.cli.leader_flags import leader_flags
+from maniple.cli.listen_flags import listen_flags, listen_of
 from maniple.cli.planning import (
     check_flags,
     configuration_message,
@@ -108,6 +109,7 @@ COLLECT = (100_000, 50, 100)
     help="Load plugins and actions of your own from the .py files of this folder.",
 )
 @leader_flags
+@listen_flags
 @with_kai_flags(without=("schedule-period", "scheduler-name", "leader-elect"))
 @click.pass_context
 def command(
@@ -127,6 +129,7 @@ def command(
     default_queue: str | None,
     plugins_dir: Path | None,
     election: "Election | None",
+    listening: dict[str, Any],
 ) -> None:
     """Schedule on a cluster, or on an embedded one to try it out.
 
@@ -155,6 +158,9 @@ def command(
         shard or "",
         election,
     )
+    settings = replace(settings, listen=listen_of(listening, on_cluster=settings.on_cluster))
+    if settings.virtual_time and settings.listen is not None:
+        raise click.UsageError("--listen takes real time: leave out --virtual-time")
     if settings.on_cluster and (files or until_done or virtual_time):
         raise click.UsageError("-f, --until-done and --virtual-time are for the embedded cluster")
     if election is not None and not settings.on_cluster:

@@ -6,7 +6,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from maniple.cli import InputError
-from maniple.cli.run_stage import Settings, log_to, observer, open_view, stop_on_signals, tick
+from maniple.cli.run_stage import Settings, log_to, observer, open_view, served, stop_on_signals, tick
 
 if TYPE_CHECKING:
     from maniple.kube.client import Client
@@ -63,7 +63,8 @@ async def run_on_cluster(
             stop_on_signals(scheduler.stop)
             running = asyncio.create_task(run_beside(feed, scheduler))
             try:
-                await asyncio.gather(running, tick(view, elapsed, running))
+                async with served(scheduler, settings.listen, client):
+                    await asyncio.gather(running, tick(view, elapsed, running))
             except BaseExceptionGroup as errors:
                 lost = errors.subgroup(LeadershipLostError)
                 if lost is None:

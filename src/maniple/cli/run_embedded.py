@@ -12,7 +12,7 @@ from maniple.cli.inspection.remarks import lines_of
 from maniple.cli.intake import Intake, take_in
 from maniple.cli.planning import doubts_about, print_messages
 from maniple.cli.run_ending import REASONS_SHOWN, Ending, Stillness, reasons
-from maniple.cli.run_stage import Settings, log_to, observer, open_view, stop_on_signals, tick
+from maniple.cli.run_stage import Settings, log_to, observer, open_view, served, stop_on_signals, tick
 
 if TYPE_CHECKING:
     from maniple.cli.run_view import View
@@ -89,9 +89,10 @@ async def _run(planner: "Planner", settings: Settings, given: Given, feed: "Usag
         running = asyncio.create_task(run_beside(feed, scheduler))
         if not settings.virtual_time:
             asyncio.create_task(tick(view, elapsed, running))  # noqa: RUF006  # ends with the other one
-        await _watch(world, scheduler, running, view, given, settings)
-        scheduler.stop()
-        await running
+        async with served(scheduler, settings.listen):
+            await _watch(world, scheduler, running, view, given, settings)
+            scheduler.stop()
+            await running
         return _end(world, scheduler, view, given).exit_code(settings)
 
 

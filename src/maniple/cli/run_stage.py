@@ -6,18 +6,22 @@ Called by `run_embedded` and `run_cluster`.
 import asyncio
 import logging
 import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from maniple.cli import InputError
+
 if TYPE_CHECKING:
     from maniple.cli.run_view import Lines, Tables, View
+    from maniple.kube.client import Client
     from maniple.live.leadership import Election
     from maniple.live.scheduler import Scheduler
+    from maniple.web.settings import Listen
 
 TICK_SECONDS = 0.5
 
@@ -36,6 +40,7 @@ class Settings:
     bind: str
     shard: str
     election: "Election | None" = None
+    listen: "Listen | None" = None
 
     @property
     def on_cluster(self) -> bool:
@@ -77,6 +82,28 @@ def log_to(view: "View", elapsed: Callable[[], float]) -> Iterator[None]:
         yield
     finally:
         logger.removeHandler(handler)
+
+
+@asynccontextmanager
+async def served(
+    scheduler: "Scheduler", listen: "Listen | None", client: "Client | None" = None
+) -> AsyncIterator[None]:
+    """Serve health and metrics while it lasts, if that was asked for."""
+    if listen is None:
+        yield
+        return
+    from maniple.web.server import Server
+
+    try:
+        server = Server(scheduler, listen, client)
+    except ValueError as error:
+        raise InputError(str(error)) from None
+    async with AsyncExitStack() as stack:
+        try:
+            await stack.enter_async_context(server.serving())
+        except OSError as error:
+            raise InputError(f"cannot listen on {listen.address}: {error.strerror or error}") from None
+        yield
 
 
 def stop_on_signals(stop: Callable[[], None]) -> None:

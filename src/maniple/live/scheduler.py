@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, cast
 
 from maniple.framework.configuration.loading import ConfigurationError
@@ -98,6 +99,8 @@ class Scheduler:
         self.plan: Plan | None = None  # of the last cycle
         self.problems: dict[str, None] = {}  # every problem found, once, in order
         self.forbidden: set[str] = set()  # kinds that may not be listed
+        self.cycle_began: float | None = None  # by the monotonic clock, while one runs
+        self._listed_kinds: set[str] = set()  # or absent
         self._timing = timing or Timing()
         self._inline = inline
         self._observer = observer
@@ -111,9 +114,9 @@ class Scheduler:
         self._dirty = True
         self._queues_listed = False  # and not checked yet
         notes = Notes(port, self.effects)
-        writing = Writing(self.cache, self.effects, port, self._later)
+        writing = Writing(self.cache, self.effects, port, self.later)
         self._status = StatusWriter(writing, self.dialect, notes)
-        self._decisions = Decisions(self.cache, self.effects, port, notes, self._later, self.dialect)
+        self._decisions = Decisions(self.cache, self.effects, port, notes, self.later, self.dialect)
         self._always_clocked = triggers.time
         self._clocked = self._always_clocked
 
@@ -173,6 +176,14 @@ class Scheduler:
         """Jobs for which room is being made, and when they start."""
         return self._decisions.starting
 
+    def now(self) -> datetime:
+        """The time of day where the cluster is."""
+        return self._clock.now()
+
+    def unlisted(self) -> set[str]:
+        """Kinds that have not been listed, found absent or found forbidden."""
+        return {kind_of(kind) for kind in self.dialect.kinds} - self._listed_kinds
+
     @property
     def synced(self) -> bool:
         """Whether all kinds have been listed, as far as they may be."""
@@ -191,7 +202,7 @@ class Scheduler:
                 self._inbox.append(change)
                 self._wake.set()
 
-    def _later(self, action: Callable[[], bool]) -> None:
+    def later(self, action: Callable[[], bool]) -> None:
         """Do something between two cycles; it returns whether a decision may depend on it."""
         self._inbox.append(action)
         self._wake.set()
@@ -259,6 +270,8 @@ class Scheduler:
             self._report(f"{name}: this user may not list it; what depends on it waits until that is allowed")
         else:
             self.forbidden.discard(name)
+        if change.type != "forbidden":
+            self._listed_kinds.add(name)
         self._queues_listed |= there and kind in self.dialect.queue_kinds
         gone_again = there and self.cache.listed(kind)
         return (self.dialect.kind_is(kind, there=there) and self.cache.read_again()) | gone_again
@@ -334,13 +347,14 @@ class Scheduler:
         self.trace.cycle = self.cycles
         when = self._clock.now()
         begin = time.perf_counter()
+        self.cycle_began = time.monotonic()
         given = (self.cache.cluster, when, self._options, time.perf_counter)
         if self._inline:
             plan = self.planner.cycle(*given)
         else:
             plan = await asyncio.to_thread(self.planner.cycle, *given)
         self.meter.cycled(plan, self.plan, when, time.perf_counter() - begin, self.planner.plugin_timings)
-        self.plan = plan
+        self.plan, self.cycle_began = plan, None
         for problem in (*plan.problems, *plan.warnings):
             self._report(str(problem))
         self._dirty |= self._status.write(plan, when, f"cycle-{self.cycles}")

@@ -133,6 +133,10 @@ class Backlog:
         nodes = self._closed.nodes
         return self._whole_units(nodes.allocatable.sum(axis=1)), self._whole_units(nodes.used.sum(axis=1))
 
+    @property
+    def nodes(self) -> int:
+        return len(self._closed.names.nodes)
+
     def statuses(self) -> dict[str, int]:
         """How many pods there are of each status."""
         status = self._closed.tasks.status
