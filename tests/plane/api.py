@@ -42,7 +42,10 @@ class Api:
                 return Answer(answer.status, json.load(answer))
         except urllib.error.HTTPError as error:
             with error:
-                return Answer(error.code, json.load(error))
+                text = error.read()
+            # A path that is not served at all is answered in plain text.
+            is_json = "json" in error.headers.get("Content-Type", "")
+            return Answer(error.code, json.loads(text) if is_json else text.decode())
 
     def first_event(self, path: str) -> Any:
         """The first line of a watch."""
