@@ -8,18 +8,24 @@ import logging
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from maniple.cli.process_flags import Process
+
 if TYPE_CHECKING:
     from maniple.cli.run_view import Lines, Tables, View
     from maniple.live.leadership import Election
+    from maniple.live.port import Clock
+    from maniple.live.rate import WriteRate
     from maniple.live.scheduler import Scheduler
 
 TICK_SECONDS = 0.5
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +42,12 @@ class Settings:
     bind: str
     shard: str
     election: "Election | None" = None
+    process: Process = field(default_factory=Process)
 
     @property
     def on_cluster(self) -> bool:
-        return self.kubeconfig is not None or bool(self.context) or self.in_cluster
+        named = self.kubeconfig is not None or bool(self.context) or self.in_cluster
+        return named or bool(self.process.master)
 
 
 def open_view(title: str) -> "Lines | Tables":
@@ -83,3 +91,32 @@ def stop_on_signals(stop: Callable[[], None]) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         with suppress(NotImplementedError):  # where loops cannot, Ctrl-C still ends the program
             asyncio.get_running_loop().add_signal_handler(number, stop)
+
+
+def write_rate(process: Process) -> "WriteRate | None":
+    """The limit of writes, if one was given."""
+    from maniple.live.rate import WriteRate
+
+    return WriteRate(*process.write_rate) if process.write_rate is not None else None
+
+
+def dump_on_signals(scheduler: "Scheduler", clock: "Clock", process: Process) -> None:
+    """Write what is known of the cluster to a file, as Volcano's scheduler does."""
+    from maniple.kube.kinds import KINDS
+    from maniple.live.dump import dump
+
+    def write() -> None:
+        objects = [
+            (KINDS[type(item)].at(KINDS[type(item)].versions[0]).api_version, item)
+            for item in scheduler.cache.objects()
+        ]
+        try:
+            path = dump(objects, Path(process.dump_folder), clock.now())
+        except OSError as error:
+            log.warning("the cache cannot be written to %s: %s", process.dump_folder, error.strerror)
+        else:
+            log.warning("the cache was written to %s: %d objects", path, len(objects))
+
+    for number in (signal.SIGUSR1, signal.SIGUSR2) if process.dumps_cache else ():
+        with suppress(NotImplementedError):
+            asyncio.get_running_loop().add_signal_handler(number, write)

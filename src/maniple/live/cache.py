@@ -238,6 +238,21 @@ class Cache:
         """Decisions that the watch has not shown yet."""
         return sum(len(aspects) for aspects in self._assumed.values())
 
+    def objects(self) -> Iterator[Object]:
+        """Everything, as it is believed to be."""
+        return iter(self._believed.values())
+
+    def unconfirmed_nodes(self) -> set[str]:
+        """The nodes of pods with decisions that the watch has not shown yet."""
+        pods = (self.pod(key) for kind, key in self._assumed if kind is Pod)
+        return {pod.spec.node_name for pod in pods if pod is not None and pod.spec.node_name}
+
+    def rebuild(self, cluster: Cluster) -> None:
+        """Fill new columns with what is believed; decisions that are not confirmed stay."""
+        self.cluster = cluster
+        for item in self._believed.values():
+            cluster.apply(item)
+
     # -- updating the columns ----------------------------------------------------------------------------------------
 
     def _refresh(self, ref: Ref) -> bool:
