@@ -93,7 +93,7 @@ class Meter:
             self.steps[step].observe(taken)
         for plugin, taken in plugins.items():
             self.plugins[plugin].observe(taken)
-        if plan.started:
+        if plan.binds or plan.held:
             self._started(plan, before, when)
         if plan.evictions:
             self._evicted(plan)

@@ -11,7 +11,7 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -27,11 +27,15 @@ from maniple.live.effects import Effect, Effects, Lane, Urgency
 from maniple.live.leadership import Fenced, Leadership
 from maniple.live.meter import Meter
 from maniple.live.metered import Metered
+from maniple.live.node_shards import NodeShards
 from maniple.live.notes import Notes
 from maniple.live.port import Change, Clock, Port, SystemClock
+from maniple.live.rate import WriteRate
+from maniple.live.reload import Reloads
 from maniple.live.status import StatusWriter
 from maniple.live.tracing import Trace
 from maniple.live.writing import Writing, kind_of, now
+from maniple.objects.meta import Object
 from maniple.planner import Planner
 
 log = logging.getLogger(__name__)
@@ -55,7 +59,8 @@ class Scheduler:
     `inline` decides in the event loop's own thread: in virtual time nothing else is exact. `alone`: no
     controllers of the profile's system run on this cluster. `options` is polled and must not block: its
     result is added to the planner's options, and a new result triggers a cycle. With `leadership`, it decides
-    and writes only while it leads, and ends when that is lost.
+    and writes only while it leads, and ends when that is lost. `rate` limits writes; `unread` are kinds that are
+    not watched.
     """
 
     def __init__(
@@ -72,6 +77,8 @@ class Scheduler:
         alone: bool = False,
         options: Callable[[], Mapping[str, Any]] | None = None,
         leadership: Leadership | None = None,
+        rate: WriteRate | None = None,
+        unread: Collection[type[Object]] = (),
         observer: Callable[["Scheduler"], None] | None = None,
     ) -> None:
         self.planner = planner
@@ -94,7 +101,13 @@ class Scheduler:
             alone=alone,
         )
         self.cache = Cache(planner.build(()), self.dialect)
-        self.effects = Effects(concurrency)
+        self.effects = Effects(concurrency, rate=rate)
+        self.configuration = Reloads()
+        self._kinds = tuple(kind for kind in self.dialect.kinds if kind not in unread)
+        self._unread = frozenset(unread)
+        self._readers: asyncio.TaskGroup | None = None  # while running
+        self._more_readers: list[asyncio.Task[None]] = []
+        self._wanted = planner  # the last to be adopted
         self.cycles = 0
         self.plan: Plan | None = None  # of the last cycle
         self.problems: dict[str, None] = {}  # every problem found, once, in order
@@ -113,10 +126,11 @@ class Scheduler:
         self._stopping = asyncio.Event()
         self._dirty = True
         self._queues_listed = False  # and not checked yet
-        notes = Notes(port, self.effects)
+        notes = self.notes = Notes(port, self.effects)
         writing = Writing(self.cache, self.effects, port, self.later)
         self._status = StatusWriter(writing, self.dialect, notes)
         self._decisions = Decisions(self.cache, self.effects, port, notes, self.later, self.dialect)
+        self._shards = NodeShards.of(planner.options, self.cache, self.effects, port)
         self._always_clocked = triggers.time
         self._clocked = self._always_clocked
 
@@ -125,13 +139,15 @@ class Scheduler:
     async def run(self) -> None:
         """Schedule until `stop` is called or the task is cancelled."""
         async with asyncio.TaskGroup() as group:
-            helpers = [group.create_task(self._read()), group.create_task(self.effects.run())]
+            self._readers = group
+            helpers = [group.create_task(self._read(self._kinds)), group.create_task(self.effects.run())]
             if self.leadership is not None:
                 helpers += [group.create_task(self.leadership.run()), group.create_task(self._wake_to_lead())]
             try:
                 await self._loop()
             finally:
-                for helper in helpers:
+                self._readers = None
+                for helper in (*helpers, *self._more_readers):
                     helper.cancel()
         if self.leadership is not None:
             await self.leadership.release()
@@ -182,7 +198,7 @@ class Scheduler:
 
     def unlisted(self) -> set[str]:
         """Kinds that have not been listed, found absent or found forbidden."""
-        return {kind_of(kind) for kind in self.dialect.kinds} - self._listed_kinds
+        return {kind_of(kind) for kind in self._kinds} - self._listed_kinds
 
     @property
     def synced(self) -> bool:
@@ -196,11 +212,33 @@ class Scheduler:
 
     # -- input -------------------------------------------------------------------------------------------------------
 
-    async def _read(self) -> None:
-        async with aclosing(self.port.changes(self.dialect.kinds)) as changes:
+    async def _read(self, kinds: Sequence[type[Object]], then: Callable[[], bool] | None = None) -> None:
+        """Take in changes; `then` is done once all objects of these kinds are known."""
+        async with aclosing(self.port.changes(kinds)) as changes:
             async for change in changes:
-                self._inbox.append(change)
+                self._inbox.append(change if then is None or change.type != "synced" else then)
                 self._wake.set()
+
+    def adopt(self, planner: Planner) -> None:
+        """Plan with another configuration, between two cycles; what it reads besides is listed before."""
+        self._wanted = planner
+        kinds = planner.registry.triggers(planner.configuration).kinds
+        more = tuple(kind for kind in kinds if kind not in (*self._kinds, *self._unread))
+        if more and self._readers is not None:
+            self._kinds += more
+            reading = self._read(more, lambda: self._adopt(planner))
+            self._more_readers.append(self._readers.create_task(reading))
+        else:
+            self.later(lambda: self._adopt(planner))
+
+    def _adopt(self, planner: Planner) -> bool:
+        if planner is not self._wanted:
+            return False
+        self.planner = planner
+        self.cache.rebuild(planner.build(()))
+        self._options = planner.with_options(self._given)
+        self._always_clocked = planner.registry.triggers(planner.configuration).time
+        return True
 
     def later(self, action: Callable[[], bool]) -> None:
         """Do something between two cycles; it returns whether a decision may depend on it."""
@@ -290,6 +328,8 @@ class Scheduler:
             if self._dirty:
                 await self._cycle()
             self._dirty |= self._status.carry_out()
+            if self._shards is not None:
+                self._shards.carry_out(self._clock.now())
             await self._pause()
         if not await self.effects.drain(self._timing.stop):
             log.warning(

@@ -36,7 +36,7 @@ class Server:
         self._listen = listen
         self.health = Health(scheduler)
         view = View(scheduler, client)
-        self.metrics = Metrics(view, self.health)
+        self.metrics = Metrics(view, self.health, listen.metrics_prefix)
         self._debug = Debug(scheduler)
         self._guard = _guard_of(listen, client)
         self.url = ""
@@ -49,7 +49,9 @@ class Server:
             if self._listen.certificate is not None and self._listen.key is not None
             else None
         )
-        runner = web.AppRunner(self._application(), access_log=None, handle_signals=False)
+        runner = web.AppRunner(
+            self._application(), access_log=None, handle_signals=False, shutdown_timeout=1.0
+        )
         await runner.setup()
         helpers = [asyncio.create_task(self.health.run())]
         if certificate is not None:
@@ -69,7 +71,6 @@ class Server:
             listen.host or None,
             listen.port,
             ssl_context=certificate.context if certificate is not None else None,
-            shutdown_timeout=1.0,
         )
         try:
             await site.start()

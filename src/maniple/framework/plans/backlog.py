@@ -28,6 +28,9 @@ CAUSES = {
 }
 
 
+_ON_NODES = [Status.ALLOCATED, Status.BINDING, Status.BOUND, Status.RUNNING, Status.RELEASING]
+
+
 @dataclass(frozen=True, slots=True)
 class PendingJob:
     """A job with pods that have no node; `pods` counts these."""
@@ -70,7 +73,14 @@ class Backlog:
         return self._cause(row)
 
     def started(self) -> list[StartedJob]:
-        return [StartedJob(*one) for row in self._closed.decided.started for one in self._named(row)]
+        """Jobs all of whose pods on nodes were placed by this cycle."""
+        closed = self._closed
+        placed = [rows for rows, _ in (*closed.decided.bound, *closed.decided.held)]
+        if not placed:
+            return []
+        jobs, numbers = np.unique(closed.tasks.job[np.concatenate(placed)], return_counts=True)
+        there = closed.jobs.counts[_ON_NODES][:, jobs].sum(axis=0)
+        return [StartedJob(*one) for row in jobs[there == numbers].tolist() for one in self._named(row)]
 
     def _named(self, row: int) -> Iterator[tuple[str, str, datetime | None]]:
         closed = self._closed
