@@ -37,6 +37,9 @@ class Trace:
     def decided(self, plan: Plan, cache: Cache, when: datetime) -> None:
         """The pods of a plan get their nodes."""
         debug = log.isEnabledFor(logging.DEBUG)
+        if log.isEnabledFor(logging.INFO) and (plan.binds or plan.held or plan.evictions):
+            told = f"pods placed: {len(plan.binds) + len(plan.held)}, evicted: {len(plan.evictions)}"
+            log.info("cycle %d: %s; it took %.1f ms", self.cycle, told, self._meter.last_cycle * 1000)
         for placed in (plan.binds, plan.held):
             for key, node in placed.items():
                 pod = cache.pod(key)
