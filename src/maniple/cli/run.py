@@ -9,8 +9,9 @@ import gc
 import logging
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -18,6 +19,8 @@ from maniple import __version__
 from maniple.cli import DEFAULT_PROFILE, InputError, seconds, with_extensions
 from maniple.cli.kai_flags import given_flags, with_kai_flags
 from maniple.cli.leader_flags import leader_flags
+from maniple.cli.listen_flags import listen_flags
+from maniple.cli.listen_places import listens_of
 from maniple.cli.planning import check_flags, print_messages, read_conf, shard_among
 from maniple.cli.process_flags import Process, RunCommand, process_of, with_process_flags
 from maniple.cli.profile_choice import chosen_profile
@@ -106,6 +109,7 @@ COLLECT = (100_000, 50, 100)
     help="Load plugins and actions of your own from the .py files of this folder.",
 )
 @leader_flags
+@listen_flags
 @with_kai_flags(without=NOT_DECIDING)
 @with_process_flags
 @click.pass_context
@@ -126,6 +130,7 @@ def command(
     default_queue: str | None,
     plugins_dir: Path | None,
     election: "Election | None",
+    listening: dict[str, Any],
 ) -> None:
     """Schedule on a cluster, or on an embedded one to try it out.
 
@@ -145,7 +150,9 @@ def command(
     process = process_of(ctx)
     _print_version(process, profile)
     print_messages("note", process.gates.remarks)
-    in_cluster = in_cluster or _is_in_pod(process, kubeconfig, context, embedded=bool(files) or until_done)
+    in_cluster = in_cluster or _is_in_pod(
+        process, kubeconfig, context, embedded=bool(files) or until_done or virtual_time
+    )
     settings = Settings(
         period,
         files,
@@ -167,6 +174,9 @@ def command(
         )
     if in_cluster and (kubeconfig is not None or context):
         raise click.UsageError("--in-cluster takes neither --kubeconfig nor --context")
+    settings = replace(settings, listens=listens_of(listening, process, on_cluster=settings.on_cluster))
+    if settings.virtual_time and settings.listens:
+        raise click.UsageError("--listen takes real time: leave out --virtual-time")
     if parse_bool(os.environ.get("MULTI_SCHEDULER_ENABLE", "")):
         raise click.UsageError(
             "MULTI_SCHEDULER_ENABLE is not supported: every replica would schedule all pods; use"

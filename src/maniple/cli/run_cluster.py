@@ -13,6 +13,7 @@ from maniple.cli.run_stage import (
     log_to,
     observer,
     open_view,
+    served,
     stop_on_signals,
     tick,
     write_rate,
@@ -87,7 +88,8 @@ async def run_on_cluster(
             reload = recipe.reload(scheduler, SystemClock())
             running = asyncio.create_task(run_beside(feed, scheduler, reload))
             try:
-                await asyncio.gather(running, tick(view, elapsed, running))
+                async with served(scheduler, settings.listens, client):
+                    await asyncio.gather(running, tick(view, elapsed, running))
             except BaseExceptionGroup as errors:
                 lost = errors.subgroup(LeadershipLostError)
                 if lost is None:

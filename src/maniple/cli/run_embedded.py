@@ -18,6 +18,7 @@ from maniple.cli.run_stage import (
     log_to,
     observer,
     open_view,
+    served,
     stop_on_signals,
     tick,
     write_rate,
@@ -107,9 +108,10 @@ async def _run(
         running = asyncio.create_task(run_beside(feed, scheduler, reload))
         if not settings.virtual_time:
             asyncio.create_task(tick(view, elapsed, running))  # noqa: RUF006  # ends with the other one
-        await _watch(world, scheduler, running, view, given, settings)
-        scheduler.stop()
-        await running
+        async with served(scheduler, settings.listens):
+            await _watch(world, scheduler, running, view, given, settings)
+            scheduler.stop()
+            await running
         return _end(world, scheduler, view, given).exit_code(settings)
 
 

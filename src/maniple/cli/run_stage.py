@@ -6,22 +6,25 @@ Called by `run_embedded` and `run_cluster`.
 import asyncio
 import logging
 import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from maniple.cli import InputError
 from maniple.cli.process_flags import Process
 
 if TYPE_CHECKING:
     from maniple.cli.run_view import Lines, Tables, View
+    from maniple.kube.client import Client
     from maniple.live.leadership import Election
     from maniple.live.port import Clock
     from maniple.live.rate import WriteRate
     from maniple.live.scheduler import Scheduler
+    from maniple.web.settings import Listen
 
 TICK_SECONDS = 0.5
 
@@ -43,6 +46,7 @@ class Settings:
     shard: str
     election: "Election | None" = None
     process: Process = field(default_factory=Process)
+    listens: "tuple[Listen, ...]" = ()
 
     @property
     def on_cluster(self) -> bool:
@@ -85,6 +89,27 @@ def log_to(view: "View", elapsed: Callable[[], float]) -> Iterator[None]:
         yield
     finally:
         logger.removeHandler(handler)
+
+
+@asynccontextmanager
+async def served(
+    scheduler: "Scheduler", listens: "tuple[Listen, ...]", client: "Client | None" = None
+) -> AsyncIterator[None]:
+    """Serve health and metrics while it lasts, in the places where that was asked for."""
+    if not listens:
+        yield
+        return
+    from maniple.web.server import Server
+
+    async with AsyncExitStack() as stack:
+        for listen in listens:
+            try:
+                await stack.enter_async_context(Server(scheduler, listen, client).serving())
+            except ValueError as error:
+                raise InputError(str(error)) from None
+            except OSError as error:
+                raise InputError(f"cannot listen on {listen.address}: {error.strerror or error}") from None
+        yield
 
 
 def stop_on_signals(stop: Callable[[], None]) -> None:

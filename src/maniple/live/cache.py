@@ -233,14 +233,20 @@ class Cache:
     def of_kind(self, kind: type[Object]) -> Iterator[Object]:
         return (item for (known, _), item in self._believed.items() if known is kind)
 
+    def objects(self, *, seen: bool = False) -> Iterator[Object]:
+        """All objects as they are believed to be, or as the watch showed them; without groups that exist only
+        here."""
+        known = self._seen if seen else self._believed
+        return (item for ref, item in known.items() if ref not in self._pods)
+
+    def assumptions(self) -> dict[Ref, list[str]]:
+        """What the watch has not shown yet: the aspects of each object."""
+        return {ref: list(aspects) for ref, aspects in self._assumed.items()}
+
     @property
     def unconfirmed(self) -> int:
         """Decisions that the watch has not shown yet."""
         return sum(len(aspects) for aspects in self._assumed.values())
-
-    def objects(self) -> Iterator[Object]:
-        """Everything, as it is believed to be."""
-        return iter(self._believed.values())
 
     def unconfirmed_nodes(self) -> set[str]:
         """The nodes of pods with decisions that the watch has not shown yet."""

@@ -51,7 +51,7 @@ class Effects:
     """A bounded number of writes in flight, over lanes."""
 
     def __init__(self, concurrency: int = 32, most_notes: int = 5_000, rate: WriteRate | None = None) -> None:
-        self._free = concurrency
+        self._concurrency = self._free = concurrency
         self._most_notes = most_notes
         self._rate = rate
         self._next_token: asyncio.TimerHandle | None = None
@@ -94,6 +94,24 @@ class Effects:
 
     def __len__(self) -> int:
         return sum(map(len, self._lanes.values()))
+
+    @property
+    def pending(self) -> Counter[Urgency]:
+        """What is submitted and not finished."""
+        return Counter(effect.urgency for lane in self._lanes.values() for effect in lane)
+
+    @property
+    def in_flight(self) -> int:
+        return self._concurrency - self._free + len(self._slow)
+
+    @property
+    def slow(self) -> int:
+        """Those in flight that have given their place to others."""
+        return len(self._slow)
+
+    def heads(self) -> list[Effect]:
+        """The next write of every lane, for people who look at what is stuck."""
+        return [lane[0] for lane in self._lanes.values()]
 
     async def run(self) -> None:
         """Carry out what is submitted, until cancelled."""

@@ -84,6 +84,7 @@ class Jobs:
     counts: Amounts
     ready: Amounts
     allocated: Amounts
+    pending: Amounts  # what the tasks that wait request
     facts: Mapping[int, JobFacts]
     groups: Mapping[int, Object]
     phases: Mapping[int, str]
@@ -255,6 +256,7 @@ def _jobs(session: Session) -> Jobs:
         counts=jobs.counts,
         ready=jobs.ready,
         allocated=jobs.allocated,
+        pending=jobs.pending,
         facts=table.facts.copy(),
         groups=table.objects.copy(),
         phases=session.decisions.phases,
