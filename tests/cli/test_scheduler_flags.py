@@ -9,7 +9,7 @@ import pytest
 
 from maniple.cli.kai_flags import given_flags
 from maniple.cli.leader_flags import _election
-from maniple.cli.listen_places import listens_of
+from maniple.cli.listen_flags import listens_of
 from maniple.cli.process_flags import PROCESS_FLAGS, Process, process_of
 from maniple.cli.run import command
 from maniple.objects.core import CSIDriver, CSIStorageCapacity, PriorityClass, StatefulSet
@@ -102,36 +102,26 @@ def test_the_arguments_of_kai_s_operator_are_accepted_as_they_stand(files: dict[
 @pytest.mark.parametrize(
     ("arguments", "places"),
     [
-        ([], [("127.0.0.1:8080", True, False)]),
-        (["--listen=off"], []),
-        (
-            ["--enable-metrics=true", "--enable-healthz=true"],
-            [(":8080", True, False), (":11251", False, False)],
-        ),
-        (["--enable-metrics=false"], [("127.0.0.1:8080", False, False)]),
-        (["--listen-address=:9090", "--listen", "127.0.0.1:1"], [("127.0.0.1:1", True, False)]),
-        (["--listen-address=127.0.0.1:9090"], [("127.0.0.1:9090", True, False)]),
-        (
-            ["--listen-address=:8080", "--plugin-server-port=8081"],
-            [(":8080", True, False), ("127.0.0.1:8081", False, True)],
-        ),
+        ([], ["127.0.0.1:8080"]),
+        (["--listen=off", "--enable-metrics=true"], []),
+        (["--enable-metrics=true", "--enable-healthz=true"], [":8080", ":11251"]),
+        (["--enable-metrics=false", "--listen-address=:9090"], ["127.0.0.1:8080"]),
+        (["--listen-address=127.0.0.1:9090"], ["127.0.0.1:9090"]),
+        (["--listen-address=:8080", "--plugin-server-port=8081"], [":8080", "127.0.0.1:8081"]),
         (
             ["--listen-address=:8080", "--enable-profiler", "--profiler-port=8182"],
-            [(":8080", True, False), ("127.0.0.1:8182", True, True)],
+            [":8080", "127.0.0.1:8182"],
         ),
     ],
 )
 def test_their_flags_say_where_to_listen(
-    arguments: list[str],
-    places: list[tuple[str, bool, bool]],
-    files: dict[str, str],
-    capsys: pytest.CaptureFixture[str],
+    arguments: list[str], places: list[str], files: dict[str, str]
 ) -> None:
     ctx = parsed(arguments, files)
-    given = {key: value for key, value in ctx.params.items() if key.startswith(("listen", "tls", "debug"))}
+    given = {key: value for key, value in ctx.params.items() if key.startswith(("listen", "debug"))}
     found = listens_of(given, process_of(ctx), on_cluster=True)
-    assert [(one.address, one.metrics, one.debug) for one in found] == places
-    assert ("without TLS" in capsys.readouterr().err) is any(one.address.startswith(":") for one in found)
+    assert [one.address for one in found] == places
+    assert all(one.metrics for one in found) is ("--enable-metrics=false" not in arguments)
 
 
 @pytest.mark.parametrize(

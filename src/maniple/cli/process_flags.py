@@ -54,6 +54,7 @@ class Process:
     dump_folder: str = "/tmp"  # Volcano's default; the file is readable by its owner only
     lease_namespace: str | None = None
     prints_version: bool = False
+    metrics_namespace: str | None = None
     listen_address: str | None = None
     health_address: str | None = None
     serves_metrics: bool | None = None
@@ -61,6 +62,9 @@ class Process:
     serves_profiles: bool | None = None
     profile_port: str | None = None
     plugin_port: int | None = None
+    client_authority: str | None = None
+    certificate: str | None = None
+    private_key: str | None = None
     verbosity: int | None = None
     logs_json: bool | None = None
     given: tuple[str, ...] = ()
@@ -112,8 +116,6 @@ _ALL_NODES = "every node is looked at in every cycle"
 _WORKERS = "reading and writing need no number of threads"
 _LOG = "the log goes to standard error"
 _LISTS = "nothing is decided before everything has been listed"
-_NAMES = "metrics have the names that the dashboards read"
-_CLIENTS = "HTTP clients are authorized by --listen-token-file or --listen-authorization"
 _PROFILER = "there is no Pyroscope client"
 
 PROCESS_FLAGS: tuple[ProcessFlag, ...] = (
@@ -174,8 +176,10 @@ PROCESS_FLAGS: tuple[ProcessFlag, ...] = (
     ProcessFlag("enable-profiler", "switch", "Serve profiles, in KAI's spelling.", "serves_profiles"),
     ProcessFlag("profiler-port", "text", "The port of profiles.", "profile_port"),
     ProcessFlag("plugin-server-port", "whole", "The port of snapshot and job order.", "plugin_port"),
-    ProcessFlag("metrics-namespace", "text", "The prefix of metrics.", instead=_NAMES),
-    ProcessFlag("ca-cert-file", "text", "Verify HTTP clients by this authority.", instead=_CLIENTS),
+    ProcessFlag("metrics-namespace", "text", "The prefix of metrics.", "metrics_namespace"),
+    ProcessFlag("ca-cert-file", "text", "Verify HTTP clients by this authority.", "client_authority"),
+    ProcessFlag("tls-cert-file", "text", "The certificate for HTTPS.", "certificate"),
+    ProcessFlag("tls-private-key-file", "text", "Its private key.", "private_key"),
     # -- the log -------------------------------------------------------------------------------------------------
     ProcessFlag("v", "whole", "Verbosity of the log.", "verbosity", short="v"),
     ProcessFlag("log-json", "switch", "Log as JSON.", "logs_json"),

@@ -19,8 +19,7 @@ from maniple import __version__
 from maniple.cli import DEFAULT_PROFILE, InputError, seconds, with_extensions
 from maniple.cli.kai_flags import given_flags, with_kai_flags
 from maniple.cli.leader_flags import leader_flags
-from maniple.cli.listen_flags import listen_flags
-from maniple.cli.listen_places import listens_of
+from maniple.cli.listen_flags import listen_flags, listens_of
 from maniple.cli.planning import check_flags, print_messages, read_conf, shard_among
 from maniple.cli.process_flags import Process, RunCommand, process_of, with_process_flags
 from maniple.cli.profile_choice import chosen_profile
@@ -150,9 +149,7 @@ def command(
     process = process_of(ctx)
     _print_version(process, profile)
     print_messages("note", process.gates.remarks)
-    in_cluster = in_cluster or _is_in_pod(
-        process, kubeconfig, context, embedded=bool(files) or until_done or virtual_time
-    )
+    in_cluster = in_cluster or _is_in_pod(process, kubeconfig, context, embedded=bool(files) or until_done)
     settings = Settings(
         period,
         files,
@@ -174,14 +171,14 @@ def command(
         )
     if in_cluster and (kubeconfig is not None or context):
         raise click.UsageError("--in-cluster takes neither --kubeconfig nor --context")
-    settings = replace(settings, listens=listens_of(listening, process, on_cluster=settings.on_cluster))
-    if settings.virtual_time and settings.listens:
-        raise click.UsageError("--listen takes real time: leave out --virtual-time")
     if parse_bool(os.environ.get("MULTI_SCHEDULER_ENABLE", "")):
         raise click.UsageError(
             "MULTI_SCHEDULER_ENABLE is not supported: every replica would schedule all pods; use"
             " --scheduler-sharding-mode, or --node-selector with a --scheduler-name for each"
         )
+    settings = replace(settings, listens=listens_of(listening, process, on_cluster=settings.on_cluster))
+    if settings.virtual_time and settings.listens:
+        raise click.UsageError("--listen takes real time: leave out --virtual-time")
     if process.requires_configuration and conf is None:
         raise click.UsageError("--disable-default-scheduler-config needs --scheduler-conf")
     options = {**given_flags(ctx), **process.options()}

@@ -6,7 +6,7 @@ Called by `run_embedded` and `run_cluster`.
 import asyncio
 import logging
 import signal
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -93,16 +93,13 @@ def log_to(view: "View", elapsed: Callable[[], float]) -> Iterator[None]:
 
 @asynccontextmanager
 async def served(
-    scheduler: "Scheduler", listens: "tuple[Listen, ...]", client: "Client | None" = None
+    scheduler: "Scheduler", listens: "Sequence[Listen]", client: "Client | None" = None
 ) -> AsyncIterator[None]:
-    """Serve health and metrics while it lasts, in the places where that was asked for."""
-    if not listens:
-        yield
-        return
-    from maniple.web.server import Server
-
+    """Serve health and metrics while it lasts, if that was asked for."""
     async with AsyncExitStack() as stack:
         for listen in listens:
+            from maniple.web.server import Server
+
             try:
                 await stack.enter_async_context(Server(scheduler, listen, client).serving())
             except ValueError as error:

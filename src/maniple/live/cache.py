@@ -233,11 +233,13 @@ class Cache:
     def of_kind(self, kind: type[Object]) -> Iterator[Object]:
         return (item for (known, _), item in self._believed.items() if known is kind)
 
-    def objects(self, *, seen: bool = False) -> Iterator[Object]:
-        """All objects as they are believed to be, or as the watch showed them; without groups that exist only
-        here."""
-        known = self._seen if seen else self._believed
-        return (item for ref, item in known.items() if ref not in self._pods)
+    def objects(self) -> Iterator[Object]:
+        """Everything, as it is believed to be."""
+        return iter(self._believed.values())
+
+    def seen_objects(self) -> Iterator[Object]:
+        """Everything as the watch showed it."""
+        return (item for ref, item in self._seen.items() if ref not in self._pods)
 
     def assumptions(self) -> dict[Ref, list[str]]:
         """What the watch has not shown yet: the aspects of each object."""

@@ -132,7 +132,7 @@ class Debug:
 
     def _objects(self) -> dict[str, Any]:
         """Everything that was seen, for `maniple plan -f`; fields that are not read are left out."""
-        items = [_raw(item) for item in self._scheduler.cache.objects(seen=True)]
+        items = [_raw(item) for item in self._scheduler.cache.seen_objects()]
         return {"apiVersion": "v1", "kind": "List", "items": items}
 
     # -- KAI's pages --------------------------------------------------------------------------------------------------

@@ -13,13 +13,12 @@ from maniple.web.own_metrics import own_metrics
 from maniple.web.view import View
 from maniple.web.volcano_metrics import volcano_metrics
 
-KAI_PREFIX = "kai"
-
 
 class _Scheduler(Collector):
-    def __init__(self, view: View, health: Health) -> None:
+    def __init__(self, view: View, health: Health, prefix: str) -> None:
         self._view = view
         self._health = health
+        self._prefix = prefix
 
     def collect(self) -> Iterator[Metric]:
         view, planner = self._view, self._view.scheduler.planner
@@ -28,17 +27,17 @@ class _Scheduler(Collector):
         if profile in ("volcano", "maniple"):
             yield from volcano_metrics(view)
         if profile in ("kai", "maniple"):
-            yield from kai_metrics(view, str(planner.options.get("metricsNamespace") or KAI_PREFIX))
+            yield from kai_metrics(view, self._prefix)
 
 
 class Metrics:
-    """All that is served of one scheduler."""
+    """All that is served of one scheduler; `prefix`: of the metrics under KAI's names."""
 
-    def __init__(self, view: View, health: Health) -> None:
+    def __init__(self, view: View, health: Health, prefix: str = "kai") -> None:
         self.registry = CollectorRegistry(auto_describe=False)
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
             collector(registry=self.registry)
-        self.registry.register(_Scheduler(view, health))
+        self.registry.register(_Scheduler(view, health, prefix))
 
     def page(self, accept: str) -> tuple[bytes, str]:
         """The page in the format that a client accepts, and that format's name."""

@@ -47,14 +47,13 @@ def _process(view: View, health: "Health") -> Iterator[Metric]:
         "maniple_loop_lag_seconds", "By how much the event loop was late at its last beat", health.lag
     )
     yield counter("maniple_problems_total", "Distinct problems reported in the log", len(scheduler.problems))
-    reloads = getattr(scheduler, "configuration", None)
     yield counters(
         "maniple_config_reloads_total",
         "Changed configurations, applied (ok) or not (refused)",
         ("result",),
         [
-            (("ok",), getattr(reloads, "reloads", 0)),
-            (("refused",), getattr(reloads, "failures", 0)),
+            (("ok",), scheduler.configuration.reloads),
+            (("refused",), scheduler.configuration.failures),
         ],
     )
 

@@ -36,7 +36,7 @@ class Server:
         self._listen = listen
         self.health = Health(scheduler)
         view = View(scheduler, client)
-        self.metrics = Metrics(view, self.health)
+        self.metrics = Metrics(view, self.health, listen.metrics_prefix)
         self._debug = Debug(scheduler)
         self._guard = _guard_of(listen, client)
         self.url = ""

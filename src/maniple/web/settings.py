@@ -29,6 +29,7 @@ class Listen:
     insecure: bool = False
     debug: bool = False
     metrics: bool = True
+    metrics_prefix: str = "kai"  # of the metrics under KAI's names
     optional: bool = False
 
     def __post_init__(self) -> None:
