@@ -233,6 +233,10 @@ class Cache:
     def of_kind(self, kind: type[Object]) -> Iterator[Object]:
         return (item for (known, _), item in self._believed.items() if known is kind)
 
+    def objects(self) -> Iterator[Object]:
+        """Everything, as it is believed to be."""
+        return iter(self._believed.values())
+
     def seen_objects(self) -> Iterator[Object]:
         """Everything as the watch showed it."""
         return (item for ref, item in self._seen.items() if ref not in self._pods)
@@ -245,10 +249,6 @@ class Cache:
     def unconfirmed(self) -> int:
         """Decisions that the watch has not shown yet."""
         return sum(len(aspects) for aspects in self._assumed.values())
-
-    def objects(self) -> Iterator[Object]:
-        """Everything, as it is believed to be."""
-        return iter(self._believed.values())
 
     def unconfirmed_nodes(self) -> set[str]:
         """The nodes of pods with decisions that the watch has not shown yet."""
