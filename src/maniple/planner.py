@@ -86,6 +86,7 @@ class Planner:
         self.actions = self._actions(actions)
         self.problems: list[Problem] = []
         self.timings: dict[str, float] = {}
+        self.plugin_timings: dict[str, float] = {}  # of opening each, in the last cycle
         self._clock = clock
         self._watch = _Stopwatch(clock, self.timings)
 
@@ -121,10 +122,15 @@ class Planner:
         return self.profile.checked_options({**self.options, **more})
 
     def cycle(
-        self, cluster: Cluster, now: datetime | None = None, options: Mapping[str, Any] | None = None
+        self,
+        cluster: Cluster,
+        now: datetime | None = None,
+        options: Mapping[str, Any] | None = None,
+        clock: Clock | None = None,
     ) -> Plan:
         """One cycle: open a session, run the actions, close it; `options`: the result of `with_options`, if
-        any."""
+        any. With a `clock`, its steps are measured."""
+        self._clock = clock or self._clock
         with _gc_disabled():
             return self.frozen(self._decided(cluster, now, self.options if options is None else options))
 
@@ -153,7 +159,9 @@ class Planner:
             now=now,
             options=options,
         )
-        self.registry.open_plugins(session, self.configuration)
+        self.plugin_timings = {}
+        plugins = _Stopwatch(self._clock, self.plugin_timings)
+        self.registry.open_plugins(session, self.configuration, plugins.lap)
         placement = Placement(session)
         watch.lap("open")
         for name in self.actions:

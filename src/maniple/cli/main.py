@@ -24,6 +24,7 @@ COMMANDS = {
         "maniple.cli.replay",
         "Plan a recorded cluster, such as KAI's snapshot, round by round.",
     ),
+    "config": ("maniple.cli.config", "Check, show and compare configuration files."),
     "bench": ("maniple.cli.bench", "Time one scheduling cycle on a generated cluster."),
     "crds": ("maniple.cli.crds", "Print or install the custom resources that the scheduler reads."),
     "completion": ("maniple.cli.completion", "Print the completion script of a shell."),

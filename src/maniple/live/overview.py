@@ -93,7 +93,8 @@ def overview(scheduler: "Scheduler") -> Overview:
 class Board:
     """Keeps the lines between two views, so that one costs what has changed since the last."""
 
-    def __init__(self) -> None:
+    def __init__(self, cluster: Cluster | None = None) -> None:
+        self._cluster = cluster
         self._jobs: dict[int, JobLine] = {}
         self._nodes: dict[int, NodeLine] = {}
         self._said: set[int] = set()  # jobs whose line says more than their columns do
@@ -103,6 +104,8 @@ class Board:
 
     def state(self, scheduler: "Scheduler") -> Overview:
         """The state now; call it between cycles only."""
+        if scheduler.cache.cluster is not self._cluster:
+            vars(self).update(vars(Board(scheduler.cache.cluster)))
         self._renew_jobs(scheduler)
         self._renew_nodes(scheduler)
         jobs = sorted(self._jobs.values(), key=lambda line: line.key)

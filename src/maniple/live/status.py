@@ -44,6 +44,10 @@ class StatusWriter:
             self._queues.compare(plan)
         return self.carry_out()
 
+    def compare_all(self) -> None:
+        """The next plan is for a cluster that was built anew."""
+        self._last = None
+
     def carry_out(self) -> bool:
         """Write what has been asked for and is due; returns whether a decision may depend on it."""
         for ref in [one for one in self._unconfirmed if one not in self._binding.groups]:

@@ -86,6 +86,7 @@ class Jobs:
     edition: Amounts  # of the pod groups
     admitted: NDArray[np.bool_]
     allocated: Amounts
+    pending: Amounts  # what the tasks that wait request
     facts: Mapping[int, JobFacts]
     groups: Mapping[int, Object]
     phases: Mapping[int, str]
@@ -260,6 +261,7 @@ def _jobs(session: Session) -> Jobs:
         edition=table.edition[: len(jobs.queue)].copy(),
         admitted=table.admitted[: len(jobs.queue)].copy(),
         allocated=jobs.allocated,
+        pending=jobs.pending,
         facts=table.facts.copy(),
         groups=table.objects.copy(),
         phases=session.decisions.phases,

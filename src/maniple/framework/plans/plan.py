@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 
 from maniple.framework.plans import telling
+from maniple.framework.plans.backlog import Backlog
 from maniple.framework.plans.causes import Causes
 from maniple.framework.plans.evictions import Evictions
 from maniple.framework.plans.freezing import Closed, Placed
@@ -33,6 +34,7 @@ from maniple.framework.plans.outcome import (
 )
 from maniple.framework.points import PodVolumes
 from maniple.objects.load import Problem
+from maniple.objects.meta import Object
 
 
 class Plan:
@@ -233,6 +235,21 @@ class Plan:
     def time_matters(self) -> bool:
         """Whether the next cycle may decide otherwise for no other reason than that time has passed."""
         return telling.time_matters(self._closed)
+
+    # -- what metrics are made from; not parts of the value ------------------------------------------------------------
+
+    @property
+    def backlog(self) -> Backlog:
+        return self._backlog
+
+    @cached_property
+    def _backlog(self) -> Backlog:
+        return Backlog(self._closed)
+
+    def group_of(self, job: str) -> Object | None:
+        """The pod group of a job, as it was."""
+        row = self._backlog.rows.get(job)
+        return self._closed.jobs.groups[row] if row is not None else None
 
     # -- as a value ---------------------------------------------------------------------------------------------------
 
