@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup run plane check test soak bench picture man format clean
+.PHONY: help setup run plane check test soak chaos bench picture man format clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -14,6 +14,7 @@ SHAPES ?= a c full
 # hypothesis marks by itself) and tests marked `long` are left to `make test`, which runs every test there is.
 UNIT := $(addprefix tests/,objects cluster framework placement eviction actions plugins profiles planner regressions)
 SOAK_MINUTES ?= 60
+ROUNDS ?= 20
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -63,6 +64,9 @@ test: $(READY) ## everything: lint, format, types, layers, recorded cases, tests
 
 soak: $(READY) ## follow random clusters, judged by an oracle; SOAK_MINUTES=60 says for how long
 	PYTHONPATH=src:. $(BIN)/python -m tests.soak --minutes $(SOAK_MINUTES)
+
+chaos: $(READY) ## play faults on a real API server, again and again; ROUNDS=20 says how often each
+	PYTHONPATH=src:. $(BIN)/python -m tests.chaos --rounds $(ROUNDS)
 
 bench: $(READY) ## time one scheduling cycle; SHAPES="a b c full" chooses the clusters
 	$(BIN)/maniple bench $(foreach shape,$(SHAPES),--shape $(shape))
