@@ -1,6 +1,6 @@
 """The binary of the control plane: where it is kept, and how it comes to be.
 
-Called by control.py and plane.py.
+Called by control.py and plane.py. Beside it, on request, kube-scheduler from the same modules: for comparison only.
 
 What always holds: a binary in the cache was built from exactly the sources beside this file, and is whole.
 The cache is outside the tree; MANIPLE_PLANE_CACHE moves it. Where Go is missing it is taken from the Python
@@ -51,9 +51,10 @@ def binary_path() -> Path:
     return cache_root() / f"plane-{digest.hexdigest()[:16]}" / "plane"
 
 
-def build() -> Path:
+def build(*, scheduler: bool = False) -> Path:
     """The binary's path; builds it first when it is not in the cache. Several callers at once build it once."""
-    binary = binary_path()
+    binary = binary_path().with_name("kube-scheduler") if scheduler else binary_path()
+    package = "./kubescheduler" if scheduler else "."
     if binary.exists():
         return binary
     if sys.platform != "linux":
@@ -63,7 +64,7 @@ def build() -> Path:
         with (cache_root() / "build.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not binary.exists():
-                _compile(binary)
+                _compile(binary, package)
     except OSError as error:
         raise PlaneError(f"the control plane cannot be built: {error}") from error
     return binary
@@ -86,7 +87,7 @@ def run(command: list[str], failure: str, environment: dict[str, str]) -> None:
         raise PlaneError(f"{failure}:\n{done.stdout[-_OUTPUT_SHOWN:].strip()}")
 
 
-def _compile(binary: Path) -> None:
+def _compile(binary: Path, package: str) -> None:
     begin = time.monotonic()
     print(f"building {binary} (once, some minutes)", file=sys.stderr, flush=True)
     toolchain = cache_root() / "toolchain"
@@ -107,7 +108,7 @@ def _compile(binary: Path) -> None:
         environment.pop("GOMODCACHE", None)
         environment.pop("GOROOT", None)
     unfinished = binary.with_suffix(".unfinished")
-    run([go, *_BUILD, "-o", str(unfinished), "."], "the control plane does not compile", environment)
+    run([go, *_BUILD, "-o", str(unfinished), package], f"{binary.name} does not compile", environment)
     unfinished.replace(binary)
     shutil.rmtree(toolchain, ignore_errors=True)
     print(f"built in {time.monotonic() - begin:.0f} s", file=sys.stderr, flush=True)

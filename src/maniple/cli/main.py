@@ -24,7 +24,7 @@ COMMANDS = {
         "maniple.cli.replay",
         "Plan a recorded cluster, such as KAI's snapshot, round by round.",
     ),
-    "bench": ("maniple.cli.bench", "Time one scheduling cycle on a generated cluster, or a live scheduler."),
+    "bench": ("maniple.cli.bench", "Time a scheduling cycle, or a scheduler on a cluster."),
     "crds": ("maniple.cli.crds", "Print or install the custom resources that the scheduler reads."),
     "completion": ("maniple.cli.completion", "Print the completion script of a shell."),
     "man": ("maniple.cli.man", "Write manual pages, made from the help."),

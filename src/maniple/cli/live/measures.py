@@ -18,8 +18,10 @@ from maniple.cli.live.watching import Bindings
 
 Figures = dict[str, Any]
 
+# Gangs that arrive one at a time; fewer if the run is small.
 LIGHT_GANGS = 100
 LARGE_GANGS = 20
+IDLE_SECONDS = 10.0
 # Creators that run side by side in the measurement of how far behind a scheduler is.
 CREATORS = 16
 _PAUSE = 0.1  # between two gangs at light load
@@ -116,7 +118,7 @@ class Measures:
         await self._stage.add_nodes(self._settings.nodes)
         async with process(self._scheduler()) as running:
             await self._ready(running)
-            light = await self._one_by_one(running, LIGHT_GANGS)
+            light = await self._one_by_one(running, min(LIGHT_GANGS, self._gangs_of_a_burst))
             self._say(f"light load: median {light['median_ms']:.0f} ms, p99 {light['p99_ms']:.0f} ms")
             names = self._names(self._settings.pods)
             begin, cpu = time.perf_counter(), running.cpu_seconds()
@@ -143,7 +145,7 @@ class Measures:
         async with process(self._scheduler()) as running:
             await self._ready(running)
             idle = await self._idle(running)
-            figures = await self._one_by_one(running, LARGE_GANGS)
+            figures = await self._one_by_one(running, min(LARGE_GANGS, self._gangs_of_a_burst))
             figures = {
                 "nodes": settings.large_nodes,
                 "running_pods": settings.large_pods,
@@ -166,8 +168,8 @@ class Measures:
 
     async def _idle(self, running: Process) -> float:
         before = running.cpu_seconds()
-        await asyncio.sleep(10.0)
-        return round((running.cpu_seconds() - before) * 6, 3)
+        await asyncio.sleep(IDLE_SECONDS)
+        return round((running.cpu_seconds() - before) * 60 / IDLE_SECONDS, 3)
 
     async def _one_by_one(self, running: Process, number: int) -> Figures:
         """Gangs one after the other, each when the last one is bound and its statuses are written."""
@@ -203,6 +205,10 @@ class Measures:
         await self._stage.remove_work()
         await asyncio.sleep(1.0)
         self._seen.forget()
+
+    @property
+    def _gangs_of_a_burst(self) -> int:
+        return max(1, self._settings.pods // self._settings.gang)
 
     def _names(self, pods: int) -> list[str]:
         first, number = self._gangs, max(1, pods // self._stage.gang)

@@ -90,7 +90,8 @@ def live_options(function: Callable[..., None]) -> Callable[..., None]:
         source = click.get_current_context().get_parameter_source
         unused = [name for name in taken if source(name) is click.core.ParameterSource.COMMANDLINE]
         if not is_live and unused:
-            raise click.UsageError(f"--{unused[0].rstrip('s').replace('_', '-')} goes with --live")
+            name = "part" if unused[0] == "parts" else unused[0].replace("_", "-")
+            raise click.UsageError(f"--{name} goes with --live")
         function(*arguments, **given, live=LiveOptions(taken) if is_live else None)
 
     decorated: Callable[..., None] = asking
