@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup run plane check test soak bench picture man manifests image format clean
+.PHONY: help setup run plane check test soak chaos bench picture man manifests image format clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -17,6 +17,7 @@ SOAK_MINUTES ?= 60
 CONTAINER ?= docker
 IMAGE ?= maniple:$(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' src/maniple/__init__.py)
 EPOCH = $(shell git log -1 --format=%ct 2>/dev/null || echo 1704067200)
+ROUNDS ?= 20
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -66,6 +67,9 @@ test: $(READY) ## everything: lint, format, types, layers, recorded cases, tests
 
 soak: $(READY) ## follow random clusters, judged by an oracle; SOAK_MINUTES=60 says for how long
 	PYTHONPATH=src:. $(BIN)/python -m tests.soak --minutes $(SOAK_MINUTES)
+
+chaos: $(READY) ## play faults on a real API server, again and again; ROUNDS=20 says how often each
+	PYTHONPATH=src:. $(BIN)/python -m tests.chaos --rounds $(ROUNDS)
 
 bench: $(READY) ## time one scheduling cycle; SHAPES="a b c full" chooses the clusters
 	$(BIN)/maniple bench $(foreach shape,$(SHAPES),--shape $(shape))

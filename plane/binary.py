@@ -1,6 +1,6 @@
 """The programs that the tests build from source: the control plane and Helm; where they are kept, how they come to be.
 
-Called by control.py and plane.py, and for Helm by tests/install.
+Called by control.py and plane.py, and for Helm by tests/install. kube-scheduler is built on request, for comparison only.
 
 What always holds: a binary in the cache was built from exactly the sources beside this file, and is whole.
 The cache is outside the tree; MANIPLE_PLANE_CACHE moves it. Where Go is missing it is taken from the Python
@@ -52,13 +52,14 @@ class Program:
         """Where the binary of exactly these sources is, or will be."""
         command = (*_BUILD, self.link) if self.package == "." else (*_BUILD, self.link, self.package)
         digest = hashlib.sha256(f"{command} {sys.platform} {platform.machine()}".encode())
-        for source in ("go.mod", "go.sum", "main.go"):
+        for source in ("go.mod", "go.sum", f"{self.package}/main.go"):
             if (self.folder / source).exists():
                 digest.update((self.folder / source).read_bytes())
         return cache_root() / f"{self.name}-{digest.hexdigest()[:16]}" / self.name
 
 
 PLANE = Program("plane", "the control plane", SOURCES, ".", _LINK)
+KUBE_SCHEDULER = Program("kube-scheduler", "kube-scheduler", SOURCES, "./kubescheduler", _LINK)
 HELM = Program("helm", "Helm", SOURCES / "helm", "helm.sh/helm/v4/cmd/helm", "-s -w")
 
 

@@ -188,7 +188,7 @@ class Plan:
 
     def group(self, job: str) -> GroupOutcome | None:
         """The pod group of one job; None if it has none."""
-        row = self._rows_of_groups.get(job)
+        row = self._backlog.rows.get(job)
         if row is None:
             return None
         if job not in self._told:
@@ -206,10 +206,6 @@ class Plan:
     def _told(self) -> dict[str, GroupOutcome]:
         """The pod groups that were asked about."""
         return {}
-
-    @cached_property
-    def _rows_of_groups(self) -> dict[str, int]:
-        return {self._closed.names.job(row): row for row in self._closed.jobs.groups}
 
     @cached_property
     def waiting(self) -> dict[str, WaitingPod]:
