@@ -1,6 +1,7 @@
 """The programs that the tests build from source: the control plane and Helm; where they are kept, how they come to be.
 
-Called by control.py and plane.py, and for Helm by tests/install. kube-scheduler is built on request, for comparison only.
+Called by control.py and plane.py, and for Helm by tests/install. kube-scheduler is built on request, for
+comparison only.
 
 What always holds: a binary in the cache was built from exactly the sources beside this file, and is whole.
 The cache is outside the tree; MANIPLE_PLANE_CACHE moves it. Where Go is missing it is taken from the Python
