@@ -4,6 +4,7 @@
 """
 
 import asyncio
+import re
 
 from maniple.live.overview import overview
 from maniple.live.scheduler import Scheduler
@@ -12,7 +13,7 @@ from maniple.objects.volcano import VolcanoQueue
 from maniple.planner import Planner
 from tests.live.beside import beside
 from tests.live.objects import NAMESPACE, Raw, gang, group, node, pod
-from tests.live.ports import Denying, Dying
+from tests.live.ports import Denying, Dying, SlowNotes
 from tests.live.scenarios import Scenario, conditions, group_of, runs, scheduling, settles
 from tests.live.worlds import World, pods_of, until
 
@@ -209,3 +210,31 @@ async def members_on_a_node_that_is_gone_are_given_back_and_the_gang_completed(w
         await until(lambda: is_bound(world, "train", 4), "the gang is bound whole")
         assert {*(await bound(world, "train")).values()} == {"n1", "n3"}
         await settles(world, scheduler)
+
+
+# -- events ------------------------------------------------------------------------------------------------------------
+
+
+@scenario
+async def events_beyond_what_can_wait_are_gathered_with_their_number(world: World) -> None:
+    await world.create([node("n1", 30)])
+    slow = SlowNotes(world.port())
+    async with scheduling(world, slow) as scheduler:
+        scheduler.effects.most_notes = 4
+        await world.create(gang("train", 30))
+        await until(lambda: runs(world, "train", 30), "the gang runs while no event can be written")
+        slow.go.set()
+
+        async def all_are_told() -> bool:
+            notes = [
+                n for n in await world.notes() if n.reason == "Scheduled" and n.regarding.startswith("Pod ")
+            ]
+            told = 0
+            for one in notes:
+                gathered = re.search(r"one of (\d+) events Scheduled on Pods in namespace team", one.note)
+                told += int(gathered[1]) if gathered else 1
+            assert len(notes) <= 8
+            return told == 30
+
+        await until(all_are_told, "every event is told or counted")
+        assert scheduler.effects.dropped > 0
