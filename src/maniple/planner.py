@@ -87,6 +87,7 @@ class Planner:
         self.actions = self._actions(actions)
         self.problems: list[Problem] = []
         self.timings: dict[str, float] = {}
+        self.plugin_timings: dict[str, float] = {}  # of opening each, in the last cycle
         self._clock = clock
         self._watch = _Stopwatch(clock, self.timings)
 
@@ -122,10 +123,15 @@ class Planner:
         return self.profile.checked_options({**self.options, **more})
 
     def cycle(
-        self, cluster: Cluster, now: datetime | None = None, options: Mapping[str, Any] | None = None
+        self,
+        cluster: Cluster,
+        now: datetime | None = None,
+        options: Mapping[str, Any] | None = None,
+        clock: Clock | None = None,
     ) -> Plan:
         """One cycle: open a session, run the actions, close it; `options`: the result of `with_options`, if
-        any."""
+        any. With a `clock`, its steps are measured."""
+        self._clock = clock or self._clock
         with _gc_disabled():
             return self.frozen(self._decided(cluster, now, self.options if options is None else options))
 
@@ -154,7 +160,9 @@ class Planner:
             now=now,
             options=options,
         )
-        self.registry.open_plugins(session, self.configuration)
+        self.plugin_timings = {}
+        plugins = _Stopwatch(self._clock, self.plugin_timings)
+        self.registry.open_plugins(session, self.configuration, plugins.lap)
         placement = Placement(session)
         watch.lap("open")
         for name in self.actions:

@@ -13,6 +13,7 @@ import yaml
 from maniple.objects.core import PersistentVolumeClaim
 from maniple.objects.dra import ResourceClaim
 from plane.plane import Plane
+from tests.live.audit import unused
 from tests.live.need_objects import (
     LOCAL,
     MADE,
@@ -56,14 +57,16 @@ def token_of_the_role(plane: Plane, role: Path = ROLE) -> str:
     return token
 
 
-def test_the_role_is_enough_to_schedule(own_plane: Plane, tmp_path: Path) -> None:
-    kubeconfig = own_plane.write_kubeconfig(tmp_path / "kubeconfig", "maniple", token_of_the_role(own_plane))
+def test_the_role_is_enough_to_schedule(audited_plane: Plane, tmp_path: Path) -> None:
+    kubeconfig = audited_plane.write_kubeconfig(
+        tmp_path / "kubeconfig", "maniple", token_of_the_role(audited_plane)
+    )
     code = f"from maniple.cli.main import main; main(['run', '--profile', 'volcano', '--kubeconfig', {str(kubeconfig)!r}])"
 
     log = tmp_path / "output"
 
     async def main() -> None:
-        async with real_world(own_plane) as world:
+        async with real_world(audited_plane) as world:
             # Into a file, not a pipe that nobody reads: what it says must not hold it up, and a failure shows it.
             with log.open("w") as output, running([sys.executable, "-c", code], output):
                 await world.create([node("n1"), *gang("train", 8)])
@@ -83,22 +86,24 @@ def test_the_role_is_enough_to_schedule(own_plane: Plane, tmp_path: Path) -> Non
         raise AssertionError(f"{error}\n{log.read_text()}") from error
     output = log.read_text()
     assert "forbidden" not in output.lower()
+    # No action of the default configuration evicts.
+    assert unused(audited_plane, ROLE) == {("", "pods", "delete")}
     assert "8 of 8 bound: n1 ×8" in output
 
 
 def test_without_one_permission_that_is_not_essential_the_rest_is_scheduled(
-    own_plane: Plane, tmp_path: Path
+    audited_plane: Plane, tmp_path: Path
 ) -> None:
     role = tmp_path / "role.yaml"
     role.write_text(ROLE.read_text(encoding="utf-8").replace("csidrivers, ", ""), encoding="utf-8")
-    kubeconfig = own_plane.write_kubeconfig(
-        tmp_path / "kubeconfig", "maniple", token_of_the_role(own_plane, role)
+    kubeconfig = audited_plane.write_kubeconfig(
+        tmp_path / "kubeconfig", "maniple", token_of_the_role(audited_plane, role)
     )
     code = f"from maniple.cli.main import main; main(['run', '--profile', 'volcano', '--kubeconfig', {str(kubeconfig)!r}])"
     log = tmp_path / "output"
 
     async def main() -> None:
-        async with real_world(own_plane) as world:
+        async with real_world(audited_plane) as world:
             with log.open("w") as output, running([sys.executable, "-c", code], output):
                 await world.create([node("n1"), *gang("train", 8)])
                 await until(lambda: runs(world, "train", 8), "the gang runs")
@@ -159,8 +164,8 @@ def are_refused(api: Api, *calls: tuple[str, str]) -> None:
         assert api.call(method, path, {} if method == "POST" else None).status == 403, (method, path)
 
 
-def test_the_role_allows_no_more_than_that(own_plane: Plane) -> None:
-    api = Api(own_plane, token=token_of_the_role(own_plane))
+def test_the_role_allows_no_more_than_that(audited_plane: Plane) -> None:
+    api = Api(audited_plane, token=token_of_the_role(audited_plane))
     assert api.call("GET", "/api/v1/pods").status == 200
     are_refused(
         api,

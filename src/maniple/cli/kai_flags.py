@@ -26,13 +26,17 @@ class KaiCommand(click.Command):
     """A command with KAI's flags: in their own section of the help, and with values for switches, as in
     --x=false."""
 
+    sections: tuple[tuple[str, type[click.Option]], ...] = (
+        ("Options", click.Option),
+        ("Options of the profile kai", KaiOption),
+    )
+
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         return super().parse_args(ctx, [_spelled(argument) for argument in args])
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        for title, theirs in (("Options", False), ("Options of the profile kai", True)):
-            options = [one for one in self.get_params(ctx) if isinstance(one, click.Option)]
-            chosen = [one for one in options if isinstance(one, KaiOption) is theirs]
+        for title, kind in self.sections:
+            chosen = [one for one in self.get_params(ctx) if type(one) is kind]
             records = [record for one in chosen if (record := one.get_help_record(ctx)) is not None]
             if records:
                 with formatter.section(title):

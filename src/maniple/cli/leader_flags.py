@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from maniple.cli import seconds
+from maniple.cli.kai_flags import given_flags
+from maniple.cli.process_flags import process_of
 
 if TYPE_CHECKING:
     from maniple.live.leadership import Election
 
 NAMESPACE = "maniple-system"
+NAME = "maniple"
 
 _OPTIONS = (
     click.option(
@@ -45,16 +48,19 @@ _OPTIONS = (
     click.option(
         "--leader-elect-resource-name",
         metavar="NAME",
-        default="maniple",
-        show_default=True,
-        help="The name of the Lease.",
+        help="The name of the Lease.  [default: maniple, for a shard maniple-<shard>]",
     ),
     click.option(
         "--leader-elect-resource-namespace",
         metavar="NAME",
-        default=NAMESPACE,
-        show_default=True,
-        help="The namespace of the Lease.",
+        help=f"The namespace of the Lease.  [default: {NAMESPACE}]",
+    ),
+    click.option(
+        "--leader-elect-resource-lock",
+        type=click.Choice(("leases",)),
+        default="leases",
+        hidden=True,
+        help="The kind of the lock.",
     ),
 )
 
@@ -65,6 +71,7 @@ def leader_flags(function: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(function)
     def asking(*arguments: Any, **given: Any) -> None:
         taken = {name: given.pop(name) for name in [*given] if name.startswith("leader_elect")}
+        taken["shard"] = given.get("shard")
         function(*arguments, **given, election=_election(taken))
 
     decorated: Callable[..., None] = asking
@@ -78,11 +85,15 @@ def _election(given: dict[str, Any]) -> "Election | None":
 
     if not given["leader_elect"]:
         return None
+    ctx = click.get_current_context()
+    process = process_of(ctx)
+    # Schedulers of different shards run side by side: each has a lease of its own.
+    shard = given["shard"] or given_flags(ctx).get("nodePoolLabelValue") or process.node_shard
     try:
         return Election(
             identity=f"{socket.gethostname()}_{uuid.uuid4()}",
-            namespace=given["leader_elect_resource_namespace"],
-            name=given["leader_elect_resource_name"],
+            namespace=given["leader_elect_resource_namespace"] or process.lease_namespace or NAMESPACE,
+            name=given["leader_elect_resource_name"] or (f"{NAME}-{shard}" if shard else NAME),
             duration=given["leader_elect_lease_duration"],
             renew=given["leader_elect_renew_deadline"],
             retry=given["leader_elect_retry_period"],

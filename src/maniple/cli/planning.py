@@ -311,6 +311,10 @@ def check_flags(flags: Mapping[str, Any], shard: str | None, profile: str) -> No
     """KAI's flags and shards do not apply to Volcano, except for two."""
     from maniple.profiles.kai_flags import DECIDING
 
+    if profile == "kai":
+        for option, name in (("nodeSelector", "node-selector"), ("shard", "scheduler-sharding-mode")):
+            if option in flags:
+                raise click.UsageError(f"--{name} is for the profiles volcano and maniple")
     if profile != "volcano":
         return
     if shard is not None:

@@ -9,28 +9,27 @@ import gc
 import logging
 import os
 import sys
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from maniple.cli import DEFAULT_PROFILE, InputError, seconds, with_extensions, with_transport
-from maniple.cli.kai_flags import KaiCommand, given_flags, with_kai_flags
+from maniple import __version__
+from maniple.cli import DEFAULT_PROFILE, InputError, seconds, with_extensions
+from maniple.cli.kai_flags import given_flags, with_kai_flags
 from maniple.cli.leader_flags import leader_flags
-from maniple.cli.planning import (
-    check_flags,
-    configuration_message,
-    print_messages,
-    read_conf,
-    shard_among,
-    with_file_name,
-)
+from maniple.cli.listen_flags import listen_flags, listens_of
+from maniple.cli.log_flags import log_flags, logging_of
+from maniple.cli.planning import check_flags, print_messages, read_conf, shard_among
+from maniple.cli.process_flags import Process, RunCommand, process_of, with_process_flags
 from maniple.cli.profile_choice import chosen_profile
 from maniple.cli.run_cluster import fetch_shard, find_cluster, run_on_cluster
 from maniple.cli.run_embedded import Given, read_objects, run_embedded
+from maniple.cli.run_recipe import Recipe
 from maniple.cli.run_stage import Settings
+from maniple.framework.configuration.scalars import parse_bool
+from maniple.profiles.kai_flags import KAI_FLAGS
 
 if TYPE_CHECKING:
     from maniple.kube.configuration import Configuration
@@ -39,11 +38,13 @@ if TYPE_CHECKING:
     from maniple.planner import Planner
     from maniple.profiles.shards import ShardSettings
 
+# Flags of KAI that are options of this command, in one way or another.
+NOT_DECIDING = ("scheduler-name", *(flag.name for flag in KAI_FLAGS if not flag.option))
 # Nearly all objects of a scheduler are long-lived and acyclic: frequent collections cost more than deciding.
 COLLECT = (100_000, 50, 100)
 
 
-@click.command("run", cls=KaiCommand)
+@click.command("run", cls=RunCommand)
 @click.option(
     "-f",
     "--file",
@@ -108,7 +109,10 @@ COLLECT = (100_000, 50, 100)
     help="Load plugins and actions of your own from the .py files of this folder.",
 )
 @leader_flags
-@with_kai_flags(without=("schedule-period", "scheduler-name", "leader-elect"))
+@listen_flags
+@log_flags
+@with_kai_flags(without=NOT_DECIDING)
+@with_process_flags
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -127,6 +131,9 @@ def command(
     default_queue: str | None,
     plugins_dir: Path | None,
     election: "Election | None",
+    listening: dict[str, Any],
+    log_level: str | None,
+    log_format: str | None,
 ) -> None:
     """Schedule on a cluster, or on an embedded one to try it out.
 
@@ -143,6 +150,10 @@ def command(
     Exit code: 0; 1 if it ended (--until-done, --virtual-time) and something is still pending, or lost its lease
     (--leader-elect); 2 if usage or input is bad, or if it ended and an object had been refused or ignored.
     """
+    process = process_of(ctx)
+    _print_version(process, profile)
+    print_messages("note", process.gates.remarks)
+    in_cluster = in_cluster or _is_in_pod(process, kubeconfig, context, embedded=bool(files) or until_done)
     settings = Settings(
         period,
         files,
@@ -154,6 +165,7 @@ def command(
         bind or "",
         shard or "",
         election,
+        process,
     )
     if settings.on_cluster and (files or until_done or virtual_time):
         raise click.UsageError("-f, --until-done and --virtual-time are for the embedded cluster")
@@ -163,7 +175,21 @@ def command(
         )
     if in_cluster and (kubeconfig is not None or context):
         raise click.UsageError("--in-cluster takes neither --kubeconfig nor --context")
-    options = given_flags(ctx)
+    if parse_bool(os.environ.get("MULTI_SCHEDULER_ENABLE", "")):
+        raise click.UsageError(
+            "MULTI_SCHEDULER_ENABLE is not supported: every replica would schedule all pods; use"
+            " --scheduler-sharding-mode, or --node-selector with a --scheduler-name for each"
+        )
+    settings = replace(
+        settings,
+        listens=listens_of(listening, process, on_cluster=settings.on_cluster),
+        logs=logging_of(log_level, log_format, process),
+    )
+    if settings.virtual_time and settings.listens:
+        raise click.UsageError("--listen takes real time: leave out --virtual-time")
+    if process.requires_configuration and conf is None:
+        raise click.UsageError("--disable-default-scheduler-config needs --scheduler-conf")
+    options = {**given_flags(ctx), **process.options()}
     if names:
         options["schedulerName"] = list(names)
     if default_queue:
@@ -175,41 +201,32 @@ def command(
     profile = profile or ("kai" if shard else DEFAULT_PROFILE)
     check_flags(options, shard, profile)
     found = _shard(shard, place) if shard else None
-    planner = _planner(conf, profile, with_extensions(options, plugins_dir), found, settings.bind)
+    recipe = Recipe(conf, profile, with_extensions(options, plugins_dir), settings, read_conf(conf), found)
+    planner = recipe.first_planner()
     feed = _usage_feed(planner, settings)
     gc.set_threshold(*COLLECT)
     sys.exit(
-        run_embedded(planner, settings, place, feed)
+        run_embedded(planner, settings, place, feed, recipe)
         if isinstance(place, Given)
-        else asyncio.run(run_on_cluster(planner, settings, place, feed))
+        else asyncio.run(run_on_cluster(planner, settings, place, feed, recipe))
     )
 
 
-def _planner(
-    conf: str | None,
-    profile: str,
-    options: Mapping[str, Any] | None,
-    shard: "ShardSettings | None",
-    bind: str,
-) -> "Planner":
-    from maniple.framework.configuration.loading import ConfigurationError
-    from maniple.live.dialects import dialect_of
-    from maniple.planner import Planner
+def _print_version(process: Process, profile: str | None) -> None:
+    """Volcano's scheduler prints its version and exits, KAI's prints it and continues."""
+    if process.prints_version:
+        click.echo(f"maniple {__version__}")
+        if profile != "kai":
+            sys.exit(0)
 
-    text = read_conf(conf)
-    given = with_transport({**shard.options, **(options or {})} if shard is not None else options, text)
-    try:
-        planner = Planner(
-            conf=shard.conf if text is None and shard is not None else text, profile=profile, options=given
-        )
-        dialect_of(profile, planner.options, (), bind)
-        named = tuple(with_file_name(conf, text, one) for one in planner.configuration.warnings)
-        planner.configuration = replace(planner.configuration, warnings=named)
-    except ConfigurationError as error:
-        raise InputError(configuration_message(conf, error)) from None
-    except ValueError as error:
-        raise InputError(f"{conf}: {error}" if conf else str(error)) from None
-    return planner
+
+def _is_in_pod(process: Process, kubeconfig: Path | None, context: str, *, embedded: bool) -> bool:
+    """Whether another scheduler's deployment started this: its flags, in a pod, without a kubeconfig."""
+    named = kubeconfig is not None or context or process.master
+    if named or embedded or not process.given or "KUBERNETES_SERVICE_HOST" not in os.environ:
+        return False
+    click.echo("note: no cluster is named; using the cluster of this pod, as with --in-cluster", err=True)
+    return True
 
 
 def _usage_feed(planner: "Planner", settings: Settings) -> "UsageFeed | None":

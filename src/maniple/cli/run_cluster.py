@@ -2,13 +2,25 @@
 
 import asyncio
 import os
+from dataclasses import replace
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from maniple.cli import InputError
-from maniple.cli.run_stage import Settings, log_to, observer, open_view, stop_on_signals, tick
+from maniple.cli.logs import logs
+from maniple.cli.run_stage import (
+    Settings,
+    dump_on_signals,
+    observer,
+    open_view,
+    served,
+    stop_on_signals,
+    tick,
+    write_rate,
+)
 
 if TYPE_CHECKING:
+    from maniple.cli.run_recipe import Recipe
     from maniple.kube.client import Client
     from maniple.kube.configuration import Configuration
     from maniple.kube.usage import UsageFeed
@@ -19,19 +31,28 @@ EXIT_LOST_LEASE = 1
 
 
 def find_cluster(settings: Settings) -> "Configuration":
-    from maniple.kube.configuration import in_cluster, load_configuration
+    from maniple.kube.configuration import at_address, in_cluster, load_configuration
     from maniple.kube.errors import KubeconfigError
 
     try:
         if settings.in_cluster:
-            return in_cluster(os.environ)
-        return load_configuration(settings.kubeconfig, settings.context)
+            found = in_cluster(os.environ)
+        elif settings.kubeconfig is None and not settings.context:
+            found = at_address(settings.process.master or "")
+        else:
+            found = load_configuration(settings.kubeconfig, settings.context)
+        master = settings.process.master
+        return replace(found, server=at_address(master).server) if master else found
     except KubeconfigError as error:
         raise InputError(str(error)) from None
 
 
 async def run_on_cluster(
-    planner: "Planner", settings: Settings, configuration: "Configuration", feed: "UsageFeed | None"
+    planner: "Planner",
+    settings: Settings,
+    configuration: "Configuration",
+    feed: "UsageFeed | None",
+    recipe: "Recipe",
 ) -> int:
     from maniple.kube.client import Client
     from maniple.kube.cluster import KubeCluster
@@ -48,7 +69,7 @@ async def run_on_cluster(
     async with Client(configuration, attempts=6) as client:
         await _reach(client)
     async with Client(configuration) as client:
-        with open_view(configuration.server) as view, log_to(view, elapsed):
+        with open_view(configuration.server) as view, logs(settings.logs, view, elapsed) as log:
             port, election = KubeCluster(client), settings.election
             scheduler = Scheduler(
                 planner,
@@ -58,12 +79,18 @@ async def run_on_cluster(
                 bind=settings.bind,
                 shard=settings.shard,
                 options=options_of(feed),
+                rate=write_rate(settings.process),
+                unread=settings.process.unread_kinds(),
                 observer=observer(view, elapsed),
             )
+            log.follow(scheduler.trace)
             stop_on_signals(scheduler.stop)
-            running = asyncio.create_task(run_beside(feed, scheduler))
+            dump_on_signals(scheduler, SystemClock(), settings.process)
+            reload = recipe.reload(scheduler, SystemClock())
+            running = asyncio.create_task(run_beside(feed, scheduler, reload))
             try:
-                await asyncio.gather(running, tick(view, elapsed, running))
+                async with served(scheduler, settings.listens, client):
+                    await asyncio.gather(running, tick(view, elapsed, running))
             except BaseExceptionGroup as errors:
                 lost = errors.subgroup(LeadershipLostError)
                 if lost is None:

@@ -10,11 +10,22 @@ from maniple.cli import InputError
 from maniple.cli.hints import pods_of_others
 from maniple.cli.inspection.remarks import lines_of
 from maniple.cli.intake import Intake, take_in
+from maniple.cli.logs import logs
 from maniple.cli.planning import doubts_about, print_messages
 from maniple.cli.run_ending import REASONS_SHOWN, Ending, Stillness, reasons
-from maniple.cli.run_stage import Settings, log_to, observer, open_view, stop_on_signals, tick
+from maniple.cli.run_stage import (
+    Settings,
+    dump_on_signals,
+    observer,
+    open_view,
+    served,
+    stop_on_signals,
+    tick,
+    write_rate,
+)
 
 if TYPE_CHECKING:
+    from maniple.cli.run_recipe import Recipe
     from maniple.cli.run_view import View
     from maniple.kube.usage import UsageFeed
     from maniple.live.scheduler import Scheduler
@@ -37,7 +48,9 @@ class Given:
         return self.intake.objects
 
 
-def run_embedded(planner: "Planner", settings: Settings, given: Given, feed: "UsageFeed | None") -> int:
+def run_embedded(
+    planner: "Planner", settings: Settings, given: Given, feed: "UsageFeed | None", recipe: "Recipe"
+) -> int:
     from maniple.sim.clock import run
 
     intake, profile = given.intake, planner.profile.name
@@ -50,7 +63,7 @@ def run_embedded(planner: "Planner", settings: Settings, given: Given, feed: "Us
         *pods_of_others(intake.objects, planner.options, profile),
     ]
     print_messages("warning", warnings)
-    return run(_run(planner, settings, given, feed), virtual=settings.virtual_time)
+    return run(_run(planner, settings, given, feed, recipe), virtual=settings.virtual_time)
 
 
 def read_objects(files: tuple[str, ...]) -> Given:
@@ -65,14 +78,16 @@ def read_objects(files: tuple[str, ...]) -> Given:
     return Given(take_in(reading), len(reading.problems), [str(warning) for warning in reading.warnings])
 
 
-async def _run(planner: "Planner", settings: Settings, given: Given, feed: "UsageFeed | None") -> int:
+async def _run(
+    planner: "Planner", settings: Settings, given: Given, feed: "UsageFeed | None", recipe: "Recipe"
+) -> int:
     from maniple.live.scheduler import Scheduler, Timing
     from maniple.live.usage_feed import options_of, run_beside
     from maniple.sim.world import World
 
     world = World(given.objects)
     elapsed = world.clock.elapsed
-    with open_view("embedded cluster") as view, log_to(view, elapsed):
+    with open_view("embedded cluster") as view, logs(settings.logs, view, elapsed) as log:
         scheduler = Scheduler(
             planner,
             world.port(),
@@ -83,15 +98,21 @@ async def _run(planner: "Planner", settings: Settings, given: Given, feed: "Usag
             shard=settings.shard,
             alone=True,
             options=options_of(feed),
+            rate=write_rate(settings.process),
+            unread=settings.process.unread_kinds(),
             observer=observer(view, elapsed),
         )
+        log.follow(scheduler.trace)
         stop_on_signals(scheduler.stop)
-        running = asyncio.create_task(run_beside(feed, scheduler))
+        dump_on_signals(scheduler, world.clock, settings.process)
+        reload = None if settings.virtual_time else recipe.reload(scheduler, world.clock)
+        running = asyncio.create_task(run_beside(feed, scheduler, reload))
         if not settings.virtual_time:
             asyncio.create_task(tick(view, elapsed, running))  # noqa: RUF006  # ends with the other one
-        await _watch(world, scheduler, running, view, given, settings)
-        scheduler.stop()
-        await running
+        async with served(scheduler, settings.listens):
+            await _watch(world, scheduler, running, view, given, settings)
+            scheduler.stop()
+            await running
         return _end(world, scheduler, view, given).exit_code(settings)
 
 

@@ -9,6 +9,8 @@ retries would multiply. Commands that do one thing after another ask for more `a
 import asyncio
 import logging
 import ssl
+import time
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from types import TracebackType
@@ -23,7 +25,7 @@ from maniple import __version__
 from maniple.kube.configuration import Configuration
 from maniple.kube.credentials import Credential, basic
 from maniple.kube.errors import ApiError, KubeconfigError, UnreachableError, api_error
-from maniple.kube.kinds import Resource
+from maniple.kube.kinds import Resource, resource_in
 from maniple.kube.retry import Backoff, may_retry, parse_retry_after
 
 log = logging.getLogger(__name__)
@@ -63,6 +65,10 @@ class Client:
         self._slots = asyncio.Semaphore(concurrency)
         self._timeout = aiohttp.ClientTimeout(total=seconds, sock_connect=10.0)
         self._session: aiohttp.ClientSession | None = None
+        # Of every attempt: its method, its resource and the status of the response (0: none)
+        self.requests: Counter[tuple[str, str, int]] = Counter()
+        self.seconds: dict[str, float] = {}  # by method, except watches
+        self.heard: dict[str, float] = {}  # by watched resource: when data last came, by the monotonic clock
 
     async def __aenter__(self) -> Self:
         self._session = aiohttp.ClientSession(
@@ -100,7 +106,7 @@ class Client:
         async with self._send(
             "GET", resource.path(), {"watch": "true", **query}, timeout=timeout
         ) as response:
-            yield _chunks(response)
+            yield self._chunks(resource, response)
 
     async def create(
         self, resource: Resource, key: str, body: Body, *, subresource: str = "", idempotent: bool = False
@@ -188,6 +194,7 @@ class Client:
         credential = await self._credential()
         settings = self._settings(credential, data, content_type)
         url = self.configuration.server + path + (f"?{urlencode(query, quote_via=quote)}" if query else "")
+        status, begin = 0, time.monotonic()
         try:
             async with self._session.request(
                 method,
@@ -197,6 +204,7 @@ class Client:
                 timeout=timeout or self._timeout,
                 **settings,
             ) as response:
+                status = response.status
                 if not 200 <= response.status < 300:
                     pause = parse_retry_after(response.headers.get("Retry-After"))
                     failure = api_error(response.status, await response.read(), pause)
@@ -206,6 +214,17 @@ class Client:
                 yield response
         except (aiohttp.ClientError, TimeoutError, OSError, ssl.SSLError) as error:
             raise _unreachable(error) from error
+        finally:
+            self.requests[method, resource_in(path), status] += 1
+            if timeout is None:
+                self.seconds[method] = self.seconds.get(method, 0.0) + time.monotonic() - begin
+
+    async def _chunks(self, resource: Resource, response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+        name = f"{resource.plural}.{resource.group}" if resource.group else resource.plural
+        self.heard[name] = time.monotonic()
+        async for chunk in response.content.iter_any():
+            self.heard[name] = time.monotonic()
+            yield chunk
 
     async def _credential(self) -> Credential:
         try:
@@ -239,11 +258,6 @@ class Client:
                 else:
                     headers.append(login)
         return settings
-
-
-async def _chunks(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
-    async for chunk in response.content.iter_any():
-        yield chunk
 
 
 def _body(answer: bytes) -> Body:

@@ -84,6 +84,19 @@ def in_cluster(variables: Mapping[str, str], service_account: Path = SERVICE_ACC
     )
 
 
+def at_address(address: str) -> Configuration:
+    """An API server by its address alone (`--master`), without credentials."""
+    if "://" not in address:
+        address = f"http://{address}"  # as Kubernetes' own clients read it
+    url = urlsplit(address)
+    if url.scheme not in ("http", "https") or not url.hostname:
+        raise KubeconfigError("--master", "", "must begin with https:// or http:// and name a host")
+    tls = Tls(None, None, file="--master") if url.scheme == "https" else None
+    return Configuration(
+        server=urlunsplit(url._replace(query="", fragment="")).rstrip("/"), source="--master", tls=tls
+    )
+
+
 def _from_chosen(chosen: Chosen, variables: Mapping[str, str]) -> Configuration:
     cluster, user = chosen.cluster, chosen.user
     server = _server(cluster)

@@ -126,6 +126,17 @@ def resource_of(raw: Mapping[str, Any]) -> Resource:
     return kind.at(version)
 
 
+def resource_in(path: str) -> str:
+    """The resource that a path is about, without the names of objects: `pods/binding`, say."""
+    parts = path.split("/")  # "", "api", version, ... or "", "apis", group, version, ...
+    rest = parts[4:] if parts[1] == "apis" else parts[3:]
+    if len(rest) > 2 and rest[0] == "namespaces":
+        rest = rest[2:]
+    if not rest:
+        return parts[1]
+    return f"{rest[0]}/{rest[2]}" if len(rest) > 2 else rest[0]
+
+
 # Kinds that are written but not read.
 PODS = KINDS[core.Pod].at("v1")
 EVENTS = Resource("events.k8s.io", "v1", "events", namespaced=True)

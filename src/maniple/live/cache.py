@@ -289,10 +289,33 @@ class Cache:
     def of_kind(self, kind: type[Object]) -> Iterator[Object]:
         return (item for (known, _), item in self._believed.items() if known is kind)
 
+    def objects(self) -> Iterator[Object]:
+        """Everything, as it is believed to be."""
+        return iter(self._believed.values())
+
+    def seen_objects(self) -> Iterator[Object]:
+        """Everything as the watch showed it."""
+        return (item for ref, item in self._seen.items() if ref not in self._pods)
+
+    def assumptions(self) -> dict[Ref, list[str]]:
+        """What the watch has not shown yet: the aspects of each object."""
+        return {ref: list(aspects) for ref, aspects in self._assumed.items()}
+
     @property
     def unconfirmed(self) -> int:
         """Decisions that the watch has not shown yet."""
         return sum(len(aspects) for aspects in self._assumed.values())
+
+    def unconfirmed_nodes(self) -> set[str]:
+        """The nodes of pods with decisions that the watch has not shown yet."""
+        pods = (self.pod(key) for kind, key in self._assumed if kind is Pod)
+        return {pod.spec.node_name for pod in pods if pod is not None and pod.spec.node_name}
+
+    def rebuild(self, cluster: Cluster) -> None:
+        """Fill new columns with what is believed; decisions that are not confirmed stay."""
+        self.cluster = cluster
+        for item in self._believed.values():
+            cluster.apply(item)
 
     # -- updating the columns ----------------------------------------------------------------------------------------
 

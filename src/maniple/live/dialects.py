@@ -8,6 +8,7 @@ from maniple.live.kai import DIRECT, EITHER, REQUEST, Kai
 from maniple.live.maniple import Maniple
 from maniple.live.volcano import Volcano
 from maniple.objects.meta import Object
+from maniple.objects.volcano import NodeShard
 from maniple.profiles.kai import NodePool
 from maniple.profiles.options import strings
 from maniple.profiles.single_pods import Grouping, of_kai_podgrouper
@@ -57,7 +58,8 @@ def dialect_of(
 
 def _volcano(options: Mapping[str, Any], kinds: Sequence[type[Object]], name: str) -> Volcano:
     names = strings(options, "schedulerName") or (name,)
-    return Volcano(names, str(options.get("defaultQueue", "default")), kinds)
+    shards = (NodeShard,) if options.get("shard", {}).get("mode", "none") != "none" else ()
+    return Volcano(names, str(options.get("defaultQueue", "default")), (*kinds, *shards))
 
 
 def _kai(

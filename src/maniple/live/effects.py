@@ -17,6 +17,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from maniple.live.port import CONFLICT, TOO_MANY, pause_asked_by, status_of
+from maniple.live.rate import WriteRate
 from maniple.live.turns import Lane, Turns, Urgency
 
 Done = Callable[[BaseException | None], None]
@@ -50,9 +51,11 @@ class Effect:
 class Effects:
     """A bounded number of writes in flight, over lanes."""
 
-    def __init__(self, concurrency: int = 32, most_notes: int = 5_000) -> None:
-        self._free = concurrency
+    def __init__(self, concurrency: int = 32, most_notes: int = 5_000, rate: WriteRate | None = None) -> None:
+        self._concurrency = self._free = concurrency
         self.most_notes = most_notes
+        self._rate = rate
+        self._next_token: asyncio.TimerHandle | None = None
         self._lanes: dict[Lane, deque[Effect]] = {}
         self._turns = Turns()
         self._busy: set[Lane] = set()  # lanes with a head in flight, or pausing before a retry
@@ -102,6 +105,24 @@ class Effects:
     def __len__(self) -> int:
         return sum(map(len, self._lanes.values()))
 
+    @property
+    def pending(self) -> Counter[Urgency]:
+        """What is submitted and not finished."""
+        return Counter(effect.urgency for lane in self._lanes.values() for effect in lane)
+
+    @property
+    def in_flight(self) -> int:
+        return self._concurrency - self._free + len(self._slow)
+
+    @property
+    def slow(self) -> int:
+        """Those in flight that have given their place to others."""
+        return len(self._slow)
+
+    def heads(self) -> list[Effect]:
+        """The next write of every lane, for people who look at what is stuck."""
+        return [lane[0] for lane in self._lanes.values()]
+
     async def run(self) -> None:
         """Carry out what is submitted, until cancelled."""
         try:
@@ -115,7 +136,7 @@ class Effects:
         except BaseExceptionGroup as errors:
             raise errors.exceptions[0] from None  # a bug here, which must not go unnoticed
         finally:
-            for timer in self._timers.values():
+            for timer in (*self._timers.values(), *filter(None, [self._next_token])):
                 timer.cancel()
 
     async def drain(self, seconds: float) -> bool:
@@ -142,13 +163,27 @@ class Effects:
 
     def _begin_next(self) -> None:
         """Begin as many as there are places for."""
-        while self._group is not None and self._free:
+        while self._group is not None and self._free and self._within_rate():
             barred = [one for one, slow in self._slow_in.items() if slow >= MOST_SLOW_OF_NAMESPACE]
             lane = self._turns.pop(barred)
             if lane is None:
                 return
             if lane not in self._busy and self._lanes.get(lane):  # not withdrawn since, nor queued twice
                 self._begin(self._lanes[lane][0])
+
+    def _within_rate(self) -> bool:
+        """Whether another write may begin now; if not, look again when it may."""
+        if self._rate is None:
+            return True
+        loop = asyncio.get_running_loop()
+        pause = self._rate.pause(loop.time())
+        if pause > 0 and self._next_token is None and self._lanes:
+            self._next_token = loop.call_later(pause, self._token_came)
+        return pause <= 0
+
+    def _token_came(self) -> None:
+        self._next_token = None
+        self._begin_next()
 
     def _begin(self, effect: Effect) -> None:
         assert self._group is not None  # only called while running
@@ -160,6 +195,8 @@ class Effects:
                 return
             self._suspects_in[namespace] += 1
         self._free -= 1
+        if self._rate is not None:
+            self._rate.take(asyncio.get_running_loop().time())
         self._group.create_task(self._carry_out(effect))
 
     # -- in flight ---------------------------------------------------------------------------------------------------

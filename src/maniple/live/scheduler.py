@@ -9,24 +9,34 @@ continues where the old one stopped, in the middle of a gang if need be.
 
 import asyncio
 import logging
+import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, cast
 
 from maniple.framework.configuration.loading import ConfigurationError
 from maniple.framework.plans.outcome import Eviction
+from maniple.framework.plans.plan import Plan
 from maniple.live.binding import Binding
 from maniple.live.cache import Cache, Ref
 from maniple.live.decisions import Decisions
 from maniple.live.dialects import dialect_of
 from maniple.live.effects import Effect, Effects, Lane, Urgency
 from maniple.live.leadership import Fenced, Leadership
+from maniple.live.meter import Meter
+from maniple.live.metered import Metered
+from maniple.live.node_shards import NodeShards
 from maniple.live.notes import Notes
 from maniple.live.port import Change, Clock, Port, SystemClock
+from maniple.live.rate import WriteRate
+from maniple.live.reload import Reloads
 from maniple.live.status import StatusWriter
+from maniple.live.tracing import Trace
 from maniple.live.writing import Writing, kind_of, now
+from maniple.objects.meta import Object
 from maniple.planner import Planner
 
 log = logging.getLogger(__name__)
@@ -51,7 +61,8 @@ class Scheduler:
     `inline` decides in the event loop's own thread: in virtual time nothing else is exact. `alone`: no
     controllers of the profile's system run on this cluster. `options` is polled and must not block: its
     result is added to the planner's options, and a new result triggers a cycle. With `leadership`, it decides
-    and writes only while it leads, and ends when that is lost.
+    and writes only while it leads, and ends when that is lost. `rate` limits writes; `unread` are kinds that are
+    not watched.
     """
 
     def __init__(
@@ -68,9 +79,16 @@ class Scheduler:
         alone: bool = False,
         options: Callable[[], Mapping[str, Any]] | None = None,
         leadership: Leadership | None = None,
+        rate: WriteRate | None = None,
+        unread: Collection[type[Object]] = (),
         observer: Callable[["Scheduler"], None] | None = None,
     ) -> None:
         self.planner = planner
+        self.meter = Meter()
+        self._clock = clock or SystemClock()
+        self.source = port  # without what is around it here
+        self.trace = Trace(self.meter)
+        port = cast(Port, Metered(port, self.meter, self._clock, self.trace))
         self.port = port = port if leadership is None else cast(Port, Fenced(port, leadership))
         self.leadership = leadership
         triggers = planner.registry.triggers(planner.configuration)
@@ -85,12 +103,20 @@ class Scheduler:
             alone=alone,
         )
         self.cache = Cache(planner.build(()), self.dialect)
-        self.effects = Effects(concurrency)
+        self.effects = Effects(concurrency, rate=rate)
         self.binding = Binding()
+        self.configuration = Reloads()
+        self._kinds = tuple(kind for kind in self.dialect.kinds if kind not in unread)
+        self._unread = frozenset(unread)
+        self._readers: asyncio.TaskGroup | None = None  # while running
+        self._more_readers: list[asyncio.Task[None]] = []
+        self._wanted = planner  # the last to be adopted
         self.cycles = 0
+        self.plan: Plan | None = None  # of the last cycle
         self.problems: dict[str, None] = {}  # every problem found, once, in order
         self.forbidden: set[str] = set()  # kinds that may not be listed
-        self._clock = clock or SystemClock()
+        self.cycle_began: float | None = None  # by the monotonic clock, while one runs
+        self._listed_kinds: set[str] = set()  # or absent
         self._timing = timing or Timing()
         self._inline = inline
         self._observer = observer
@@ -102,15 +128,17 @@ class Scheduler:
         self._synced = asyncio.Event()
         self._stopping = asyncio.Event()
         self._dirty = True
+        self._work_is_left = True  # whether our own writes may lead to other decisions
         self._queues_listed = False  # and not checked yet
-        notes = Notes(port, self.effects)
-        writing = Writing(self.cache, self.effects, port, self._later)
+        notes = self.notes = Notes(port, self.effects)
+        writing = Writing(self.cache, self.effects, port, self.later)
         self._status = StatusWriter(writing, self.dialect, notes, self.binding)
         self._decisions = Decisions(
-            self.cache, self.effects, port, notes, self._later, self.dialect, self.binding
+            self.cache, self.effects, port, notes, self.later, self.dialect, self.binding
         )
         self._shown = (0, 0)  # how many cycles, and how many binds that ended
         self._show_next = 0.0
+        self._shards = NodeShards.of(planner.options, self.cache, self.effects, port)
         self._always_clocked = triggers.time
         self._clocked = self._always_clocked
 
@@ -119,13 +147,15 @@ class Scheduler:
     async def run(self) -> None:
         """Schedule until `stop` is called or the task is cancelled."""
         async with asyncio.TaskGroup() as group:
-            helpers = [group.create_task(self._read()), group.create_task(self.effects.run())]
+            self._readers = group
+            helpers = [group.create_task(self._read(self._kinds)), group.create_task(self.effects.run())]
             if self.leadership is not None:
                 helpers += [group.create_task(self.leadership.run()), group.create_task(self._wake_to_lead())]
             try:
                 await self._loop()
             finally:
-                for helper in helpers:
+                self._readers = None
+                for helper in (*helpers, *self._more_readers):
                     helper.cancel()
         if self.leadership is not None:
             await self.leadership.release()
@@ -170,15 +200,56 @@ class Scheduler:
         """Jobs for which room is being made, and when they start."""
         return self._decisions.starting
 
+    def now(self) -> datetime:
+        """The time of day where the cluster is."""
+        return self._clock.now()
+
+    def unlisted(self) -> set[str]:
+        """Kinds that have not been listed, found absent or found forbidden."""
+        return {kind_of(kind) for kind in self._kinds} - self._listed_kinds
+
+    @property
+    def synced(self) -> bool:
+        """Whether all kinds have been listed, as far as they may be."""
+        return self._synced.is_set()
+
+    @property
+    def inbox(self) -> int:
+        """Changes and ended writes that are not taken in yet."""
+        return len(self._inbox)
+
     # -- input -------------------------------------------------------------------------------------------------------
 
-    async def _read(self) -> None:
-        async with aclosing(self.port.changes(self.dialect.kinds)) as changes:
+    async def _read(self, kinds: Sequence[type[Object]], then: Callable[[], bool] | None = None) -> None:
+        """Take in changes; `then` is done once all objects of these kinds are known."""
+        async with aclosing(self.port.changes(kinds)) as changes:
             async for change in changes:
-                self._inbox.append(change)
+                self._inbox.append(change if then is None or change.type != "synced" else then)
                 self._wake.set()
 
-    def _later(self, action: Callable[[], bool]) -> None:
+    def adopt(self, planner: Planner) -> None:
+        """Plan with another configuration, between two cycles; what it reads besides is listed before."""
+        self._wanted = planner
+        kinds = planner.registry.triggers(planner.configuration).kinds
+        more = tuple(kind for kind in kinds if kind not in (*self._kinds, *self._unread))
+        if more and self._readers is not None:
+            self._kinds += more
+            reading = self._read(more, lambda: self._adopt(planner))
+            self._more_readers.append(self._readers.create_task(reading))
+        else:
+            self.later(lambda: self._adopt(planner))
+
+    def _adopt(self, planner: Planner) -> bool:
+        if planner is not self._wanted:
+            return False
+        self.planner = planner
+        self.cache.rebuild(planner.build(()))
+        self._status.compare_all()
+        self._options = planner.with_options(self._given)
+        self._always_clocked = planner.registry.triggers(planner.configuration).time
+        return True
+
+    def later(self, action: Callable[[], bool]) -> None:
         """Do something between two cycles; it returns whether a decision may depend on it."""
         self._inbox.append(action)
         self._wake.set()
@@ -212,6 +283,7 @@ class Scheduler:
 
     def _take(self, change: Change) -> bool:
         item = change.object
+        self.trace.seen(change)
         warning = self.dialect.warning(item, gone=change.type == "gone") if item is not None else ""
         if warning:
             self._report(warning)
@@ -220,6 +292,7 @@ class Scheduler:
             return self._decisions.seen(item) | matters
         if change.type == "gone" and item is not None:
             self._status.forget(item)
+            self.meter.forget(item)
             matters = self.cache.gone(item)
             return self._decisions.forget(item) | matters
         if change.type == "bad" and change.problem is not None:
@@ -244,6 +317,8 @@ class Scheduler:
             self._report(f"{name}: this user may not list it; what depends on it waits until that is allowed")
         else:
             self.forbidden.discard(name)
+        if change.type != "forbidden":
+            self._listed_kinds.add(name)
         self._queues_listed |= there and kind in self.dialect.queue_kinds
         gone_again = there and self.cache.listed(kind)
         return (self.dialect.kind_is(kind, there=there) and self.cache.read_again()) | gone_again
@@ -261,7 +336,9 @@ class Scheduler:
             self._take_in()
             if self._dirty:
                 await self._cycle()
-            self._dirty |= self._status.carry_out()
+            self._dirty |= self._status.carry_out() and self._work_is_left
+            if self._shards is not None:
+                self._shards.carry_out(self._clock.now())
             self._show()
             await self._pause()
         if not await self.effects.drain(self._timing.stop):
@@ -317,15 +394,24 @@ class Scheduler:
     async def _cycle(self) -> None:
         self._dirty = False
         self.cycles += 1
+        self.trace.cycle = self.cycles
         when = self._clock.now()
+        begin = time.perf_counter()
+        self.cycle_began = time.monotonic()
+        given = (self.cache.cluster, when, self._options, time.perf_counter)
         if self._inline:
-            plan = self.planner.cycle(self.cache.cluster, when, self._options)
+            plan = self.planner.cycle(*given)
         else:
-            plan = await asyncio.to_thread(self.planner.cycle, self.cache.cluster, when, self._options)
+            plan = await asyncio.to_thread(self.planner.cycle, *given)
+        self.meter.cycled(plan, self.plan, when, time.perf_counter() - begin, self.planner.plugin_timings)
+        self.plan, self.cycle_began = plan, None
         for problem in (*plan.problems, *plan.warnings):
             self._report(str(problem))
-        self._dirty |= self._decisions.carry_out(plan, when)
-        self._dirty |= self._status.write(plan, when, f"cycle-{self.cycles}")
+        self.trace.decided(plan, self.cache, when)
+        changed = self._decisions.carry_out(plan, when)
+        changed |= self._status.write(plan, when, f"cycle-{self.cycles}")
+        self._work_is_left = plan.leaves_work
+        self._dirty |= changed and self._work_is_left
         self._clocked = self._always_clocked or self.dialect.depends_on_time(plan)
 
     def _show(self) -> None:

@@ -32,6 +32,7 @@ class StatusWriter:
         self._pods = WaitingPods(writing, dialect, notes)
         self._queues = QueueStatuses(writing, dialect, binding)
         self._paces = (self._groups, self._pods.pace, self._queues.pace)
+        self._last: Plan | None = None  # whose outcome has been written
         self.why: dict[Ref, str] = {}  # by the group of each job that was pending after the last cycle
 
     def write(self, plan: Plan, when: datetime, cause: str) -> bool:
@@ -42,6 +43,10 @@ class StatusWriter:
         if self._dialect.writes_queue_status:
             self._queues.compare(plan)
         return self.carry_out()
+
+    def compare_all(self) -> None:
+        """The next plan is for a cluster that was built anew."""
+        self._last = None
 
     def carry_out(self) -> bool:
         """Write what has been asked for and is due; returns whether a decision may depend on it."""
@@ -65,7 +70,8 @@ class StatusWriter:
 
     def _compare_groups(self, plan: Plan, when: datetime, cause: str) -> None:
         self.why = {}
-        for report in self._dialect.reports(plan, self._writing.cache.get, when, cause):
+        groups, self._last = plan.groups_since(self._last), plan
+        for report in self._dialect.reports(plan, groups, self._writing.cache.get, when, cause):
             if report.why:
                 self.why[ref_of(report.before)] = report.why
             self._compare_group(report)

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
+from maniple.live.reload import Reload
 from maniple.live.scheduler import Scheduler
 
 log = logging.getLogger(__name__)
@@ -43,18 +44,20 @@ def options_of(feed: Feed | None) -> Callable[[], Mapping[str, Any]] | None:
     return options
 
 
-async def run_beside(feed: Feed | None, scheduler: Scheduler) -> None:
-    """Run the scheduler to its end, with the feed, if there is one, beside it."""
-    if feed is None:
-        await scheduler.run()
-        return
-    fetching = asyncio.create_task(_fetch(feed))
+async def run_beside(feed: Feed | None, scheduler: Scheduler, reload: Reload[Any] | None = None) -> None:
+    """Run the scheduler to its end, with the feed and the reload, if there are any, beside it."""
+    beside = [asyncio.create_task(reload.run())] if reload is not None else []
     try:
-        await _first(feed, fetching, scheduler)
+        if feed is not None:
+            fetching = asyncio.create_task(_fetch(feed))
+            beside.append(fetching)
+            await _first(feed, fetching, scheduler)
         await scheduler.run()
     finally:
-        fetching.cancel()
-        await asyncio.wait([fetching])
+        for one in beside:
+            one.cancel()
+        if beside:
+            await asyncio.wait(beside)
 
 
 async def _fetch(feed: Feed) -> None:

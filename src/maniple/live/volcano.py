@@ -118,13 +118,14 @@ class Volcano:
     def reports(
         self,
         plan: Plan,
+        groups: Mapping[str, GroupOutcome],
         find: Find,
         when: datetime,
         cause: str,
         conditions_of: Callable[[GroupOutcome], list[dict[str, str]]] | None = None,
     ) -> Iterator[Report]:
         """`conditions_of`: the conditions of a job, if no plugin states them."""
-        for one in plan.groups.values():
+        for one in groups.values():
             if not one.served or one.api_group != VolcanoPodGroup.api_group:
                 continue
             before = find(VolcanoPodGroup, one.key)
@@ -151,7 +152,7 @@ class Volcano:
         return before if status == before.status else replace(after, status=status)
 
     def why(self, plan: Plan, pod: WaitingPod, find: Find) -> str:
-        group = plan.groups.get(pod.job)
+        group = plan.group(pod.job)
         return _unschedulable(group.conditions if group is not None else ()) or pod.reason
 
     def pod_reporting(self, group: Object | None) -> PodReporting:

@@ -148,6 +148,7 @@ def _volcano_cluster(configuration: Configuration, options: Mapping[str, Any]) -
         default_queue=options.get("defaultQueue", "default"),
         scheduler_names=strings(options, "schedulerName") or ("volcano",),
         npus_shared=shares_npus(configuration),
+        node_selector=strings(options, "nodeSelector"),
     )
     ignored = {*ALWAYS_IGNORED_PROVISIONERS, *strings(options, "ignoredProvisioners")}
     return Cluster(dialect, ignored_provisioners=ignored)

@@ -71,8 +71,9 @@ def duration_text(value: Any) -> str:
 
 
 _PROCESS = "it concerns KAI's own process"
-_WRITES = "writes are paced by the cluster's answers"
-_LEASE = "the lease is that of --leader-elect-resource-namespace and --leader-elect-resource-name"
+_WRITES = "a plan writes nothing"
+_LEASE = "a plan needs no lease"
+_RUNNING = "it concerns a running scheduler"
 _READ_ONLY = "plans are made without an election"
 
 KAI_FLAGS: tuple[Flag, ...] = (
@@ -227,15 +228,24 @@ KAI_FLAGS: tuple[Flag, ...] = (
         "Only the leader schedules.",
         instead=_READ_ONLY,
     ),
-    Flag("metrics-namespace", "text", "kai", "Prefix of metrics.", instead="there are no metrics yet"),
-    Flag("listen-address", "text", ":8080", "Where metrics are.", instead="there are no metrics yet"),
-    Flag("plugin-server-port", "number", 8081, "Where plugins answer.", instead="there is no server yet"),
+    Flag("metrics-namespace", "text", "kai", "Prefix of metrics.", instead=_RUNNING),
+    Flag("listen-address", "text", ":8080", "Where metrics are.", instead=_RUNNING),
+    Flag("plugin-server-port", "number", 8081, "Where plugins answer.", instead=_RUNNING),
     Flag("enable-profiler", "switch", False, "Go's profiler.", instead=_PROCESS),
     Flag("profiler-port", "text", "8182", "Where it answers.", instead=_PROCESS),
     Flag("pyroscope-address", "text", "", "A profiling service.", instead=_PROCESS),
     Flag("pyroscope-mutex-profiler-rate", "number", 5, "Of that service.", instead=_PROCESS),
     Flag("pyroscope-block-profiler-rate", "number", 5, "Of that service.", instead=_PROCESS),
     Flag("log-flush-frequency", "duration", "5s", "Of the log.", instead=_PROCESS),
+    Flag("log-json", "switch", False, "Log as JSON.", instead=_PROCESS),
+    Flag(
+        "stuck-in-releasing-threshold",
+        "duration",
+        "2m",
+        "When a pod that does not end is stuck.",
+        spellings=("stuckInReleasingThreshold",),
+        instead="a pod that is being deleted counts as leaving until it is gone",
+    ),
     Flag("v", "number", 3, "Verbosity of the log.", instead=_PROCESS),
     Flag("feature-gates", "text", "", "Of Kubernetes.", instead="what the cluster serves is used"),
 )

@@ -20,6 +20,7 @@ from maniple.objects.dra import ResourceClaim
 from maniple.objects.kai import KaiPodGroup, KaiQueue
 from maniple.objects.meta import Object
 from maniple.objects.volcano import VolcanoPodGroup
+from maniple.plugins.kai.labelled import ORDER_LABELS
 from maniple.profiles import kai, volcano
 
 SCHEDULER_NAME = "maniple"
@@ -44,6 +45,7 @@ class ManipleDialect:
     name = "maniple"
     default_priority = 50
     counts_devices = True
+    order_labels = ORDER_LABELS
     minds_config_maps = False
     placement_annotations = volcano.VolcanoDialect.placement_annotations
 
@@ -56,19 +58,23 @@ class ManipleDialect:
         worker_labels: tuple[str, ...] = (),
         reservation_app: str = "kai-resource-reservation",
         npus_shared: bool = False,
+        node_selector: Iterable[str] = (),
     ) -> None:
         names = tuple(scheduler_names)
         self.scheduler_names = frozenset(names)
         self._default_queue = default_queue
         self._volcano = volcano.VolcanoDialect(
-            default_queue=default_queue, scheduler_names=names, npus_shared=npus_shared
+            default_queue=default_queue,
+            scheduler_names=names,
+            npus_shared=npus_shared,
+            node_selector=node_selector,
         )
         self._kai = kai.KaiDialect(
             scheduler_names=names, pool=pool, worker_labels=worker_labels, reservation_app=reservation_app
         )
 
     def covers(self, item: Object) -> bool:
-        return self._kai.covers(item)
+        return self._kai.covers(item) and self._volcano.covers(item)
 
     def decides(self, item: Object) -> str | None:
         return self._kai.decides(item)

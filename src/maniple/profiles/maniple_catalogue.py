@@ -146,6 +146,7 @@ def _cluster(configuration: Configuration, options: Mapping[str, Any]) -> Cluste
         else (),
         reservation_app=options["resourceReservationAppLabel"],
         npus_shared=shares_npus(configuration),
+        node_selector=strings(options, "nodeSelector"),
     )
     return Cluster(dialect)
 

@@ -120,6 +120,14 @@ def _is_strings(value: Any) -> str:
     return "" if listed or isinstance(value, str) else "must be a string or a list of strings"
 
 
+def _is_labels(value: Any) -> str:
+    """Labels as Volcano's --node-selector writes them."""
+    if problem := _is_strings(value):
+        return problem
+    parts = (value,) if isinstance(value, str) else value
+    return "" if all(":" in part for part in parts) else "must be labels such as pool:batch"
+
+
 def _is_string(value: Any) -> str:
     return "" if isinstance(value, str) and value else "must be a non-empty string"
 
@@ -209,6 +217,7 @@ _CHECKS: dict[str, Callable[[Any], str]] = {
     **_OURS,
     "defaultQueue": _is_string,
     "ignoredProvisioners": _is_strings,
+    "nodeSelector": _is_labels,
     "nodeUsage": _is_node_usage,
     "schedulerName": _is_strings,
     "shard": _is_shard,

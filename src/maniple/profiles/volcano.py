@@ -38,6 +38,7 @@ class VolcanoDialect:
     name = "volcano"
     default_priority = 0
     counts_devices = False
+    order_labels = frozenset[str]()
     minds_config_maps = False
     placement_annotations: tuple[str, ...] = (
         ADMISSION_GATE,
@@ -60,14 +61,21 @@ class VolcanoDialect:
         default_queue: str = "default",
         scheduler_names: Iterable[str] = ("volcano",),
         npus_shared: bool = False,
+        node_selector: Iterable[str] = (),
     ) -> None:
+        """`node_selector`: labels as key:value, of which a node must have one; none means all nodes."""
+        self._node_labels = [tuple(label.split(":", 1)) for label in node_selector]
         self._strict = strict
         self._default_queue = default_queue
         self.scheduler_names = frozenset(scheduler_names)
         self._npus_shared = npus_shared
 
     def covers(self, item: Object) -> bool:
-        return True
+        """Whether this scheduler reads the object at all."""
+        if not self._node_labels or not isinstance(item, Node):
+            return True
+        labels = item.metadata.labels
+        return any(labels.get(key) == value for key, value in self._node_labels)
 
     # -- resources ------------------------------------------------------------------------------------------------
 

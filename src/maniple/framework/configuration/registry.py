@@ -16,6 +16,10 @@ from maniple.framework.triggers import Triggers
 ActionMaker = Callable[[Mapping[str, Any]], Any]
 
 
+def _unmeasured(plugin: str) -> None:
+    pass
+
+
 @dataclass(frozen=True, slots=True)
 class Extensions:
     """Plugins and actions by name, and in words what could not be loaded."""
@@ -32,8 +36,10 @@ class Registry:
     # plugins that answer the same question in different ways: the first one configured is used
     rivals: tuple[frozenset[str], ...] = ()
 
-    def open_plugins(self, session: Session, configuration: Configuration) -> None:
-        """Create every configured plugin.
+    def open_plugins(
+        self, session: Session, configuration: Configuration, opened: Callable[[str], None] = _unmeasured
+    ) -> None:
+        """Create every configured plugin; `opened` is called with the name of each.
 
         A plugin that is unknown, or has a rival that is configured already, is reported and left out.
         """
@@ -53,6 +59,7 @@ class Registry:
                 else:
                     made.append((option, self.plugins[option.name](session, option.arguments)))
                     names.add(option.name)
+                    opened(option.name)
             tiers.append(made)
         session.use(tiers)
 

@@ -14,9 +14,11 @@ import msgspec
 import numpy as np
 
 from maniple.framework.plans import telling
+from maniple.framework.plans.backlog import Backlog
 from maniple.framework.plans.causes import Causes
 from maniple.framework.plans.evictions import Evictions
 from maniple.framework.plans.freezing import Closed, Placed
+from maniple.framework.plans.news import leaves_work, news
 from maniple.framework.plans.outcome import (
     Eviction,
     GpuShare,
@@ -32,6 +34,7 @@ from maniple.framework.plans.outcome import (
 )
 from maniple.framework.points import PodVolumes
 from maniple.objects.load import Problem
+from maniple.objects.meta import Object
 
 
 class Plan:
@@ -181,7 +184,28 @@ class Plan:
     @cached_property
     def groups(self) -> dict[str, GroupOutcome]:
         """Every pod group, by job."""
-        return telling.groups(self._closed, self._causes)
+        return telling.groups(self._closed, self._causes, [*self._closed.jobs.groups])
+
+    def group(self, job: str) -> GroupOutcome | None:
+        """The pod group of one job; None if it has none."""
+        row = self._backlog.rows.get(job)
+        if row is None:
+            return None
+        if job not in self._told:
+            self._told.update(telling.groups(self._closed, self._causes, [row]))
+        return self._told[job]
+
+    def groups_since(self, before: "Plan | None") -> dict[str, GroupOutcome]:
+        """The pod groups whose outcome may differ from that of an earlier plan for the same cluster."""
+        rows = news(self._closed, None if before is None else before._closed)
+        found = telling.groups(self._closed, self._causes, rows)
+        self._told.update(found)
+        return found
+
+    @cached_property
+    def _told(self) -> dict[str, GroupOutcome]:
+        """The pod groups that were asked about."""
+        return {}
 
     @cached_property
     def waiting(self) -> dict[str, WaitingPod]:
@@ -199,9 +223,29 @@ class Plan:
         return telling.accounts(self._closed)
 
     @cached_property
+    def leaves_work(self) -> bool:
+        """Whether the next cycle may decide more for no other reason than what this one decided."""
+        return leaves_work(self._closed)
+
+    @cached_property
     def time_matters(self) -> bool:
         """Whether the next cycle may decide otherwise for no other reason than that time has passed."""
         return telling.time_matters(self._closed)
+
+    # -- what metrics are made from; not parts of the value ------------------------------------------------------------
+
+    @property
+    def backlog(self) -> Backlog:
+        return self._backlog
+
+    @cached_property
+    def _backlog(self) -> Backlog:
+        return Backlog(self._closed)
+
+    def group_of(self, job: str) -> Object | None:
+        """The pod group of a job, as it was."""
+        row = self._backlog.rows.get(job)
+        return self._closed.jobs.groups[row] if row is not None else None
 
     # -- as a value ---------------------------------------------------------------------------------------------------
 

@@ -1,6 +1,7 @@
 """reflectjoborder: in KAI, the page `/get-job-order`.
 
-Nothing here serves pages; the name is accepted so that KAI's files load.
+Here `maniple run --debug-endpoints` serves it, with or without the plugin; the name is accepted so that KAI's files
+load.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,7 @@
 """snapshot: the cluster, the configuration and the parameters as a file that can be planned elsewhere.
 
-In KAI the plugin serves it as the page `/get-snapshot`. Nothing here serves pages: the plugin's name is
-accepted so that KAI's files load, and `maniple plan --snapshot-out` writes the file. It is KAI's own format
+In KAI the plugin serves it as the page `/get-snapshot`. Here `maniple run --debug-endpoints` serves the page, with or
+without the plugin, and `maniple plan --snapshot-out` writes the file. It is KAI's own format
 (`objects/kai_snapshot.py`): a zip with `snapshot.json`. The API server's `discovery` is unknown here, and
 left out.
 """
