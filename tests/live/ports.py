@@ -135,6 +135,18 @@ class Stalling(Between):
         await self._port.bind(pod, node, annotations)
 
 
+class SlowNotes(Between):
+    """Writes no event until `go` is set."""
+
+    def __init__(self, port: Port) -> None:
+        super().__init__(port)
+        self.go = asyncio.Event()
+
+    async def record_event(self, *about: Any, **more: Any) -> None:
+        await self.go.wait()
+        await self._port.record_event(*about, **more)
+
+
 class Late(Between):
     """Shows what becomes of objects of some kinds so many seconds later than the rest."""
 

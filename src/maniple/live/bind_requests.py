@@ -155,7 +155,7 @@ class BindRequests:
         if not is_under_way(request):
             self._clear(request)
             why = f"failed to bind to node {node}: {request.status.reason or 'no reason was given'}"
-            return pod is not None and not pod.spec.node_name and self._retries.failed(pod, why)
+            return pod is not None and not pod.spec.node_name and self._retries.failed(pod, why, node)
         lost = self._complete and self._cache.get(Node, node) is None
         if lost and (pod is None or not pod.spec.node_name):
             self._clear(request)

@@ -25,7 +25,7 @@ from maniple.live.port import CONFLICT, NOT_FOUND, TOO_MANY, Port, status_of
 from maniple.live.preparing import Needs, Preparation, Preparations, needs_of
 from maniple.live.retries import Retries
 from maniple.live.writing import Later, lane
-from maniple.objects.core import Pod
+from maniple.objects.core import Node, Pod
 from maniple.objects.kai import BindRequest
 from maniple.objects.meta import Condition, Object
 from maniple.objects.pod import MOVES_TO
@@ -193,12 +193,12 @@ class Decisions:
         if error is not None:
             self._binding.end(pod.key)
             self._preparations.end(pod.metadata.uid, failed=True)
-            self._retries.failed(pod, _failed(node, error))
+            self._retries.failed(pod, _failed(node, error), node)
             return True  # its gang is not whole
         self._preparations.end(pod.metadata.uid, failed=False)
         if bound:
             self._binding.end(pod.key)
-            self._retries.forget(pod.metadata.uid)
+            self._retries.succeeded(pod, node)
         self._notes.write(pod, "Normal", "Scheduled", self._dialect.assigned(pod, node))
         self._label(pod)
         return False
@@ -279,7 +279,9 @@ class Decisions:
         except Exception as error:
             if status_of(error) != NOT_FOUND:
                 raise
-        await self._port.evict(pod)
+        # Without a node there is no kubelet to confirm that the pod has stopped.
+        lost = bool(pod.spec.node_name) and self._cache.get(Node, pod.spec.node_name) is None
+        await self._port.evict(pod, 0 if lost else None)
 
     async def _mark_evicted(self, pod: Pod, notice: EvictionNotice, when: datetime) -> None:
         """Write the condition DisruptionTarget, and the node kept for the pod's replacement."""

@@ -53,7 +53,7 @@ class Effects:
 
     def __init__(self, concurrency: int = 32, most_notes: int = 5_000, rate: WriteRate | None = None) -> None:
         self._concurrency = self._free = concurrency
-        self._most_notes = most_notes
+        self.most_notes = most_notes
         self._rate = rate
         self._next_token: asyncio.TimerHandle | None = None
         self._lanes: dict[Lane, deque[Effect]] = {}
@@ -66,18 +66,21 @@ class Effects:
         self._set_aside: dict[str, deque[Effect]] = {}  # suspects until there is room for one, by namespace
         self._group: asyncio.TaskGroup | None = None  # while running
         self._notes = 0
-        self.dropped = 0  # events dropped under load
+        self.dropped = 0  # events that were not accepted because too many were waiting
         self.carried_out = 0
         self.refused = 0
 
     # -- interface of the scheduler ----------------------------------------------------------------------------------
 
-    def submit(self, effect: Effect, replaces: tuple[str, ...] = ()) -> None:
-        """Have it carried out; queued effects of the replaced aspects in the same lane are dropped."""
+    def submit(self, effect: Effect, replaces: tuple[str, ...] = ()) -> bool:
+        """Have it carried out; queued effects of the replaced aspects in the same lane are dropped.
+
+        False if it is an event and too many are waiting: it is not carried out then.
+        """
         if effect.urgency is Urgency.NOTE:
-            if self._notes >= self._most_notes:
+            if self._notes >= self.most_notes:
                 self.dropped += 1
-                return
+                return False
             self._notes += 1
         lane = self._lanes.get(effect.lane)
         if lane is None:
@@ -87,6 +90,12 @@ class Effects:
         lane.append(effect)
         if effect.lane not in self._busy and len(lane) == 1:
             self._offer(effect.lane)
+        return True
+
+    @property
+    def takes_notes(self) -> bool:
+        """Whether fewer than half as many events are waiting as may."""
+        return self._notes <= self.most_notes // 2
 
     @property
     def idle(self) -> bool:

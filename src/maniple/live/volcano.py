@@ -167,7 +167,7 @@ class Volcano:
         return (Patch(self.group_patch(after)),)
 
     def depends_on_time(self, plan: Plan) -> bool:
-        return False
+        return plan.time_matters
 
     def group_status(
         self,
