@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup run plane check test soak bench picture man format clean
+.PHONY: help setup run plane check test test-pythons soak bench picture man format clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -16,7 +16,7 @@ UNIT := $(addprefix tests/,objects cluster framework placement eviction actions 
 SOAK_MINUTES ?= 60
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(READY) ## build the environment in .venv (once, and again when what it needs changes)
 
@@ -60,6 +60,9 @@ test: $(READY) ## everything: lint, format, types, layers, recorded cases, tests
 	fi
 	@# At most four at once, however many cores the machine claims: each may run a control plane of its own.
 	$(BIN)/pytest -n auto --maxprocesses 4
+
+test-pythons: ## the unit tests on every Python from 3.11 to 3.14 that is here, naming those that are not
+	$(PYTHON) tests/pythons.py $(UNIT) tests/cli/test_config_command.py tests/cli/test_scheduler_flags.py tests/live/test_on_sim.py
 
 soak: $(READY) ## follow random clusters, judged by an oracle; SOAK_MINUTES=60 says for how long
 	PYTHONPATH=src:. $(BIN)/python -m tests.soak --minutes $(SOAK_MINUTES)
