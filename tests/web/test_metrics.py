@@ -202,3 +202,15 @@ def test_label_values_and_numbers_are_escaped() -> None:
     (again,) = text_string_to_metric_families(page)
     assert [sample.labels["l"] for sample in again.samples] == ['a"b\\c\nd', "inf", "nan"]
     assert page.splitlines()[3:] == ['g{l="inf"} +Inf', 'g{l="nan"} NaN']
+
+
+def test_pods_that_another_binds_are_measured_too() -> None:
+    async def scene(stage: Stage) -> None:
+        stage.create(kai_objects.queue("parent"), kai_objects.queue(parent="parent"), kai_objects.node("a"))
+        stage.create(*kai_objects.gang("g", 4))
+        await asyncio.sleep(20)
+
+    stage = played(scene, profile="kai")
+    assert stage.value("maniple_pod_wait_seconds_count") == 4
+    assert stage.value("kai_task_scheduling_latency_milliseconds_count") == 4
+    assert stage.value("kai_task_bind_latency_milliseconds_count") == 4
