@@ -28,7 +28,11 @@ def _outcome(version: str, tests: list[str]) -> str:
     own = _environment(version, python)
     variables = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"}
     command = [own, "-m", "pytest", "-q", "-n", "2", "-m", "not hypothesis and not long", *tests]
-    return "passed" if subprocess.run(command, cwd=ROOT, env=variables, check=False).returncode == 0 else "failed"
+    return (
+        "passed"
+        if subprocess.run(command, cwd=ROOT, env=variables, check=False).returncode == 0
+        else "failed"
+    )
 
 
 def find(version: str) -> str | None:

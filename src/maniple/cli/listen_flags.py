@@ -95,17 +95,22 @@ def _listens(given: dict[str, Any], process: Process, on_cluster: bool) -> "tupl
         delegate=given["listen_authorization"],
         # Their deployments listen on all interfaces without either, and must start unchanged.
         insecure=given["listen_insecure"] or bool(theirs),
-        debug=given["debug_endpoints"] or bool(process.serves_profiles) or process.plugin_port is not None,
+        debug=given["debug_endpoints"],
         metrics=process.serves_metrics is not False,
         metrics_prefix=process.metrics_namespace or "kai",
         optional=not asked,
     )
-    found = [first]
+    found = {(host, port): first}
     for address in theirs:
-        host, port = parse_address(address)
-        if (host, port) != (first.host, first.port):
-            found.append(replace(first, host=host, port=port))
-    return tuple(found)
+        at = parse_address(address)
+        found.setdefault(at, replace(first, host=at[0], port=at[1]))
+    pages = bool(process.serves_profiles) or process.plugin_port is not None
+    return tuple(_with_pages(one) if pages else one for one in found.values())
+
+
+def _with_pages(listen: "Listen") -> "Listen":
+    """Profiles and snapshots were asked for in their flags: not for every client of an open address."""
+    return replace(listen, debug=listen.debug or listen.loopback or listen.guarded)
 
 
 def _theirs(process: Process) -> dict[str, None]:

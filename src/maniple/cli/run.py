@@ -19,6 +19,7 @@ from maniple.cli import DEFAULT_PROFILE, InputError, seconds, with_extensions
 from maniple.cli.kai_flags import given_flags, with_kai_flags
 from maniple.cli.leader_flags import leader_flags
 from maniple.cli.listen_flags import listen_flags, listens_of
+from maniple.cli.log_flags import log_flags, logging_of
 from maniple.cli.planning import check_flags, print_messages, read_conf, shard_among
 from maniple.cli.process_flags import Process, RunCommand, process_of, with_process_flags
 from maniple.cli.profile_choice import chosen_profile
@@ -106,6 +107,7 @@ COLLECT = (100_000, 50, 100)
 )
 @leader_flags
 @listen_flags
+@log_flags
 @with_kai_flags(without=NOT_DECIDING)
 @with_process_flags
 @click.pass_context
@@ -127,6 +129,8 @@ def command(
     plugins_dir: Path | None,
     election: "Election | None",
     listening: dict[str, Any],
+    log_level: str | None,
+    log_format: str | None,
 ) -> None:
     """Schedule on a cluster, or on an embedded one to try it out.
 
@@ -173,7 +177,11 @@ def command(
             "MULTI_SCHEDULER_ENABLE is not supported: every replica would schedule all pods; use"
             " --scheduler-sharding-mode, or --node-selector with a --scheduler-name for each"
         )
-    settings = replace(settings, listens=listens_of(listening, process, on_cluster=settings.on_cluster))
+    settings = replace(
+        settings,
+        listens=listens_of(listening, process, on_cluster=settings.on_cluster),
+        logs=logging_of(log_level, log_format, process),
+    )
     if settings.virtual_time and settings.listens:
         raise click.UsageError("--listen takes real time: leave out --virtual-time")
     if process.requires_configuration and conf is None:

@@ -7,11 +7,11 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from maniple.cli import InputError
+from maniple.cli.logs import logs
 from maniple.cli.run_feeds import feeds_of
 from maniple.cli.run_stage import (
     Settings,
     dump_on_signals,
-    log_to,
     observer,
     open_view,
     served,
@@ -69,7 +69,7 @@ async def run_on_cluster(
         await _reach(client)
     async with Client(configuration) as client:
         feeds = feeds_of(planner, settings, client)
-        with open_view(configuration.server) as view, log_to(view, elapsed):
+        with open_view(configuration.server) as view, logs(settings.logs, view, elapsed) as log:
             port, election = KubeCluster(client), settings.election
             scheduler = Scheduler(
                 planner,
@@ -83,6 +83,7 @@ async def run_on_cluster(
                 unread=settings.process.unread_kinds(),
                 observer=observer(view, elapsed),
             )
+            log.follow(scheduler.trace)
             stop_on_signals(scheduler.stop)
             dump_on_signals(scheduler, SystemClock(), settings.process)
             reload = recipe.reload(scheduler, SystemClock(), feeds)

@@ -10,13 +10,13 @@ from maniple.cli import InputError
 from maniple.cli.hints import pods_of_others
 from maniple.cli.inspection.remarks import lines_of
 from maniple.cli.intake import Intake, take_in
+from maniple.cli.logs import logs
 from maniple.cli.planning import doubts_about, print_messages
 from maniple.cli.run_ending import REASONS_SHOWN, Ending, Stillness, reasons
 from maniple.cli.run_feeds import feeds_of
 from maniple.cli.run_stage import (
     Settings,
     dump_on_signals,
-    log_to,
     observer,
     open_view,
     served,
@@ -84,7 +84,7 @@ async def _run(planner: "Planner", settings: Settings, given: Given, recipe: "Re
     feeds = feeds_of(planner, settings)
     world = World(given.objects)
     elapsed = world.clock.elapsed
-    with open_view("embedded cluster") as view, log_to(view, elapsed):
+    with open_view("embedded cluster") as view, logs(settings.logs, view, elapsed) as log:
         scheduler = Scheduler(
             planner,
             world.port(),
@@ -99,6 +99,7 @@ async def _run(planner: "Planner", settings: Settings, given: Given, recipe: "Re
             unread=settings.process.unread_kinds(),
             observer=observer(view, elapsed),
         )
+        log.follow(scheduler.trace)
         stop_on_signals(scheduler.stop)
         dump_on_signals(scheduler, world.clock, settings.process)
         reload = None if settings.virtual_time else recipe.reload(scheduler, world.clock, feeds)

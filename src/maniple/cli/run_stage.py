@@ -6,8 +6,8 @@ Called by `run_embedded` and `run_cluster`.
 import asyncio
 import logging
 import signal
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import click
 
 from maniple.cli import InputError
+from maniple.cli.log_flags import Logging
 from maniple.cli.process_flags import Process
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ class Settings:
     election: "Election | None" = None
     process: Process = field(default_factory=Process)
     listens: "tuple[Listen, ...]" = ()
+    logs: Logging = field(default_factory=Logging)
 
     @property
     def on_cluster(self) -> bool:
@@ -73,22 +75,6 @@ async def tick(view: "View", elapsed: Callable[[], float], running: "asyncio.Tas
     while not running.done():
         view.tick(elapsed())
         await asyncio.wait([running], timeout=TICK_SECONDS)
-
-
-@contextmanager
-def log_to(view: "View", elapsed: Callable[[], float]) -> Iterator[None]:
-    """Log records become lines among the others."""
-
-    class ViewHandler(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            view.say(elapsed(), f"{record.levelname.lower()}: {record.getMessage()}")
-
-    handler, logger = ViewHandler(logging.WARNING), logging.getLogger("maniple")
-    logger.addHandler(handler)
-    try:
-        yield
-    finally:
-        logger.removeHandler(handler)
 
 
 @asynccontextmanager

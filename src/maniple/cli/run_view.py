@@ -23,6 +23,8 @@ NEWS_KEPT = 50
 
 
 class View(Protocol):
+    full_screen: bool  # it owns the terminal: nothing else may write there
+
     def show(self, seconds: float, state: Overview) -> None:
         """The state after a cycle, so many seconds after the start."""
 
@@ -102,6 +104,8 @@ def _progress(job: JobLine) -> str:
 class Lines:
     """A line for each piece of news, for logs and pipes."""
 
+    full_screen = False
+
     def __init__(self, write: Callable[[str], None]) -> None:
         self._write = write
         self._news = News()
@@ -131,6 +135,8 @@ def line(seconds: float, subject: str, text: str) -> str:
 
 class Tables:
     """A screen that follows the scheduler, never higher than the terminal; keys choose what it shows."""
+
+    full_screen = True
 
     def __init__(self, console: Console, title: str) -> None:
         self._title = title
