@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup run plane check test soak chaos bench picture man manifests image format clean
+.PHONY: help setup run plane check test test-pythons soak chaos bench picture man manifests image format clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -20,7 +20,7 @@ EPOCH = $(shell git log -1 --format=%ct 2>/dev/null || echo 1704067200)
 ROUNDS ?= 20
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(READY) ## build the environment in .venv (once, and again when what it needs changes)
 
@@ -64,6 +64,9 @@ test: $(READY) ## everything: lint, format, types, layers, recorded cases, tests
 	fi
 	@# At most four at once, however many cores the machine claims: each may run a control plane of its own.
 	$(BIN)/pytest -n auto --maxprocesses 4
+
+test-pythons: ## the unit tests on every Python from 3.11 to 3.14 that is here, naming those that are not
+	$(PYTHON) tests/pythons.py $(UNIT) tests/cli/test_config_command.py tests/cli/test_scheduler_flags.py tests/live/test_on_sim.py
 
 soak: $(READY) ## follow random clusters, judged by an oracle; SOAK_MINUTES=60 says for how long
 	PYTHONPATH=src:. $(BIN)/python -m tests.soak --minutes $(SOAK_MINUTES)

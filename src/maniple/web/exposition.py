@@ -1,0 +1,48 @@
+"""Metric families as Prometheus' text format 0.0.4, which every version of Prometheus accepts.
+
+The client library's own encoder takes three times as long, because it prepares for names outside ASCII; with a series
+for each job of a cluster that was most of the cost of a scrape.
+"""
+
+from collections.abc import Iterable
+from math import isinf, isnan
+
+from prometheus_client.core import Metric
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_TYPES = {"unknown": "untyped", "info": "gauge", "stateset": "gauge"}
+_ENDINGS = {"counter": "_total", "info": "_info"}
+
+
+def encoded(families: Iterable[Metric]) -> bytes:
+    lines: list[str] = []
+    for family in families:
+        name = family.name + _ENDINGS.get(family.type, "")
+        lines.append(f"# HELP {name} {_help(family.documentation)}")
+        lines.append(f"# TYPE {name} {_TYPES.get(family.type, family.type)}")
+        for sample in family.samples:
+            labels, value = sample.labels, _number(sample.value)
+            if labels:
+                shown = ",".join([f'{key}="{_escaped(text)}"' for key, text in labels.items()])
+                lines.append(f"{sample.name}{{{shown}}} {value}")
+            else:
+                lines.append(f"{sample.name} {value}")
+    lines.append("")
+    return "\n".join(lines).encode()
+
+
+def _number(value: float) -> str:
+    number = float(value)
+    if isinf(number):
+        return "+Inf" if number > 0 else "-Inf"
+    return "NaN" if isnan(number) else repr(number)
+
+
+def _escaped(text: str) -> str:
+    if "\\" in text or "\n" in text or '"' in text:
+        return text.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
+    return text
+
+
+def _help(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("\n", "\\n")
