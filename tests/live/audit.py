@@ -27,6 +27,13 @@ _RARELY: set[Permission] = {
     ("resource.k8s.io", "resourceclaims/binding", "patch"),
 }
 
+# With --scheduler-sharding-mode.
+WITH_SHARDS: set[Permission] = {
+    ("shard.volcano.sh", "nodeshards", "list"),
+    ("shard.volcano.sh", "nodeshards", "watch"),
+    ("shard.volcano.sh", "nodeshards/status", "patch"),
+}
+
 
 def allowed(role: Path) -> set[Permission]:
     """Group, resource and verb of everything that the ClusterRole in this file allows."""

@@ -12,8 +12,9 @@ import yaml
 
 from maniple.objects.core import PersistentVolumeClaim
 from maniple.objects.dra import ResourceClaim
+from maniple.objects.volcano import NodeShard
 from plane.plane import Plane
-from tests.live.audit import unused
+from tests.live.audit import WITH_SHARDS, refused, unused, used
 from tests.live.need_objects import (
     LOCAL,
     MADE,
@@ -29,6 +30,7 @@ from tests.live.need_objects import (
 )
 from tests.live.need_scenarios import runs_alone
 from tests.live.objects import gang, node, pod
+from tests.live.operation_scenarios import shard
 from tests.live.scenarios import runs
 from tests.live.worlds import real_world, until
 from tests.plane.api import Api
@@ -87,8 +89,33 @@ def test_the_role_is_enough_to_schedule(audited_plane: Plane, tmp_path: Path) ->
     output = log.read_text()
     assert "forbidden" not in output.lower()
     # No action of the default configuration evicts.
-    assert unused(audited_plane, ROLE) == {("", "pods", "delete")}
+    assert unused(audited_plane, ROLE) == {("", "pods", "delete")} | WITH_SHARDS
     assert "8 of 8 bound: n1 ×8" in output
+
+
+def test_the_role_is_enough_for_a_shard(audited_plane: Plane, tmp_path: Path) -> None:
+    kubeconfig = audited_plane.write_kubeconfig(
+        tmp_path / "kubeconfig", "maniple", token_of_the_role(audited_plane)
+    )
+    words = ["run", "--profile=volcano", f"--kubeconfig={kubeconfig}"]
+    words += ["--scheduler-sharding-mode=hard", "--scheduler-sharding-name=red"]
+    log = tmp_path / "output"
+
+    async def main() -> None:
+        async with real_world(audited_plane) as world:
+            code = f"from maniple.cli.main import main; main({words!r})"
+            with log.open("w") as output, running([sys.executable, "-c", code], output):
+                await world.create([node("n1"), shard("red", "n1"), *gang("train", 8)])
+                await until(lambda: runs(world, "train", 8), "the gang runs")
+
+                async def says_so() -> bool:
+                    return [list(one.status.nodes_in_use) for one in await world.objects(NodeShard)] == [["n1"]]
+
+                await until(says_so, "the shard has its status")
+
+    asyncio.run(main())
+    assert used(audited_plane) >= WITH_SHARDS
+    assert not refused(audited_plane)
 
 
 def test_without_one_permission_that_is_not_essential_the_rest_is_scheduled(
