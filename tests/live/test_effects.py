@@ -256,7 +256,7 @@ def test_a_replaced_status_does_not_hold_back_the_decision_that_replaced_it() ->
     assert played(scene, concurrency=1).calls[:2] == ["busy", "bind"]
 
 
-def test_notes_beyond_what_can_wait_are_dropped_and_counted() -> None:
+def test_notes_beyond_what_can_wait_are_not_accepted_and_counted() -> None:
     async def scene(bench: Bench) -> None:
         for number in range(10):
             bench.submit(f"note {number}", urgency=Urgency.NOTE)

@@ -97,6 +97,12 @@ class LiveDialect(Protocol):
     def reports(self, plan: Plan, find: Find, when: datetime, cause: str) -> Iterator[Report]:
         """The outcome of a plan, job by job; `cause` names the cycle."""
 
+    def unconfirmed(self, before: Object, after: Object) -> Object:
+        """The group as it should read while the cluster has not confirmed that its pods are bound.
+
+        `after` itself if that does not claim that they are, `before` if nothing else differs.
+        """
+
     def why(self, plan: Plan, pod: WaitingPod, find: Find) -> str:
         """Why a pod is pending that has no cause of its own."""
 

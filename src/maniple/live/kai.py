@@ -212,6 +212,17 @@ class Kai:
             kai_groups.stale_event(one),
         )
 
+    def unconfirmed(self, before: Object, after: Object) -> Object:
+        """The condition that says why it is pending stays; the times that decisions depend on are written."""
+        assert isinstance(before, KaiPodGroup)
+        assert isinstance(after, KaiPodGroup)
+        conditions = before.status.scheduling_conditions
+        if len(after.status.scheduling_conditions) >= len(conditions):
+            return after
+        if _moments(before) == _moments(after):
+            return before
+        return replace(after, status=replace(after.status, scheduling_conditions=conditions))
+
     def why(self, plan: Plan, pod: WaitingPod, find: Find) -> str:
         group = plan.groups.get(pod.job)
         if group is None or not group.served:

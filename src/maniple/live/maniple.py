@@ -73,6 +73,9 @@ class Maniple:
         yield from self._volcano.reports(plan, find, when, cause, _conditions)
         yield from self._kai.reports(plan, find, when, cause)
 
+    def unconfirmed(self, before: Object, after: Object) -> Object:
+        return self._of(after).unconfirmed(before, after)
+
     def why(self, plan: Plan, pod: WaitingPod, find: Find) -> str:
         return self._kai.why(plan, pod, find)
 

@@ -24,6 +24,7 @@ _STARTING = (Status.ALLOCATED, Status.BINDING, Status.BOUND)
 class JobLine:
     """One job; `nodes` counts the tasks on each node.
 
+    `binding`: how many of those that start have not been bound yet, as far as the cluster has confirmed it.
     `evicted`: how many of its pods were evicted and are not gone yet; `evicted_why` says by what, and for which job.
     `starts`: when it starts, if it waits for others to leave.
     """
@@ -33,6 +34,7 @@ class JobLine:
     minimum: int
     waiting: int = 0
     starting: int = 0
+    binding: int = 0
     running: int = 0
     leaving: int = 0
     succeeded: int = 0
@@ -104,6 +106,7 @@ def _jobs(scheduler: "Scheduler") -> list[JobLine]:
                 minimum=facts.minimum,
                 waiting=count[Status.PENDING] + count[Status.GATED],
                 starting=sum(count[each] for each in _STARTING),
+                binding=scheduler.binding.groups.get(ref_of(jobs.objects[row]), 0),
                 running=count[Status.RUNNING],
                 leaving=count[Status.RELEASING],
                 succeeded=count[Status.SUCCEEDED],

@@ -17,6 +17,7 @@ from typing import Any, cast
 
 from maniple.framework.configuration.loading import ConfigurationError
 from maniple.framework.plans.outcome import Eviction
+from maniple.live.binding import Binding
 from maniple.live.cache import Cache, Ref
 from maniple.live.decisions import Decisions
 from maniple.live.dialects import dialect_of
@@ -31,6 +32,7 @@ from maniple.planner import Planner
 log = logging.getLogger(__name__)
 
 SHORTEST_PAUSE = 0.001
+SHOW_SECONDS = 0.2  # at least, between two views of binds that end
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,7 @@ class Scheduler:
         )
         self.cache = Cache(planner.build(()), self.dialect)
         self.effects = Effects(concurrency)
+        self.binding = Binding()
         self.cycles = 0
         self.problems: dict[str, None] = {}  # every problem found, once, in order
         self.forbidden: set[str] = set()  # kinds that may not be listed
@@ -102,8 +105,12 @@ class Scheduler:
         self._queues_listed = False  # and not checked yet
         notes = Notes(port, self.effects)
         writing = Writing(self.cache, self.effects, port, self._later)
-        self._status = StatusWriter(writing, self.dialect, notes)
-        self._decisions = Decisions(self.cache, self.effects, port, notes, self._later, self.dialect)
+        self._status = StatusWriter(writing, self.dialect, notes, self.binding)
+        self._decisions = Decisions(
+            self.cache, self.effects, port, notes, self._later, self.dialect, self.binding
+        )
+        self._shown = (0, 0)  # how many cycles, and how many binds that ended
+        self._show_next = 0.0
         self._always_clocked = triggers.time
         self._clocked = self._always_clocked
 
@@ -255,6 +262,7 @@ class Scheduler:
             if self._dirty:
                 await self._cycle()
             self._dirty |= self._status.carry_out()
+            self._show()
             await self._pause()
         if not await self.effects.drain(self._timing.stop):
             log.warning(
@@ -316,8 +324,16 @@ class Scheduler:
             plan = await asyncio.to_thread(self.planner.cycle, self.cache.cluster, when, self._options)
         for problem in (*plan.problems, *plan.warnings):
             self._report(str(problem))
+        self._dirty |= self._decisions.carry_out(plan, when)
         self._dirty |= self._status.write(plan, when, f"cycle-{self.cycles}")
         self._clocked = self._always_clocked or self.dialect.depends_on_time(plan)
-        self._dirty |= self._decisions.carry_out(plan, when)
-        if self._observer is not None:
+
+    def _show(self) -> None:
+        """Show the state after a cycle, and when binds have ended; while many do, only now and then."""
+        state = (self.cycles, self.binding.ended)
+        cycled = state[0] != self._shown[0]
+        if self._observer is None or state == self._shown:
+            return
+        if cycled or not self.binding.pods or now() >= self._show_next:
+            self._shown, self._show_next = state, now() + SHOW_SECONDS
             self._observer(self)

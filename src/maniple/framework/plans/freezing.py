@@ -122,6 +122,7 @@ class Decided:
     volumes: Mapping[str, PodVolumes]
     started: Mapping[int, datetime]
     stale_since: Mapping[int, datetime | None]
+    half_gangs: bool
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -351,4 +352,5 @@ def _decided(session: Session) -> Decided:
         volumes=hooks.volumes_to_bind(rows) if rows else {},
         started=session.decisions.started,
         stale_since=session.decisions.stale_since,
+        half_gangs=session.decisions.half_gangs,
     )

@@ -345,6 +345,10 @@ def nodes(closed: Closed) -> dict[str, NodeOutcome]:
 def time_matters(closed: Closed) -> bool:
     """A broken gang has only so much time; and a job that has only just started may be no victim yet."""
     columns = closed.jobs
-    if closed.decided.stale_since or any(one.stale_since is not None for one in columns.facts.values()):
+    if (
+        closed.decided.half_gangs
+        or closed.decided.stale_since
+        or any(one.stale_since is not None for one in columns.facts.values())
+    ):
         return True
     return closed.protects and bool(columns.counts[Status.PENDING, columns.rows].any())
