@@ -312,9 +312,9 @@ class Cache:
         return {pod.spec.node_name for pod in pods if pod is not None and pod.spec.node_name}
 
     def rebuild(self, cluster: Cluster) -> None:
-        """Fill new columns with what is believed; decisions that are not confirmed stay."""
+        """Fill new columns with what is believed; decisions that are not confirmed stay, and so does kept room."""
         self.cluster = cluster
-        for item in self._believed.values():
+        for item in (*self._believed.values(), *self._barred.kept.values()):
             cluster.apply(item)
 
     # -- updating the columns ----------------------------------------------------------------------------------------
