@@ -153,7 +153,7 @@ def _writes(view: View) -> Iterator[Metric]:
     yield gauge("maniple_effects_in_flight", "Writes that wait for a response", effects.in_flight)
     yield gauge("maniple_effects_slow", "Those without a response for long", effects.slow)
     yield counter("maniple_effects_refusals_total", "Attempts that were refused", effects.refused)
-    yield counter("maniple_events_dropped_total", "Events dropped under load", effects.dropped)
+    yield counter("maniple_events_dropped_total", "Events counted in another one under load", effects.dropped)
 
 
 def _requests(view: View) -> Iterator[Metric]:
