@@ -188,7 +188,8 @@ def test_the_page_is_what_the_library_would_write() -> None:
     theirs = {one.name: one for one in text_string_to_metric_families(generate_latest(registry).decode())}
     assert ours.keys() == theirs.keys()
     for name, family in theirs.items():
-        if not name.startswith(LIBRARY) and "seconds" not in name:
+        as_lines = name.startswith("volcano_e2e_job_scheduling_")  # see exposition.Prepared
+        if not name.startswith(LIBRARY) and "seconds" not in name and not as_lines:
             assert (ours[name].type, ours[name].samples) == (family.type, family.samples)
 
 
