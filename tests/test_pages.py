@@ -50,11 +50,15 @@ def _parse(words: list[str]) -> None:
     """Read the command line without doing anything; a file that it names need not be there."""
     one = main.get_command(click.Context(main), words[0])
     assert one is not None, words
-    for option in one.params:
-        if isinstance(option.type, click.Path):
-            option.type.exists = False
-    with one.make_context(words[0], words[1:], parent=click.Context(main, info_name="maniple")):
-        pass
+    checked = [one.type for one in one.params if isinstance(one.type, click.Path) and one.type.exists]
+    try:
+        for path in checked:
+            path.exists = False
+        with one.make_context(words[0], words[1:], parent=click.Context(main, info_name="maniple")):
+            pass
+    finally:
+        for path in checked:
+            path.exists = True
 
 
 def test_every_reason_for_not_running_is_needed() -> None:

@@ -57,6 +57,7 @@ def test_there_is_a_manual_page_for_every_command(tmp_path: Path) -> None:
     assert {file.name for file in folder.iterdir()} == {
         "maniple.1",
         *(f"maniple-{name}.1" for name in COMMANDS),
+        *(f"maniple-config-{part}.1" for part in ("check", "diff", "show")),
     }
     for name in COMMANDS:
         text = (folder / f"maniple-{name}.1").read_text(encoding="utf-8").replace("\\-", "-")

@@ -9,6 +9,7 @@ import pytest
 
 from maniple.cli.kai_flags import given_flags
 from maniple.cli.leader_flags import _election
+from maniple.cli.listen_flags import listens_of
 from maniple.cli.process_flags import PROCESS_FLAGS, Process, process_of
 from maniple.cli.run import command
 from maniple.objects.core import CSIDriver, CSIStorageCapacity, PriorityClass, StatefulSet
@@ -96,6 +97,31 @@ def test_the_arguments_of_kai_s_operator_are_accepted_as_they_stand(files: dict[
         election = _election({**taken, "shard": None})
     assert election is not None
     assert (election.namespace, election.name) == ("kai-scheduler", "maniple-batch")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "places"),
+    [
+        ([], ["127.0.0.1:8080"]),
+        (["--listen=off", "--enable-metrics=true"], []),
+        (["--enable-metrics=true", "--enable-healthz=true"], [":8080", ":11251"]),
+        (["--enable-metrics=false", "--listen-address=:9090"], ["127.0.0.1:8080"]),
+        (["--listen-address=127.0.0.1:9090"], ["127.0.0.1:9090"]),
+        (["--listen-address=:8080", "--plugin-server-port=8081"], [":8080", "127.0.0.1:8081"]),
+        (
+            ["--listen-address=:8080", "--enable-profiler", "--profiler-port=8182"],
+            [":8080", "127.0.0.1:8182"],
+        ),
+    ],
+)
+def test_their_flags_say_where_to_listen(
+    arguments: list[str], places: list[str], files: dict[str, str]
+) -> None:
+    ctx = parsed(arguments, files)
+    given = {key: value for key, value in ctx.params.items() if key.startswith(("listen", "debug"))}
+    found = listens_of(given, process_of(ctx), on_cluster=True)
+    assert [one.address for one in found] == places
+    assert all(one.metrics for one in found) is ("--enable-metrics=false" not in arguments)
 
 
 @pytest.mark.parametrize(

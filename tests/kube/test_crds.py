@@ -22,6 +22,7 @@ WANTED: dict[type[Object], str] = {
     volcano.VolcanoQueue: "volcano",
     volcano.VolcanoPodGroup: "volcano",
     volcano.HyperNode: "volcano",
+    volcano.NodeShard: "volcano",
     kai.KaiQueue: "kai",
     kai.KaiPodGroup: "kai",
     kai.BindRequest: "kai",

@@ -7,14 +7,16 @@ from pathlib import Path
 import pytest
 
 from plane.plane import Plane
+from tests.live.fault_scenarios import FAULT_SCENARIOS
 from tests.live.leader_scenarios import LEADER_SCENARIOS
 from tests.live.need_scenarios import NEED_SCENARIOS
 from tests.live.objects import gang, node
+from tests.live.operation_scenarios import OPERATION_SCENARIOS
 from tests.live.scenarios import SCENARIOS, Scenario, runs
 from tests.live.test_permissions import running
 from tests.live.worlds import real_world, until
 
-ALL = [*SCENARIOS, *NEED_SCENARIOS, *LEADER_SCENARIOS]
+ALL = [*SCENARIOS, *NEED_SCENARIOS, *LEADER_SCENARIOS, *FAULT_SCENARIOS, *OPERATION_SCENARIOS]
 
 
 @pytest.mark.parametrize("scenario", ALL, ids=lambda scenario: scenario.__name__)

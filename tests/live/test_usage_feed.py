@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from maniple.live.scheduler import Scheduler
-from maniple.live.usage_feed import options_of, run_beside
+from maniple.live.usage_feed import Feeds, run_beside
 from maniple.objects.core import Pod
 from maniple.planner import Planner
 from maniple.sim.clock import run
@@ -21,6 +21,8 @@ LONG = 3600.0
 
 class FakeFeed:
     """Knows what it is told, and waits for it for as long as it is told."""
+
+    option = "queueUsage"
 
     def __init__(self, wait: float = LONG, failure: Exception | None = None) -> None:
         self.usage: Any = None
@@ -60,8 +62,9 @@ class Stage:
         self.world = World(start_seconds=0.1)
         self.feed = feed
         planner = Planner(profile="kai", options={"debug": True})
+        self.feeds = Feeds(lambda _: [feed], planner)
         self.scheduler = Scheduler(
-            planner, self.world.port(), clock=self.world.clock, inline=True, options=options_of(feed)
+            planner, self.world.port(), clock=self.world.clock, inline=True, options=self.feeds.options
         )
         works = [
             raw for name in "ab" for number in range(8) for raw in gang(f"{name}{number}", 1, queue=name)
@@ -81,7 +84,7 @@ def played(scene: Callable[[Stage], Coroutine[Any, Any, None]], **feed: Any) -> 
 
     async def main() -> None:
         stage = Stage(FakeFeed(**feed))
-        async with beside(run_beside(stage.feed, stage.scheduler), stage.scheduler.stop):
+        async with beside(run_beside(stage.feeds, stage.scheduler), stage.scheduler.stop):
             await scene(stage)
         assert not stage.feed.running
 
@@ -154,7 +157,7 @@ def test_who_stops_does_not_wait_for_the_first_usage() -> None:
 def test_a_cancelled_scheduler_takes_its_feed_with_it() -> None:
     async def main() -> None:
         stage = Stage(FakeFeed())
-        async with beside(run_beside(stage.feed, stage.scheduler)) as running:
+        async with beside(run_beside(stage.feeds, stage.scheduler)) as running:
             await asyncio.sleep(1)
             assert stage.feed.running
         assert running.cancelled()

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from maniple.web.settings import Listen
 
 DEFAULT_ADDRESS = "127.0.0.1:8080"
+METRICS_ADDRESS, HEALTH_ADDRESS = ":8080", ":11251"  # Volcano's, unless its flags name others
 OFF = "off"
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -116,10 +117,10 @@ def _theirs(process: Process) -> dict[str, None]:
     """The addresses that Volcano's and KAI's flags name, each once."""
     loopback = "127.0.0.1"
     found = []
-    if process.listen_address and process.serves_metrics is not False:
-        found.append(process.listen_address)
-    if process.health_address and process.serves_health is not False:
-        found.append(process.health_address)
+    if process.serves_metrics or (process.listen_address and process.serves_metrics is None):
+        found.append(process.listen_address or METRICS_ADDRESS)
+    if process.serves_health or (process.health_address and process.serves_health is None):
+        found.append(process.health_address or HEALTH_ADDRESS)
     if process.serves_profiles and process.profile_port:
         found.append(f"{loopback}:{process.profile_port.lstrip(':')}")
     if process.plugin_port:

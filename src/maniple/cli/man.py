@@ -49,7 +49,12 @@ def pages() -> dict[str, str]:
         one = main.get_command(root, name)
         assert one is not None
         context = click.Context(one, info_name=name, parent=root)
-        found[f"{PROGRAM}-{name}.1"] = _page(f"{PROGRAM}-{name}", one, context, {})
+        parts = one.commands if isinstance(one, click.Group) else {}
+        shown = {f"{name}-{part}": _paragraphs(each)[0] for part, each in parts.items()}
+        found[f"{PROGRAM}-{name}.1"] = _page(f"{PROGRAM}-{name}", one, context, shown)
+        for part, each in parts.items():
+            page = f"{PROGRAM}-{name}-{part}"
+            found[f"{page}.1"] = _page(page, each, click.Context(each, info_name=part, parent=context), {})
     return found
 
 

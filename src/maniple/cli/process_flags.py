@@ -62,7 +62,6 @@ class Process:
     serves_profiles: bool | None = None
     profile_port: str | None = None
     plugin_port: int | None = None
-    client_authority: str | None = None
     certificate: str | None = None
     private_key: str | None = None
     verbosity: int | None = None
@@ -116,6 +115,7 @@ _ALL_NODES = "every node is looked at in every cycle"
 _WORKERS = "reading and writing need no number of threads"
 _LOG = "the log goes to standard error"
 _LISTS = "nothing is decided before everything has been listed"
+_CLIENTS = "HTTP clients are authorized by --listen-token-file or --listen-authorization"
 _PROFILER = "there is no Pyroscope client"
 
 PROCESS_FLAGS: tuple[ProcessFlag, ...] = (
@@ -177,7 +177,7 @@ PROCESS_FLAGS: tuple[ProcessFlag, ...] = (
     ProcessFlag("profiler-port", "text", "The port of profiles.", "profile_port"),
     ProcessFlag("plugin-server-port", "whole", "The port of snapshot and job order.", "plugin_port"),
     ProcessFlag("metrics-namespace", "text", "The prefix of metrics.", "metrics_namespace"),
-    ProcessFlag("ca-cert-file", "text", "Verify HTTP clients by this authority.", "client_authority"),
+    ProcessFlag("ca-cert-file", "text", "Verify HTTP clients by this authority.", instead=_CLIENTS),
     ProcessFlag("tls-cert-file", "text", "The certificate for HTTPS.", "certificate"),
     ProcessFlag("tls-private-key-file", "text", "Its private key.", "private_key"),
     # -- the log -------------------------------------------------------------------------------------------------

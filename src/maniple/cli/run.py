@@ -6,7 +6,6 @@ that was not named.
 
 import asyncio
 import gc
-import logging
 import os
 import sys
 from dataclasses import replace
@@ -33,9 +32,7 @@ from maniple.profiles.kai_flags import KAI_FLAGS
 
 if TYPE_CHECKING:
     from maniple.kube.configuration import Configuration
-    from maniple.kube.usage import UsageFeed
     from maniple.live.leadership import Election
-    from maniple.planner import Planner
     from maniple.profiles.shards import ShardSettings
 
 # Flags of KAI that are options of this command, in one way or another.
@@ -203,12 +200,11 @@ def command(
     found = _shard(shard, place) if shard else None
     recipe = Recipe(conf, profile, with_extensions(options, plugins_dir), settings, read_conf(conf), found)
     planner = recipe.first_planner()
-    feed = _usage_feed(planner, settings)
     gc.set_threshold(*COLLECT)
     sys.exit(
-        run_embedded(planner, settings, place, feed, recipe)
+        run_embedded(planner, settings, place, recipe)
         if isinstance(place, Given)
-        else asyncio.run(run_on_cluster(planner, settings, place, feed, recipe))
+        else asyncio.run(run_on_cluster(planner, settings, place, recipe))
     )
 
 
@@ -227,25 +223,6 @@ def _is_in_pod(process: Process, kubeconfig: Path | None, context: str, *, embed
         return False
     click.echo("note: no cluster is named; using the cluster of this pod, as with --in-cluster", err=True)
     return True
-
-
-def _usage_feed(planner: "Planner", settings: Settings) -> "UsageFeed | None":
-    """The source of past usage of queues, if the configuration names one."""
-    from maniple.kube.usage import UsageFeed
-    from maniple.kube.usage_query import read_settings
-
-    if not planner.configuration.usage:
-        return None
-    try:
-        usage = read_settings(planner.configuration.usage, os.environ)
-    except ValueError as error:
-        raise InputError(str(error)) from None
-    if settings.virtual_time:  # virtual time does not wait for a response
-        print_messages(
-            "warning", ["usageDBConfig: nothing is fetched in virtual time; continuing without past usage"]
-        )
-        return None
-    return UsageFeed(usage, report=logging.getLogger(__name__).warning)
 
 
 def _shard(name: str, place: "Configuration | Given") -> "ShardSettings":

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from maniple.cli import InputError
 from maniple.cli.logs import logs
+from maniple.cli.run_feeds import feeds_of
 from maniple.cli.run_stage import (
     Settings,
     dump_on_signals,
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from maniple.cli.run_recipe import Recipe
     from maniple.kube.client import Client
     from maniple.kube.configuration import Configuration
-    from maniple.kube.usage import UsageFeed
     from maniple.planner import Planner
 
 KAI_CONFIG = "kai-config"  # KAI reads only this one
@@ -51,7 +51,6 @@ async def run_on_cluster(
     planner: "Planner",
     settings: Settings,
     configuration: "Configuration",
-    feed: "UsageFeed | None",
     recipe: "Recipe",
 ) -> int:
     from maniple.kube.client import Client
@@ -59,7 +58,7 @@ async def run_on_cluster(
     from maniple.live.leadership import Leadership, LeadershipLostError
     from maniple.live.port import SystemClock
     from maniple.live.scheduler import Scheduler, Timing
-    from maniple.live.usage_feed import options_of, run_beside
+    from maniple.live.usage_feed import run_beside
 
     begin = asyncio.get_running_loop().time()
 
@@ -69,6 +68,7 @@ async def run_on_cluster(
     async with Client(configuration, attempts=6) as client:
         await _reach(client)
     async with Client(configuration) as client:
+        feeds = feeds_of(planner, settings, client)
         with open_view(configuration.server) as view, logs(settings.logs, view, elapsed) as log:
             port, election = KubeCluster(client), settings.election
             scheduler = Scheduler(
@@ -78,7 +78,7 @@ async def run_on_cluster(
                 timing=Timing(period=settings.period),
                 bind=settings.bind,
                 shard=settings.shard,
-                options=options_of(feed),
+                options=feeds.options if feeds is not None else None,
                 rate=write_rate(settings.process),
                 unread=settings.process.unread_kinds(),
                 observer=observer(view, elapsed),
@@ -86,8 +86,8 @@ async def run_on_cluster(
             log.follow(scheduler.trace)
             stop_on_signals(scheduler.stop)
             dump_on_signals(scheduler, SystemClock(), settings.process)
-            reload = recipe.reload(scheduler, SystemClock())
-            running = asyncio.create_task(run_beside(feed, scheduler, reload))
+            reload = recipe.reload(scheduler, SystemClock(), feeds)
+            running = asyncio.create_task(run_beside(feeds, scheduler, reload))
             try:
                 async with served(scheduler, settings.listens, client):
                     await asyncio.gather(running, tick(view, elapsed, running))

@@ -13,6 +13,7 @@ from maniple.cli.intake import Intake, take_in
 from maniple.cli.logs import logs
 from maniple.cli.planning import doubts_about, print_messages
 from maniple.cli.run_ending import REASONS_SHOWN, Ending, Stillness, reasons
+from maniple.cli.run_feeds import feeds_of
 from maniple.cli.run_stage import (
     Settings,
     dump_on_signals,
@@ -27,7 +28,6 @@ from maniple.cli.run_stage import (
 if TYPE_CHECKING:
     from maniple.cli.run_recipe import Recipe
     from maniple.cli.run_view import View
-    from maniple.kube.usage import UsageFeed
     from maniple.live.scheduler import Scheduler
     from maniple.planner import Planner
     from maniple.sim.world import World
@@ -48,9 +48,7 @@ class Given:
         return self.intake.objects
 
 
-def run_embedded(
-    planner: "Planner", settings: Settings, given: Given, feed: "UsageFeed | None", recipe: "Recipe"
-) -> int:
+def run_embedded(planner: "Planner", settings: Settings, given: Given, recipe: "Recipe") -> int:
     from maniple.sim.clock import run
 
     intake, profile = given.intake, planner.profile.name
@@ -63,7 +61,7 @@ def run_embedded(
         *pods_of_others(intake.objects, planner.options, profile),
     ]
     print_messages("warning", warnings)
-    return run(_run(planner, settings, given, feed, recipe), virtual=settings.virtual_time)
+    return run(_run(planner, settings, given, recipe), virtual=settings.virtual_time)
 
 
 def read_objects(files: tuple[str, ...]) -> Given:
@@ -78,13 +76,12 @@ def read_objects(files: tuple[str, ...]) -> Given:
     return Given(take_in(reading), len(reading.problems), [str(warning) for warning in reading.warnings])
 
 
-async def _run(
-    planner: "Planner", settings: Settings, given: Given, feed: "UsageFeed | None", recipe: "Recipe"
-) -> int:
+async def _run(planner: "Planner", settings: Settings, given: Given, recipe: "Recipe") -> int:
     from maniple.live.scheduler import Scheduler, Timing
-    from maniple.live.usage_feed import options_of, run_beside
+    from maniple.live.usage_feed import run_beside
     from maniple.sim.world import World
 
+    feeds = feeds_of(planner, settings)
     world = World(given.objects)
     elapsed = world.clock.elapsed
     with open_view("embedded cluster") as view, logs(settings.logs, view, elapsed) as log:
@@ -97,7 +94,7 @@ async def _run(
             bind=settings.bind,
             shard=settings.shard,
             alone=True,
-            options=options_of(feed),
+            options=feeds.options if feeds is not None else None,
             rate=write_rate(settings.process),
             unread=settings.process.unread_kinds(),
             observer=observer(view, elapsed),
@@ -105,8 +102,8 @@ async def _run(
         log.follow(scheduler.trace)
         stop_on_signals(scheduler.stop)
         dump_on_signals(scheduler, world.clock, settings.process)
-        reload = None if settings.virtual_time else recipe.reload(scheduler, world.clock)
-        running = asyncio.create_task(run_beside(feed, scheduler, reload))
+        reload = None if settings.virtual_time else recipe.reload(scheduler, world.clock, feeds)
+        running = asyncio.create_task(run_beside(feeds, scheduler, reload))
         if not settings.virtual_time:
             asyncio.create_task(tick(view, elapsed, running))  # noqa: RUF006  # ends with the other one
         async with served(scheduler, settings.listens):

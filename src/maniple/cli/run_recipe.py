@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from maniple.live.port import Clock, EventType
     from maniple.live.reload import Reload
     from maniple.live.scheduler import Scheduler
+    from maniple.live.usage_feed import Feeds
     from maniple.planner import Planner
     from maniple.profiles.shards import ShardSettings
 
@@ -42,7 +43,7 @@ class Recipe:
         except ValueError as error:
             raise InputError(f"{self.conf}: {error}" if self.conf else str(error)) from None
 
-    def reload(self, scheduler: "Scheduler", clock: "Clock") -> "Reload[Any] | None":
+    def reload(self, scheduler: "Scheduler", clock: "Clock", feeds: "Feeds | None") -> "Reload[Any] | None":
         """Watches the file or, without one, the shard; None if there is neither."""
         from maniple.live.reload import OBJECT_SECONDS, FileText, Reload
 
@@ -51,10 +52,11 @@ class Recipe:
                 scheduler,
                 clock,
                 FileText(Path(self.conf)).read,
-                self._from_text,
+                lambda text: self._tried(text, self.shard, feeds),
                 name=self.conf,
                 current=self.text or "",
                 tell=self._teller(scheduler),
+                adopted=feeds.use if feeds is not None else None,
             )
         if self.shard is None:
             return None
@@ -62,11 +64,12 @@ class Recipe:
             scheduler,
             clock,
             lambda: _read_shard(scheduler, self.settings.shard),
-            self._from_shard,
+            lambda shard: self._tried(None, shard, feeds),
             name=f"SchedulingShard {self.settings.shard}",
             current=self.shard,
             period=OBJECT_SECONDS,
             tell=self._teller(scheduler),
+            adopted=feeds.use if feeds is not None else None,
         )
 
     def _teller(self, scheduler: "Scheduler") -> Any:
@@ -81,13 +84,7 @@ class Recipe:
 
         return tell
 
-    def _from_text(self, text: str) -> "Planner":
-        return self._tried(text, self.shard)
-
-    def _from_shard(self, shard: "ShardSettings") -> "Planner":
-        return self._tried(None, shard)
-
-    def _tried(self, text: str | None, shard: "ShardSettings | None") -> "Planner":
+    def _tried(self, text: str | None, shard: "ShardSettings | None", feeds: "Feeds | None") -> "Planner":
         """A planner that has planned an empty cluster: plugins read their arguments when they open."""
         from maniple.framework.configuration.loading import ConfigurationError
 
@@ -96,6 +93,8 @@ class Recipe:
         except ConfigurationError as error:
             raise ValueError(configuration_message(self.conf, error)) from None
         planner.cycle(planner.build(()))
+        if feeds is not None:
+            feeds.check(planner)
         return planner
 
     def _planner(self, text: str | None, shard: "ShardSettings | None") -> "Planner":

@@ -43,6 +43,8 @@ class Fetched:
 class UsageFeed:
     """Fetches usage while `run` runs; errors go to `report`."""
 
+    option = "queueUsage"
+
     def __init__(
         self,
         settings: UsageSettings,

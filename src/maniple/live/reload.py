@@ -59,7 +59,7 @@ class Adopting(Protocol):
 class Reload(Generic[Input]):
     """`read` returns the input as it is now, or raises OSError or a refusal of the cluster.
 
-    `build` makes a planner of it and tries it, or raises; `tell` records an event.
+    `build` makes a planner of it and tries it, or raises; `tell` records an event; `adopted` learns of a new one.
     """
 
     def __init__(
@@ -73,6 +73,7 @@ class Reload(Generic[Input]):
         current: Input,
         period: float = FILE_SECONDS,
         tell: Callable[[EventType, str, str], None] = lambda *_: None,
+        adopted: Callable[[Planner], None] | None = None,
     ) -> None:
         self._scheduler = scheduler
         self._clock = clock
@@ -82,6 +83,7 @@ class Reload(Generic[Input]):
         self._last = current
         self._period = period
         self._tell = tell
+        self._adopted = adopted
         self._failure = ""
 
     async def run(self) -> None:
@@ -121,6 +123,8 @@ class Reload(Generic[Input]):
         changed = _changes(self._scheduler.planner, planner)
         self._failure = ""
         self._scheduler.adopt(planner)
+        if self._adopted is not None:
+            self._adopted(planner)
         self._scheduler.configuration.reloads += 1
         self._scheduler.configuration.last_success_time = self._clock.now().timestamp()
         text = f"{self._name}: reloaded: {_summary(changed)}"

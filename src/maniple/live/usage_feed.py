@@ -1,25 +1,31 @@
-"""Past usage of queues beside the running scheduler: fetched separately, used as soon as it arrives.
+"""Measurements beside the running scheduler: fetched separately, used as soon as they arrive.
 
-Called by `maniple run` if the configuration names a usage database. A slow or failing feed does no harm: a
-cycle takes what is known at that moment and never waits; only the first waits, up to the feed's own limit.
-When the scheduler ends, however it ends, the feed has ended too.
+Past usage of queues and the real load of nodes, if the configuration names a source. A slow or failing feed does no
+harm: a cycle takes what is known at that moment and never waits; only the first waits, up to the feed's own limit.
+When the configuration changes, so do the feeds. When the scheduler ends, however it ends, the feeds have ended too.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from maniple.live.reload import Reload
 from maniple.live.scheduler import Scheduler
+from maniple.planner import Planner
 
 log = logging.getLogger(__name__)
 
 
 class Feed(Protocol):
-    """Fetches usage; `maniple.kube.usage` implements it."""
+    """Fetches measurements; `maniple.kube.usage` and `maniple.kube.node_usage` implement it."""
 
-    def latest(self) -> Mapping[str, Mapping[str, float]] | None:
+    @property
+    def option(self) -> str:
+        """The option of a cycle that they are."""
+        ...
+
+    def latest(self) -> Mapping[str, Mapping[str, Any]] | None:
         """What is known, without waiting; None before the first data."""
         ...
 
@@ -32,43 +38,91 @@ class Feed(Protocol):
         ...
 
 
-def options_of(feed: Feed | None) -> Callable[[], Mapping[str, Any]] | None:
-    """The `options` of a scheduler."""
-    if feed is None:
-        return None
+class Feeds:
+    """The feeds of a configuration; `make` makes them, or raises ValueError."""
 
-    def options() -> Mapping[str, Any]:
-        usage = feed.latest()
-        return {} if usage is None else {"queueUsage": usage}
+    def __init__(self, make: Callable[[Planner], Sequence[Feed]], planner: Planner) -> None:
+        self._make = make
+        self._sources = _sources(planner)
+        self._feeds = [*make(planner)]
+        self._tasks: list[asyncio.Task[None]] = []
+        self._running = False
 
-    return options
+    def check(self, planner: Planner) -> None:
+        """Whether the feeds of a configuration can be made; raises ValueError."""
+        self._make(planner)
+
+    def use(self, planner: Planner) -> None:
+        """The feeds of another configuration, if they are others."""
+        if _sources(planner) == self._sources:
+            return
+        self.stop()
+        self._sources = _sources(planner)
+        self._feeds = [*self._make(planner)]
+        if self._running:
+            self.start()
+
+    def options(self) -> Mapping[str, Any]:
+        """The `options` of a scheduler: what is known now."""
+        known = ((feed.option, feed.latest()) for feed in self._feeds)
+        return {option: data for option, data in known if data is not None}
+
+    def start(self) -> None:
+        self._running = True
+        self._tasks = [asyncio.create_task(_fetch(feed)) for feed in self._feeds]
+
+    def stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+
+    async def ended(self) -> None:
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    async def first(self, scheduler: Scheduler) -> None:
+        """Wait until there is data, or there will be none, or the scheduler ends."""
+        await asyncio.gather(
+            *(_first(*both, scheduler) for both in zip(self._feeds, self._tasks, strict=True))
+        )
 
 
-async def run_beside(feed: Feed | None, scheduler: Scheduler, reload: Reload[Any] | None = None) -> None:
-    """Run the scheduler to its end, with the feed and the reload, if there are any, beside it."""
+async def run_beside(feeds: Feeds | None, scheduler: Scheduler, reload: Reload[Any] | None = None) -> None:
+    """Run the scheduler to its end, with the feeds and the reload, if there are any, beside it."""
     beside = [asyncio.create_task(reload.run())] if reload is not None else []
     try:
-        if feed is not None:
-            fetching = asyncio.create_task(_fetch(feed))
-            beside.append(fetching)
-            await _first(feed, fetching, scheduler)
+        if feeds is not None:
+            feeds.start()
+            await feeds.first(scheduler)
         await scheduler.run()
     finally:
         for one in beside:
             one.cancel()
+        if feeds is not None:
+            feeds.stop()
+            await feeds.ended()
         if beside:
             await asyncio.wait(beside)
+
+
+def _sources(planner: Planner) -> tuple[Any, ...]:
+    """What feeds are made from."""
+    configuration = planner.configuration
+    return (
+        configuration.usage,
+        configuration.metrics,
+        {one.name for tier in configuration.tiers for one in tier},
+    )
 
 
 async def _fetch(feed: Feed) -> None:
     try:
         await feed.run()
-    except Exception as error:  # no error of the feed is a reason to stop scheduling
-        log.warning("queue usage is no longer fetched: %s: %s", type(error).__name__, error)
+    except Exception as error:  # no error of a feed is a reason to stop scheduling
+        what = {"queueUsage": "queue usage", "nodeUsage": "node usage"}.get(feed.option, feed.option)
+        log.warning("%s is no longer fetched: %s: %s", what, type(error).__name__, error)
 
 
 async def _first(feed: Feed, fetching: "asyncio.Task[None]", scheduler: Scheduler) -> None:
-    """Wait until there is data, or there will be none, or the scheduler ends."""
     waits = [asyncio.ensure_future(feed.arrived()), asyncio.ensure_future(scheduler.stopping())]
     try:
         await asyncio.wait([fetching, *waits], return_when=asyncio.FIRST_COMPLETED)
