@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup run plane check test test-pythons soak bench picture man format clean
+.PHONY: help setup run plane check test test-pythons soak chaos bench picture man manifests image format clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -14,6 +14,10 @@ SHAPES ?= a c full
 # hypothesis marks by itself) and tests marked `long` are left to `make test`, which runs every test there is.
 UNIT := $(addprefix tests/,objects cluster framework placement eviction actions plugins profiles planner regressions)
 SOAK_MINUTES ?= 60
+CONTAINER ?= docker
+IMAGE ?= maniple:$(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' src/maniple/__init__.py)
+EPOCH = $(shell git log -1 --format=%ct 2>/dev/null || echo 1704067200)
+ROUNDS ?= 20
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -67,6 +71,9 @@ test-pythons: ## the unit tests on every Python from 3.11 to 3.14 that is here, 
 soak: $(READY) ## follow random clusters, judged by an oracle; SOAK_MINUTES=60 says for how long
 	PYTHONPATH=src:. $(BIN)/python -m tests.soak --minutes $(SOAK_MINUTES)
 
+chaos: $(READY) ## play faults on a real API server, again and again; ROUNDS=20 says how often each
+	PYTHONPATH=src:. $(BIN)/python -m tests.chaos --rounds $(ROUNDS)
+
 bench: $(READY) ## time one scheduling cycle; SHAPES="a b c full" chooses the clusters
 	$(BIN)/maniple bench $(foreach shape,$(SHAPES),--shape $(shape))
 
@@ -75,6 +82,12 @@ picture: $(READY) ## draw the picture of the README again
 
 man: $(READY) ## write the manual pages, made from the help, to build/man
 	$(BIN)/maniple man build/man
+
+manifests: $(READY) ## write deploy/ and the generated files of the chart again, from the chart and examples/rbac*.yaml
+	PYTHONPATH=src:. $(BIN)/python -m tests.install.manifests
+
+image: ## build the container image; IMAGE=registry.example.com/maniple:1 names it, CONTAINER=podman builds it
+	$(CONTAINER) build --build-arg SOURCE_DATE_EPOCH=$(EPOCH) --tag $(IMAGE) .
 
 format: $(READY) ## let ruff mend what it can
 	$(BIN)/ruff check --fix

@@ -1,6 +1,7 @@
-"""The binary of the control plane: where it is kept, and how it comes to be.
+"""The programs that the tests build from source: the control plane and Helm; where they are kept, how they come to be.
 
-Called by control.py and plane.py.
+Called by control.py and plane.py, and for Helm by tests/install. kube-scheduler is built on request, for
+comparison only.
 
 What always holds: a binary in the cache was built from exactly the sources beside this file, and is whole.
 The cache is outside the tree; MANIPLE_PLANE_CACHE moves it. Where Go is missing it is taken from the Python
@@ -15,6 +16,7 @@ import shutil
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 SOURCES = Path(__file__).resolve().parent
@@ -28,12 +30,38 @@ _LINK = (
     f"-s -w {_VERSION}.gitVersion={KUBERNETES} {_VERSION}.gitMajor=1 {_VERSION}.gitMinor=36"
     f" {_VERSION}.gitTreeState=clean"
 )
-_BUILD = ("build", "-trimpath", "-gcflags=all=-dwarf=false", "-ldflags", _LINK)
+_BUILD = ("build", "-trimpath", "-gcflags=all=-dwarf=false", "-ldflags")
 _OUTPUT_SHOWN = 3000
 
 
 class PlaneError(RuntimeError):
     """The control plane cannot be built, started or reached; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What is compiled: a folder with a go.mod, the package in it or in its dependencies, and the linker's flags."""
+
+    name: str
+    what: str  # in messages
+    folder: Path
+    package: str
+    link: str
+
+    @property
+    def path(self) -> Path:
+        """Where the binary of exactly these sources is, or will be."""
+        command = (*_BUILD, self.link) if self.package == "." else (*_BUILD, self.link, self.package)
+        digest = hashlib.sha256(f"{command} {sys.platform} {platform.machine()}".encode())
+        for source in ("go.mod", "go.sum", f"{self.package}/main.go"):
+            if (self.folder / source).exists():
+                digest.update((self.folder / source).read_bytes())
+        return cache_root() / f"{self.name}-{digest.hexdigest()[:16]}" / self.name
+
+
+PLANE = Program("plane", "the control plane", SOURCES, ".", _LINK)
+KUBE_SCHEDULER = Program("kube-scheduler", "kube-scheduler", SOURCES, "./kubescheduler", _LINK)
+HELM = Program("helm", "Helm", SOURCES / "helm", "helm.sh/helm/v4/cmd/helm", "-s -w")
 
 
 def cache_root() -> Path:
@@ -44,36 +72,33 @@ def cache_root() -> Path:
 
 
 def binary_path() -> Path:
-    """Where the binary of exactly these sources is, or will be."""
-    digest = hashlib.sha256(f"{_BUILD} {sys.platform} {platform.machine()}".encode())
-    for name in ("go.mod", "go.sum", "main.go"):
-        digest.update((SOURCES / name).read_bytes())
-    return cache_root() / f"plane-{digest.hexdigest()[:16]}" / "plane"
+    """The control plane's."""
+    return PLANE.path
 
 
-def build() -> Path:
+def build(program: Program = PLANE) -> Path:
     """The binary's path; builds it first when it is not in the cache. Several callers at once build it once."""
-    binary = binary_path()
+    binary = program.path
     if binary.exists():
         return binary
     if sys.platform != "linux":
-        raise PlaneError(f"the control plane runs on Linux, not on {sys.platform}")
+        raise PlaneError(f"{program.what} runs on Linux here, not on {sys.platform}")
     try:
         binary.parent.mkdir(parents=True, exist_ok=True)
         with (cache_root() / "build.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not binary.exists():
-                _compile(binary)
+                _compile(program, binary)
     except OSError as error:
-        raise PlaneError(f"the control plane cannot be built: {error}") from error
+        raise PlaneError(f"{program.what} cannot be built: {error}") from error
     return binary
 
 
-def run(command: list[str], failure: str, environment: dict[str, str]) -> None:
+def run(command: list[str], failure: str, environment: dict[str, str], folder: Path = SOURCES) -> None:
     """Runs a command beside the sources to its end; a failure brings the last of what it printed."""
     done = subprocess.run(
         command,
-        cwd=SOURCES,
+        cwd=folder,
         env=environment,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -86,7 +111,7 @@ def run(command: list[str], failure: str, environment: dict[str, str]) -> None:
         raise PlaneError(f"{failure}:\n{done.stdout[-_OUTPUT_SHOWN:].strip()}")
 
 
-def _compile(binary: Path) -> None:
+def _compile(program: Program, binary: Path) -> None:
     begin = time.monotonic()
     print(f"building {binary} (once, some minutes)", file=sys.stderr, flush=True)
     toolchain = cache_root() / "toolchain"
@@ -107,7 +132,8 @@ def _compile(binary: Path) -> None:
         environment.pop("GOMODCACHE", None)
         environment.pop("GOROOT", None)
     unfinished = binary.with_suffix(".unfinished")
-    run([go, *_BUILD, "-o", str(unfinished), "."], "the control plane does not compile", environment)
+    command = [go, *_BUILD, program.link, "-o", str(unfinished), program.package]
+    run(command, f"{program.what} does not compile", environment, program.folder)
     unfinished.replace(binary)
     shutil.rmtree(toolchain, ignore_errors=True)
     print(f"built in {time.monotonic() - begin:.0f} s", file=sys.stderr, flush=True)

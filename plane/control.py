@@ -38,15 +38,23 @@ _LOG_SHOWN = 3000
 class Plane:
     """A control plane in a directory (a temporary one if none is given).
 
-    `owner` is the process that it ends with, however that process ends: 0 is this one, None is nobody.
+    `owner` is the process that it ends with, however that process ends: 0 is this one, None is nobody. `audit` has the
+    server write down every request, without its content.
     """
 
     def __init__(
-        self, directory: Path | None = None, *, kwok: bool = True, port: int = 0, owner: int | None = 0
+        self,
+        directory: Path | None = None,
+        *,
+        kwok: bool = True,
+        port: int = 0,
+        owner: int | None = 0,
+        audit: bool = False,
     ) -> None:
         self._temporary = directory is None
         self.directory = (directory or Path(tempfile.mkdtemp(prefix="maniple-plane-"))).absolute()
         self._kwok = kwok
+        self._audit = audit
         self._port_is_chosen = not port
         self._port = port or free_port()
         self._etcd_port = free_port(taken=self._port)
@@ -79,6 +87,11 @@ class Plane:
     def token(self) -> str:
         """The administrator's."""
         return self._token
+
+    @property
+    def audit_log(self) -> Path:
+        """With `audit`: a line of JSON for every finished request."""
+        return self.directory / "audit.log"
 
     @property
     def kubeconfig(self) -> Path:
@@ -170,6 +183,7 @@ class Plane:
             "--shutdown-watch-termination-grace-period=5s",
             # There is no controller manager: nobody would make the service accounts, or untaint a new node.
             "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
+            *(self._audit_flags() if self._audit else ()),
         )
         self._wait_for("kube-apiserver", self._api_is_ready)
 
@@ -231,6 +245,12 @@ class Plane:
         self.write_kubeconfig(self.kubeconfig, "admin", self._token)
         if self._kwok:
             self.start_kwok()
+
+    def _audit_flags(self) -> tuple[str, ...]:
+        policy = self.directory / "audit-policy.json"
+        rules = [{"level": "Metadata", "omitStages": ["RequestReceived"]}]
+        policy.write_text(json.dumps({"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": rules}))
+        return (f"--audit-policy-file={policy}", f"--audit-log-path={self.audit_log}")
 
     @property
     def _etcd_url(self) -> str:

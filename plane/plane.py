@@ -1,6 +1,7 @@
 """A real Kubernetes control plane on loopback, for the tests and for people: etcd, kube-apiserver and kwok.
 
-    python plane/plane.py build               compile it into the cache, once
+    python plane/plane.py build               compile it, and Helm for the tests of the chart, into the cache, once
+    python plane/plane.py build --scheduler   compile kube-scheduler from the same modules instead
     python plane/plane.py start [--detach]    print the path of a kubeconfig, and run until Ctrl-C
     python plane/plane.py stop                stop a detached one
 
@@ -22,7 +23,7 @@ if __name__ == "__main__":
     # Run as a file, Python looks for modules beside it, and would find this file as `plane`.
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
-from plane.binary import PlaneError, build, cache_root
+from plane.binary import HELM, KUBE_SCHEDULER, PLANE, PlaneError, build, cache_root
 from plane.control import Plane
 
 __all__ = ["Plane", "PlaneError", "build", "main"]
@@ -32,7 +33,8 @@ def main() -> None:
     arguments = _parser().parse_args()
     try:
         if arguments.command == "build":
-            print(build())
+            for program in (KUBE_SCHEDULER,) if arguments.scheduler else (PLANE, HELM):
+                print(build(program))
         elif arguments.command == "start":
             _start(arguments)
         else:
@@ -44,7 +46,12 @@ def main() -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="plane", description="a real Kubernetes control plane on loopback")
     commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("build", help="compile it into the cache, unless it is there, and print where")
+    building = commands.add_parser(
+        "build", help="compile it and Helm into the cache, unless they are there, and print where"
+    )
+    building.add_argument(
+        "--scheduler", action="store_true", help="kube-scheduler from the same modules instead"
+    )
     start = commands.add_parser("start", help="start it and print the path of its kubeconfig")
     start.add_argument("--detach", action="store_true", help="return and leave it running")
     start.add_argument("--owner", type=int, metavar="PID", help="detached: end it when this process is gone")

@@ -18,9 +18,10 @@ from pathlib import Path
 
 import pytest
 
+from plane.binary import HELM, PLANE, Program
 from plane.plane import Plane, PlaneError, build
 
-FIXTURES = {"plane", "own_plane", "plane_binary"}
+FIXTURES = {"plane", "own_plane", "audited_plane", "plane_binary", "helm"}
 NONE_HERE = "no control plane: "
 # Set by the process that the user started, and inherited by its workers: the directory that they meet in.
 _MEETING_PLACE = "MANIPLE_TEST_PLANE"
@@ -29,13 +30,23 @@ _MEETING_PLACE = "MANIPLE_TEST_PLANE"
 @pytest.fixture(scope="session")
 def plane_binary() -> Path:
     """The binary; without it the test is skipped, or fails where a control plane is required."""
+    return _built(PLANE)
+
+
+@pytest.fixture(scope="session")
+def helm() -> Path:
+    """Helm's binary, by the same rule."""
+    return _built(HELM)
+
+
+def _built(program: Program) -> Path:
     with _meeting() as directory:
-        refusal = directory / "refusal"
+        refusal = directory / f"{program.name}-refusal"
         try:
             # One attempt a run: the next worker would only wait for the same answer.
             if refusal.exists():
                 raise PlaneError(refusal.read_text())
-            return build()
+            return build(program)
         except PlaneError as error:
             refusal.write_text(str(error))
             if plane_is_required():
@@ -65,6 +76,14 @@ def own_plane(plane_binary: Path) -> Iterator[Plane]:
     """A control plane for one test."""
     assert plane_binary.exists()
     with Plane() as own:
+        yield own
+
+
+@pytest.fixture
+def audited_plane(plane_binary: Path) -> Iterator[Plane]:
+    """The same, which writes down every request."""
+    assert plane_binary.exists()
+    with Plane(audit=True) as own:
         yield own
 
 

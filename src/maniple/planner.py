@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
+from maniple.actions.half_gangs import take_back
 from maniple.cluster import check, snapshot
 from maniple.cluster.cluster import Cluster
 from maniple.framework.configuration.arguments import Arguments
@@ -171,6 +172,7 @@ class Planner:
             for warning in getattr(action, "arguments", _UNREAD).warnings:
                 session.report(warning)
             watch.lap(name)
+        take_back(session)
         session.hooks.on_close()
         if options.get("debug"):
             _check(session)

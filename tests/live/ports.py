@@ -4,7 +4,8 @@ They stand in front of either world; what they pass on is carried out by the rea
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable, Mapping
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import aclosing, suppress
 from typing import Any
 
@@ -100,6 +101,22 @@ class Refusing(Between):
         await self._port.bind(pod, node, annotations)
 
 
+class Denying(Between):
+    """Refuses binds of pods to nodes for which `status` gives an answer, and counts them by pod and node."""
+
+    def __init__(self, port: Port, status: Callable[[str, str], int]) -> None:
+        super().__init__(port)
+        self.status = status
+        self.denied: Counter[tuple[str, str]] = Counter()
+
+    async def bind(self, pod: Pod, node: str, annotations: Mapping[str, str] | None = None) -> None:
+        status = self.status(pod.metadata.name, node)
+        if status:
+            self.denied[pod.metadata.name, node] += 1
+            raise RefusedError(status)
+        await self._port.bind(pod, node, annotations)
+
+
 class Stalling(Between):
     """Does not answer binds of pods with this prefix until `answer` is set, and then refuses them, as a webhook may."""
 
@@ -116,6 +133,18 @@ class Stalling(Between):
             await self.answer.wait()
             raise RefusedError(self._status)
         await self._port.bind(pod, node, annotations)
+
+
+class SlowNotes(Between):
+    """Writes no event until `go` is set."""
+
+    def __init__(self, port: Port) -> None:
+        super().__init__(port)
+        self.go = asyncio.Event()
+
+    async def record_event(self, *about: Any, **more: Any) -> None:
+        await self.go.wait()
+        await self._port.record_event(*about, **more)
 
 
 class Late(Between):

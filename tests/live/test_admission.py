@@ -40,10 +40,10 @@ def test_a_gate_that_cannot_be_removed_is_tried_again_after_a_pause() -> None:
     async def scene(stage: KaiStage) -> None:
         stage.port.faults.plan(Fault("patch_status", 422, key=f"{NAMESPACE}/first", times=2))
         stage.create(node("n1"), queue("small"), gated(small("first")))
-        await asyncio.sleep(1)
+        await asyncio.sleep(0.5)
         cycles = stage.scheduler.cycles
         assert "gate" in stage.condition("first")["message"]
-        await asyncio.sleep(0.5)
+        await asyncio.sleep(0.4)
         assert stage.scheduler.cycles == cycles
         await asyncio.sleep(20)
         assert stage.phases() == {"first": "Running"}

@@ -33,8 +33,9 @@ def gone(cache: Cache, requests: BindRequests) -> None:
 def test_it_is_given_up(what: Callable[[Cache, BindRequests], None]) -> None:
     async def main() -> None:
         cache, effects = a_cache(), Effects(1)
-        port, retries = World().port(), Retries(cache)
+        port = World().port()
         notes = Notes(port, effects)
+        retries = Retries(cache, notes)
         requests = BindRequests(cache, effects, port, Kai(), retries, notes, later=lambda action: None)
         waiting = pod()
         assert isinstance(waiting, Pod)

@@ -11,6 +11,7 @@ from maniple.objects.dra import ResourceClaim
 from maniple.objects.kai import BindRequest
 from maniple.plugins.kai.predicates import Predicates
 from plane.plane import Plane
+from tests.live.audit import allowed, refused, unused, used
 from tests.live.binder import binding
 from tests.live.kai_objects import QUEUE, gang, group, node, pod, queue
 from tests.live.kai_scenarios import group_of
@@ -22,7 +23,6 @@ from tests.live.test_permissions import (
     has_all,
     needs_of_one,
     needy,
-    role_objects,
     running,
     token_of_the_role,
 )
@@ -38,16 +38,18 @@ HIGH = {
 }
 
 
-def allowed(file: Path = ROLE) -> set[tuple[str, str, str]]:
-    """Group, resource and verb of everything that the role allows."""
-    role = next(item for item in role_objects(file) if item["kind"] == "ClusterRole")
-    return {
-        (group, resource, verb)
-        for rule in role["rules"]
-        for group in rule["apiGroups"]
-        for resource in rule["resources"]
-        for verb in rule["verbs"]
-    }
+# What is written only with --bind direct; else KAI's binder does it.
+DIRECTLY = {
+    ("", "pods/binding", "create"),
+    ("", "persistentvolumeclaims", "patch"),
+    ("", "persistentvolumes", "patch"),
+    ("resource.k8s.io", "resourceclaims", "patch"),
+    ("resource.k8s.io", "resourceclaims/status", "patch"),
+}
+WITH_SHARD = {("kai.scheduler", "schedulingshards", verb) for verb in ("get", "list", "watch")} | {
+    ("kai.scheduler", "configs", "get")
+}
+WITH_PARTITION = {("", "pods", "patch")}
 
 
 def test_exactly_the_kinds_that_are_watched_may_be_listed_and_watched() -> None:
@@ -56,17 +58,17 @@ def test_exactly_the_kinds_that_are_watched_may_be_listed_and_watched() -> None:
         for kind in Kai(more_kinds=Predicates.triggers.kinds, shard="a").kinds
     }
     for verb in ("list", "watch"):
-        assert {(group, resource) for group, resource, one in allowed() if one == verb} == watched
+        assert {(group, resource) for group, resource, one in allowed(ROLE) if one == verb} == watched
 
 
-def test_the_role_is_enough_to_schedule_and_allows_no_more(own_plane: Plane, tmp_path: Path) -> None:
-    token, log = token_of_the_role(own_plane, ROLE), tmp_path / "output"
-    kubeconfig = own_plane.write_kubeconfig(tmp_path / "kubeconfig", "maniple", token)
+def test_the_role_is_enough_to_schedule_and_allows_no_more(audited_plane: Plane, tmp_path: Path) -> None:
+    token, log = token_of_the_role(audited_plane, ROLE), tmp_path / "output"
+    kubeconfig = audited_plane.write_kubeconfig(tmp_path / "kubeconfig", "maniple", token)
     arguments = ["run", "--profile", "kai", "--kubeconfig", str(kubeconfig)]
     code = f"from maniple.cli.main import main; main({arguments!r})"
 
     async def main() -> None:
-        async with real_world(own_plane, "kai") as world, binding(world.direct_port()):
+        async with real_world(audited_plane, "kai") as world, binding(world.direct_port()):
             await world.create([queue(), HIGH, node("n1", 4), *gang("train", 4)])
             with log.open("w") as output, running([sys.executable, "-c", code], output):
                 await until(lambda: runs(world, "train", 4), "the gang runs")
@@ -81,7 +83,8 @@ def test_the_role_is_enough_to_schedule_and_allows_no_more(own_plane: Plane, tmp
     except AssertionError as error:
         raise AssertionError(f"{error}\n{log.read_text()}") from error
     assert "forbidden" not in log.read_text().lower()
-    api = Api(own_plane, token=token)
+    assert unused(audited_plane, ROLE) == DIRECTLY | WITH_SHARD | WITH_PARTITION
+    api = Api(audited_plane, token=token)
     are_refused(
         api,
         ("GET", "/api/v1/secrets"),
@@ -92,14 +95,14 @@ def test_the_role_is_enough_to_schedule_and_allows_no_more(own_plane: Plane, tmp
     )
 
 
-def test_the_role_is_enough_to_bind_directly(own_plane: Plane, tmp_path: Path) -> None:
-    token, log = token_of_the_role(own_plane, ROLE), tmp_path / "output"
-    kubeconfig = own_plane.write_kubeconfig(tmp_path / "kubeconfig", "maniple", token)
+def test_the_role_is_enough_to_bind_directly(audited_plane: Plane, tmp_path: Path) -> None:
+    token, log = token_of_the_role(audited_plane, ROLE), tmp_path / "output"
+    kubeconfig = audited_plane.write_kubeconfig(tmp_path / "kubeconfig", "maniple", token)
     arguments = ["run", "--profile", "kai", "--bind", "direct", "--kubeconfig", str(kubeconfig)]
     code = f"from maniple.cli.main import main; main({arguments!r})"
 
     async def main() -> None:
-        async with real_world(own_plane, "kai") as world, world.controllers():
+        async with real_world(audited_plane, "kai") as world, world.controllers():
             await world.create([queue(), node("n1", 4), *needs_of_one("n1"), group("one", 1)])
             # A claim for GPUs that several pods may use says whose they are.
             labels = {"metadata": {"labels": {"kai.scheduler/queue": QUEUE}}}
@@ -113,6 +116,8 @@ def test_the_role_is_enough_to_bind_directly(own_plane: Plane, tmp_path: Path) -
     except AssertionError as error:
         raise AssertionError(f"{error}\n{log.read_text()}") from error
     assert "forbidden" not in log.read_text().lower()
+    assert used(audited_plane) >= DIRECTLY
+    assert not refused(audited_plane)
 
 
 async def _told(world: Any, name: str) -> bool:

@@ -11,6 +11,7 @@ from maniple.objects.kai import BindRequest
 from maniple.planner import Planner
 from plane.plane import Plane
 from tests.live import kai_objects
+from tests.live.audit import WITH_SHARDS, allowed, unused
 from tests.live.binder import binding
 from tests.live.maniple_scenarios import (
     HIGH,
@@ -25,7 +26,6 @@ from tests.live.maniple_scenarios import (
 from tests.live.need_objects import csi_node
 from tests.live.objects import node, pod
 from tests.live.scenarios import conditions, runs
-from tests.live.test_kai_permissions import allowed
 from tests.live.test_permissions import are_refused, has_all, needs_of_one, needy, running, token_of_the_role
 from tests.live.worlds import real_world, until
 from tests.plane.api import Api
@@ -34,7 +34,7 @@ ROLE = Path(__file__).parent.parent.parent / "examples" / "rbac-maniple.yaml"
 
 
 def test_exactly_the_kinds_that_are_watched_may_be_listed_and_watched() -> None:
-    planner = Planner(profile="maniple")
+    planner = Planner(profile="maniple", options={"shard": {"mode": "hard", "name": "a"}})
     triggers = planner.registry.triggers(planner.configuration)
     kinds = dialect_of("maniple", planner.options, triggers.kinds).kinds
     watched = {(KINDS[kind].group, KINDS[kind].plural) for kind in kinds}
@@ -42,14 +42,14 @@ def test_exactly_the_kinds_that_are_watched_may_be_listed_and_watched() -> None:
         assert {(group, resource) for group, resource, one in allowed(ROLE) if one == verb} == watched
 
 
-def test_the_role_is_enough_to_schedule_and_allows_no_more(own_plane: Plane, tmp_path: Path) -> None:
-    token, log = token_of_the_role(own_plane, ROLE), tmp_path / "output"
-    kubeconfig = own_plane.write_kubeconfig(tmp_path / "kubeconfig", "maniple", token)
+def test_the_role_is_enough_to_schedule_and_allows_no_more(audited_plane: Plane, tmp_path: Path) -> None:
+    token, log = token_of_the_role(audited_plane, ROLE), tmp_path / "output"
+    kubeconfig = audited_plane.write_kubeconfig(tmp_path / "kubeconfig", "maniple", token)
     names = [f"--scheduler-name={name}" for name in OPTIONS["schedulerName"]]
     code = f"from maniple.cli.main import main; main({['run', '--kubeconfig', str(kubeconfig), *names]!r})"
 
     async def main() -> None:
-        async with real_world(own_plane, "") as world, binding(world.direct_port()):
+        async with real_world(audited_plane, "") as world, binding(world.direct_port()):
             await world.create([*QUEUES, HIGH, node("n1"), *of_both("train", 4)])
             await world.create([node("n2"), csi_node("n2"), *needs_of_one("n2")])
             with log.open("w") as output, running([sys.executable, "-c", code], output):
@@ -68,7 +68,11 @@ def test_the_role_is_enough_to_schedule_and_allows_no_more(own_plane: Plane, tmp
     except AssertionError as error:
         raise AssertionError(f"{error}\n{log.read_text()}") from error
     assert "forbidden" not in log.read_text().lower()
-    api = Api(own_plane, token=token)
+    assert unused(audited_plane, ROLE) - WITH_SHARDS == {
+        ("", "pods", "patch"),  # with --partition-label-value
+        ("scheduling.run.ai", "bindrequests", "delete"),  # one that failed
+    }
+    api = Api(audited_plane, token=token)
     are_refused(
         api,
         ("GET", "/api/v1/secrets"),

@@ -12,7 +12,9 @@ import yaml
 
 from maniple.objects.core import PersistentVolumeClaim
 from maniple.objects.dra import ResourceClaim
+from maniple.objects.volcano import NodeShard
 from plane.plane import Plane
+from tests.live.audit import WITH_SHARDS, refused, unused, used
 from tests.live.need_objects import (
     LOCAL,
     MADE,
@@ -28,6 +30,7 @@ from tests.live.need_objects import (
 )
 from tests.live.need_scenarios import runs_alone
 from tests.live.objects import gang, node, pod
+from tests.live.operation_scenarios import shard
 from tests.live.scenarios import runs
 from tests.live.worlds import real_world, until
 from tests.plane.api import Api
@@ -56,14 +59,16 @@ def token_of_the_role(plane: Plane, role: Path = ROLE) -> str:
     return token
 
 
-def test_the_role_is_enough_to_schedule(own_plane: Plane, tmp_path: Path) -> None:
-    kubeconfig = own_plane.write_kubeconfig(tmp_path / "kubeconfig", "maniple", token_of_the_role(own_plane))
+def test_the_role_is_enough_to_schedule(audited_plane: Plane, tmp_path: Path) -> None:
+    kubeconfig = audited_plane.write_kubeconfig(
+        tmp_path / "kubeconfig", "maniple", token_of_the_role(audited_plane)
+    )
     code = f"from maniple.cli.main import main; main(['run', '--profile', 'volcano', '--kubeconfig', {str(kubeconfig)!r}])"
 
     log = tmp_path / "output"
 
     async def main() -> None:
-        async with real_world(own_plane) as world:
+        async with real_world(audited_plane) as world:
             # Into a file, not a pipe that nobody reads: what it says must not hold it up, and a failure shows it.
             with log.open("w") as output, running([sys.executable, "-c", code], output):
                 await world.create([node("n1"), *gang("train", 8)])
@@ -83,22 +88,51 @@ def test_the_role_is_enough_to_schedule(own_plane: Plane, tmp_path: Path) -> Non
         raise AssertionError(f"{error}\n{log.read_text()}") from error
     output = log.read_text()
     assert "forbidden" not in output.lower()
+    # No action of the default configuration evicts.
+    assert unused(audited_plane, ROLE) == {("", "pods", "delete")} | WITH_SHARDS
     assert "8 of 8 bound: n1 ×8" in output
 
 
+def test_the_role_is_enough_for_a_shard(audited_plane: Plane, tmp_path: Path) -> None:
+    kubeconfig = audited_plane.write_kubeconfig(
+        tmp_path / "kubeconfig", "maniple", token_of_the_role(audited_plane)
+    )
+    words = ["run", "--profile=volcano", f"--kubeconfig={kubeconfig}"]
+    words += ["--scheduler-sharding-mode=hard", "--scheduler-sharding-name=red"]
+    log = tmp_path / "output"
+
+    async def main() -> None:
+        async with real_world(audited_plane) as world:
+            code = f"from maniple.cli.main import main; main({words!r})"
+            with log.open("w") as output, running([sys.executable, "-c", code], output):
+                await world.create([node("n1"), shard("red", "n1"), *gang("train", 8)])
+                await until(lambda: runs(world, "train", 8), "the gang runs")
+
+                async def says_so() -> bool:
+                    return [list(one.status.nodes_in_use) for one in await world.objects(NodeShard)] == [
+                        ["n1"]
+                    ]
+
+                await until(says_so, "the shard has its status")
+
+    asyncio.run(main())
+    assert used(audited_plane) >= WITH_SHARDS
+    assert not refused(audited_plane)
+
+
 def test_without_one_permission_that_is_not_essential_the_rest_is_scheduled(
-    own_plane: Plane, tmp_path: Path
+    audited_plane: Plane, tmp_path: Path
 ) -> None:
     role = tmp_path / "role.yaml"
     role.write_text(ROLE.read_text(encoding="utf-8").replace("csidrivers, ", ""), encoding="utf-8")
-    kubeconfig = own_plane.write_kubeconfig(
-        tmp_path / "kubeconfig", "maniple", token_of_the_role(own_plane, role)
+    kubeconfig = audited_plane.write_kubeconfig(
+        tmp_path / "kubeconfig", "maniple", token_of_the_role(audited_plane, role)
     )
     code = f"from maniple.cli.main import main; main(['run', '--profile', 'volcano', '--kubeconfig', {str(kubeconfig)!r}])"
     log = tmp_path / "output"
 
     async def main() -> None:
-        async with real_world(own_plane) as world:
+        async with real_world(audited_plane) as world:
             with log.open("w") as output, running([sys.executable, "-c", code], output):
                 await world.create([node("n1"), *gang("train", 8)])
                 await until(lambda: runs(world, "train", 8), "the gang runs")
@@ -159,8 +193,8 @@ def are_refused(api: Api, *calls: tuple[str, str]) -> None:
         assert api.call(method, path, {} if method == "POST" else None).status == 403, (method, path)
 
 
-def test_the_role_allows_no_more_than_that(own_plane: Plane) -> None:
-    api = Api(own_plane, token=token_of_the_role(own_plane))
+def test_the_role_allows_no_more_than_that(audited_plane: Plane) -> None:
+    api = Api(audited_plane, token=token_of_the_role(audited_plane))
     assert api.call("GET", "/api/v1/pods").status == 200
     are_refused(
         api,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from maniple.live.overview import overview
+from maniple.live.overview import Board, overview
 from maniple.live.scheduler import Scheduler, Timing
 from maniple.objects.core import Node, Pod, PriorityClass
 from maniple.objects.volcano import VolcanoPodGroup, VolcanoQueue
@@ -33,7 +33,13 @@ class Stage:
             clock=self.world.clock,
             timing=Timing(period=period),
             inline=True,
+            observer=self._check_board,
         )
+        self._board = Board()
+
+    def _check_board(self, scheduler: Scheduler) -> None:
+        """What is kept between views is what one afresh would show."""
+        assert self._board.state(scheduler) == overview(scheduler)
 
     def create(self, *raws: dict[str, Any]) -> None:
         for raw in raws:

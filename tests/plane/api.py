@@ -29,10 +29,12 @@ class Api:
         trust = urllib.request.HTTPSHandler(context=ssl.create_default_context(cafile=plane.ca))
         self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), trust)
 
-    def call(self, method: str, path: str, body: object = None, timeout: float = 30.0) -> Answer:
+    def call(
+        self, method: str, path: str, body: object = None, timeout: float = 30.0, content: str = "json"
+    ) -> Answer:
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self._url + path, data, method=method)
-        request.add_header("Content-Type", "application/json")
+        request.add_header("Content-Type", f"application/{content}")
         if self._token:
             request.add_header("Authorization", f"Bearer {self._token}")
         try:
@@ -40,7 +42,10 @@ class Api:
                 return Answer(answer.status, json.load(answer))
         except urllib.error.HTTPError as error:
             with error:
-                return Answer(error.code, json.load(error))
+                text = error.read()
+            # A path that is not served at all is answered in plain text.
+            is_json = "json" in error.headers.get("Content-Type", "")
+            return Answer(error.code, json.loads(text) if is_json else text.decode())
 
     def first_event(self, path: str) -> Any:
         """The first line of a watch."""

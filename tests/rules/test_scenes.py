@@ -1,6 +1,7 @@
 """Small clusters in which one rule decides, for rules that no other test shows."""
 
 import json
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,26 @@ def test_a_gang_that_lost_pods_comes_first_except_in_volcano(strict: bool) -> No
     objects: list[Object] = [node("n", {"cpu": "4"}), queue("default"), *whole, *broken]
     plan = planned(objects, "predicates", strict=strict)
     assert list(plan.binds) == ["default/a-0" if strict else "default/b-1"]
+
+
+@BOTH
+def test_half_a_gang_is_taken_back_after_a_time_except_in_volcano(strict: bool) -> None:
+    bound = datetime(2026, 1, 1, tzinfo=UTC)
+
+    def after(seconds: float, phase: str = "Pending", period: str = "") -> list[str]:
+        scheduled = {"type": "PodScheduled", "status": "True", "lastTransitionTime": bound.isoformat()}
+        held = pod("g-0", {"cpu": "2"}, group="g", on="n", status={"phase": phase, "conditions": [scheduled]})
+        missing = pod("g-1", {"cpu": "4"}, group="g")
+        objects = [node("n", {"cpu": "4"}), queue("default"), group("g", 2), held, missing]
+        options = {"stalenessGracePeriod": period} if period else None
+        now = bound + timedelta(seconds=seconds)
+        return planned(objects, "predicates", strict=strict, now=now, options=options).evictions
+
+    assert after(59) == []
+    assert after(60) == ([] if strict else ["default/g-0"])
+    assert after(60, phase="Running") == []
+    assert after(60, period="2m") == []
+    assert after(3600, period="-1s") == []
 
 
 @BOTH

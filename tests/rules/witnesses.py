@@ -22,6 +22,9 @@ WITNESSES = {
     "gangs.wait_for_pods": (
         "cli.test_kai_reasons.test_a_job_without_enough_pods_is_reported_how_many_are_missing_and_has_no_condition"
     ),
+    "gangs.half_gangs_are_taken_back": (
+        "rules.test_scenes.test_half_a_gang_is_taken_back_after_a_time_except_in_volcano"
+    ),
     "placing.idle_before_releasing": (
         "placement.test_mixed.test_by_points_a_task_may_wait_although_another_node_is_idle"
     ),

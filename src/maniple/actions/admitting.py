@@ -9,7 +9,7 @@ from maniple.cluster.statuses import ALIVE
 from maniple.framework.session import Session
 from maniple.objects.volcano import VolcanoPodGroup
 
-_INQUEUE, _NOT_YET = "Inqueue", ("", "Pending")
+_INQUEUE = "Inqueue"
 
 
 def admit(session: Session) -> None:
@@ -17,9 +17,8 @@ def admit(session: Session) -> None:
     alive = ALIVE @ session.jobs.counts
     rows = [
         job
-        for job in session.jobs.rows.tolist()
+        for job in session.waiting_jobs()
         if isinstance(groups[job], VolcanoPodGroup)
-        and session.phase(job) in _NOT_YET
         and session.queue_tree.serves(int(session.jobs.queue[job]))
     ]
     if "job_enqueueable" in hooks.answered:  # otherwise the order does not matter

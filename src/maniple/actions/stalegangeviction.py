@@ -38,7 +38,8 @@ class StaleGangEviction:
         period = str(session.options.get("stalenessGracePeriod", "60s"))
         grace = timedelta(microseconds=long_nanoseconds(period) / 1000)
         broken = _broken(session)
-        for job in session.jobs.rows.tolist():
+        known = session.cluster.jobs.stale.intersection(session.jobs.rows.tolist())
+        for job in sorted(broken | known):
             since = session.cluster.jobs.facts[job].stale_since
             if job in broken:
                 if since is None:

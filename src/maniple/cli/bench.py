@@ -1,6 +1,7 @@
 """The command `maniple bench`: times one scheduling cycle on generated clusters of known shape.
 
-Every shape runs in a fresh process. The figures go to standard output, progress to standard error.
+Every shape runs in a fresh process. The figures go to standard output, progress to standard error. With `--live` it
+measures a running scheduler on a cluster instead (`cli/live/`).
 """
 
 import subprocess
@@ -11,6 +12,7 @@ from typing import Any
 import click
 import msgspec
 
+from maniple.cli.live.options import LiveOptions, live_options
 from maniple.cli.peers import recorded
 from maniple.cli.progress import progress
 from maniple.cli.shapes import DIALECTS, SHAPES
@@ -41,7 +43,6 @@ def _scales(ctx: click.Context, param: click.Parameter, values: tuple[str, ...])
     metavar="NAME",
     type=click.Choice(list(SHAPES)),
     multiple=True,
-    required=True,
     help="One of the shapes above; repeatable.",
 )
 @click.option(
@@ -65,15 +66,21 @@ def _scales(ctx: click.Context, param: click.Parameter, values: tuple[str, ...])
     type=click.IntRange(min=1),
     default=1,
     show_default=True,
-    help="Runs; the shortest cycle counts.",
+    help="Runs; the shortest cycle counts, with --live the median.",
 )
 @click.option(
     "-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True, help="Format."
 )
+@live_options
 def command(
-    shapes: tuple[str, ...], scales: tuple[Fraction, ...], profile: str, repeat: int, output: str
+    shapes: tuple[str, ...],
+    scales: tuple[Fraction, ...],
+    profile: str,
+    repeat: int,
+    output: str,
+    live: LiveOptions | None,
 ) -> None:
-    """Time one scheduling cycle on a generated cluster.
+    """Time one scheduling cycle on a generated cluster, or with --live a scheduler on a real one.
 
     \b
     Shapes (at scale 1):
@@ -103,9 +110,20 @@ def command(
       maniple bench --shape a
       maniple bench --shape a --scale 1/2 --scale 1 --scale 2 -o json
       maniple bench --profile kai --shape reclaim_large --scale 0.1 --scale 0.2 --scale 0.5 --scale 1
+      maniple bench --live --kubeconfig plane.kubeconfig
+
+    --live starts `maniple run` on the cluster of --kubeconfig or --context, which should have nothing else to do,
+    creates nodes and pods there, measures how they are bound, and removes them. Nodes without a kubelet are enough.
 
     Exit code: 0; 1 if a measurement failed; 2 if usage is bad.
     """
+    if live is not None:
+        if shapes:
+            raise click.UsageError("--shape and --live do not go together")
+        live.run(profile, repeat, output)
+        return
+    if not shapes:
+        raise click.UsageError("give --shape NAME or --live")
     runs = [(shape, scale) for shape in shapes for scale in scales]
     figures = [_measure(shape, scale, profile, repeat) for shape, scale in runs]
     if output == "json":

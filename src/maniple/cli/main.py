@@ -25,13 +25,17 @@ COMMANDS = {
         "Plan a recorded cluster, such as KAI's snapshot, round by round.",
     ),
     "config": ("maniple.cli.config", "Check, show and compare configuration files."),
-    "bench": ("maniple.cli.bench", "Time one scheduling cycle on a generated cluster."),
+    "bench": ("maniple.cli.bench", "Time a scheduling cycle, or a scheduler on a cluster."),
     "crds": ("maniple.cli.crds", "Print or install the custom resources that the scheduler reads."),
     "completion": ("maniple.cli.completion", "Print the completion script of a shell."),
     "man": ("maniple.cli.man", "Write manual pages, made from the help."),
 }
 # Called by other commands, not by users.
-HIDDEN_COMMANDS = {"bench-one": "maniple.cli.bench_one", "picture": "maniple.cli.picture"}
+HIDDEN_COMMANDS = {
+    "bench-one": "maniple.cli.bench_one",
+    "bench-bind": "maniple.cli.live.bare",
+    "picture": "maniple.cli.picture",
+}
 
 
 class LazyGroup(click.Group):

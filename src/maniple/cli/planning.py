@@ -308,7 +308,7 @@ def read_conf(path: str | None) -> str | None:
 
 
 def check_flags(flags: Mapping[str, Any], shard: str | None, profile: str) -> None:
-    """KAI's flags and shards do not apply to Volcano, except for the scheduler's name."""
+    """KAI's flags and shards do not apply to Volcano, except for two."""
     from maniple.profiles.kai_flags import DECIDING
 
     if profile == "kai":
@@ -320,7 +320,7 @@ def check_flags(flags: Mapping[str, Any], shard: str | None, profile: str) -> No
     if shard is not None:
         raise click.UsageError("--shard is for the profile kai")
     for flag in DECIDING:
-        if flag.option in flags and flag.option != "schedulerName":
+        if flag.option in flags and flag.option not in ("schedulerName", "stalenessGracePeriod"):
             raise click.UsageError(f"--{flag.name} is for the profile kai")
 
 

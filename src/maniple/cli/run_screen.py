@@ -205,11 +205,13 @@ def _job_row(job: JobLine, width: int) -> tuple[Text, ...]:
     queue.truncate(width // 6, overflow="ellipsis")
     told = {"waits": shortened(job.why), "pipelined": job.starts, "evicted": job.evicted_why}
     detail = told.get(job.state) or places(job.nodes)
+    if job.state == "starts" and job.binding:
+        detail = f"binding {job.binding} of {job.tasks}: {detail}"
     return key, queue, Text(job.state, style=_STYLES[job.state]), Text(_progress(job)), Text(detail)
 
 
 def _progress(job: JobLine) -> str:
-    return f"{job.starting + job.running + job.succeeded}/{job.tasks}"
+    return f"{job.starting - job.binding + job.running + job.succeeded}/{job.tasks}"
 
 
 def shortened(why: str) -> str:

@@ -65,9 +65,10 @@ def open_view(title: str) -> "Lines | Tables":
 
 
 def observer(view: "View", elapsed: Callable[[], float]) -> Callable[["Scheduler"], None]:
-    from maniple.live.overview import overview
+    from maniple.live.overview import Board
 
-    return lambda scheduler: view.show(elapsed(), overview(scheduler))
+    board = Board()
+    return lambda scheduler: view.show(elapsed(), board.state(scheduler))
 
 
 async def tick(view: "View", elapsed: Callable[[], float], running: "asyncio.Task[None]") -> None:

@@ -72,9 +72,11 @@ def _few(names: list[str]) -> str:
 
 def _news(before: JobLine | None, now: JobLine) -> str:
     """What changed about a job; empty if it is not worth a line."""
-    if before is not None and _line_key(before) == _line_key(now):
+    if before is not None and (before is now or _line_key(before) == _line_key(now)):
         return ""
     if now.state == "starts":
+        if now.binding:
+            return ""  # until the cluster has confirmed it
         return f"{_progress(now)} bound: {places(now.nodes)}"
     if now.state == "runs":
         return f"{_progress(now)} running" if not now.succeeded else ""
@@ -91,6 +93,8 @@ def _news(before: JobLine | None, now: JobLine) -> str:
 
 def _line_key(job: JobLine) -> tuple[object, ...]:
     """What makes lines equal, so that they are not repeated."""
+    if job.binding:
+        return ("binds",)
     if job.state in ("starts", "runs"):
         return job.state, job.starting + job.running, job.starting == 0
     details = {"waits": job.why, "pipelined": job.starts, "evicted": job.evicted_why}

@@ -69,7 +69,7 @@ class Cluster:
         self._volumes_stale = False
         self._node_facts: NodeFacts | None = None
         self.ranks = TaskRanks()
-        self._tasks_came = True
+        self._editions = 0  # of pod groups, so far
         self._unclassed: set[int] = set()
 
     def _spec_table(self) -> SpecTable:
@@ -148,7 +148,7 @@ class Cluster:
         if pod.spec.resource_claims and self.dialect.counts_devices:
             self._tasks_with_claims.add(row)
             self._shared_claims.stale = True
-        self._tasks_came = True
+        self.ranks.note(row)
         self._unclassed.add(row)
         self._account(row, +1)
 
@@ -183,6 +183,9 @@ class Cluster:
             tasks.nominated[row] = facts.nominated
         if facts.gpu_groups:
             tasks.gpu_groups[row] = facts.gpu_groups
+        labels = tasks.pods[row].metadata.labels
+        if labels and not self.dialect.order_labels.isdisjoint(labels):
+            tasks.labels[row] = labels
 
     def _drop_pod(self, key: str) -> None:
         self.foreign.pop(key, None)
@@ -201,11 +204,13 @@ class Cluster:
         del tasks.pods[row]
         tasks.nominated.pop(row, None)
         tasks.gpu_groups.pop(row, None)
+        tasks.labels.pop(row, None)
         self._tasks_with_volumes.discard(row)
         if row in self._tasks_with_claims:
             self._tasks_with_claims.remove(row)
             self._shared_claims.stale = True
         tasks.release(row)
+        self.ranks.note(row)
 
     def _account(self, row: int, sign: int) -> None:
         """Add a task to the sums of its job and its node, or take it out again."""
@@ -289,8 +294,16 @@ class Cluster:
         jobs.defined[row] = True
         jobs.objects[row] = item
         jobs.facts[row] = facts
-        if facts.shaped:
-            jobs.shaped.add(row)
+        jobs.edition[row] = self._editions = self._editions + 1
+        jobs.admitted[row] = facts.admitted
+        jobs.preemptible[row] = -1 if facts.preemptible is None else facts.preemptible
+        for rows, belongs in (
+            (jobs.shaped, facts.shaped),
+            (jobs.parted, facts.parted),
+            (jobs.stale, facts.stale),
+        ):
+            if belongs:
+                rows.add(row)
         jobs.minimum[row] = facts.minimum
         jobs.created[row] = seconds(item.metadata.creation_timestamp)
         jobs.queue[row] = self.queues.hold(facts.queue)
@@ -306,9 +319,11 @@ class Cluster:
         jobs.defined[row] = False
         jobs.queue[row] = -1
         jobs.minimum[row] = jobs.created[row] = jobs.priority[row] = 0
+        jobs.admitted[row], jobs.preemptible[row] = False, -1
         del jobs.objects[row]
         del jobs.facts[row]
-        jobs.shaped.discard(row)
+        for rows in (jobs.shaped, jobs.parted, jobs.stale):
+            rows.discard(row)
         jobs.release(row)
 
     def _set_queue(self, item: Object) -> bool:
@@ -429,9 +444,7 @@ class Cluster:
         self._order_resources()
         self._classify()
         self.node_facts()
-        if self._tasks_came:
-            self.ranks.renew(self.tasks)
-            self._tasks_came = False
+        self.ranks.renew(self.tasks)
 
     def _settle_claims_and_volumes(self) -> None:
         if self._claims_stale:

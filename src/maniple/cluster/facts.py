@@ -15,6 +15,7 @@ from maniple.objects.core import Node, Pod
 from maniple.objects.dra import ResourceClaim
 from maniple.objects.meta import LabelSelector, Object
 
+NOT_ADMITTED = ("", "Pending")  # phases of jobs
 AT = "@"  # never part of a name
 
 
@@ -119,6 +120,19 @@ class JobFacts:
         """There is more to say about the job's tasks than how many of them it needs."""
         return self.topology is not None or bool(self.sub_groups)
 
+    @property
+    def parted(self) -> bool:
+        """Its tasks may be divided into several pod sets."""
+        return bool(self.groups or self.sub_groups or self.role_minimums)
+
+    @property
+    def admitted(self) -> bool:
+        return self.phase not in NOT_ADMITTED
+
+    @property
+    def stale(self) -> bool:
+        return self.stale_since is not None
+
 
 @dataclass(slots=True)
 class QueueFacts:
@@ -158,6 +172,7 @@ class Dialect(Protocol):
     default_priority: int
     # whether resource claims and slices count in requests and on nodes (see `requests`, `allocatable`)
     counts_devices: bool
+    order_labels: frozenset[str]  # labels of pods by which plugins order the tasks of a job
     # whether pods that need different config maps differ for placement
     minds_config_maps: bool
     # annotations that make two otherwise equal pods differ for placement

@@ -55,6 +55,15 @@ class NodeFacts:
         """By node: open for pods, and in no bad condition."""
         return np.array([_is_ready(node) for node in self.objects], dtype=np.bool_)
 
+    @cached_property
+    def by_condition(self) -> dict[tuple[str, str], NDArray[np.intp]]:
+        """The nodes with a condition, by its type and status."""
+        found: dict[tuple[str, str], list[int]] = {}
+        for row, node in enumerate(self.objects):
+            for condition in node.status.conditions:
+                found.setdefault((condition.type, condition.status), []).append(row)
+        return {state: np.array(rows, dtype=np.intp) for state, rows in found.items()}
+
     def label(self, key: str) -> LabelColumn:
         column = self._labels.get(key)
         if column is None:

@@ -1,9 +1,15 @@
-"""The order of tasks by their unique ids, kept between cycles. Called by `Cluster.settle`; read by snapshots."""
+"""The order of tasks by their unique ids, kept between cycles. Called by `Cluster`; read by snapshots."""
+
+from bisect import bisect_left
 
 import numpy as np
 from numpy.typing import NDArray
 
 from maniple.cluster.tables import TaskTable
+
+_Key = tuple[str, str, str, int]  # unique id, name and key of the pod, and its row
+# Of so many changes, sorting everything is faster than moving them one by one.
+_FEW = 256
 
 
 class TaskRanks:
@@ -11,14 +17,50 @@ class TaskRanks:
 
     def __init__(self) -> None:
         self.places: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
-        self._order: list[int] = []
+        self._order: list[_Key] = []
+        self._rows: NDArray[np.int64] = np.zeros(0, dtype=np.int64)  # in that order
+        self._known: dict[int, _Key] = {}
+        self._changed: set[int] = set()
+
+    def note(self, row: int) -> None:
+        """A task came to this row, or left it."""
+        self._changed.add(row)
 
     def renew(self, tasks: TaskTable) -> None:
-        # The list is nearly sorted after a few additions, which is the case that Python's sort is linear in.
-        pods, keys, known = tasks.pods, tasks.keys, set(self._order)
-        order = [row for row in self._order if row in pods]
-        order += [row for row in pods if row not in known]
-        order.sort(key=lambda row: (pods[row].metadata.uid, pods[row].metadata.name, keys[row]))
-        self._order = order
+        """Put what was noted in its place."""
+        changed = [row for row in self._changed if self._known.get(row) != _key(tasks, row)]
+        self._changed.clear()
+        if not changed and len(self.places) == len(tasks):
+            return
+        if len(changed) <= _FEW:
+            for row in changed:
+                self._move(row, _key(tasks, row))
+        else:
+            self._sort(changed, tasks)
         self.places = np.zeros(len(tasks), dtype=np.int64)
-        self.places[order] = np.arange(len(order))
+        self.places[self._rows] = np.arange(len(self._rows))
+
+    def _move(self, row: int, key: _Key | None) -> None:
+        before = self._known.pop(row, None)
+        if before is not None:
+            place = bisect_left(self._order, before)
+            del self._order[place]
+            self._rows = np.delete(self._rows, place)
+        if key is not None:
+            self._known[row] = key
+            place = bisect_left(self._order, key)
+            self._order.insert(place, key)
+            self._rows = np.insert(self._rows, place, row)
+
+    def _sort(self, changed: list[int], tasks: TaskTable) -> None:
+        for row in changed:
+            self._known.pop(row, None)
+            if (key := _key(tasks, row)) is not None:
+                self._known[row] = key
+        self._order = sorted(self._known.values())
+        self._rows = np.array([row for *_, row in self._order], dtype=np.int64)
+
+
+def _key(tasks: TaskTable, row: int) -> _Key | None:
+    pod = tasks.pods.get(row)
+    return None if pod is None else (pod.metadata.uid, pod.metadata.name, tasks.keys[row], row)

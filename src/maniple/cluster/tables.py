@@ -5,13 +5,13 @@ column of rows means "none".
 """
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from maniple.cluster.facts import AT, JobFacts, QueueFacts, as_one, seconds
+from maniple.cluster.facts import AT, JobFacts, QueueFacts, as_one, job_key, seconds
 from maniple.cluster.resources import Amounts
 from maniple.cluster.statuses import NO_TASK, STATUSES
 from maniple.cluster.table import Table
@@ -85,6 +85,7 @@ class TaskTable(Table):
         self.pods: dict[int, Pod] = {}
         self.nominated: dict[int, str] = {}
         self.gpu_groups: dict[int, tuple[str, ...]] = {}
+        self.labels: dict[int, Mapping[str, str]] = {}  # of those with a label that the dialect orders by
         self.roles: list[str] = []
         self._role_numbers: dict[str, int] = {}
 
@@ -109,6 +110,9 @@ class JobTable(Table):
         "created": (np.float64, 0.0),
         "priority": (np.int64, 0),
         "pending_best_effort": (np.int32, 0),
+        "admitted": (np.bool_, False),
+        "preemptible": (np.int8, -1),
+        "edition": (np.int64, 0),
     }
     MATRICES = ("allocated", "pending", "total")
 
@@ -118,6 +122,9 @@ class JobTable(Table):
     created: NDArray[np.float64]
     priority: Amounts
     pending_best_effort: Rows32  # waiting, not gated, asking for nothing
+    admitted: NDArray[np.bool_]  # by its pod group
+    preemptible: NDArray[np.int8]  # as its group says; -1 if it does not
+    edition: Amounts  # of the pod group; each one that arrives, new or changed, has a number of its own
     allocated: Amounts
     pending: Amounts
     total: Amounts
@@ -127,15 +134,25 @@ class JobTable(Table):
         self.objects: dict[int, Object] = {}
         self.facts: dict[int, JobFacts] = {}
         self.shaped: set[int] = set()  # jobs with a topology or with sub-groups
+        self.parted: set[int] = set()  # with groups, sub-groups or roles
+        self.stale: set[int] = set()  # whose gang is known to be broken
         self.counts: Amounts = np.zeros((STATUSES, self._capacity), dtype=np.int64)
         self._named: Counter[str] = Counter()  # how many systems have a job of a name
+        self._systems: set[str] = set()
         self.doubled: set[str] = set()  # names that several systems have a job of
 
     def name(self, row: int) -> str:
         return job_name(self.keys[row], self.doubled)
 
+    def rows_named(self, name: str) -> list[int]:
+        """The rows of a name, as `name` gives it, or of a group's key, which several systems may have."""
+        keys = (name, *(job_key(name, system) for system in self._systems))
+        return [row for key in keys if (row := self.index_of(key)) is not None]
+
     def hold(self, key: str) -> int:
-        name, at, _ = key.partition(AT)
+        name, at, system = key.partition(AT)
+        if at:
+            self._systems.add(system)
         if at and self.index_of(key) is None:
             self._named[name] += 1
             if self._named[name] > 1:

@@ -31,3 +31,4 @@ class Decisions:
     conditions: dict[int, list[dict[str, str]]] = field(default_factory=dict)  # of jobs
     started: dict[int, datetime] = field(default_factory=dict)  # jobs that got their first place
     stale_since: dict[int, datetime | None] = field(default_factory=dict)  # jobs whose gang broke, or healed
+    half_gangs: bool = False  # some gang is bound in part and is taken back when its time is over

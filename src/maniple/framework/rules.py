@@ -49,6 +49,10 @@ class GangRules:
         True, "The roles of a gang are pod sets, each placed by itself, not a condition on the whole gang."
     )
     wait_for_pods: bool = _rule(True, "A gang is tried only when each of its pod sets has enough pods.")
+    half_gangs_are_taken_back: bool = _rule(
+        True,
+        "Bound pods of a gang below its minimum are evicted after the staleness grace period if none has started.",
+    )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

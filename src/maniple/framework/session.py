@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maniple.cluster.changes import ChangeLog
-from maniple.cluster.facts import JobFacts
+from maniple.cluster.facts import NOT_ADMITTED, JobFacts
 from maniple.cluster.resources import Amounts
 from maniple.cluster.snapshot import Snapshot
 from maniple.cluster.statuses import ALLOCATED_LIKE, VALID, Status
@@ -33,7 +33,6 @@ from maniple.objects.meta import Object
 
 _VALID, _PIPELINED = VALID.tolist(), int(Status.PIPELINED)
 _SOME = 16  # jobs from which on columns beat keys
-NOT_ADMITTED = ("", "Pending")  # phases of jobs
 NON_PREEMPTIBLE = 100  # the priority from which on a job that does not say is not preempted
 
 
@@ -196,9 +195,9 @@ class Session:
 
     def waiting_jobs(self) -> list[int]:
         """All of the session's jobs that are not admitted yet."""
-        phases, facts = self.decisions.phases, self.cluster.jobs.facts
-        rows = self.jobs.rows.tolist()
-        return [job for job in rows if (phases.get(job) or facts[job].phase) in NOT_ADMITTED]
+        rows, decided = self.jobs.rows, self.decisions.phases
+        waiting = rows[~self.cluster.jobs.admitted[rows]].tolist()
+        return [job for job in waiting if self.is_waiting(job)] if decided else waiting
 
     def preemptible(self, job: int) -> bool:
         """May be evicted for others: as its group says, otherwise by its priority."""
@@ -207,13 +206,8 @@ class Session:
 
     def are_preemptible(self, jobs: JobRows) -> NDArray[np.bool_]:
         """The same for many jobs."""
-        facts = self.cluster.jobs.facts
-        answers: NDArray[np.bool_] = self.jobs.priority[jobs] < NON_PREEMPTIBLE
-        for place, job in enumerate(jobs.tolist()):
-            said = facts[job].preemptible
-            if said is not None:
-                answers[place] = said
-        return answers
+        said = self.cluster.jobs.preemptible[jobs]
+        return np.where(said < 0, self.jobs.priority[jobs] < NON_PREEMPTIBLE, said > 0)
 
     def pending(self, job: int) -> bool:
         """Has a task that waits for a place."""

@@ -85,6 +85,18 @@ class BindRequests:
             replaces=("condition",),  # its reason for waiting is obsolete
         )
 
+    def under_way(self) -> list[str]:
+        """Pods that are going to be bound by a request."""
+        return [
+            pod_of(item)
+            for item in self._cache.of_kind(BindRequest)
+            if isinstance(item, BindRequest) and is_under_way(item) and self._is_unbound(item)
+        ]
+
+    def _is_unbound(self, request: BindRequest) -> bool:
+        pod = self._cache.pod(pod_of(request))
+        return pod is not None and is_for(request, pod) and not pod.spec.node_name
+
     # -- results of requests -----------------------------------------------------------------------------------------
 
     def seen(self, item: Object) -> bool:
@@ -134,7 +146,7 @@ class BindRequests:
 
     def _judge(self, request: BindRequest) -> bool:
         """Delete a request that will never be carried out."""
-        pod = self._cache.pod(_pod_of(request))
+        pod = self._cache.pod(pod_of(request))
         if pod is not None and not is_for(request, pod):
             pod = None
         if not self._dialect.ours(request) or request.metadata.uid in self._cleared:
@@ -143,7 +155,7 @@ class BindRequests:
         if not is_under_way(request):
             self._clear(request)
             why = f"failed to bind to node {node}: {request.status.reason or 'no reason was given'}"
-            return pod is not None and not pod.spec.node_name and self._retries.failed(pod, why)
+            return pod is not None and not pod.spec.node_name and self._retries.failed(pod, why, node)
         lost = self._complete and self._cache.get(Node, node) is None
         if lost and (pod is None or not pod.spec.node_name):
             self._clear(request)
@@ -162,7 +174,7 @@ class BindRequests:
         # In the lane of the pod, so that a new request for it comes after.
         self._effects.submit(
             Effect(
-                lane((Pod, _pod_of(request))),
+                lane((Pod, pod_of(request))),
                 "clear",
                 Urgency.DECISION,
                 lambda: self._port.delete(request),
@@ -171,7 +183,8 @@ class BindRequests:
         )
 
 
-def _pod_of(request: BindRequest) -> str:
+def pod_of(request: BindRequest) -> str:
+    """The key of the pod that it is for."""
     return f"{request.metadata.namespace or 'default'}/{request.spec.pod_name or request.metadata.name}"
 
 

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from maniple.cluster.cluster import Cluster
 from maniple.cluster.statuses import Status
+from maniple.live.barred import Barred
 from maniple.live.essence import essence, slim
 from maniple.objects.core import PersistentVolume, PersistentVolumeClaim, Pod, SchedulingGate
 from maniple.objects.dra import ResourceClaim
@@ -78,6 +79,8 @@ class Cache:
         self._believed: dict[Ref, Object] = {}
         self._assumed: dict[Ref, dict[str, Assumption]] = {}
         self._held: dict[str, Held] = {}
+        self._barred = Barred()
+        self._avoiding: set[str] = set()  # pods that are believed to avoid a node
         self._groups: dict[str, Ref] = {}  # by pod: the group that was created for it
         self._pods: dict[Ref, str] = {}  # and the inverse
 
@@ -181,8 +184,55 @@ class Cache:
         self._held[key] = Held(uid, until, why)
         return self._refresh((Pod, key))
 
+    def refused(self, key: str, uid: str, node: str, until: float, why: str, *, keep: bool) -> None:
+        """A node refused a pod: it is avoided for a while.
+
+        `keep`: no other pod may take the room meanwhile.
+        """
+        pod = self._seen.get((Pod, key))
+        if not isinstance(pod, Pod) or pod.metadata.uid != uid or pod.spec.node_name:
+            return
+        self._drop_kept(key)
+        all_alike = self._barred.refused(pod, node, until, why)
+        if keep:
+            self.cluster.apply(self._barred.keep(pod, node))
+        for each in [key, *(self._waiting_in(pod.metadata.namespace) if all_alike else ())]:
+            self._refresh((Pod, each))
+
+    def accepted(self, key: str, node: str) -> None:
+        """A pod was bound to the node: pods like it need not avoid it."""
+        pod = self._seen.get((Pod, key))
+        if isinstance(pod, Pod):
+            self._barred.accepted(pod, node)
+
+    def _waiting_in(self, namespace: str) -> list[str]:
+        return [
+            key
+            for (kind, key), pod in self._believed.items()
+            if kind is Pod and pod.metadata.namespace == namespace and self.waits(key)
+        ]
+
     def release(self, now: float) -> bool:
         """Release the pods whose back-off is over; returns whether there was one."""
+        return self._release_barred(now) | self._release_held(now)
+
+    def _release_barred(self, now: float) -> bool:
+        if not self._barred.release(now):
+            return False
+        for key in [*self._barred.kept]:
+            pod = self._seen.get((Pod, key))
+            if not isinstance(pod, Pod) or not self._barred.why(pod):
+                self._drop_kept(key)
+        for key in [*self._avoiding]:
+            self._refresh((Pod, key))
+        return True
+
+    def _drop_kept(self, key: str) -> None:
+        placeholder = self._barred.kept.pop(key, None)
+        if placeholder is not None:
+            self.cluster.delete(placeholder)
+
+    def _release_held(self, now: float) -> bool:
         due = [key for key, held in self._held.items() if held.until <= now]
         for key in due:
             del self._held[key]
@@ -190,7 +240,9 @@ class Cache:
         return bool(due)
 
     def next_release(self) -> float | None:
-        return min((held.until for held in self._held.values()), default=None)
+        moments = [held.until for held in self._held.values()]
+        barred = self._barred.next_release()
+        return min(moments if barred is None else [*moments, barred], default=None)
 
     # -- reading -----------------------------------------------------------------------------------------------------
 
@@ -220,6 +272,10 @@ class Cache:
 
     def held(self, key: str) -> Held | None:
         return self._held.get(key)
+
+    def refusal(self, pod: Pod) -> str:
+        """Why a pod avoids the node that it had been given; empty for most."""
+        return self._barred.why(pod)
 
     def pod_of_group(self, ref: Ref) -> Pod | None:
         """The pod for which a group was created that exists only here; None for a group from the cluster."""
@@ -256,9 +312,9 @@ class Cache:
         return {pod.spec.node_name for pod in pods if pod is not None and pod.spec.node_name}
 
     def rebuild(self, cluster: Cluster) -> None:
-        """Fill new columns with what is believed; decisions that are not confirmed stay."""
+        """Fill new columns with what is believed; decisions that are not confirmed stay, and so does kept room."""
         self.cluster = cluster
-        for item in self._believed.values():
+        for item in (*self._believed.values(), *self._barred.kept.values()):
             cluster.apply(item)
 
     # -- updating the columns ----------------------------------------------------------------------------------------
@@ -292,6 +348,7 @@ class Cache:
             return item
         group = None
         if isinstance(item, Pod):
+            item = self._avoid(item)
             if ref[1] in self._held and not item.spec.node_name:
                 gates = (*item.spec.scheduling_gates, BACK_OFF_GATE)
                 item = replace(item, spec=replace(item.spec, scheduling_gates=gates))
@@ -299,6 +356,14 @@ class Cache:
                 item, group = self._grouping.group(item)
         self._keep_group(ref[1], group)
         return item
+
+    def _avoid(self, pod: Pod) -> Pod:
+        """A pod without a node avoids those that refused it; one with a node needs no room elsewhere."""
+        if pod.spec.node_name:
+            self._drop_kept(pod.key)
+        avoiding = pod if pod.spec.node_name else self._barred.applied(pod)
+        (self._avoiding.discard if avoiding is pod else self._avoiding.add)(pod.key)
+        return avoiding
 
     def _counts(self, ref: Ref) -> bool:
         """Pods that no task stands for are in no column."""
@@ -327,6 +392,8 @@ class Cache:
                 self._drop(ref, aspect)
         if ref[0] is Pod:
             self._held.pop(ref[1], None)
+            self._avoiding.discard(ref[1])
+            self._drop_kept(ref[1])
 
     def _drop(self, ref: Ref, aspect: str) -> None:
         aspects = self._assumed[ref]

@@ -2,30 +2,35 @@
 
 The scheduler passes every plan to `carry_out`. A pod whose bind was refused is backed off, longer each time,
 and its gang is reconsidered meanwhile. Pods are bound directly, once their volumes and devices are ready
-(`preparing.py`), or by a BindRequest (`bind_requests.py`); the dialect says which.
+(`preparing.py`), or by a BindRequest (`bind_requests.py`); the dialect says which. `binding.py` has the pods whose
+bind is not confirmed yet.
 """
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from maniple.framework.plans.evictions import listed
 from maniple.framework.plans.outcome import Eviction
 from maniple.framework.plans.plan import Plan
-from maniple.live.bind_requests import BindRequests
+from maniple.live.bind_requests import BindRequests, pod_of
+from maniple.live.binding import Binding
 from maniple.live.cache import Assumption, Cache, Ref, bound, leaving, ungated
 from maniple.live.dialect import EvictionNotice, LiveDialect, group_of
 from maniple.live.effects import Effect, Effects, Urgency
 from maniple.live.notes import Notes
-from maniple.live.port import NOT_FOUND, Port, status_of
+from maniple.live.port import CONFLICT, NOT_FOUND, TOO_MANY, Port, status_of
 from maniple.live.preparing import Needs, Preparation, Preparations, needs_of
 from maniple.live.retries import Retries
 from maniple.live.writing import Later, lane
-from maniple.objects.core import Pod
+from maniple.objects.core import Node, Pod
+from maniple.objects.kai import BindRequest
 from maniple.objects.meta import Condition, Object
 from maniple.objects.pod import MOVES_TO
 from maniple.plugins.devices.deviceshare import LOCK
+from maniple.profiles.kai import is_under_way
 
 
 def _starting(plan: Plan) -> dict[str, str]:
@@ -63,11 +68,19 @@ class _Write:
     call: Callable[[], Awaitable[object]]
     after: Callable[[BaseException | None], bool]
     urgency: Urgency = Urgency.DECISION
+    refused: Callable[[Exception], bool] | None = None  # of an attempt that is going to be repeated
 
 
 class Decisions:
     def __init__(
-        self, cache: Cache, effects: Effects, port: Port, notes: Notes, later: Later, dialect: LiveDialect
+        self,
+        cache: Cache,
+        effects: Effects,
+        port: Port,
+        notes: Notes,
+        later: Later,
+        dialect: LiveDialect,
+        binding: Binding,
     ) -> None:
         self.evicted: dict[str, Eviction] = {}  # pods that were evicted and are not gone yet
         self.starting: Mapping[str, str] = {}  # jobs that start when others have left, and when that is
@@ -77,9 +90,14 @@ class Decisions:
         self._notes = notes
         self._later = later
         self._dialect = dialect
-        self._retries = Retries(cache)
+        self._binding = binding
+        self._retries = Retries(cache, notes)
         self._preparations = Preparations(cache, effects, port, later)
         self._requests = BindRequests(cache, effects, port, dialect, self._retries, notes, later)
+
+    @property
+    def bind_failures(self) -> int:
+        return self._retries.failures
 
     def carry_out(self, plan: Plan, when: datetime) -> bool:
         """Have everything done; returns whether there was anything."""
@@ -105,6 +123,10 @@ class Decisions:
 
     def seen(self, item: Object) -> bool:
         """The watch showed an object; returns whether a decision may depend on the consequences."""
+        if isinstance(item, Pod) and item.spec.node_name:
+            self._binding.end(item.key)
+        elif isinstance(item, BindRequest) and not is_under_way(item):
+            self._binding.end(pod_of(item))
         return self._requests.seen(item) | self._preparations.seen(item)
 
     def forget(self, item: Object) -> bool:
@@ -112,11 +134,16 @@ class Decisions:
         self._retries.forget(item.metadata.uid)
         if isinstance(item, Pod):
             self.evicted.pop(item.key, None)
+            self._binding.end(item.key)
+        elif isinstance(item, BindRequest):
+            self._binding.end(pod_of(item))
         return self._requests.gone(item) | self._preparations.gone(item)
 
     def all_listed(self) -> None:
         """Every existing object has been listed."""
         self._requests.all_listed()
+        for pod in self._requests.under_way():
+            self._binding.begin(pod, self._cache.cluster)
         self._preparations.all_listed(self._dialect.direct)
 
     def expire(self, moment: float) -> bool:
@@ -134,6 +161,7 @@ class Decisions:
     def _bind(self, bind: _Bind, when: datetime) -> Preparation | None:
         """Count a pod as bound, and have that done; returns what has to be done before."""
         pod, node = bind.pod, bind.node
+        self._binding.begin(pod.key, self._cache.cluster)
         annotations = {name: text for name, text in bind.annotations.items() if name != LOCK}
         if bind.request is not None:
             self._requests.submit(pod, bind.request, lambda error: self._bound(pod, node, error))
@@ -143,6 +171,7 @@ class Decisions:
             bound(pod, node, annotations),
             lambda: self._port.bind(pod, node, annotations),
             lambda error: self._bound(pod, node, error, bound=True),
+            refused=lambda error: self._refused(pod, node, error),
         )
         self._cache.assume((Pod, pod.key), write.aspect, write.assumption)
         if bind.needs is None:
@@ -157,14 +186,23 @@ class Decisions:
         self._submit(pod, write)
         return False
 
+    def _refused(self, pod: Pod, node: str, error: Exception) -> bool:
+        """An attempt was refused and is repeated; a race and a busy server are not worth a word."""
+        if status_of(error) not in (CONFLICT, TOO_MANY):
+            self._retries.struggles(pod, _failed(node, error))
+        return False
+
     def _bound(self, pod: Pod, node: str, error: BaseException | None, *, bound: bool = False) -> bool:
         """A bind is over, or its BindRequest has been created."""
         if error is not None:
-            matters = self._preparations.end(pod.metadata.uid, failed=True)
-            return self._retries.failed(pod, f"failed to bind to node {node}: {error}") | matters
+            self._binding.end(pod.key)
+            self._preparations.end(pod.metadata.uid, failed=True)
+            self._retries.failed(pod, _failed(node, error), node)
+            return True  # its gang is not whole
         self._preparations.end(pod.metadata.uid, failed=False)
         if bound:
-            self._retries.forget(pod.metadata.uid)
+            self._binding.end(pod.key)
+            self._retries.succeeded(pod, node)
         self._notes.write(pod, "Normal", "Scheduled", self._dialect.assigned(pod, node))
         self._label(pod)
         return False
@@ -245,7 +283,9 @@ class Decisions:
         except Exception as error:
             if status_of(error) != NOT_FOUND:
                 raise
-        await self._port.evict(pod)
+        # Without a node there is no kubelet to confirm that the pod has stopped.
+        lost = bool(pod.spec.node_name) and self._cache.get(Node, pod.spec.node_name) is None
+        await self._port.evict(pod, 0 if lost else None)
 
     async def _mark_evicted(self, pod: Pod, notice: EvictionNotice, when: datetime) -> None:
         """Write the condition DisruptionTarget, and the node kept for the pod's replacement."""
@@ -267,11 +307,19 @@ class Decisions:
         def done(error: BaseException | None) -> None:
             self._later(lambda: self._settle(pod, write, error))
 
+        def refused(error: Exception) -> None:
+            if write.refused is not None:
+                self._later(partial(write.refused, error))
+
         # Its reason for waiting is obsolete: what is not written yet need not be.
-        effect = Effect(lane((Pod, pod.key)), write.aspect, write.urgency, write.call, done)
+        effect = Effect(lane((Pod, pod.key)), write.aspect, write.urgency, write.call, done, refused)
         self._effects.submit(effect, replaces=("condition",))
 
     def _settle(self, pod: Pod, write: _Write, error: BaseException | None) -> bool:
         ref: Ref = (Pod, pod.key)
         matters = self._cache.settle(ref, write.aspect, write.assumption, failed=error is not None)
         return write.after(error) | matters
+
+
+def _failed(node: str, error: BaseException) -> str:
+    return f"failed to bind to node {node}: {error}"

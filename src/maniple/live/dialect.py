@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
 
-from maniple.framework.plans.outcome import Eviction, WaitingPod
+from maniple.framework.plans.outcome import Eviction, GroupOutcome, WaitingPod
 from maniple.framework.plans.plan import Plan
 from maniple.live.port import EventType
 from maniple.objects.core import Pod
@@ -94,8 +94,16 @@ class LiveDialect(Protocol):
 
     # -- statuses ----------------------------------------------------------------------------------------------------
 
-    def reports(self, plan: Plan, find: Find, when: datetime, cause: str) -> Iterator[Report]:
-        """The outcome of a plan, job by job; `cause` names the cycle."""
+    def reports(
+        self, plan: Plan, groups: Mapping[str, GroupOutcome], find: Find, when: datetime, cause: str
+    ) -> Iterator[Report]:
+        """The outcome of a plan for these of its groups, job by job; `cause` names the cycle."""
+
+    def unconfirmed(self, before: Object, after: Object) -> Object:
+        """The group as it should read while the cluster has not confirmed that its pods are bound.
+
+        `after` itself if that does not claim that they are, `before` if nothing else differs.
+        """
 
     def why(self, plan: Plan, pod: WaitingPod, find: Find) -> str:
         """Why a pod is pending that has no cause of its own."""
@@ -154,5 +162,5 @@ class LiveDialect(Protocol):
 
 def group_of(plan: Plan, job: str, find: Find) -> Object | None:
     """The pod group of a job, if it has one."""
-    known = plan.groups.get(job)
+    known = plan.group(job)
     return find(_GROUPS[known.api_group], known.key) if known is not None else None

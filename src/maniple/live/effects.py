@@ -42,6 +42,7 @@ class Effect:
     urgency: Urgency
     call: Callable[[], Awaitable[object]]
     done: Done
+    refused: Callable[[Exception], None] | None = None  # called after an attempt that is going to be repeated
     attempts: int = 6
     tried: int = 0
     suspect: bool = False  # its last attempt was slow, and failed
@@ -52,7 +53,7 @@ class Effects:
 
     def __init__(self, concurrency: int = 32, most_notes: int = 5_000, rate: WriteRate | None = None) -> None:
         self._concurrency = self._free = concurrency
-        self._most_notes = most_notes
+        self.most_notes = most_notes
         self._rate = rate
         self._next_token: asyncio.TimerHandle | None = None
         self._lanes: dict[Lane, deque[Effect]] = {}
@@ -65,19 +66,24 @@ class Effects:
         self._set_aside: dict[str, deque[Effect]] = {}  # suspects until there is room for one, by namespace
         self._group: asyncio.TaskGroup | None = None  # while running
         self._notes = 0
-        self.dropped = 0  # events dropped under load
+        self._pending: Counter[Urgency] = Counter()
+        self.dropped = 0  # events that were not accepted because too many were waiting
         self.carried_out = 0
         self.refused = 0
 
     # -- interface of the scheduler ----------------------------------------------------------------------------------
 
-    def submit(self, effect: Effect, replaces: tuple[str, ...] = ()) -> None:
-        """Have it carried out; queued effects of the replaced aspects in the same lane are dropped."""
+    def submit(self, effect: Effect, replaces: tuple[str, ...] = ()) -> bool:
+        """Have it carried out; queued effects of the replaced aspects in the same lane are dropped.
+
+        False if it is an event and too many are waiting: it is not carried out then.
+        """
         if effect.urgency is Urgency.NOTE:
-            if self._notes >= self._most_notes:
+            if self._notes >= self.most_notes:
                 self.dropped += 1
-                return
+                return False
             self._notes += 1
+        self._pending[effect.urgency] += 1
         lane = self._lanes.get(effect.lane)
         if lane is None:
             lane = self._lanes[effect.lane] = deque()
@@ -86,6 +92,12 @@ class Effects:
         lane.append(effect)
         if effect.lane not in self._busy and len(lane) == 1:
             self._offer(effect.lane)
+        return True
+
+    @property
+    def takes_notes(self) -> bool:
+        """Whether fewer than half as many events are waiting as may."""
+        return self._notes <= self.most_notes // 2
 
     @property
     def idle(self) -> bool:
@@ -98,7 +110,7 @@ class Effects:
     @property
     def pending(self) -> Counter[Urgency]:
         """What is submitted and not finished."""
-        return Counter(effect.urgency for lane in self._lanes.values() for effect in lane)
+        return Counter(self._pending)
 
     @property
     def in_flight(self) -> int:
@@ -148,6 +160,8 @@ class Effects:
         self._notes -= sum(e.urgency is Urgency.NOTE for e in lane) - sum(
             e.urgency is Urgency.NOTE for e in kept
         )
+        self._pending.subtract(effect.urgency for effect in lane)
+        self._pending.update(effect.urgency for effect in kept)
         lane.clear()
         lane.extend(kept)
 
@@ -253,6 +267,8 @@ class Effects:
         if not _passes(effect, error):
             self._finish(effect, error)
             return
+        if effect.refused is not None:
+            effect.refused(error)
         pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** (effect.tried - 1))
         asked = pause_asked_by(error)
 
@@ -269,6 +285,7 @@ class Effects:
         lane.popleft()
         self._busy.discard(effect.lane)
         self._notes -= effect.urgency is Urgency.NOTE
+        self._pending[effect.urgency] -= 1
         self.carried_out += error is None
         if lane:
             self._offer(effect.lane)

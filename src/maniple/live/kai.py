@@ -163,8 +163,10 @@ class Kai:
 
     # -- statuses ----------------------------------------------------------------------------------------------------
 
-    def reports(self, plan: Plan, find: Find, when: datetime, cause: str) -> Iterator[Report]:
-        for job, one in plan.groups.items():
+    def reports(
+        self, plan: Plan, groups: Mapping[str, GroupOutcome], find: Find, when: datetime, cause: str
+    ) -> Iterator[Report]:
+        for job, one in groups.items():
             group = find(KaiPodGroup, one.key) if one.api_group == KaiPodGroup.api_group else None
             if isinstance(group, KaiPodGroup):
                 after = kai_groups.with_moments(group, plan, job)
@@ -212,8 +214,19 @@ class Kai:
             kai_groups.stale_event(one),
         )
 
+    def unconfirmed(self, before: Object, after: Object) -> Object:
+        """The condition that says why it is pending stays; the times that decisions depend on are written."""
+        assert isinstance(before, KaiPodGroup)
+        assert isinstance(after, KaiPodGroup)
+        conditions = before.status.scheduling_conditions
+        if len(after.status.scheduling_conditions) >= len(conditions):
+            return after
+        if _moments(before) == _moments(after):
+            return before
+        return replace(after, status=replace(after.status, scheduling_conditions=conditions))
+
     def why(self, plan: Plan, pod: WaitingPod, find: Find) -> str:
-        group = plan.groups.get(pod.job)
+        group = plan.group(pod.job)
         if group is None or not group.served:
             return pod.reason
         return self._not_ready_reason(group, find) or kai_groups.why_waiting(group)[1]

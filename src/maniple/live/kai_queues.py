@@ -18,9 +18,12 @@ RECLAIM = "reclaim"
 def queue_lines(plan: Plan, eviction: Eviction, find: Find) -> str:
     """Lines about the preemptor's and the victim's queue: the leaves if they are siblings, otherwise those
     above."""
-    if eviction.action != RECLAIM or not eviction.actor or eviction.job not in plan.groups:
+    if eviction.action != RECLAIM:
         return ""
-    queues, accounts = [plan.groups[job].queue for job in (eviction.actor, eviction.job)], plan.accounts
+    actor, victim = plan.group(eviction.actor), plan.group(eviction.job)
+    if actor is None or victim is None:
+        return ""
+    queues, accounts = [actor.queue, victim.queue], plan.accounts
     if any(queue not in accounts for queue in queues):
         return ""
     if accounts[queues[0]].parent != accounts[queues[1]].parent:

@@ -69,9 +69,14 @@ class Maniple:
 
     # -- statuses ----------------------------------------------------------------------------------------------------
 
-    def reports(self, plan: Plan, find: Find, when: datetime, cause: str) -> Iterator[Report]:
-        yield from self._volcano.reports(plan, find, when, cause, _conditions)
-        yield from self._kai.reports(plan, find, when, cause)
+    def reports(
+        self, plan: Plan, groups: Mapping[str, GroupOutcome], find: Find, when: datetime, cause: str
+    ) -> Iterator[Report]:
+        yield from self._volcano.reports(plan, groups, find, when, cause, _conditions)
+        yield from self._kai.reports(plan, groups, find, when, cause)
+
+    def unconfirmed(self, before: Object, after: Object) -> Object:
+        return self._of(after).unconfirmed(before, after)
 
     def why(self, plan: Plan, pod: WaitingPod, find: Find) -> str:
         return self._kai.why(plan, pod, find)

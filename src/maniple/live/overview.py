@@ -4,13 +4,16 @@ Made between cycles, for the view of `maniple run`. Plain values; nothing here w
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from maniple.cluster.cluster import Cluster
 from maniple.cluster.statuses import ON_NODE, Status
+from maniple.cluster.tables import NodeTable
 from maniple.framework.reasons import joined
 from maniple.live.writing import ref_of
 
@@ -24,6 +27,7 @@ _STARTING = (Status.ALLOCATED, Status.BINDING, Status.BOUND)
 class JobLine:
     """One job; `nodes` counts the tasks on each node.
 
+    `binding`: how many of those that start have not been bound yet, as far as the cluster has confirmed it.
     `evicted`: how many of its pods were evicted and are not gone yet; `evicted_why` says by what, and for which job.
     `starts`: when it starts, if it waits for others to leave.
     """
@@ -33,6 +37,7 @@ class JobLine:
     minimum: int
     waiting: int = 0
     starting: int = 0
+    binding: int = 0
     running: int = 0
     leaving: int = 0
     succeeded: int = 0
@@ -82,40 +87,134 @@ class Overview:
 
 def overview(scheduler: "Scheduler") -> Overview:
     """The state now; call it between cycles only."""
-    return Overview(tuple(_jobs(scheduler)), tuple(_nodes(scheduler)), scheduler.cycles)
+    return Board().state(scheduler)
 
 
-def _jobs(scheduler: "Scheduler") -> list[JobLine]:
-    cluster, why, leaving = scheduler.cache.cluster, scheduler.why, _evicted(scheduler)
-    tasks, jobs = cluster.tasks, cluster.jobs
-    size = len(tasks)
+class Board:
+    """Keeps the lines between two views, so that one costs what has changed since the last."""
+
+    def __init__(self, cluster: Cluster | None = None) -> None:
+        self._cluster = cluster
+        self._jobs: dict[int, JobLine] = {}
+        self._nodes: dict[int, NodeLine] = {}
+        self._said: set[int] = set()  # jobs whose line says more than their columns do
+        self._tasks: dict[str, NDArray[Any]] = {}  # columns as they were
+        self._groups: dict[str, NDArray[Any]] = {}
+        self._amounts: dict[str, NDArray[Any]] = {}
+
+    def state(self, scheduler: "Scheduler") -> Overview:
+        """The state now; call it between cycles only."""
+        if scheduler.cache.cluster is not self._cluster:
+            vars(self).update(vars(Board(scheduler.cache.cluster)))
+        self._renew_jobs(scheduler)
+        self._renew_nodes(scheduler)
+        jobs = sorted(self._jobs.values(), key=lambda line: line.key)
+        nodes = sorted(self._nodes.values(), key=lambda line: line.name)
+        return Overview(tuple(jobs), tuple(nodes), scheduler.cycles)
+
+    def _renew_jobs(self, scheduler: "Scheduler") -> None:
+        jobs = scheduler.cache.cluster.jobs
+        said = _Said(scheduler)
+        news = self._changed_jobs(scheduler) | self._said | said.rows
+        places = _places(scheduler, news)
+        self._said = said.rows
+        for row in news:
+            if row in jobs.facts:
+                self._jobs[row] = _job(scheduler, said, row, places.get(row, {}))
+        for row in self._jobs.keys() - jobs.facts.keys():
+            del self._jobs[row]
+
+    def _changed_jobs(self, scheduler: "Scheduler") -> set[int]:
+        cluster = scheduler.cache.cluster
+        tasks, jobs, before = cluster.tasks, cluster.jobs, self._tasks
+        columns = {name: getattr(tasks, name)[: len(tasks)] for name in ("status", "node", "job")}
+        rows = _differences(columns, before)
+        gone = before["job"][rows[rows < len(before["job"])]] if before else rows
+        changed = {*columns["job"][rows].tolist(), *gone.tolist()}
+        groups = {"edition": jobs.edition[: len(jobs)], "count": jobs.counts[:, : len(jobs)].sum(axis=0)}
+        changed.update(_differences(groups, self._groups).tolist())
+        self._tasks = {name: column.copy() for name, column in columns.items()}
+        self._groups = {name: column.copy() for name, column in groups.items()}
+        return changed
+
+    def _renew_nodes(self, scheduler: "Scheduler") -> None:
+        cluster = scheduler.cache.cluster
+        nodes, size = cluster.nodes, len(cluster.nodes)
+        amounts: dict[str, NDArray[Any]] = {
+            f"{name} {i}": row[:size] for name in ("used", "allocatable") for i, row in _rows(nodes, name)
+        }
+        amounts["defined"] = nodes.defined[:size]
+        changed = set(_differences(amounts, self._amounts).tolist())
+        self._amounts = {name: column.copy() for name, column in amounts.items()}
+        for row in self._nodes.keys() - nodes.objects.keys():
+            del self._nodes[row]
+        for row in nodes.objects:
+            known = self._nodes.get(row)
+            if known is None or row in changed or known.name != nodes.keys[row]:
+                self._nodes[row] = _node(cluster, row)
+
+
+def _rows(nodes: NodeTable, name: str) -> Iterable[tuple[int, NDArray[np.int64]]]:
+    return enumerate(getattr(nodes, name))
+
+
+def _differences(columns: Mapping[str, NDArray[Any]], before: Mapping[str, NDArray[Any]]) -> NDArray[np.intp]:
+    """The rows in which columns are not as they were."""
+    size = len(next(iter(columns.values())))
+    if columns.keys() != before.keys():
+        return np.arange(size)
+    known = min(size, len(next(iter(before.values()))))
+    changed = np.ones(size, dtype=np.bool_)
+    changed[:known] = False
+    for name, column in columns.items():
+        changed[:known] |= column[:known] != before[name][:known]
+    return np.flatnonzero(changed)
+
+
+class _Said:
+    """What there is to say about jobs beside their columns, and which jobs that is about."""
+
+    def __init__(self, scheduler: "Scheduler") -> None:
+        jobs = scheduler.cache.cluster.jobs
+        self.evicted = _evicted(scheduler)
+        keys = {key for _, key in (*scheduler.why, *scheduler.binding.groups)}
+        names = {*self.evicted, *scheduler.starting}
+        self.rows = {row for name in keys | names for row in jobs.rows_named(name)}
+
+
+def _places(scheduler: "Scheduler", jobs: Collection[int]) -> dict[int, Counter[str]]:
+    """By job: how many of its tasks are on which nodes."""
+    cluster = scheduler.cache.cluster
+    tasks, size = cluster.tasks, len(cluster.tasks)
     status, node = tasks.status[:size], tasks.node[:size]
-    on_node = np.flatnonzero((tasks.job[:size] >= 0) & (node >= 0) & ON_NODE[status])
+    wanted = np.isin(tasks.job[:size], [*jobs]) & (tasks.job[:size] >= 0) & (node >= 0) & ON_NODE[status]
     places: dict[int, Counter[str]] = {}
-    for row in on_node.tolist():
+    for row in np.flatnonzero(wanted).tolist():
         places.setdefault(int(tasks.job[row]), Counter())[cluster.nodes.keys[node[row]]] += 1
-    lines = []
-    for row, facts in jobs.facts.items():
-        count = jobs.counts[:, row].tolist()
-        lines.append(
-            JobLine(
-                key=jobs.name(row),
-                queue=facts.queue,
-                minimum=facts.minimum,
-                waiting=count[Status.PENDING] + count[Status.GATED],
-                starting=sum(count[each] for each in _STARTING),
-                running=count[Status.RUNNING],
-                leaving=count[Status.RELEASING],
-                succeeded=count[Status.SUCCEEDED],
-                failed=count[Status.FAILED] + count[Status.UNKNOWN],
-                why=why.get(ref_of(jobs.objects[row]), ""),
-                evicted=len(leaving.get(jobs.name(row), ())),
-                evicted_why=joined(leaving.get(jobs.name(row), ())),
-                starts=scheduler.starting.get(jobs.name(row), ""),
-                nodes=places.get(row, {}),
-            )
-        )
-    return sorted(lines, key=lambda line: line.key)
+    return places
+
+
+def _job(scheduler: "Scheduler", said: _Said, row: int, nodes: Mapping[str, int]) -> JobLine:
+    jobs = scheduler.cache.cluster.jobs
+    facts, count, name = jobs.facts[row], jobs.counts[:, row].tolist(), jobs.name(row)
+    ref = ref_of(jobs.objects[row])
+    return JobLine(
+        key=name,
+        queue=facts.queue,
+        minimum=facts.minimum,
+        waiting=count[Status.PENDING] + count[Status.GATED],
+        starting=sum(count[each] for each in _STARTING),
+        binding=scheduler.binding.groups.get(ref, 0),
+        running=count[Status.RUNNING],
+        leaving=count[Status.RELEASING],
+        succeeded=count[Status.SUCCEEDED],
+        failed=count[Status.FAILED] + count[Status.UNKNOWN],
+        why=scheduler.why.get(ref, ""),
+        evicted=len(said.evicted.get(name, ())),
+        evicted_why=joined(said.evicted.get(name, ())),
+        starts=scheduler.starting.get(name, ""),
+        nodes=nodes,
+    )
 
 
 def _evicted(scheduler: "Scheduler") -> dict[str, list[str]]:
@@ -126,13 +225,9 @@ def _evicted(scheduler: "Scheduler") -> dict[str, list[str]]:
     return found
 
 
-def _nodes(scheduler: "Scheduler") -> list[NodeLine]:
-    cluster = scheduler.cache.cluster
+def _node(cluster: Cluster, row: int) -> NodeLine:
     describe, nodes = cluster.resources.describe, cluster.nodes
-    lines = []
-    for row in nodes.objects:
-        used, limit = nodes.used[:, row], nodes.allocatable[:, row]
-        there = limit > 0
-        share = float((used[there] / limit[there]).max()) if there.any() else 0.0
-        lines.append(NodeLine(nodes.keys[row], share, describe(used), describe(limit)))
-    return sorted(lines, key=lambda line: line.name)
+    used, limit = nodes.used[:, row], nodes.allocatable[:, row]
+    there = limit > 0
+    share = float((used[there] / limit[there]).max()) if there.any() else 0.0
+    return NodeLine(nodes.keys[row], share, describe(used), describe(limit))

@@ -26,13 +26,13 @@ _NUMBER = re.compile(r"[0-9]+")
 
 
 @lru_cache(maxsize=4096)
-def _without_numbers(text: str) -> str:
+def without_numbers(text: str) -> str:
     return _NUMBER.sub("", text)
 
 
 def apart(before: str, after: str) -> float:
     """Seconds between two messages about the same."""
-    same = _without_numbers(before) == _without_numbers(after)
+    same = without_numbers(before) == without_numbers(after)
     return NUMBERS_SECONDS if same else WORDS_SECONDS
 
 

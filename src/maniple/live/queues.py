@@ -1,4 +1,7 @@
-"""Allocated amounts in the status of queues: the sum over their tasks and those of the queues below."""
+"""Allocated amounts in the status of queues: the sum over their tasks and those of the queues below.
+
+Pods whose bind is not confirmed are not counted yet.
+"""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -6,6 +9,7 @@ from collections.abc import Mapping
 from maniple.cluster.resources import written
 from maniple.framework.plans.outcome import QueueHolding
 from maniple.framework.plans.plan import Plan
+from maniple.live.binding import Binding
 from maniple.live.cache import Assumption, Ref
 from maniple.live.dialect import LiveDialect
 from maniple.live.pace import Pace
@@ -16,14 +20,26 @@ _ALWAYS_SHOWN = {"cpu": 0, "memory": 0}
 
 
 class QueueStatuses:
-    def __init__(self, writing: Writing, dialect: LiveDialect) -> None:
+    def __init__(self, writing: Writing, dialect: LiveDialect, binding: Binding) -> None:
         self._writing = writing
         self._dialect = dialect
+        self._binding = binding
+        self._holdings: Mapping[str, QueueHolding] = {}  # as of the last cycle, while binds are unfinished
+        self._ended = 0
         self.pace: Pace[Ref, dict[str, str]] = Pace(self._write)
 
     def compare(self, plan: Plan) -> None:
         """Find the queues with outdated amounts, and have them written."""
-        for name, held in self._held(plan.holdings).items():
+        self._compare(plan.holdings)
+
+    def confirm(self) -> None:
+        """The same once binds have been confirmed since."""
+        if self._holdings and self._ended != self._binding.ended:
+            self._compare(self._holdings)
+
+    def _compare(self, holdings: Mapping[str, QueueHolding]) -> None:
+        self._holdings, self._ended = holdings if self._binding.pods else {}, self._binding.ended
+        for name, held in self._held(self._confirmed(holdings)).items():
             allocated, found = _written(held), self._writing.cache.get
             for queue in filter(None, (found(kind, name) for kind in self._dialect.queue_kinds)):
                 if self._dialect.queue_allocated(queue, allocated) is queue:
@@ -44,6 +60,19 @@ class QueueStatuses:
         return self._writing.submit(
             ref, "status", assumption, lambda: port.patch_status(*ref, patch), self.pace
         )
+
+    def _confirmed(self, holdings: Mapping[str, QueueHolding]) -> Mapping[str, QueueHolding]:
+        """Without the pods whose bind is unfinished."""
+        if not self._binding.pods:
+            return holdings
+        confirmed = dict(holdings)
+        for queue, amounts in self._binding.amounts(self._writing.cache.cluster).items():
+            if queue in holdings:
+                own = Counter(holdings[queue].amounts)
+                own.subtract(amounts)
+                left = {name: amount for name, amount in own.items() if amount > 0}
+                confirmed[queue] = QueueHolding(holdings[queue].parent, left)
+        return confirmed
 
     def _held(self, holdings: Mapping[str, QueueHolding]) -> dict[str, Counter[str]]:
         """By queue: its own tasks, and those of all queues below."""

@@ -20,6 +20,7 @@ from typing import Any, cast
 from maniple.framework.configuration.loading import ConfigurationError
 from maniple.framework.plans.outcome import Eviction
 from maniple.framework.plans.plan import Plan
+from maniple.live.binding import Binding
 from maniple.live.cache import Cache, Ref
 from maniple.live.decisions import Decisions
 from maniple.live.dialects import dialect_of
@@ -41,6 +42,7 @@ from maniple.planner import Planner
 log = logging.getLogger(__name__)
 
 SHORTEST_PAUSE = 0.001
+SHOW_SECONDS = 0.2  # at least, between two views of binds that end
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +103,7 @@ class Scheduler:
         )
         self.cache = Cache(planner.build(()), self.dialect)
         self.effects = Effects(concurrency, rate=rate)
+        self.binding = Binding()
         self.configuration = Reloads()
         self._kinds = tuple(kind for kind in self.dialect.kinds if kind not in unread)
         self._unread = frozenset(unread)
@@ -124,11 +127,16 @@ class Scheduler:
         self._synced = asyncio.Event()
         self._stopping = asyncio.Event()
         self._dirty = True
+        self._work_is_left = True  # whether our own writes may lead to other decisions
         self._queues_listed = False  # and not checked yet
         notes = self.notes = Notes(port, self.effects)
         writing = Writing(self.cache, self.effects, port, self.later)
-        self._status = StatusWriter(writing, self.dialect, notes)
-        self._decisions = Decisions(self.cache, self.effects, port, notes, self.later, self.dialect)
+        self._status = StatusWriter(writing, self.dialect, notes, self.binding)
+        self._decisions = Decisions(
+            self.cache, self.effects, port, notes, self.later, self.dialect, self.binding
+        )
+        self._shown = (0, 0)  # how many cycles, and how many binds that ended
+        self._show_next = 0.0
         self._shards = NodeShards.of(planner.options, self.cache, self.effects, port)
         self._always_clocked = triggers.time
         self._clocked = self._always_clocked
@@ -200,6 +208,11 @@ class Scheduler:
         return {kind_of(kind) for kind in self._kinds} - self._listed_kinds
 
     @property
+    def bind_failures(self) -> int:
+        """Binds that were given up so far; the pods are backed off and decided again."""
+        return self._decisions.bind_failures
+
+    @property
     def synced(self) -> bool:
         """Whether all kinds have been listed, as far as they may be."""
         return self._synced.is_set()
@@ -235,6 +248,7 @@ class Scheduler:
             return False
         self.planner = planner
         self.cache.rebuild(planner.build(()))
+        self._status.compare_all()
         self._options = planner.with_options(self._given)
         self._always_clocked = planner.registry.triggers(planner.configuration).time
         return True
@@ -326,9 +340,10 @@ class Scheduler:
             self._take_in()
             if self._dirty:
                 await self._cycle()
-            self._dirty |= self._status.carry_out()
+            self._dirty |= self._status.carry_out() and self._work_is_left
             if self._shards is not None:
                 self._shards.carry_out(self._clock.now())
+            self._show()
             await self._pause()
         if not await self.effects.drain(self._timing.stop):
             log.warning(
@@ -396,9 +411,19 @@ class Scheduler:
         self.plan, self.cycle_began = plan, None
         for problem in (*plan.problems, *plan.warnings):
             self._report(str(problem))
-        self._dirty |= self._status.write(plan, when, f"cycle-{self.cycles}")
-        self._clocked = self._always_clocked or self.dialect.depends_on_time(plan)
         self.trace.decided(plan, self.cache, when)
-        self._dirty |= self._decisions.carry_out(plan, when)
-        if self._observer is not None:
+        changed = self._decisions.carry_out(plan, when)
+        changed |= self._status.write(plan, when, f"cycle-{self.cycles}")
+        self._work_is_left = plan.leaves_work
+        self._dirty |= changed and self._work_is_left
+        self._clocked = self._always_clocked or self.dialect.depends_on_time(plan)
+
+    def _show(self) -> None:
+        """Show the state after a cycle, and when binds have ended; while many do, only now and then."""
+        state = (self.cycles, self.binding.ended)
+        cycled = state[0] != self._shown[0]
+        if self._observer is None or state == self._shown:
+            return
+        if cycled or not self.binding.pods or now() >= self._show_next:
+            self._shown, self._show_next = state, now() + SHOW_SECONDS
             self._observer(self)

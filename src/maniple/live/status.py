@@ -1,13 +1,15 @@
 """The results of a cycle, written to groups, pods, queues and events.
 
 Called by the scheduler after every cycle. Everything is compared with the believed state and written only if
-it differs; what is written counts at once (see `cache.py`).
+it differs; what is written counts at once (see `cache.py`). That a gang is placed is written once the cluster has
+confirmed all of its binds (see `binding.py`).
 """
 
 from collections.abc import Sequence
 from datetime import datetime
 
 from maniple.framework.plans.plan import Plan
+from maniple.live.binding import Binding
 from maniple.live.cache import Assumption, Ref
 from maniple.live.dialect import LiveDialect, Patch, Report
 from maniple.live.notes import Notes
@@ -20,14 +22,17 @@ from maniple.objects.meta import Object
 
 
 class StatusWriter:
-    def __init__(self, writing: Writing, dialect: LiveDialect, notes: Notes) -> None:
+    def __init__(self, writing: Writing, dialect: LiveDialect, notes: Notes, binding: Binding) -> None:
         self._writing = writing
+        self._binding = binding
+        self._unconfirmed: dict[Ref, Report] = {}  # of groups whose binds are unfinished
         self._dialect = dialect
         self._notes = notes
         self._groups: Pace[Ref, Object] = Pace(self._write_group)
         self._pods = WaitingPods(writing, dialect, notes)
-        self._queues = QueueStatuses(writing, dialect)
+        self._queues = QueueStatuses(writing, dialect, binding)
         self._paces = (self._groups, self._pods.pace, self._queues.pace)
+        self._last: Plan | None = None  # whose outcome has been written
         self.why: dict[Ref, str] = {}  # by the group of each job that was pending after the last cycle
 
     def write(self, plan: Plan, when: datetime, cause: str) -> bool:
@@ -39,8 +44,15 @@ class StatusWriter:
             self._queues.compare(plan)
         return self.carry_out()
 
+    def compare_all(self) -> None:
+        """The next plan is for a cluster that was built anew."""
+        self._last = None
+
     def carry_out(self) -> bool:
         """Write what has been asked for and is due; returns whether a decision may depend on it."""
+        for ref in [one for one in self._unconfirmed if one not in self._binding.groups]:
+            self._compare_group(self._unconfirmed.pop(ref))
+        self._queues.confirm()
         said = [pace.carry_out(now()) for pace in self._paces]
         return any(said)
 
@@ -53,21 +65,34 @@ class StatusWriter:
         """The object is gone."""
         for pace in self._paces:
             pace.forget(ref_of(item))
+        self._unconfirmed.pop(ref_of(item), None)
         self._notes.forget(item)
 
     def _compare_groups(self, plan: Plan, when: datetime, cause: str) -> None:
         self.why = {}
-        for report in self._dialect.reports(plan, self._writing.cache.get, when, cause):
-            before, after = report.before, report.after
+        groups, self._last = plan.groups_since(self._last), plan
+        for report in self._dialect.reports(plan, groups, self._writing.cache.get, when, cause):
+            if report.why:
+                self.why[ref_of(report.before)] = report.why
+            self._compare_group(report)
+
+    def _compare_group(self, report: Report) -> None:
+        before, after, ref = report.before, report.after, ref_of(report.before)
+        self._unconfirmed.pop(ref, None)
+        if ref in self._binding.groups and self._writing.cache.pod_of_group(ref) is None:
+            after = self._dialect.unconfirmed(before, report.after)
+        if after is report.after:
             self._record(report)
-            if after is before:
-                self._groups.drop(ref_of(before))
-                continue
-            messages_only = self._dialect.differ_in_messages_only(before, after)
-            between = (
-                apart(self._dialect.messages(before), self._dialect.messages(after)) if messages_only else 0.0
-            )
-            self._groups.submit(ref_of(before), after, between)
+        else:
+            self._unconfirmed[ref] = report
+        if after is before:
+            self._groups.drop(ref)
+            return
+        messages_only = self._dialect.differ_in_messages_only(before, after)
+        between = (
+            apart(self._dialect.messages(before), self._dialect.messages(after)) if messages_only else 0.0
+        )
+        self._groups.submit(ref, after, between)
 
     def _write_group(self, ref: Ref, after: Object) -> bool:
         cache, port, dialect = self._writing.cache, self._writing.port, self._dialect
@@ -95,8 +120,6 @@ class StatusWriter:
         """Events about a gang go to its group; a pod that is a job of its own gets the one about waiting
         itself."""
         group = report.before
-        if report.why:
-            self.why[ref_of(group)] = report.why
         pod = self._writing.cache.pod_of_group(ref_of(group)) if report.events else None
         for event in report.events:
             regarding, reason = group, event.reason

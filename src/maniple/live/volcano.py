@@ -31,6 +31,8 @@ from maniple.profiles.single_pods import volcano_grouping
 
 ROOT_QUEUE = "root"
 UNSCHEDULABLE = "Unschedulable"
+SCHEDULED = "Scheduled"
+RUNNING = "Running"
 _COUNTED = [status.word for status in (Status.RUNNING, Status.SUCCEEDED, Status.FAILED)]
 # Each contradicts the other, so that only one of them can be true.
 _OPPOSITE = {"Unschedulable": "Scheduled", "Scheduled": "Unschedulable"}
@@ -116,13 +118,14 @@ class Volcano:
     def reports(
         self,
         plan: Plan,
+        groups: Mapping[str, GroupOutcome],
         find: Find,
         when: datetime,
         cause: str,
         conditions_of: Callable[[GroupOutcome], list[dict[str, str]]] | None = None,
     ) -> Iterator[Report]:
         """`conditions_of`: the conditions of a job, if no plugin states them."""
-        for one in plan.groups.values():
+        for one in groups.values():
             if not one.served or one.api_group != VolcanoPodGroup.api_group:
                 continue
             before = find(VolcanoPodGroup, one.key)
@@ -135,8 +138,21 @@ class Volcano:
             waits = _unschedulable(stated) or joined(one.refusals)
             yield Report(before, after, waits, _notes(before, waits, stated=bool(stated)))
 
+    def unconfirmed(self, before: Object, after: Object) -> Object:
+        """The phase Running and the condition Scheduled wait; counts are of pods that run or ended."""
+        assert isinstance(before, VolcanoPodGroup)
+        assert isinstance(after, VolcanoPodGroup)
+        status = after.status
+        if status.phase == RUNNING != before.status.phase:
+            status = replace(status, phase=before.status.phase)
+        if _scheduled(after) and not _scheduled(before):
+            status = replace(status, conditions=before.status.conditions)
+        if status == after.status:
+            return after
+        return before if status == before.status else replace(after, status=status)
+
     def why(self, plan: Plan, pod: WaitingPod, find: Find) -> str:
-        group = plan.groups.get(pod.job)
+        group = plan.group(pod.job)
         return _unschedulable(group.conditions if group is not None else ()) or pod.reason
 
     def pod_reporting(self, group: Object | None) -> PodReporting:
@@ -151,7 +167,7 @@ class Volcano:
         return (Patch(self.group_patch(after)),)
 
     def depends_on_time(self, plan: Plan) -> bool:
-        return False
+        return plan.time_matters
 
     def group_status(
         self,
@@ -268,9 +284,12 @@ def _notes(group: VolcanoPodGroup, waits: str, *, stated: bool) -> tuple[GroupEv
         return (GroupEvent("Warning", UNSCHEDULABLE, waits),)
     if not stated:
         return ()
-    said = any(c.type == "Scheduled" and c.status == "True" for c in group.status.conditions)
     over = GroupEvent("Warning", UNSCHEDULABLE, "")
-    return (over,) if said else (over, GroupEvent("Normal", "Scheduled", "pod group is ready"))
+    return (over,) if _scheduled(group) else (over, GroupEvent("Normal", SCHEDULED, "pod group is ready"))
+
+
+def _scheduled(group: VolcanoPodGroup) -> bool:
+    return any(one.type == SCHEDULED and one.status == "True" for one in group.status.conditions)
 
 
 def _conditions(

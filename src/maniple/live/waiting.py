@@ -58,11 +58,14 @@ class WaitingPods:
             if rule is None:
                 rule = rules[one.job] = self._dialect.pod_reporting(group_of(plan, one.job, cache.get))
             claims = bool(one.node)
+            refusal = cache.refusal(pod)
             report = (
                 self._gated(pod)
                 if one.gated
                 else causes.claiming(key, one, rule)
                 if claims
+                else _PodReport(SCHEDULER_ERROR, refusal)
+                if refusal
                 else causes.of(one)
             )
             if report is None:

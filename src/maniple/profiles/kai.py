@@ -28,6 +28,7 @@ from maniple.objects.kai import (
 )
 from maniple.objects.meta import Object
 from maniple.objects.quantity import parse
+from maniple.plugins.kai.labelled import ORDER_LABELS
 
 GROUP_NAME = "pod-group-name"
 SUB_GROUP = "kai.scheduler/subgroup-name"
@@ -63,6 +64,7 @@ class KaiDialect:
     name = "kai"
     default_priority = 50
     counts_devices = True
+    order_labels = ORDER_LABELS
     minds_config_maps = True
     placement_annotations: tuple[str, ...] = ()
 

@@ -20,6 +20,7 @@ from maniple.objects.dra import ResourceClaim
 from maniple.objects.kai import KaiPodGroup, KaiQueue
 from maniple.objects.meta import Object
 from maniple.objects.volcano import VolcanoPodGroup
+from maniple.plugins.kai.labelled import ORDER_LABELS
 from maniple.profiles import kai, volcano
 
 SCHEDULER_NAME = "maniple"
@@ -44,6 +45,7 @@ class ManipleDialect:
     name = "maniple"
     default_priority = 50
     counts_devices = True
+    order_labels = ORDER_LABELS
     minds_config_maps = False
     placement_annotations = volcano.VolcanoDialect.placement_annotations
 

@@ -25,7 +25,8 @@ def strings(options: Mapping[str, Any], name: str) -> tuple[str, ...]:
 
 def checked(options: Mapping[str, Any] | None) -> Mapping[str, Any]:
     """Volcano's options, or one error that names the first wrong one."""
-    return _checked(options or {}, _CHECKS)
+    found = _checked(options or {}, _CHECKS)
+    return {**found, **{name: duration_text(found[name]) for name in _DURATIONS & found.keys()}}
 
 
 def checked_kai(options: Mapping[str, Any] | None) -> Mapping[str, Any]:
@@ -220,6 +221,7 @@ _CHECKS: dict[str, Callable[[Any], str]] = {
     "nodeUsage": _is_node_usage,
     "schedulerName": _is_strings,
     "shard": _is_shard,
+    "stalenessGracePeriod": next(f.problem_with for f in KAI_FLAGS if f.option == "stalenessGracePeriod"),
 }
 
 

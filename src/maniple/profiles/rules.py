@@ -34,6 +34,7 @@ VOLCANO_STRICT_RULES = Rules(
         policies_without_keys_match=False,
         roles_are_pod_sets=False,
         wait_for_pods=False,
+        half_gangs_are_taken_back=False,
     ),
     placing=PlacingRules(
         cleared_room_is_kept=False,
@@ -126,6 +127,7 @@ VOLCANO_STRICT_RULES = Rules(
 )
 
 KAI_RULES = Rules(
+    gangs=GangRules(half_gangs_are_taken_back=False),  # its action stalegangeviction does more
     placing=PlacingRules(idle_before_releasing=False, owed_gpus_count=True),
     victims=VictimRules(never_preempting_pods_ask=True),
     queues=QueueRules(ties_by_name=True),
@@ -133,7 +135,9 @@ KAI_RULES = Rules(
 )
 
 KAI_STRICT_RULES = Rules(
-    gangs=GangRules(malformed_groups_keep_minimum=False, trials_are_remembered=True),
+    gangs=GangRules(
+        malformed_groups_keep_minimum=False, trials_are_remembered=True, half_gangs_are_taken_back=False
+    ),
     placing=PlacingRules(
         idle_before_releasing=False,
         cleared_room_is_kept=False,

@@ -38,6 +38,7 @@ class VolcanoDialect:
     name = "volcano"
     default_priority = 0
     counts_devices = False
+    order_labels = frozenset[str]()
     minds_config_maps = False
     placement_annotations: tuple[str, ...] = (
         ADMISSION_GATE,

@@ -15,6 +15,7 @@ from maniple.framework.configuration.durations import nanoseconds
 from maniple.objects.core import Node, Pod
 from maniple.sim.store import Raw, Store, StoreEvent, moment
 
+START_AFTER = "maniple.dev/start-after"
 RUN_FOR = "maniple.dev/run-for"
 FAIL_AFTER = "maniple.dev/fail-after"
 
@@ -59,7 +60,8 @@ class Kubelet:
             self._forget(_uid(pod))
             self._later(pod, event.key, self._stop_seconds, self._remove)
         elif _node(pod) and not (before is not None and _node(before)) and _phase(pod) == "Pending":
-            self._later(pod, event.key, self._start_seconds, self._start)
+            seconds = duration(pod, START_AFTER)
+            self._later(pod, event.key, self._start_seconds if seconds is None else seconds, self._start)
         elif _phase(pod) == "Running" and not (before is not None and _phase(before) == "Running"):
             self._end_later(pod, event.key, came_running=before is None)
 

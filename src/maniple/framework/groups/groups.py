@@ -101,8 +101,8 @@ class Groups:
         by_roles = session.rules.gangs.roles_are_pod_sets
         parted = [
             job
-            for job, facts in facts_of.items()
-            if facts.groups or facts.sub_groups or (by_roles and facts.role_minimums)
+            for job in session.cluster.jobs.parted
+            if by_roles or facts_of[job].groups or facts_of[job].sub_groups
         ]
         undivided[parted] = False
         # Where a job takes only tasks of its own groups, a role may be none of them.

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from maniple.cluster.resources import Amounts
 from maniple.cluster.statuses import ACTIVE_ALLOCATED, WAITING, Status
 from maniple.framework.groups.tree import DEFAULT
 from maniple.framework.plans.freezing import COUNTED, Closed
@@ -97,14 +98,14 @@ class Causes:
         """The parts of a job; none where jobs are not served by them."""
         known = self._pod_sets.get(job)
         if known is None:
-            whole = PodSetOutcome(DEFAULT, self._closed.jobs.facts[job].minimum, *self._counted[job])
+            whole = PodSetOutcome(DEFAULT, self._closed.jobs.facts[job].minimum, *self._counted[job].tolist())
             known = self._pod_sets[job] = (whole,) if self._closed.by_pod_sets else ()
         return known
 
     @cached_property
-    def _counted(self) -> list[list[int]]:
+    def _counted(self) -> Amounts:
         """By job: how many of its tasks are there, gated, used."""
-        counted: list[list[int]] = (COUNTED @ self._closed.jobs.counts).T.tolist()
+        counted: Amounts = (COUNTED @ self._closed.jobs.counts).T
         return counted
 
     def not_ready(self, job: int) -> str:

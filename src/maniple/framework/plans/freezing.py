@@ -83,11 +83,14 @@ class Jobs:
     minimum: NDArray[np.int32]
     counts: Amounts
     ready: Amounts
+    edition: Amounts  # of the pod groups
+    admitted: NDArray[np.bool_]
     allocated: Amounts
     pending: Amounts  # what the tasks that wait request
     facts: Mapping[int, JobFacts]
     groups: Mapping[int, Object]
     phases: Mapping[int, str]
+    stale: frozenset[int]  # whose gang was known to be broken
     parts: Mapping[int, tuple[PodSetOutcome, ...]]  # of jobs that are not one pod set with all of their tasks
     foreign: Mapping[int, Mapping[str, int]]  # pods of a job that name other schedulers, counted by name
 
@@ -123,6 +126,7 @@ class Decided:
     volumes: Mapping[str, PodVolumes]
     started: Mapping[int, datetime]
     stale_since: Mapping[int, datetime | None]
+    half_gangs: bool
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -255,11 +259,14 @@ def _jobs(session: Session) -> Jobs:
         minimum=jobs.minimum.copy(),
         counts=jobs.counts,
         ready=jobs.ready,
+        edition=table.edition[: len(jobs.queue)].copy(),
+        admitted=table.admitted[: len(jobs.queue)].copy(),
         allocated=jobs.allocated,
         pending=jobs.pending,
         facts=table.facts.copy(),
         groups=table.objects.copy(),
         phases=session.decisions.phases,
+        stale=frozenset(table.stale),
         parts=_parts(session) if session.rules.gangs.wait_for_pods else {},
         foreign=_foreign(session),
     )
@@ -353,4 +360,5 @@ def _decided(session: Session) -> Decided:
         volumes=hooks.volumes_to_bind(rows) if rows else {},
         started=session.decisions.started,
         stale_since=session.decisions.stale_since,
+        half_gangs=session.decisions.half_gangs,
     )

@@ -18,6 +18,7 @@ from maniple.framework.plans.backlog import Backlog
 from maniple.framework.plans.causes import Causes
 from maniple.framework.plans.evictions import Evictions
 from maniple.framework.plans.freezing import Closed, Placed
+from maniple.framework.plans.news import leaves_work, news
 from maniple.framework.plans.outcome import (
     Eviction,
     GpuShare,
@@ -183,7 +184,28 @@ class Plan:
     @cached_property
     def groups(self) -> dict[str, GroupOutcome]:
         """Every pod group, by job."""
-        return telling.groups(self._closed, self._causes)
+        return telling.groups(self._closed, self._causes, [*self._closed.jobs.groups])
+
+    def group(self, job: str) -> GroupOutcome | None:
+        """The pod group of one job; None if it has none."""
+        row = self._backlog.rows.get(job)
+        if row is None:
+            return None
+        if job not in self._told:
+            self._told.update(telling.groups(self._closed, self._causes, [row]))
+        return self._told[job]
+
+    def groups_since(self, before: "Plan | None") -> dict[str, GroupOutcome]:
+        """The pod groups whose outcome may differ from that of an earlier plan for the same cluster."""
+        rows = news(self._closed, None if before is None else before._closed)
+        found = telling.groups(self._closed, self._causes, rows)
+        self._told.update(found)
+        return found
+
+    @cached_property
+    def _told(self) -> dict[str, GroupOutcome]:
+        """The pod groups that were asked about."""
+        return {}
 
     @cached_property
     def waiting(self) -> dict[str, WaitingPod]:
@@ -199,6 +221,11 @@ class Plan:
     def accounts(self) -> dict[str, QueueAccount]:
         """Queues of a tree as they stood before a cycle that evicted pods: what explains its evictions."""
         return telling.accounts(self._closed)
+
+    @cached_property
+    def leaves_work(self) -> bool:
+        """Whether the next cycle may decide more for no other reason than what this one decided."""
+        return leaves_work(self._closed)
 
     @cached_property
     def time_matters(self) -> bool:

@@ -4,6 +4,7 @@ Called by `plan.py`, for each part when it is read for the first time.
 """
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from maniple.cluster.resources import CPU, MEMORY
 from maniple.cluster.statuses import COMPLETED, NO_TASK, SCHEDULED, WAITING, Status
 from maniple.framework.devices.gpu_facts import UNIT
+from maniple.framework.plans import news
 from maniple.framework.plans.causes import Causes
 from maniple.framework.plans.evictions import Evictions
 from maniple.framework.plans.freezing import Closed
@@ -167,18 +169,18 @@ def state_of(job: JobOutcome, moved: int) -> State:
     return "running" if job.total else "idle"
 
 
-def phases(closed: Closed) -> dict[int, str]:
-    """The phase of every job that was served, at the end of the session.
+def phases(closed: Closed, among: Sequence[int] | None = None) -> dict[int, str]:
+    """The phase of every job (or of those `among`) that was served, at the end of the session.
 
     Unknown: something runs, yet the gang is unschedulable. Running or Completed: enough tasks are (or were) on
     nodes. Otherwise a job stays admitted once it is, and waits until then.
     """
     columns, counts, refused = closed.jobs, closed.jobs.counts, closed.refused
-    releasing = (closed.tasks.status == Status.RELEASING) & (closed.tasks.node >= 0)
-    leaving = np.bincount(closed.tasks.job[releasing].clip(0), minlength=counts.shape[1])
-    scheduled = counts[np.flatnonzero(SCHEDULED)].sum(axis=0) + leaving
+    scheduled = counts[np.flatnonzero(SCHEDULED)].sum(axis=0) + news.leaving(closed)
     parts = (counts[_RUNNING], scheduled, counts[np.flatnonzero(COMPLETED)].sum(axis=0), columns.minimum)
-    rows, found = columns.rows, {}
+    rows, found = columns.rows, dict[int, str]()
+    if among is not None:
+        rows = np.intersect1d(rows, np.array(among, dtype=np.int64))
     for job, running, there, over, minimum in zip(
         rows.tolist(), *(part[rows].tolist() for part in parts), strict=True
     ):
@@ -193,12 +195,14 @@ def phases(closed: Closed) -> dict[int, str]:
     return found
 
 
-def groups(closed: Closed, causes: Causes) -> dict[str, GroupOutcome]:
-    columns, all_phases, refused = closed.jobs, phases(closed), closed.refused
-    counts, broken, behind = columns.counts.T.tolist(), closed.decided.stale_since, _gated(closed)
+def groups(closed: Closed, causes: Causes, rows: Sequence[int]) -> dict[str, GroupOutcome]:
+    """The pod groups of these jobs."""
+    columns, refused, chosen = closed.jobs, closed.refused, np.array(rows, dtype=np.int64)
+    counts, all_phases = columns.counts[:, chosen].T.tolist(), phases(closed, rows)
+    broken, behind = closed.decided.stale_since, _gated(closed)
     found = {}
-    for job, group in columns.groups.items():
-        facts, numbers = columns.facts[job], counts[job]
+    for job, numbers in zip(rows, counts, strict=True):
+        group, facts = columns.groups[job], columns.facts[job]
         waits = numbers[_PENDING] or numbers[_GATED]
         found[closed.names.job(job)] = GroupOutcome(
             key=group.key,
@@ -345,6 +349,6 @@ def nodes(closed: Closed) -> dict[str, NodeOutcome]:
 def time_matters(closed: Closed) -> bool:
     """A broken gang has only so much time; and a job that has only just started may be no victim yet."""
     columns = closed.jobs
-    if closed.decided.stale_since or any(one.stale_since is not None for one in columns.facts.values()):
+    if closed.decided.half_gangs or closed.decided.stale_since or columns.stale:
         return True
     return closed.protects and bool(columns.counts[Status.PENDING, columns.rows].any())

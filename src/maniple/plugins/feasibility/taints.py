@@ -111,15 +111,12 @@ class Taints:
 
 def _bad_conditions(session: Session) -> list[tuple[Taint, int, NodeRows]]:
     """For each bad condition of some nodes: its taint, the number of the reason, and the nodes."""
-    rows: dict[tuple[str, str], list[int]] = {}
-    for row, node in enumerate(session.nodes.facts.objects):
-        for condition in node.status.conditions:
-            rows.setdefault((condition.type, condition.status), []).append(row)
+    rows = session.nodes.facts.by_condition
     return [
         (
             Taint(key=f"node.kubernetes.io/{name}", effect="NoSchedule"),
             session.reasons.number(text, Code.UNRESOLVABLE),
-            np.array(rows[state], dtype=np.intp),
+            rows[state],
         )
         for state, (name, text) in _CONDITIONS.items()
         if state in rows

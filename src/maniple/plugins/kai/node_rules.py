@@ -115,11 +115,12 @@ class NodeRules:
 
     def by_conditions(self) -> list[Filter]:
         """Cordoned, not ready, short of memory, disk, process ids or network; tolerations do not help."""
-        texts = [_bad_conditions(node) for node in self._facts.objects]
-        if not any(texts):
+        facts = self._facts
+        bad = np.flatnonzero(~facts.ready)
+        if not len(bad):
             return []
-        numbers = [self._number(text) if text else FITS for text in texts]
-        verdict = np.array(numbers, dtype=np.int16)
+        verdict = np.full(len(facts), FITS, dtype=np.int16)
+        verdict[bad] = [self._number(_bad_conditions(facts.objects[row])) for row in bad.tolist()]
         return [Filter("NodeConditions", Dependence.STATIC, lambda _, cells: verdict[cells.rows])]
 
     def by_role(self) -> list[Filter]:

@@ -1,0 +1,27 @@
+# Two stages: the first builds an environment from wheels of pinned versions, the second is that and a Python.
+# `make image` builds it. tests/install/test_image.py runs the steps as they stand, where there is no container runtime.
+ARG PYTHON=3.13.7-slim-bookworm
+
+FROM python:${PYTHON} AS build
+# Every timestamp in the result; `make image` gives the time of the commit.
+ARG SOURCE_DATE_EPOCH=1704067200
+ENV SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH} PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
+WORKDIR /src
+COPY constraints.txt ./
+RUN python -m pip install --quiet --only-binary :all: --constraint constraints.txt hatchling
+COPY pyproject.toml README.md LICENSE ./
+COPY src src
+RUN python -m pip wheel --quiet --no-build-isolation --no-deps --wheel-dir /wheels .
+RUN python -m pip wheel --quiet --only-binary :all: --constraint constraints.txt --wheel-dir /wheels /wheels/maniple-*.whl
+RUN python -m venv --without-pip /opt/maniple
+RUN python -m pip --python /opt/maniple/bin/python install --quiet --no-index --no-deps --no-compile /wheels/*.whl
+RUN /opt/maniple/bin/python -m compileall -q --invalidation-mode unchecked-hash /opt/maniple/lib
+RUN find /opt/maniple -exec touch --no-dereference --date=@${SOURCE_DATE_EPOCH} {} +
+
+# Nothing is run here, so nothing is fetched and no tool is needed.
+FROM python:${PYTHON}
+COPY --from=build /opt/maniple /opt/maniple
+ENV PATH=/opt/maniple/bin:$PATH PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
+USER 65532:65532
+ENTRYPOINT ["maniple"]
+CMD ["run", "--in-cluster"]

@@ -1,0 +1,61 @@
+"""Pods whose bind was decided and that the cluster has not confirmed.
+
+A decision counts at once, so that the next one builds on it. What people and controllers read must not: until the
+bind is confirmed, a status, an event or the screen that called the pod bound would be wrong. `decisions.py` keeps
+this record; `status.py`, `queues.py` and `overview.py` read it.
+"""
+
+from collections import Counter
+
+from maniple.cluster.cluster import Cluster
+from maniple.cluster.statuses import ALLOCATED_LIKE
+from maniple.live.cache import Ref
+from maniple.live.writing import ref_of
+
+
+class Binding:
+    """`pods`: by key, the group of each; None for a pod without one. `groups`: how many pods of each group."""
+
+    def __init__(self) -> None:
+        self.pods: dict[str, Ref | None] = {}
+        self.groups: Counter[Ref] = Counter()
+        self.ended = 0  # how many were confirmed or given up so far
+
+    def begin(self, pod: str, cluster: Cluster) -> None:
+        if pod in self.pods:
+            return
+        group = self.pods[pod] = _group_of(pod, cluster)
+        if group is not None:
+            self.groups[group] += 1
+
+    def end(self, pod: str) -> None:
+        """It is bound, will not be, or is gone."""
+        if pod not in self.pods:
+            return
+        group = self.pods.pop(pod)
+        self.ended += 1
+        if group is not None:
+            self.groups[group] -= 1
+            if not self.groups[group]:
+                del self.groups[group]
+
+    def amounts(self, cluster: Cluster) -> dict[str, Counter[str]]:
+        """By queue: what these pods request, in base units."""
+        tasks, jobs, together = cluster.tasks, cluster.jobs, Counter[tuple[str, int]]()
+        for pod in self.pods:
+            row = tasks.index_of(pod)
+            job = int(tasks.job[row]) if row is not None else -1
+            if row is not None and job >= 0 and ALLOCATED_LIKE[tasks.status[row]] and job in jobs.facts:
+                together[jobs.facts[job].queue, int(tasks.spec[row])] += 1
+        found, names = dict[str, Counter[str]](), cluster.resources.names
+        for (queue, spec), number in together.items():
+            sums = found.setdefault(queue, Counter())
+            for name, amount in zip(names, cluster.specs.specs[spec].request.tolist(), strict=False):
+                sums[name] += amount * number
+        return found
+
+
+def _group_of(pod: str, cluster: Cluster) -> Ref | None:
+    row = cluster.tasks.index_of(pod)
+    group = cluster.jobs.objects.get(int(cluster.tasks.job[row])) if row is not None else None
+    return ref_of(group) if group is not None else None

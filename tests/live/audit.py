@@ -1,0 +1,75 @@
+"""What the scheduler's service account did on a control plane that writes down every request."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from plane.plane import Plane
+
+ACCOUNT = "system:serviceaccount:maniple-system:maniple"
+FORBIDDEN = 403
+
+Permission = tuple[str, str, str]  # group, resource with its subresource, verb
+
+# What a run without faults does not need, and tests of faults do.
+_RARELY: set[Permission] = {
+    # What the server says is done already, or was changed meanwhile, is read.
+    ("", "pods", "get"),
+    ("", "persistentvolumeclaims", "get"),
+    ("", "persistentvolumes", "get"),
+    ("resource.k8s.io", "resourceclaims", "get"),
+    ("scheduling.run.ai", "bindrequests", "get"),
+    # The same event again.
+    ("events.k8s.io", "events", "patch"),
+    # The server asks for it while it writes the status of a claim; no request names it.
+    ("resource.k8s.io", "resourceclaims/binding", "patch"),
+}
+
+# With --scheduler-sharding-mode.
+WITH_SHARDS: set[Permission] = {
+    ("shard.volcano.sh", "nodeshards", "list"),
+    ("shard.volcano.sh", "nodeshards", "watch"),
+    ("shard.volcano.sh", "nodeshards/status", "patch"),
+}
+
+
+def allowed(role: Path) -> set[Permission]:
+    """Group, resource and verb of everything that the ClusterRole in this file allows."""
+    items = yaml.safe_load_all(role.read_text(encoding="utf-8"))
+    (found,) = [item for item in items if item["kind"] == "ClusterRole"]
+    return {
+        (group, resource, verb)
+        for rule in found["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+
+
+def _entries(plane: Plane) -> list[tuple[Permission, int]]:
+    found = []
+    for line in plane.audit_log.read_text(encoding="utf-8").splitlines():
+        entry: dict[str, Any] = json.loads(line)
+        about = entry.get("objectRef")
+        if entry["user"].get("username") == ACCOUNT and about and entry["stage"] != "Panic":
+            resource = "/".join(filter(None, (about["resource"], about.get("subresource"))))
+            code = entry.get("responseStatus", {}).get("code", 0)
+            found.append(((about.get("apiGroup", ""), resource, entry["verb"]), code))
+    return found
+
+
+def used(plane: Plane) -> set[Permission]:
+    """Everything that was asked for and allowed."""
+    return {permission for permission, code in _entries(plane) if code != FORBIDDEN}
+
+
+def refused(plane: Plane) -> set[Permission]:
+    return {permission for permission, code in _entries(plane) if code == FORBIDDEN}
+
+
+def unused(plane: Plane, role: Path) -> set[Permission]:
+    """What the role allows and no request needed, rare cases aside; nothing was refused."""
+    assert not refused(plane)
+    return allowed(role) - used(plane) - _RARELY
