@@ -20,9 +20,10 @@ Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 class Stage:
     def __init__(self, profile: str = "volcano", conf: str | None = None) -> None:
         self.world = World(start_seconds=0.1)
+        self.port = self.world.port()
         self.scheduler = Scheduler(
             Planner(profile=profile, conf=conf),
-            self.world.port(),
+            self.port,
             clock=self.world.clock,
             timing=Timing(period=1.0),
             inline=True,

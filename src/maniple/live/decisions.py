@@ -95,6 +95,10 @@ class Decisions:
         self._preparations = Preparations(cache, effects, port, later)
         self._requests = BindRequests(cache, effects, port, dialect, self._retries, notes, later)
 
+    @property
+    def bind_failures(self) -> int:
+        return self._retries.failures
+
     def carry_out(self, plan: Plan, when: datetime) -> bool:
         """Have everything done; returns whether there was anything."""
         binds, evictions = [*self._binds(plan)], [*self._notices(plan)]

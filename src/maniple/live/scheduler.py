@@ -208,6 +208,11 @@ class Scheduler:
         return {kind_of(kind) for kind in self._kinds} - self._listed_kinds
 
     @property
+    def bind_failures(self) -> int:
+        """Binds that were given up so far; the pods are backed off and decided again."""
+        return self._decisions.bind_failures
+
+    @property
     def synced(self) -> bool:
         """Whether all kinds have been listed, as far as they may be."""
         return self._synced.is_set()

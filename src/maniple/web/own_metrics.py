@@ -56,6 +56,11 @@ def _process(view: View, health: "Health") -> Iterator[Metric]:
             (("refused",), scheduler.configuration.failures),
         ],
     )
+    yield gauge(
+        "maniple_config_last_reload_success_timestamp_seconds",
+        "When a changed configuration was last applied, as a Unix time; 0: never",
+        scheduler.configuration.last_success_time,
+    )
 
 
 def _cycles(view: View) -> Iterator[Metric]:
@@ -153,7 +158,14 @@ def _writes(view: View) -> Iterator[Metric]:
     yield gauge("maniple_effects_in_flight", "Writes that wait for a response", effects.in_flight)
     yield gauge("maniple_effects_slow", "Those without a response for long", effects.slow)
     yield counter("maniple_effects_refusals_total", "Attempts that were refused", effects.refused)
-    yield counter("maniple_events_dropped_total", "Events counted in another one under load", effects.dropped)
+    notes = view.scheduler.notes
+    yield counter("maniple_events_gathered_total", "Events written together with others", notes.gathered)
+    yield counter("maniple_events_dropped_total", "Events that the cluster refused", notes.failed)
+    yield counter(
+        "maniple_bind_failures_total",
+        "Binds that were given up, so that the pod is backed off",
+        view.scheduler.bind_failures,
+    )
 
 
 def _requests(view: View) -> Iterator[Metric]:
