@@ -109,7 +109,9 @@ def test_the_role_is_enough_for_a_shard(audited_plane: Plane, tmp_path: Path) ->
                 await until(lambda: runs(world, "train", 8), "the gang runs")
 
                 async def says_so() -> bool:
-                    return [list(one.status.nodes_in_use) for one in await world.objects(NodeShard)] == [["n1"]]
+                    return [list(one.status.nodes_in_use) for one in await world.objects(NodeShard)] == [
+                        ["n1"]
+                    ]
 
                 await until(says_so, "the shard has its status")
 
