@@ -36,7 +36,7 @@ class Stage:
             self.world.store.create(raw)
 
     def page(self) -> str:
-        return self.metrics.page("")[0].decode()
+        return self.metrics.page().decode()
 
     def samples(self) -> Samples:
         return {

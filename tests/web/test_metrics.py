@@ -5,9 +5,13 @@ import re
 from pathlib import Path
 
 import pytest
+from prometheus_client import generate_latest
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.parser import text_string_to_metric_families
 
 from maniple.framework.plans.backlog import CAUSES
 from maniple.live.meter import Tally
+from maniple.web.exposition import encoded
 from tests.live import kai_objects
 from tests.live.objects import gang, group, node, pod, queue
 from tests.web.stage import Stage, played
@@ -175,3 +179,39 @@ def test_a_tally_counts_each_value_once() -> None:
     for value in (0.5, 1.0, 1.5, 9.0):
         tally.observe(value)
     assert (tally.counts, tally.sum, tally.count) == ([2, 1, 1], 12.0, 4)
+
+
+def test_the_page_is_what_the_library_would_write() -> None:
+    stage = played(quiet)
+    registry = stage.metrics.registry
+    ours = {one.name: one for one in text_string_to_metric_families(encoded(registry.collect()).decode())}
+    theirs = {one.name: one for one in text_string_to_metric_families(generate_latest(registry).decode())}
+    assert ours.keys() == theirs.keys()
+    for name, family in theirs.items():
+        as_lines = name.startswith("volcano_e2e_job_scheduling_")  # see exposition.Prepared
+        if not name.startswith(LIBRARY) and "seconds" not in name and not as_lines:
+            assert (ours[name].type, ours[name].samples) == (family.type, family.samples)
+
+
+def test_label_values_and_numbers_are_escaped() -> None:
+    family = GaugeMetricFamily("g", "a\\b\nc", labels=("l",))
+    for text, value in (('a"b\\c\nd', 1), ("inf", float("inf")), ("nan", float("nan"))):
+        family.add_metric([text], value)
+    page = encoded([family]).decode()
+    assert page.splitlines()[0] == "# HELP g a\\\\b\\nc"
+    assert page.splitlines()[2] == 'g{l="a\\"b\\\\c\\nd"} 1.0'
+    (again,) = text_string_to_metric_families(page)
+    assert [sample.labels["l"] for sample in again.samples] == ['a"b\\c\nd', "inf", "nan"]
+    assert page.splitlines()[3:] == ['g{l="inf"} +Inf', 'g{l="nan"} NaN']
+
+
+def test_pods_that_another_binds_are_measured_too() -> None:
+    async def scene(stage: Stage) -> None:
+        stage.create(kai_objects.queue("parent"), kai_objects.queue(parent="parent"), kai_objects.node("a"))
+        stage.create(*kai_objects.gang("g", 4))
+        await asyncio.sleep(20)
+
+    stage = played(scene, profile="kai")
+    assert stage.value("maniple_pod_wait_seconds_count") == 4
+    assert stage.value("kai_task_scheduling_latency_milliseconds_count") == 4
+    assert stage.value("kai_task_bind_latency_milliseconds_count") == 4

@@ -65,6 +65,7 @@ class Effects:
         self._set_aside: dict[str, deque[Effect]] = {}  # suspects until there is room for one, by namespace
         self._group: asyncio.TaskGroup | None = None  # while running
         self._notes = 0
+        self._pending: Counter[Urgency] = Counter()
         self.dropped = 0  # events dropped under load
         self.carried_out = 0
         self.refused = 0
@@ -78,6 +79,7 @@ class Effects:
                 self.dropped += 1
                 return
             self._notes += 1
+        self._pending[effect.urgency] += 1
         lane = self._lanes.get(effect.lane)
         if lane is None:
             lane = self._lanes[effect.lane] = deque()
@@ -98,7 +100,7 @@ class Effects:
     @property
     def pending(self) -> Counter[Urgency]:
         """What is submitted and not finished."""
-        return Counter(effect.urgency for lane in self._lanes.values() for effect in lane)
+        return Counter(self._pending)
 
     @property
     def in_flight(self) -> int:
@@ -148,6 +150,8 @@ class Effects:
         self._notes -= sum(e.urgency is Urgency.NOTE for e in lane) - sum(
             e.urgency is Urgency.NOTE for e in kept
         )
+        self._pending.subtract(effect.urgency for effect in lane)
+        self._pending.update(effect.urgency for effect in kept)
         lane.clear()
         lane.extend(kept)
 
@@ -269,6 +273,7 @@ class Effects:
         lane.popleft()
         self._busy.discard(effect.lane)
         self._notes -= effect.urgency is Urgency.NOTE
+        self._pending[effect.urgency] -= 1
         self.carried_out += error is None
         if lane:
             self._offer(effect.lane)

@@ -60,6 +60,7 @@ class JobTimes:
     created: datetime
     first: datetime
     last: datetime
+    labels: str = ""  # kept here by the collector, which would make the same ones for every scrape
 
 
 class Meter:

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Mapping
 from typing import Any
 
 from maniple.live.meter import Meter
-from maniple.live.port import Clock, Port, status_of
+from maniple.live.port import Port, status_of
 from maniple.live.tracing import Trace
 from maniple.objects.core import Pod
 
@@ -23,10 +23,9 @@ _WRITES = {
 
 
 class Metered:
-    def __init__(self, port: Port, meter: Meter, clock: Clock, trace: Trace) -> None:
+    def __init__(self, port: Port, meter: Meter, trace: Trace) -> None:
         self._port = port
         self._meter = meter
-        self._clock = clock
         self._trace = trace
 
     def __getattr__(self, name: str) -> Any:
@@ -41,18 +40,17 @@ class Metered:
         return measured
 
     async def bind(self, pod: Pod, node: str, annotations: Mapping[str, str] | None = None) -> object:
-        self._trace.bind(pod, "bind to node %s sent", node)
+        self._trace.write(pod, "bind to node %s sent", node)
         try:
             answer = await self._measured("bind", self._port.bind(pod, node, annotations))
         except Exception as error:
-            self._trace.bind(pod, "bind to node %s not carried out: %s", node, error)
+            self._trace.write(pod, "bind to node %s not carried out: %s", node, error)
             raise
-        self._trace.bind(pod, "bound to node %s", node, last=True)
-        self._meter.bound(pod.metadata.creation_timestamp, self._clock.now())
+        self._trace.bound(pod, node)
         return answer
 
     async def evict(self, pod: Pod, grace: int | None = None) -> object:
-        self._trace.bind(pod, "deletion sent")
+        self._trace.write(pod, "deletion sent")
         return await self._measured("evict", self._port.evict(pod, grace))
 
     async def create(self, raw: Mapping[str, Any], *, same: bool = False) -> object:

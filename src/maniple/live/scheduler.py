@@ -84,9 +84,8 @@ class Scheduler:
         self.planner = planner
         self.meter = Meter()
         self._clock = clock or SystemClock()
-        self.source = port  # without what is around it here
-        self.trace = Trace(self.meter)
-        port = cast(Port, Metered(port, self.meter, self._clock, self.trace))
+        self.trace = Trace(self.meter, self._clock)
+        port = cast(Port, Metered(port, self.meter, self.trace))
         self.port = port = port if leadership is None else cast(Port, Fenced(port, leadership))
         self.leadership = leadership
         triggers = planner.registry.triggers(planner.configuration)

@@ -1,7 +1,7 @@
-"""The way of a pod through the log: seen, decided in a cycle, bind sent, bound. At level debug, a line each.
+"""The way of a pod: seen, decided in a cycle, bind sent, bound. It is measured, and at level debug each step is a line.
 
 Every record of a running scheduler has the number of a cycle: of the one that decided what the line is about, or
-else of the last one that began (`cycle_of`).
+else of the last one that began. The command's log adds the latter.
 """
 
 import logging
@@ -10,7 +10,7 @@ from datetime import datetime
 from maniple.framework.plans.plan import Plan
 from maniple.live.cache import Cache
 from maniple.live.meter import Meter
-from maniple.live.port import Change
+from maniple.live.port import Change, Clock
 from maniple.objects.core import Pod
 
 log = logging.getLogger(__name__)
@@ -19,20 +19,27 @@ log = logging.getLogger(__name__)
 class Trace:
     """One for a scheduler; `cycle` is the number of the last cycle that began."""
 
-    def __init__(self, meter: Meter) -> None:
+    def __init__(self, meter: Meter, clock: Clock) -> None:
         self.cycle = 0
         self._meter = meter
+        self._clock = clock
         self._decided: dict[
             str, int
-        ] = {}  # by the uid of a pod that is being bound: the cycle that decided it
+        ] = {}  # by the uid of a pod that is not bound yet: the cycle that decided it
 
     def seen(self, change: Change) -> None:
         """A change was taken in."""
         item = change.object
-        if isinstance(item, Pod) and log.isEnabledFor(logging.DEBUG):
+        if not isinstance(item, Pod):
+            return
+        if log.isEnabledFor(logging.DEBUG):
             where = f"on node {item.spec.node_name}" if item.spec.node_name else "pending"
             what = "gone" if change.type == "gone" else f"seen, {where}"
             log.debug("Pod %s: %s, version %s", item.key, what, item.metadata.resource_version)
+        if item.spec.node_name:
+            self._is_bound(item)
+        elif change.type == "gone":
+            self._decided.pop(item.metadata.uid, None)
 
     def decided(self, plan: Plan, cache: Cache, when: datetime) -> None:
         """The pods of a plan get their nodes."""
@@ -46,16 +53,25 @@ class Trace:
                 if pod is None:
                     continue
                 self._meter.decided(pod.metadata.creation_timestamp, when)
+                self._decided[pod.metadata.uid] = self.cycle
                 if debug:
-                    self._decided[pod.metadata.uid] = self.cycle
                     log.debug("Pod %s: decided in cycle %d, node %s", key, self.cycle, node)
         if debug:
             for eviction in plan.evicted:
                 log.debug("Pod %s: evicted in cycle %d by %s", eviction.pod, self.cycle, eviction.action)
 
-    def bind(self, pod: Pod, text: str, *arguments: object, last: bool = False) -> None:
-        """A line about the bind of a pod."""
+    def write(self, pod: Pod, text: str, *arguments: object) -> None:
+        """A line about a write to a pod."""
         if log.isEnabledFor(logging.DEBUG):
-            uid = pod.metadata.uid
-            cycle = self._decided.pop(uid, self.cycle) if last else self._decided.get(uid, self.cycle)
+            cycle = self._decided.get(pod.metadata.uid, self.cycle)
             log.debug(f"Pod %s: {text}", pod.key, *arguments, extra={"cycle": cycle})
+
+    def bound(self, pod: Pod, node: str) -> None:
+        """The cluster has bound a pod."""
+        self.write(pod, "bound to node %s", node)
+        self._is_bound(pod)
+
+    def _is_bound(self, pod: Pod) -> None:
+        """The response to the bind and the watch tell it, in any order; where another binds, only the watch."""
+        if self._decided.pop(pod.metadata.uid, None) is not None:
+            self._meter.bound(pod.metadata.creation_timestamp, self._clock.now())

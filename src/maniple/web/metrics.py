@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 from prometheus_client.core import Metric
-from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
+from maniple.web.exposition import encoded
 from maniple.web.health import Health
 from maniple.web.kai_metrics import kai_metrics
 from maniple.web.own_metrics import own_metrics
@@ -39,7 +39,5 @@ class Metrics:
             collector(registry=self.registry)
         self.registry.register(_Scheduler(view, health, prefix))
 
-    def page(self, accept: str) -> tuple[bytes, str]:
-        """The page in the format that a client accepts, and that format's name."""
-        encode, content_type = choose_encoder(accept)
-        return encode(self.registry), content_type
+    def page(self) -> bytes:
+        return encoded(self.registry.collect())

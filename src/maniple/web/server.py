@@ -13,6 +13,7 @@ from aiohttp import web
 
 from maniple.web.certificates import Certificate
 from maniple.web.debug import Debug
+from maniple.web.exposition import CONTENT_TYPE
 from maniple.web.guard import Delegated, Guard, Open, TokenFile
 from maniple.web.health import Health
 from maniple.web.metrics import Metrics
@@ -126,10 +127,7 @@ class Server:
         return _lines(self.health.not_ready(), self.health.remarks(), 503)
 
     async def _metrics(self, request: web.Request) -> web.Response:
-        page, content_type = self.metrics.page(request.headers.get("Accept", ""))
-        response = web.Response(body=page)
-        response.headers["Content-Type"] = content_type
-        return response
+        return web.Response(body=self.metrics.page(), headers={"Content-Type": CONTENT_TYPE})
 
 
 def _guard_of(listen: Listen, client: "Client | None") -> Guard:

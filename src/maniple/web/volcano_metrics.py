@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from prometheus_client.core import Metric
 
 from maniple.live.meter import PREEMPTING, Tally
+from maniple.web.exposition import Prepared, shown_labels
 from maniple.web.families import (
     MILLISECONDS,
     counters,
@@ -84,25 +85,7 @@ def _jobs(view: View) -> Iterator[Metric]:
         total.sum += tally.sum
     name = "volcano_e2e_job_scheduling_latency_milliseconds"
     yield histogram(name, "From a job's creation to its first nodes", total, MILLISECONDS)
-    known = []
-    for job, times in meter.jobs.items():
-        namespace, _, short = job.rpartition("/")
-        known.append(((short, times.queue, namespace), times))
-    for suffix, text, values in (
-        ("duration", "From creation to the first nodes, in milliseconds", None),
-        ("start_time", "When the job was created", "created"),
-        ("last_time", "When it last got nodes", "last"),
-    ):
-        samples = [
-            (
-                labels,
-                getattr(times, values).timestamp()
-                if values
-                else (times.first - times.created).total_seconds() * MILLISECONDS,
-            )
-            for labels, times in known
-        ]
-        yield gauges(f"volcano_e2e_job_scheduling_{suffix}", text, JOB, samples)
+    yield from _each_job(view)
     pending = standing.pending
     yield gauge("volcano_unschedule_job_count", "Jobs with pods that have no node", len(pending))
     yield gauges(
@@ -111,6 +94,22 @@ def _jobs(view: View) -> Iterator[Metric]:
         ("job_id",),
         [((one.job,), one.pods) for one in pending],
     )
+
+
+def _each_job(view: View) -> Iterator[Metric]:
+    name = "volcano_e2e_job_scheduling"
+    durations, starts, lasts = [], [], []
+    for job, times in view.scheduler.meter.jobs.items():
+        if not times.labels:
+            namespace, _, short = job.rpartition("/")
+            times.labels = shown_labels(dict(zip(JOB, (short, times.queue, namespace), strict=True)))
+        taken = (times.first - times.created).total_seconds() * MILLISECONDS
+        durations.append(f"{name}_duration{times.labels} {taken}")
+        starts.append(f"{name}_start_time{times.labels} {times.created.timestamp()}")
+        lasts.append(f"{name}_last_time{times.labels} {times.last.timestamp()}")
+    yield Prepared(f"{name}_duration", "From creation to the first nodes, in milliseconds", durations)
+    yield Prepared(f"{name}_start_time", "When the job was created", starts)
+    yield Prepared(f"{name}_last_time", "When it last got nodes", lasts)
 
 
 def _queues(view: View) -> Iterator[Metric]:
