@@ -11,6 +11,8 @@ be created.
 
 from datetime import datetime, timedelta
 
+import numpy as np
+
 from maniple.cluster.statuses import READY, VALID, WAITING, Status, status_set
 from maniple.framework.configuration.durations import long_nanoseconds
 from maniple.framework.points import TaskRows
@@ -42,13 +44,15 @@ def take_back(session: Session) -> None:
 
 
 def _candidates(session: Session) -> list[int]:
-    """Gangs with a member that is bound and has not started, and of which nothing has begun."""
-    jobs = session.jobs
+    """Gangs with a member that is bound and has not started, of which nothing has begun, and that are not whole."""
+    jobs, tasks = session.jobs, session.tasks
     rows = jobs.rows[(jobs.counts[Status.BOUND, jobs.rows] > 0) & (jobs.minimum[jobs.rows] > 1)]
     if not len(rows):
         return []
-    begun = _BEGUN @ jobs.counts[:, rows]
-    found: list[int] = rows[begun == 0].tolist()
+    begun, there = _BEGUN @ jobs.counts[:, rows], READY @ jobs.counts[:, rows]
+    without_node = (tasks.status == Status.BOUND) & (tasks.node < 0) & (tasks.job >= 0)
+    lost = np.bincount(tasks.job[without_node], minlength=jobs.counts.shape[1])[rows] > 0
+    found: list[int] = rows[(begun == 0) & (lost | (there < jobs.minimum[rows]))].tolist()
     return found
 
 
