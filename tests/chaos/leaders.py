@@ -9,9 +9,17 @@ from maniple.kube.errors import ApiError
 from maniple.kube.kinds import KINDS
 from maniple.objects.lease import Lease
 from tests.chaos.faults import Scenario, killed_after
-from tests.chaos.stage import ELECTION, LEASE_SECONDS, Process, Stage, Violation
+from tests.chaos.stage import Process, Stage, Violation
 from tests.live.objects import gang
 
+LEASE_SECONDS = 4.0
+# Short, so that many rounds fit into an hour.
+ELECTION = (
+    "--leader-elect",
+    f"--leader-elect-lease-duration={LEASE_SECONDS:g}s",
+    "--leader-elect-renew-deadline=3s",
+    "--leader-elect-retry-period=500ms",
+)
 # After the lease has run out: one retry period, the time to settle, a cycle, and the noise of a busy machine.
 TAKEOVER_SECONDS = LEASE_SECONDS + 4.0
 STOPPED_SECONDS = 60.0
@@ -27,10 +35,12 @@ async def pair(stage: Stage) -> AsyncIterator[tuple[Process, Process]]:
     except ApiError as error:
         if error.status != 404:
             raise
-    async with stage.scheduler(*ELECTION) as leader:
+    # A busy machine may keep a leader from renewing in time: the usual timings, if times are not judged.
+    election = ELECTION if stage.timed else ELECTION[:1]
+    async with stage.scheduler(*election) as leader:
         await stage.nodes(4)
         await stage.latency(stage.name("first"))
-        async with stage.scheduler(*ELECTION) as other:
+        async with stage.scheduler(*election) as other:
             await asyncio.sleep(2.0)
             yield leader, other
 
@@ -40,8 +50,7 @@ async def taken_over(stage: Stage, since: float) -> None:
     name = stage.name("second")
     await stage.create(gang(name, 8))
     took = await stage.until_bound(name) - since
-    if took > TAKEOVER_SECONDS:
-        raise Violation(f"taken over after {took:.1f} s; the lease lasts {LEASE_SECONDS:g} s")
+    stage.check_time(took, TAKEOVER_SECONDS, "taking over")
 
 
 async def ends_without_a_write(stage: Stage, leader: Process, since: float) -> None:
@@ -72,8 +81,7 @@ async def a_leader_that_is_killed_while_it_binds(stage: Stage, quick: bool) -> N
         await killed_after(stage, leader, name, 1 + stage.number % 7)
         since = time.monotonic()
         took = await stage.until_bound(name) - since
-        if took > TAKEOVER_SECONDS:
-            raise Violation(f"taken over after {took:.1f} s; the lease lasts {LEASE_SECONDS:g} s")
+        stage.check_time(took, TAKEOVER_SECONDS, "taking over")
         await stage.judge([(stage.name("first"), 8), (name, 8)])
 
 

@@ -22,7 +22,7 @@ SHORT: tuple[Scenario, ...] = (
 
 def play(plane: Plane, logs: Path, scene: Callable[[Stage], Awaitable[None]]) -> None:
     async def main() -> None:
-        async with stage(plane, logs) as place:
+        async with stage(plane, logs, timed=False) as place:
             await scene(place)
 
     asyncio.run(main())

@@ -262,3 +262,10 @@ def test_a_screen_outside_an_event_loop_works_without_keys() -> None:
         asyncio.get_running_loop()
     with Tables(Console(file=StringIO(), force_terminal=True), "maniple") as view:
         view.tick(1.0)
+
+
+def test_binds_that_are_not_confirmed_are_not_counted_as_done() -> None:
+    line = JobLine("team/train", "default", 8, starting=8, binding=3, nodes={"n1": 8})
+    shown = screen(120, 30, state=Overview((line,), (node(1),), 1))
+    assert "5/8" in shown
+    assert "binding 3 of 8: n1 ×8" in shown

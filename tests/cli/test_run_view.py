@@ -23,6 +23,16 @@ def told(*states: Overview) -> list[list[tuple[str, str]]]:
     return [list(news.of(each)) for each in states]
 
 
+def test_a_job_is_bound_once_the_cluster_has_confirmed_all_of_its_binds() -> None:
+    story = told(
+        state(job(waiting=8, why="no room")),
+        state(job(starting=8, binding=8, nodes={"n1": 8})),
+        state(job(starting=8, binding=3, nodes={"n1": 8})),
+        state(job(starting=8, nodes={"n1": 8})),
+    )
+    assert [[text for _, text in each] for each in story[1:]] == [[], [], ["8 of 8 bound: n1 ×8"]]
+
+
 def test_a_job_from_waiting_to_its_end() -> None:
     story = told(
         state(job(waiting=8, why="no room")),

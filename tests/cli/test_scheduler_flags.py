@@ -6,10 +6,13 @@ from typing import Any
 
 import click
 import pytest
+from click.testing import CliRunner
 
+from maniple import __version__
 from maniple.cli.kai_flags import given_flags
 from maniple.cli.leader_flags import _election
 from maniple.cli.listen_flags import listens_of
+from maniple.cli.main import main
 from maniple.cli.process_flags import PROCESS_FLAGS, Process, process_of
 from maniple.cli.run import command
 from maniple.objects.core import CSIDriver, CSIStorageCapacity, PriorityClass, StatefulSet
@@ -174,3 +177,60 @@ def test_an_unknown_gate_is_named_with_the_nearest(files: dict[str, str]) -> Non
 def test_a_wrong_value_is_refused(arguments: list[str], files: dict[str, str]) -> None:
     with pytest.raises(click.UsageError):
         parsed(arguments, files)
+
+
+def test_in_a_pod_their_flags_are_enough_to_find_the_cluster(
+    monkeypatch: pytest.MonkeyPatch, files: dict[str, str]
+) -> None:
+    given = [
+        "run",
+        *(one.replace("CONF", files["CONF"]).replace("FOLDER", files["FOLDER"]) for one in VOLCANO_CHART),
+    ]
+    here = CliRunner().invoke(main, [*given, "--profile", "volcano"])
+    assert "--leader-elect is for a cluster" in here.stderr
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "1")
+    there = CliRunner().invoke(main, [*given, "--profile", "volcano"])
+    assert there.exit_code == 2
+    assert "using the cluster of this pod" in there.stderr
+    assert "serviceaccount" in there.stderr  # which is not here
+    example = CliRunner().invoke(main, ["run", "--virtual-time", "--until-done", "-v=3"])
+    assert example.exit_code == 0
+    assert "using the cluster" not in example.stderr
+
+
+def test_version_ends_the_command_except_for_kai() -> None:
+    assert CliRunner().invoke(main, ["run", "--version"]).output == f"maniple {__version__}\n"
+    kai = CliRunner().invoke(
+        main, ["run", "--version=true", "--profile", "kai", "--virtual-time", "--until-done"]
+    )
+    assert kai.output.startswith(f"maniple {__version__}\n")
+    assert len(kai.output.splitlines()) > 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--disable-default-scheduler-config"], "needs --scheduler-conf"),
+        (
+            ["--profile", "kai", "--node-selector", "a:b"],
+            "--node-selector is for the profiles volcano and maniple",
+        ),
+        (
+            ["--profile", "kai", "--scheduler-sharding-mode=soft"],
+            "--scheduler-sharding-mode is for the profiles",
+        ),
+        (["--master", "ftp://x"], "must begin with https:// or http://"),
+    ],
+)
+def test_combinations_that_make_no_sense(arguments: list[str], message: str) -> None:
+    result = CliRunner().invoke(main, ["run", *arguments])
+    assert result.exit_code == 2
+    assert message in result.output
+
+
+def test_replicas_that_would_all_schedule_everything_do_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MULTI_SCHEDULER_ENABLE", "true")
+    result = CliRunner().invoke(main, ["run", "--virtual-time"])
+    assert result.exit_code == 2
+    assert "MULTI_SCHEDULER_ENABLE is not supported" in result.output

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from maniple.kube.client import Client
-from maniple.kube.events import EventRecorder
+from maniple.kube.events import FORGOTTEN_SECONDS, EventRecorder
 from maniple.objects.load import load
 from maniple.objects.meta import Object
+from tests.chaos.sizes import sizes
 from tests.kube.fake_server import Answer, FakeServer, status
 
 NOW = datetime(2025, 1, 2, 3, 4, 5, 6, tzinfo=UTC)
@@ -153,6 +154,25 @@ def test_an_object_that_causes_too_many_events_is_cut_off_for_a_while() -> None:
             # What was held back is counted by the next one that passes.
             assert counts(server)[-1] == ("PATCH", 6)
             assert not await events.record(pod(), "Normal", "Waiting", "x")
+
+    asyncio.run(scenario())
+
+
+def test_a_note_that_is_not_repeated_is_forgotten_after_some_minutes() -> None:
+    async def scenario() -> None:
+        async with FakeServer() as server, server.client() as client:
+            seconds = 0.0
+            events = recorder(client, clock=lambda: seconds)
+            server.answers += [OK] * 103
+            for number in range(100):
+                await events.record(pod(f"p{number}"), "Normal", "Scheduled", "assigned")
+            seconds = FORGOTTEN_SECONDS - 1
+            await events.record(pod("p0"), "Normal", "Scheduled", "assigned")
+            assert counts(server)[-1] == ("PATCH", 2)
+            seconds = FORGOTTEN_SECONDS + 1
+            await events.record(pod("p1"), "Normal", "Scheduled", "assigned")
+            assert counts(server)[-1] == ("POST", 1)
+            assert sizes(events)["._series"] == sizes(events)["._buckets"] == 2
 
     asyncio.run(scenario())
 

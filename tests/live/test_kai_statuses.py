@@ -265,6 +265,27 @@ def test_why_a_pod_waited_is_not_written_once_it_has_its_place() -> None:
     played(scene)
 
 
+def test_a_group_says_why_it_waits_until_the_binder_has_bound_its_pods() -> None:
+    async def scene(stage: KaiStage) -> None:
+        stage.world.binder.stop()
+        stage.create(queue(), node("n1", 1), *gang("train", 2))
+        await asyncio.sleep(2)
+        (told,) = stage.told("train")
+        stage.create(node("n2", 1))
+        await asyncio.sleep(5)
+        assert len(stage.requests()) == 2
+        assert stage.told("train") == [told]
+        assert len(stage.scheduler.binding.pods) == 2
+        for name, request in stage.requests().items():
+            chosen = {"nodeName": request["spec"]["selectedNode"]}
+            stage.store.patch(Pod, f"{NAMESPACE}/{name}", {"spec": chosen})
+        await asyncio.sleep(2)
+        assert stage.told("train") == []
+        assert not stage.scheduler.binding.pods
+
+    played(scene)
+
+
 def test_a_group_may_ask_that_its_pods_are_not_marked() -> None:
     async def scene(stage: KaiStage) -> None:
         stage.create(queue(), node("n1", 2), *gang("train", 3, markUnschedulable=False), *gang("other", 3))

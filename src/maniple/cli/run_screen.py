@@ -211,7 +211,7 @@ def _job_row(job: JobLine, width: int) -> tuple[Text, ...]:
 
 
 def _progress(job: JobLine) -> str:
-    return f"{job.starting - job.binding + job.running + job.succeeded}/{job.tasks}"
+    return f"{max(job.starting - job.binding, 0) + job.running + job.succeeded}/{job.tasks}"
 
 
 def shortened(why: str) -> str:

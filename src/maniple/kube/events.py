@@ -13,7 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from maniple.kube.client import Body, Client
 from maniple.kube.errors import ApiError
@@ -28,6 +28,8 @@ _LONGEST_NAME = 253
 _LONGEST_WORD = 128
 # Enough for every pending pod of a large cluster; an evicted entry only means a new event.
 REMEMBERED = 50_000
+# As Kubernetes' own recorder: a note that was not repeated for so long begins a new event when it comes again.
+FORGOTTEN_SECONDS = 360.0
 
 EventType = Literal["Normal", "Warning"]
 
@@ -49,13 +51,14 @@ class _Series:
     name: str = ""
     count: int = 0
     written: int = 0
+    used: float = 0.0
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
 @dataclass(slots=True)
 class _Bucket:
     tokens: float
-    filled: float
+    used: float
 
 
 class EventRecorder:
@@ -97,9 +100,12 @@ class EventRecorder:
         """
         note = note.encode()[:_LONGEST_NOTE].decode("utf-8", "ignore")
         same = _Note(_reference_key(regarding), event_type, reason, action, note)
-        series = self._remember(same)
+        now = self._clock()
+        _forget(self._series, now - FORGOTTEN_SECONDS)
+        _forget(self._buckets, now - FORGOTTEN_SECONDS)
+        series = self._remember(same, now)
         series.count += 1
-        if not self._take_token(same.reference):
+        if not self._take_token(same.reference, now):
             return False
         async with series.lock:
             if series.written >= series.count:
@@ -111,21 +117,17 @@ class EventRecorder:
                 return False
         return True
 
-    def _remember(self, same: _Note) -> _Series:
+    def _remember(self, same: _Note, now: float) -> _Series:
         series = self._series.setdefault(same, _Series())
         self._series.move_to_end(same)
-        if len(self._series) > REMEMBERED:
-            self._series.popitem(last=False)
+        series.used = now
         return series
 
-    def _take_token(self, reference: tuple[str, ...]) -> bool:
-        now = self._clock()
+    def _take_token(self, reference: tuple[str, ...], now: float) -> bool:
         bucket = self._buckets.setdefault(reference, _Bucket(self._burst, now))
         self._buckets.move_to_end(reference)
-        if len(self._buckets) > REMEMBERED:
-            self._buckets.popitem(last=False)
-        bucket.tokens = min(self._burst, bucket.tokens + (now - bucket.filled) / self._seconds)
-        bucket.filled = now
+        bucket.tokens = min(self._burst, bucket.tokens + (now - bucket.used) / self._seconds)
+        bucket.used = now
         if bucket.tokens < 1:
             return False
         bucket.tokens -= 1
@@ -188,6 +190,15 @@ class EventRecorder:
     def _stamp(self) -> str:
         """A MicroTime, which must have exactly six decimals."""
         return self._now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def _forget(remembered: OrderedDict[Any, Any], moment: float) -> None:
+    """Drop what was last used before that moment; the least recently used comes first."""
+    while remembered:
+        oldest: _Series | _Bucket = next(iter(remembered.values()))
+        if oldest.used >= moment and len(remembered) < REMEMBERED:
+            return
+        remembered.popitem(last=False)
 
 
 def _reference_key(regarding: Object) -> tuple[str, str, str, str, str]:

@@ -4,6 +4,8 @@
 server's own flow control is enough.
 """
 
+NEGLIGIBLE = 1e-6  # tokens
+
 
 class WriteRate:
     """`per_second` tokens a second; at most `burst` are kept. Times are the event loop's."""
@@ -19,7 +21,9 @@ class WriteRate:
     def pause(self, now: float) -> float:
         """Seconds until there is a token; 0 if there is one."""
         self._refill(now)
-        return max(0.0, (1.0 - self._tokens) / self._per_second)
+        # A pause too short for the clock to advance would never end.
+        missing = 1.0 - self._tokens
+        return missing / self._per_second if missing > NEGLIGIBLE else 0.0
 
     def take(self, now: float) -> None:
         self._refill(now)

@@ -113,7 +113,8 @@ class StatusWriter:
             assumption,
             lambda: _send(port, ref, patches),
             self._groups,
-            awaited=dialect.is_awaited(current, after),
+            # A gang that is being bound has its pods: no controller waits to create them.
+            awaited=dialect.is_awaited(current, after) and ref not in self._binding.groups,
         )
 
     def _record(self, report: Report) -> None:
