@@ -72,9 +72,9 @@ def test_the_api_server_authorizes_and_no_token_is_logged(own_plane: Plane, tmp_
     assert found["/readyz"] == [200, 200, 200, 200]
     assert found["/metrics"] == [401, 401, 403, 200]
     assert found["/debug/cache"] == [401, 401, 403, 403]
-    binds = 'maniple_api_requests_total{code="201",resource="pods/binding",verb="POST"} 8.0'
+    binds = 'maniple_api_requests_total{verb="POST",resource="pods/binding",code="201"} 8.0'
     assert binds in found["page"]
-    assert 'maniple_writes_total{result="ok",write="bind"} 8.0' in found["page"]
+    assert 'maniple_writes_total{write="bind",result="ok"} 8.0' in found["page"]
     assert 'maniple_watch_silence_seconds{resource="pods"}' in found["page"]
     output = log.read_text()
     lines = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
