@@ -10,8 +10,13 @@ SOURCE = ROOT / "src" / "maniple"
 DEFINED = Path("framework/rules.py")
 # What a session calls strict, and tests of a system's name.
 FLAG = re.compile(r"session\.strict\b|dialect\.name\b|\.compat\b")
-# The snapshot is a copy of the configuration.
-LEFT = {"plugins/kai/snapshot.py"}
+# The snapshot is a copy of the configuration; the others show, compare and reload one.
+LEFT = {
+    "cli/config_shown.py",
+    "framework/configuration/compare.py",
+    "live/reload.py",
+    "plugins/kai/snapshot.py",
+}
 
 
 def below_the_profiles() -> dict[Path, str]:
