@@ -99,6 +99,9 @@ class Reload(Generic[Input]):
         except (OSError, UnicodeDecodeError) as error:
             self._failed(f"cannot be read: {getattr(error, 'strerror', None) or error}")
             return
+        except ConfigurationError as error:
+            self._failed(str(error))
+            return
         except Exception as error:
             if status_of(error) is None:
                 raise
