@@ -89,7 +89,7 @@ def _run(command: list[str], folder: Path) -> None:
 
 
 class Server:
-    """A Prometheus that scrapes some targets every second."""
+    """A Prometheus that scrapes some targets every two seconds."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -119,7 +119,7 @@ def scraping(binaries: Path, folder: Path, job: dict[str, Any]) -> Iterator[Serv
     """A Prometheus with one scrape job."""
     folder.mkdir(parents=True, exist_ok=True)
     configuration = folder / "prometheus.yml"
-    content = {"global": {"scrape_interval": "1s", "scrape_timeout": "1s"}, "scrape_configs": [job]}
+    content = {"global": {"scrape_interval": "2s", "scrape_timeout": "2s"}, "scrape_configs": [job]}
     configuration.write_text(yaml.safe_dump(content))
     port, log = free_port(), folder / "prometheus.log"
     command = [

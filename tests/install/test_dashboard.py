@@ -66,7 +66,7 @@ def test_every_query_returns_data(own_plane: Plane, prometheus: Path, tmp_path: 
             await world.create(with_gpus(gang("large", 9)))
             await world.create(with_gpus(gang("urgent", 4), "high"))
             await until(lambda: runs(world, "urgent", 4), "room is made for a higher gang")
-            for number in range(30):
+            for number in range(90):
                 missing = await asyncio.to_thread(without_data, server)
                 if not missing:
                     return
