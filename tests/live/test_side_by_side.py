@@ -66,6 +66,30 @@ def test_volcano_and_the_profile_volcano_share_a_cluster_by_name_and_nodes() -> 
     run(main(), virtual=True)
 
 
+def test_the_profile_maniple_leaves_statuses_of_volcanos_pods_to_volcano() -> None:
+    async def main() -> None:
+        world = EmbeddedWorld()
+        await world.create([objects.queue("old"), objects.queue("new"), objects.node("n1", 16)])
+        async with scheduling(world), scheduling(world, profile="maniple"):
+            await world.create(for_scheduler(objects.gang("theirs", 4), "volcano", "old"))
+            await world.create(for_scheduler(objects.gang("ours", 4), "maniple", "new"))
+            await until(lambda: runs(world, "theirs", 4), "Volcano's gang runs")
+            await until(lambda: runs(world, "ours", 4), "the other gang runs")
+            await asyncio.sleep(30)
+            phases = {one.metadata.name: one.status.phase for one in await world.objects(VolcanoPodGroup)}
+            assert phases["theirs"] == "Running"
+            held = {one.metadata.name: one.status.allocated for one in await world.objects(VolcanoQueue)}
+            assert held["old"]["cpu"] == "4"
+            before = await _statuses(world)
+            await asyncio.sleep(60)
+            after = await _statuses(world)
+            assert {key: after[key] for key in before if "theirs" in key or "old" in key} == {
+                key: before[key] for key in before if "theirs" in key or "old" in key
+            }
+
+    run(main(), virtual=True)
+
+
 async def _statuses(world: EmbeddedWorld) -> dict[str, Any]:
     items = [*await world.objects(VolcanoQueue), *await world.objects(VolcanoPodGroup)]
     return {f"{item.kind} {item.key}": item.metadata.resource_version for item in items}

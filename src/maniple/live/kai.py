@@ -167,7 +167,8 @@ class Kai:
         self, plan: Plan, groups: Mapping[str, GroupOutcome], find: Find, when: datetime, cause: str
     ) -> Iterator[Report]:
         for job, one in groups.items():
-            group = find(KaiPodGroup, one.key) if one.api_group == KaiPodGroup.api_group else None
+            ours = one.api_group == KaiPodGroup.api_group and not one.of_others
+            group = find(KaiPodGroup, one.key) if ours else None
             if isinstance(group, KaiPodGroup):
                 after = kai_groups.with_moments(group, plan, job)
                 yield self._report(one, group, after, find, when)

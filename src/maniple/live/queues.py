@@ -5,6 +5,7 @@ Pods whose bind is not confirmed are not counted yet.
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 
 from maniple.cluster.resources import written
 from maniple.framework.plans.outcome import QueueHolding
@@ -39,7 +40,10 @@ class QueueStatuses:
 
     def _compare(self, holdings: Mapping[str, QueueHolding]) -> None:
         self._holdings, self._ended = holdings if self._binding.pods else {}, self._binding.ended
+        shared = self._shared(holdings)
         for name, held in self._held(self._confirmed(holdings)).items():
+            if name in shared:
+                continue  # whoever schedules the other pods knows more
             allocated, found = _written(held), self._writing.cache.get
             for queue in filter(None, (found(kind, name) for kind in self._dialect.queue_kinds)):
                 if self._dialect.queue_allocated(queue, allocated) is queue:
@@ -71,8 +75,18 @@ class QueueStatuses:
                 own = Counter(holdings[queue].amounts)
                 own.subtract(amounts)
                 left = {name: amount for name, amount in own.items() if amount > 0}
-                confirmed[queue] = QueueHolding(holdings[queue].parent, left)
+                confirmed[queue] = replace(holdings[queue], amounts=left)
         return confirmed
+
+    def _shared(self, holdings: Mapping[str, QueueHolding]) -> set[str]:
+        """Queues with pods of other schedulers, their own or below them."""
+        found = set[str]()
+        for name, own in holdings.items():
+            above = name if own.shared else ""
+            while above in holdings and above not in found:
+                found.add(above)
+                above = self._dialect.parent(above, holdings[above].parent)
+        return found
 
     def _held(self, holdings: Mapping[str, QueueHolding]) -> dict[str, Counter[str]]:
         """By queue: its own tasks, and those of all queues below."""

@@ -126,7 +126,7 @@ class Volcano:
     ) -> Iterator[Report]:
         """`conditions_of`: the conditions of a job, if no plugin states them."""
         for one in groups.values():
-            if not one.served or one.api_group != VolcanoPodGroup.api_group:
+            if not one.served or one.of_others or one.api_group != VolcanoPodGroup.api_group:
                 continue
             before = find(VolcanoPodGroup, one.key)
             if before is None:

@@ -79,7 +79,8 @@ def _served(closed: Closed, size: int) -> NDArray[np.bool_]:
 def _exceptions(closed: Closed, other: Closed) -> Iterator[int]:
     """Jobs about which one cycle says something that the other may not say, beside their columns."""
     refused, decided = closed.refused, closed.decided
-    for said in (refused.jobs, refused.over, decided.started, decided.stale_since, closed.jobs.phases):
+    jobs = closed.jobs
+    for said in (refused.jobs, refused.over, decided.started, decided.stale_since, jobs.phases, jobs.foreign):
         yield from said
     for now, then in ((refused.conditions, other.refused.conditions), (closed.jobs.parts, other.jobs.parts)):
         yield from (job for job, one in now.items() if then.get(job) != one)

@@ -148,6 +148,7 @@ class GroupOutcome:
     pod_sets: tuple[PodSetOutcome, ...] = ()
     gated: tuple[str, ...] = ()  # its pods that wait behind a scheduling gate
     stale_since: datetime | None = None  # when its gang broke, as of the end of the cycle
+    of_others: bool = False  # it has pods, and all of them name other schedulers
 
     def count(self, *statuses: str) -> int:
         return sum(self.counts.get(status, 0) for status in statuses)
@@ -180,6 +181,7 @@ class QueueHolding:
 
     parent: str
     amounts: dict[str, int]
+    shared: bool = False  # with pods of other schedulers, whose amounts are not among these
 
 
 @dataclass(frozen=True, slots=True)

@@ -219,6 +219,7 @@ def groups(closed: Closed, causes: Causes, rows: Sequence[int]) -> dict[str, Gro
             pod_sets=causes.pod_sets(job),
             gated=tuple(behind.get(job, ())),
             stale_since=broken.get(job, facts.stale_since),
+            of_others=job in columns.foreign and not any(numbers),
         )
     return found
 
@@ -282,10 +283,12 @@ def holdings(closed: Closed) -> dict[str, QueueHolding]:
     columns, names = closed.jobs, closed.resources.names
     own = np.zeros((len(closed.names.queues), len(columns.allocated)), dtype=np.int64)
     np.add.at(own, columns.queue[columns.rows], columns.allocated[:, columns.rows].T)
-    amounts = own.tolist()
+    amounts, shared = own.tolist(), {int(columns.queue[job]) for job in columns.foreign}
     return {
         closed.names.queues[queue]: QueueHolding(
-            facts.parent, {names[one]: amount for one, amount in enumerate(amounts[queue]) if amount}
+            facts.parent,
+            {names[one]: amount for one, amount in enumerate(amounts[queue]) if amount},
+            queue in shared,
         )
         for queue, facts in closed.queues.facts.items()
     }
