@@ -529,8 +529,8 @@ WORDS = [
     (["--now", "2026-01-01T00:00:00"], "no time zone"),
     (["--conf", "nowhere.yaml"], "does not exist"),
     (["-o", "jsn"], "json"),
-    (["--stuck-in-releasing-threshold", "2m"], "No such option"),
-    (["--profile", "kai", "--option", "stuckInReleasingThreshold=1"], "unknown option"),
+    (["--unheard-of-threshold", "2m"], "No such option"),
+    (["--profile", "kai", "--option", "unheardOfThreshold=1"], "unknown option"),
     (["--profile", "kai", "--max-consolidation-preemptees", "few"], "whole number"),
     (["--profile", "kai", "--default-staleness-grace-period", "long"], "duration"),
     (["--profile", "kai", "--shard", "x"], "no SchedulingShard"),
@@ -543,8 +543,8 @@ WORDS = [
 SNAPSHOTS = [
     (
         "schedulerParams",
-        {"stuckInReleasingThreshold": 120_000_000_000},
-        "stuckInReleasingThreshold: unknown parameter",
+        {"unheardOfThreshold": 120_000_000_000},
+        "unheardOfThreshold: unknown parameter",
     ),
     ("schedulerParams", {"fullHierarchyFairnes": True}, 'did you mean "fullHierarchyFairness"'),
     ("schedulerParams", {"maxNumberConsolidationPreemptees": "few"}, "must be a whole number"),
