@@ -4,9 +4,9 @@ Made between cycles, for the view of `maniple run`. Plain values; nothing here w
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from maniple.live.writing import ref_of
 if TYPE_CHECKING:
     from maniple.live.scheduler import Scheduler
 
+Line = TypeVar("Line")
 _STARTING = (Status.ALLOCATED, Status.BINDING, Status.BOUND)
 
 
@@ -95,8 +96,8 @@ class Board:
 
     def __init__(self, cluster: Cluster | None = None) -> None:
         self._cluster = cluster
-        self._jobs: dict[int, JobLine] = {}
-        self._nodes: dict[int, NodeLine] = {}
+        self._jobs: _Lines[JobLine] = _Lines(lambda line: line.key)
+        self._nodes: _Lines[NodeLine] = _Lines(lambda line: line.name)
         self._said: set[int] = set()  # jobs whose line says more than their columns do
         self._tasks: dict[str, NDArray[Any]] = {}  # columns as they were
         self._groups: dict[str, NDArray[Any]] = {}
@@ -108,9 +109,7 @@ class Board:
             vars(self).update(vars(Board(scheduler.cache.cluster)))
         self._renew_jobs(scheduler)
         self._renew_nodes(scheduler)
-        jobs = sorted(self._jobs.values(), key=lambda line: line.key)
-        nodes = sorted(self._nodes.values(), key=lambda line: line.name)
-        return Overview(tuple(jobs), tuple(nodes), scheduler.cycles)
+        return Overview(self._jobs.ordered(), self._nodes.ordered(), scheduler.cycles)
 
     def _renew_jobs(self, scheduler: "Scheduler") -> None:
         jobs = scheduler.cache.cluster.jobs
@@ -152,6 +151,29 @@ class Board:
             known = self._nodes.get(row)
             if known is None or row in changed or known.name != nodes.keys[row]:
                 self._nodes[row] = _node(cluster, row)
+
+
+class _Lines(dict[int, Line]):
+    """Lines by row; they are sorted again when one comes or goes."""
+
+    def __init__(self, name: Callable[[Line], str]) -> None:
+        super().__init__()
+        self._name = name
+        self._order: list[int] | None = []
+
+    def __setitem__(self, row: int, line: Line) -> None:
+        if row not in self or self._name(self[row]) != self._name(line):
+            self._order = None
+        super().__setitem__(row, line)
+
+    def __delitem__(self, row: int) -> None:
+        self._order = None
+        super().__delitem__(row)
+
+    def ordered(self) -> tuple[Line, ...]:
+        if self._order is None:
+            self._order = sorted(self, key=lambda row: self._name(self[row]))
+        return tuple([self[row] for row in self._order])
 
 
 def _rows(nodes: NodeTable, name: str) -> Iterable[tuple[int, NDArray[np.int64]]]:
