@@ -166,6 +166,20 @@ def test_a_held_pod_is_gated_until_its_time_comes() -> None:
     assert not cache.cluster.tasks.gated[row]
 
 
+def test_a_pod_that_was_refused_avoids_the_node_and_evicts_nobody_elsewhere() -> None:
+    cache = a_cache(node("n1"), node("n2"), a_pod("p"))
+    seen = cache.pod("default/p")
+    assert seen is not None
+    assert seen.spec.affinity is None
+    cache.refused("default/p", seen.metadata.uid, "n1", 5.0, "422: refused", keep=False)
+    avoiding = cache.pod("default/p")
+    assert avoiding is not None
+    assert "n1" in str(avoiding.spec.affinity)
+    assert avoiding.spec.preemption_policy == "Never"
+    assert cache.release(5.0)
+    assert cache.pod("default/p") == seen
+
+
 def test_a_pod_that_is_on_a_node_is_not_held() -> None:
     cache = a_cache(a_pod("a", on="n1"))
     assert not cache.hold("default/a", "uid-a", until=10.0, why="refused")

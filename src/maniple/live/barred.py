@@ -15,6 +15,7 @@ from maniple.objects.core import Pod
 from maniple.objects.meta import ObjectMeta, Requirement
 
 NODE_NAME = "metadata.name"
+NEVER_PREEMPTS = "Never"
 PLACEHOLDER = "~kept"  # not a valid name, so that no pod has it
 
 
@@ -118,7 +119,11 @@ def _avoiding(pod: Pod, nodes: list[str]) -> Pod:
     narrowed = tuple(replace(one, match_fields=(*one.match_fields, elsewhere)) for one in terms)
     selector = NodeSelector(node_selector_terms=narrowed)
     of_node = replace(of_node, required_during_scheduling_ignored_during_execution=selector)
-    return replace(pod, spec=replace(pod.spec, affinity=replace(affinity, node_affinity=of_node)))
+    # Other nodes are tried if they have room. Nobody has to leave them for a refusal that may be over in a second.
+    spec = replace(
+        pod.spec, affinity=replace(affinity, node_affinity=of_node), preemption_policy=NEVER_PREEMPTS
+    )
+    return replace(pod, spec=spec)
 
 
 def _placeholder(pod: Pod, node: str) -> Pod:
