@@ -23,9 +23,8 @@ class Trace:
         self.cycle = 0
         self._meter = meter
         self._clock = clock
-        self._decided: dict[
-            str, int
-        ] = {}  # by the uid of a pod that is not bound yet: the cycle that decided it
+        # By the uid of a pod that is not bound yet: the cycle that decided it.
+        self._decided: dict[str, int] = {}
 
     def seen(self, change: Change) -> None:
         """A change was taken in."""
@@ -45,8 +44,8 @@ class Trace:
         """The pods of a plan get their nodes."""
         debug = log.isEnabledFor(logging.DEBUG)
         if log.isEnabledFor(logging.INFO) and (plan.binds or plan.held or plan.evictions):
-            told = f"pods placed: {len(plan.binds) + len(plan.held)}, evicted: {len(plan.evictions)}"
-            log.info("cycle %d: %s; it took %.1f ms", self.cycle, told, self._meter.last_cycle * 1000)
+            decided = f"pods placed: {len(plan.binds) + len(plan.held)}, evicted: {len(plan.evictions)}"
+            log.info("cycle %d: %s; it took %.1f ms", self.cycle, decided, self._meter.last_cycle * 1000)
         for placed in (plan.binds, plan.held):
             for key, node in placed.items():
                 pod = cache.pod(key)

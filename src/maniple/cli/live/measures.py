@@ -154,7 +154,8 @@ class Measures:
                 "rss_mib": round(running.rss_mib(), 1),
             }
         self._say(
-            f"large cluster: median {figures['median_ms']:.0f} ms, {figures['cpu_seconds_per_gang']:.3f} CPU-seconds a gang"
+            f"large cluster: median {figures['median_ms']:.0f} ms,"
+            f" {figures['cpu_seconds_per_gang']:.3f} CPU-seconds a gang"
         )
         await self._clear()
         return figures
