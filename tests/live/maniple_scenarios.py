@@ -123,8 +123,11 @@ async def groups_of_one_name_are_two_jobs(world: World) -> None:
         async def told() -> bool:
             return bool((await kai_group(world, "train")).status.scheduling_conditions)
 
+        async def first_is_scheduled() -> bool:
+            return conditions(await volcano_group(world, "train")).get("Scheduled", ("", ""))[0] == "True"
+
         await until(told, "the second is told that it has to wait")
-        assert conditions(await volcano_group(world, "train"))["Scheduled"][0] == "True"
+        await until(first_is_scheduled, "the first is told that it has its places")
         await world.create([node("n2", 4)])
         await until(lambda: _running(world, {"v-0", "v-1", "k-0", "k-1", "k-2"}), "both run")
         await settles(world, scheduler)

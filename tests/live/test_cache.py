@@ -23,6 +23,7 @@ from maniple.objects.core import (
     Pod,
 )
 from maniple.objects.meta import Condition, Object, ObjectMeta
+from maniple.objects.pod import ContainerStatus, ResourceRequirements
 from maniple.objects.volcano import VolcanoPodGroup
 from tests.support import cluster_of, group, node, pod, queue
 
@@ -223,6 +224,17 @@ def test_own_writes_do_not_call_for_a_cycle() -> None:
 )
 def test_only_what_decisions_depend_on_calls_for_a_cycle(change: Any, matters: bool) -> None:
     assert a_cache().put(change(node("n1"))) is matters
+
+
+def test_a_pod_that_starts_on_its_node_is_counted_apart() -> None:
+    cache = a_cache(a_pod("a", on="n1", phase="Pending"), a_pod("b", on="n1", phase="Pending"))
+    assert not cache.put(a_pod("a", on="n1"))
+    assert (cache.starts, status(cache, "a")) == (1, Status.RUNNING)
+    # Another one was given more than it requests.
+    given = ContainerStatus(name="main", allocated_resources={"cpu": "2"}, resources=ResourceRequirements())
+    started = a_pod("b", on="n1")
+    assert cache.put(replace(started, status=replace(started.status, container_statuses=(given,))))
+    assert (cache.starts, used_cpu(cache, "n1")) == (1, 3000)
 
 
 def test_pods_of_other_schedulers_call_for_a_cycle_only_on_a_node() -> None:

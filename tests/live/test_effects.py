@@ -108,8 +108,8 @@ def test_a_burst_of_decisions_leaves_some_turns_to_statuses_and_notes() -> None:
             bench.submit(f"status {number}", urgency=Urgency.STATUS, seconds=0.01)
             bench.submit(f"note {number}", urgency=Urgency.NOTE, seconds=0.01)
 
-    begun = [call.split()[0] for call in played(scene, concurrency=1).calls[:74]]
-    assert [begun.count(kind) for kind in ("bind", "status", "note")] == [64, 8, 2]
+    begun = [call.split()[0] for call in played(scene, concurrency=1).calls[:68]]
+    assert [begun.count(kind) for kind in ("bind", "status", "note")] == [64, 2, 2]
 
 
 def test_statuses_do_not_save_up_turns_while_there_are_none_to_write() -> None:
@@ -120,7 +120,7 @@ def test_statuses_do_not_save_up_turns_while_there_are_none_to_write() -> None:
         for number in range(100):
             bench.submit(f"status {number}", urgency=Urgency.STATUS, seconds=0.01)
 
-    begun = [call.split()[0] for call in played(scene, concurrency=1).calls[51:87]]
+    begun = [call.split()[0] for call in played(scene, concurrency=1).calls[51:84]]
     assert begun.count("bind") == 32
 
 

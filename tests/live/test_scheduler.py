@@ -94,6 +94,25 @@ def test_a_cancellation_that_comes_with_a_change_is_not_lost(steps: int) -> None
 # -- when it decides ---------------------------------------------------------------------------------------------------
 
 
+def test_pods_that_start_in_a_burst_of_binds_lead_to_a_cycle_now_and_then() -> None:
+    async def scene(stage: Stage) -> None:
+        # Ten seconds of binds, 32 at a time.
+        stage.create(*(node(f"n{number}", 64) for number in range(25)))
+        for number in range(200):
+            stage.create(*gang(f"gang-{number}", 8))
+        await asyncio.sleep(1)
+        before = stage.scheduler.cycles
+        await asyncio.sleep(6)
+        assert stage.scheduler.binding.pods
+        assert list(stage.phases().values()).count("Running") > 500
+        # Every two seconds, instead of whenever pods start.
+        assert 2 <= stage.scheduler.cycles - before <= 4
+        await asyncio.sleep(60)
+        assert {stage.group_status(f"gang-{number}")["running"] for number in range(200)} == {8}
+
+    played(scene, write_seconds=0.2)
+
+
 def test_a_hopeless_gang_is_not_tried_again_while_nothing_changes() -> None:
     async def scene(stage: Stage) -> None:
         stage.create(node("n1", 4), *gang("train", 8))

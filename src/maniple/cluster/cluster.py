@@ -103,6 +103,12 @@ class Cluster:
         elif not (self._set_job(item) or self._set_queue(item)):
             self._set_other(item)
 
+    def renew(self, pod: Pod) -> None:
+        """Keep a newer state of a pod that differs only in what no column depends on."""
+        row = self.tasks.index_of(pod.key)
+        if row is not None:
+            self.tasks.pods[row] = pod
+
     def delete(self, item: Object) -> None:
         """Remove the object of that kind and key; nothing happens when there is none."""
         if isinstance(item, Pod):

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from maniple.cluster.cluster import Cluster
 from maniple.cluster.statuses import Status
 from maniple.live.barred import Barred
-from maniple.live.essence import essence, slim
+from maniple.live.essence import essence, slim, starts
 from maniple.objects.core import PersistentVolume, PersistentVolumeClaim, Pod, SchedulingGate
 from maniple.objects.dra import ResourceClaim
 from maniple.objects.meta import Object
@@ -83,6 +83,7 @@ class Cache:
         self._avoiding: set[str] = set()  # pods that are believed to avoid a node
         self._groups: dict[str, Ref] = {}  # by pod: the group that was created for it
         self._pods: dict[Ref, str] = {}  # and the inverse
+        self.starts = 0  # how often a pod was seen to run that had its node before
 
     # -- watch events ------------------------------------------------------------------------------------------------
 
@@ -322,12 +323,16 @@ class Cache:
     def _refresh(self, ref: Ref) -> bool:
         """Update the columns to what is believed of an object now.
 
-        Returns whether a decision may depend on the difference.
+        Returns whether a decision may depend on the difference. A pod that starts is counted instead.
         """
         before, after = self._believed.get(ref), self._believe(ref)
         if after == before:
             return False
-        counted = self._counts(ref)
+        if isinstance(before, Pod) and isinstance(after, Pod) and essence(before) == essence(after):
+            self._believed[ref] = after
+            self.cluster.renew(after)
+            return False
+        counted, requested = self._counts(ref), self._requested(ref)
         if after is not None:
             self._believed[ref] = after
             self.cluster.apply(after)
@@ -335,6 +340,9 @@ class Cache:
             del self._believed[ref]
             self.cluster.delete(before)
         if not counted and not self._counts(ref):
+            return False
+        if starts(before, after) and self._requested(ref) == requested:
+            self.starts += 1
             return False
         return before is None or after is None or essence(before) != essence(after)
 
@@ -368,6 +376,13 @@ class Cache:
     def _counts(self, ref: Ref) -> bool:
         """Pods that no task stands for are in no column."""
         return ref[0] is not Pod or self.cluster.tasks.index_of(ref[1]) is not None
+
+    def _requested(self, ref: Ref) -> list[int]:
+        """What a pod requests, in base units; nothing for other objects."""
+        row = self.cluster.tasks.index_of(ref[1]) if ref[0] is Pod else None
+        return (
+            self.cluster.specs.specs[self.cluster.tasks.spec[row]].request.tolist() if row is not None else []
+        )
 
     def _keep_group(self, pod: str, group: Object | None) -> None:
         """Keep the group that was created for a pod, with its current status."""

@@ -52,6 +52,23 @@ def essence(item: Any) -> Any:
     return _essence_of_kai(item)
 
 
+def starts(before: Object | None, after: Object | None) -> bool:
+    """Whether nothing has changed but that a pod runs on the node that it had.
+
+    Its containers may say what they were given: whoever asks compares what the pod requests.
+    """
+    if not isinstance(before, Pod) or not isinstance(after, Pod):
+        return False
+    old, new = before.status, after.status
+    return (
+        (old.phase, new.phase) == ("Pending", "Running")
+        and bool(before.spec.node_name)
+        and old.resource_claim_statuses == new.resource_claim_statuses
+        and before.metadata == after.metadata
+        and before.spec == after.spec
+    )
+
+
 def _essence_of_kai(item: Any) -> Any:
     if isinstance(item, KaiPodGroup):
         # Only groups with a limit on attempts depend on their conditions.

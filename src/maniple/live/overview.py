@@ -15,6 +15,7 @@ from maniple.cluster.cluster import Cluster
 from maniple.cluster.statuses import ON_NODE, Status
 from maniple.cluster.tables import NodeTable
 from maniple.framework.reasons import joined
+from maniple.live.cache import Ref
 from maniple.live.writing import ref_of
 
 if TYPE_CHECKING:
@@ -99,6 +100,7 @@ class Board:
         self._jobs: _Lines[JobLine] = _Lines(lambda line: line.key)
         self._nodes: _Lines[NodeLine] = _Lines(lambda line: line.name)
         self._said: set[int] = set()  # jobs whose line says more than their columns do
+        self._binding: dict[Ref, int] = {}  # pods being bound, by group, as they were
         self._tasks: dict[str, NDArray[Any]] = {}  # columns as they were
         self._groups: dict[str, NDArray[Any]] = {}
         self._amounts: dict[str, NDArray[Any]] = {}
@@ -114,7 +116,7 @@ class Board:
     def _renew_jobs(self, scheduler: "Scheduler") -> None:
         jobs = scheduler.cache.cluster.jobs
         said = _Said(scheduler)
-        news = self._changed_jobs(scheduler) | self._said | said.rows
+        news = self._changed_jobs(scheduler) | self._said | said.rows | self._binding_jobs(scheduler)
         places = _places(scheduler, news)
         self._said = said.rows
         for row in news:
@@ -135,6 +137,12 @@ class Board:
         self._tasks = {name: column.copy() for name, column in columns.items()}
         self._groups = {name: column.copy() for name, column in groups.items()}
         return changed
+
+    def _binding_jobs(self, scheduler: "Scheduler") -> set[int]:
+        """Jobs of which another number of pods is being bound."""
+        before, self._binding = self._binding, dict(scheduler.binding.groups)
+        changed = {key for (_, key), _ in before.items() ^ self._binding.items()}
+        return {row for key in changed for row in scheduler.cache.cluster.jobs.rows_named(key)}
 
     def _renew_nodes(self, scheduler: "Scheduler") -> None:
         cluster = scheduler.cache.cluster
@@ -199,7 +207,7 @@ class _Said:
     def __init__(self, scheduler: "Scheduler") -> None:
         jobs = scheduler.cache.cluster.jobs
         self.evicted = _evicted(scheduler)
-        keys = {key for _, key in (*scheduler.why, *scheduler.binding.groups)}
+        keys = {key for _, key in scheduler.why}
         names = {*self.evicted, *scheduler.starting}
         self.rows = {row for name in keys | names for row in jobs.rows_named(name)}
 

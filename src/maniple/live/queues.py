@@ -14,7 +14,7 @@ from maniple.live.binding import Binding
 from maniple.live.cache import Assumption, Ref
 from maniple.live.dialect import LiveDialect
 from maniple.live.pace import Pace
-from maniple.live.writing import Writing, ref_of
+from maniple.live.writing import Writing, now, ref_of
 
 AMOUNTS_SECONDS = 1.0
 _ALWAYS_SHOWN = {"cpu": 0, "memory": 0}
@@ -27,6 +27,7 @@ class QueueStatuses:
         self._binding = binding
         self._holdings: Mapping[str, QueueHolding] = {}  # as of the last cycle, while binds are unfinished
         self._ended = 0
+        self._confirm_next = 0.0
         self.pace: Pace[Ref, dict[str, str]] = Pace(self._write)
 
     def compare(self, plan: Plan) -> None:
@@ -34,12 +35,14 @@ class QueueStatuses:
         self._compare(plan.holdings)
 
     def confirm(self) -> None:
-        """The same once binds have been confirmed since."""
-        if self._holdings and self._ended != self._binding.ended:
+        """The same once binds have been confirmed since; while more are to come, as often as it is written."""
+        due = not self._binding.pods or now() >= self._confirm_next
+        if due and self._holdings and self._ended != self._binding.ended:
             self._compare(self._holdings)
 
     def _compare(self, holdings: Mapping[str, QueueHolding]) -> None:
         self._holdings, self._ended = holdings if self._binding.pods else {}, self._binding.ended
+        self._confirm_next = now() + AMOUNTS_SECONDS
         shared = self._shared(holdings)
         for name, held in self._held(self._confirmed(holdings)).items():
             if name in shared:

@@ -42,7 +42,9 @@ from maniple.planner import Planner
 log = logging.getLogger(__name__)
 
 SHORTEST_PAUSE = 0.001
-SHOW_SECONDS = 0.2  # at least, between two views of binds that end
+# While pods are being bound: between two views of that, and between two cycles that only tell which pods run.
+SHOW_SECONDS = 0.5
+STARTS_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +130,8 @@ class Scheduler:
         self._stopping = asyncio.Event()
         self._dirty = True
         self._work_is_left = True  # whether our own writes may lead to other decisions
+        self._starts_known = 0  # pods that had started when the last cycle began
+        self._starts_due = 0.0
         self._queues_listed = False  # and not checked yet
         notes = self.notes = Notes(port, self.effects)
         writing = Writing(self.cache, self.effects, port, self.later)
@@ -179,6 +183,7 @@ class Scheduler:
         return (
             self._synced.is_set()
             and not self._dirty
+            and self.cache.starts == self._starts_known
             and not self._inbox
             and self.effects.idle
             and not self.cache.unconfirmed
@@ -265,11 +270,21 @@ class Scheduler:
         self._dirty |= self.cache.release(now())
         self._dirty |= self._decisions.expire(now())
         self._dirty |= self._take_options()
+        self._dirty |= self._starts_matter()
         if self._queues_listed and self._synced.is_set():
             self._queues_listed = False
             queues = [item for kind in self.dialect.queue_kinds for item in self.cache.of_kind(kind)]
             for raw in self.dialect.missing_objects(queues):
                 self.effects.submit(self._creation(raw))
+
+    def _starts_matter(self) -> bool:
+        """Whether pods that started lead to a cycle now.
+
+        They make no room: unless something waits, only statuses tell of them, and binds come first.
+        """
+        if self.cache.starts == self._starts_known:
+            return False
+        return self._work_is_left or not self.binding.pods or now() >= self._starts_due
 
     def _take_options(self) -> bool:
         """Whether there is something new to plan with; on an error, report it and keep the last valid
@@ -345,7 +360,13 @@ class Scheduler:
                 self._shards.carry_out(self._clock.now())
             self._show()
             await self._pause()
-        if not await self.effects.drain(self._timing.stop):
+        drained = await self.effects.drain(self._timing.stop)
+        if drained:
+            self._take_in()  # the outcome of the last writes, which is told as any other
+            self._status.carry_out()
+            self._show()
+            drained = await self.effects.drain(self._timing.stop)
+        if not drained:
             log.warning(
                 "stopped with %d writes left; they are decided anew at the next start", len(self.effects)
             )
@@ -390,6 +411,8 @@ class Scheduler:
             return 0.0
         moments = (self.cache.next_release(), self._status.next_due(), self._decisions.next_due())
         due = [moment for moment in moments if moment is not None]
+        if self.cache.starts != self._starts_known:
+            due.append(self._starts_due)
         # Never so short that the clock, with its finite precision, would not advance.
         return max(SHORTEST_PAUSE, min([self._timing.period, *(moment - now() for moment in due)]))
 
@@ -397,6 +420,7 @@ class Scheduler:
 
     async def _cycle(self) -> None:
         self._dirty = False
+        self._starts_known, self._starts_due = self.cache.starts, now() + STARTS_SECONDS
         self.cycles += 1
         self.trace.cycle = self.cycles
         when = self._clock.now()

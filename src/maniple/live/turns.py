@@ -20,9 +20,9 @@ class Urgency(IntEnum):
     NOTE = 3
 
 
-# Turns while all of them have something to write. A gang of eight has eight binds, a status or two and nine
-# events: its statuses keep up with its binds, and its events follow when there is time.
-SHARES = {Urgency.DECISION: 32, Urgency.STATUS: 4, Urgency.NOTE: 1}
+# Turns while all of them have something to write. A gang of eight has eight binds, a status or two and nine events:
+# in a long burst of binds, statuses and events are written now and then, and the rest of them after it.
+SHARES = {Urgency.DECISION: 32, Urgency.STATUS: 1, Urgency.NOTE: 1}
 
 
 class Lane(NamedTuple):
