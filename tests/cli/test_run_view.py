@@ -15,7 +15,8 @@ def node(name: str) -> NodeLine:
 
 
 def state(*jobs: JobLine, nodes: tuple[str, ...] = ("n1",)) -> Overview:
-    return Overview(jobs, tuple(map(node, nodes)), 1)
+    names = tuple(one.key for one in jobs), tuple(nodes)
+    return Overview(jobs, tuple(map(node, nodes)), 1, *names)
 
 
 def told(*states: Overview) -> list[list[tuple[str, str]]]:

@@ -229,12 +229,24 @@ def test_only_what_decisions_depend_on_calls_for_a_cycle(change: Any, matters: b
 def test_a_pod_that_starts_on_its_node_is_counted_apart() -> None:
     cache = a_cache(a_pod("a", on="n1", phase="Pending"), a_pod("b", on="n1", phase="Pending"))
     assert not cache.put(a_pod("a", on="n1"))
-    assert (cache.starts, status(cache, "a")) == (1, Status.RUNNING)
+    assert (cache.deferred.starts, status(cache, "a")) == (1, Status.RUNNING)
     # Another one was given more than it requests.
     given = ContainerStatus(name="main", allocated_resources={"cpu": "2"}, resources=ResourceRequirements())
     started = a_pod("b", on="n1")
     assert cache.put(replace(started, status=replace(started.status, container_statuses=(given,))))
-    assert (cache.starts, used_cpu(cache, "n1")) == (1, 3000)
+    assert (cache.deferred.starts, used_cpu(cache, "n1")) == (1, 3000)
+
+
+def test_a_gang_that_is_not_complete_is_deferred_until_its_last_pod_arrives() -> None:
+    cache = a_cache()
+    before = cache.deferred.members
+    assert not cache.put(group("next", 2))
+    assert not cache.put(pod("n-1", {"cpu": "1"}, group="next", uid="1"))
+    assert cache.deferred.members == before + 2
+    assert cache.put(pod("n-2", {"cpu": "1"}, group="next", uid="2"))
+    # One that was placed by somebody else takes room, and one that is gone may be missed.
+    assert cache.put(pod("m-1", {"cpu": "1"}, group="other", uid="3", on="n1"))
+    assert cache.gone(pod("n-2", {"cpu": "1"}, group="next", uid="2"))
 
 
 def test_pods_of_other_schedulers_call_for_a_cycle_only_on_a_node() -> None:

@@ -113,6 +113,29 @@ def test_pods_that_start_in_a_burst_of_binds_lead_to_a_cycle_now_and_then() -> N
     played(scene, write_seconds=0.2)
 
 
+def test_a_gang_that_arrives_bit_by_bit_is_decided_once() -> None:
+    async def scene(stage: Stage) -> None:
+        stage.create(queue("default"), node("n1", 8))
+        await asyncio.sleep(5)
+        before = stage.scheduler.cycles
+        for raw in gang("train", 8):
+            stage.create(raw)
+            await asyncio.sleep(0.012)
+        await asyncio.sleep(0.05)
+        assert (stage.scheduler.cycles - before, set(stage.nodes().values())) == (1, {"n1"})
+
+    played(scene)
+
+
+def test_a_gang_whose_pods_do_not_come_is_admitted_and_told() -> None:
+    async def scene(stage: Stage) -> None:
+        stage.create(queue("default"), node("n1", 8), group("train", 8), pod("train-0", "train"))
+        await asyncio.sleep(1)
+        assert stage.group_status("train")["phase"] == "Inqueue"
+
+    played(scene)
+
+
 def test_a_hopeless_gang_is_not_tried_again_while_nothing_changes() -> None:
     async def scene(stage: Stage) -> None:
         stage.create(node("n1", 4), *gang("train", 8))

@@ -40,30 +40,37 @@ class News:
 
     def __init__(self) -> None:
         self._jobs: dict[str, JobLine] = {}
-        self._nodes: set[str] = set()
+        self._job_names: tuple[str, ...] = ()
+        self._node_names: tuple[str, ...] = ()
         self._first = True
 
     def of(self, state: Overview) -> Iterator[tuple[str, str]]:
         """Pairs of a subject and the news about it."""
-        yield from self._of_nodes({node.name for node in state.nodes})
-        jobs = {job.key: job for job in state.jobs}
-        for key, job in jobs.items():
-            text = _news(self._jobs.get(key), job)
+        if self._first or state.node_names is not self._node_names:
+            yield from self._of_nodes({*state.node_names})
+            self._node_names = state.node_names
+        known = self._jobs
+        for job in [one for one in state.jobs if known.get(one.key) is not one]:
+            text = _news(known.get(job.key), job)
             if text:
-                yield key, text
-        for key in self._jobs.keys() - jobs.keys():
-            yield key, "is gone"
-        self._jobs, self._first = jobs, False
+                yield job.key, text
+            known[job.key] = job
+        if state.job_names is not self._job_names:
+            for key in known.keys() - {*state.job_names}:
+                del known[key]
+                yield key, "is gone"
+            self._job_names = state.job_names
+        self._first = False
 
     def _of_nodes(self, names: set[str]) -> Iterator[tuple[str, str]]:
-        came, left = sorted(names - self._nodes), sorted(self._nodes - names)
+        before = {*self._node_names}
+        came, left = sorted(names - before), sorted(before - names)
         if self._first:
             yield "cluster", count(len(names), "node")
         elif came:
             yield _few(came), "joined the cluster"
         if left:
             yield _few(left), "left the cluster"
-        self._nodes = names
 
 
 def _few(names: list[str]) -> str:

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from maniple.cluster.cluster import Cluster
 from maniple.cluster.statuses import Status
 from maniple.live.barred import Barred
+from maniple.live.deferred import Deferred
 from maniple.live.essence import essence, slim, starts
 from maniple.objects.core import PersistentVolume, PersistentVolumeClaim, Pod, SchedulingGate
 from maniple.objects.dra import ResourceClaim
@@ -83,12 +84,12 @@ class Cache:
         self._avoiding: set[str] = set()  # pods that are believed to avoid a node
         self._groups: dict[str, Ref] = {}  # by pod: the group that was created for it
         self._pods: dict[Ref, str] = {}  # and the inverse
-        self.starts = 0  # how often a pod was seen to run that had its node before
+        self.deferred = Deferred()
 
     # -- watch events ------------------------------------------------------------------------------------------------
 
     def put(self, item: Object) -> bool:
-        """Take in an object; returns whether a decision may depend on the change."""
+        """Take in an object; returns whether a decision may depend on the change, and is not better deferred."""
         whole, version = item, version_of(item)
         item = slim(item) if self._grouping is None else self._grouping.trimmed(slim(item))
         ref = (type(item), item.key)
@@ -112,7 +113,12 @@ class Cache:
                 late = assumption.written and not assumption.lasting
                 if late or assumption.shown(item) or 0 < assumption.version <= version:
                     self._drop(ref, aspect)
-        return self._refresh(ref)
+        is_new = ref not in self._believed
+        matters = self._refresh(ref)
+        if matters and is_new and self._awaits_members(item):
+            self.deferred.members += 1
+            return False
+        return matters
 
     def answered(self, item: Object) -> None:
         """The state of an object in the response to a write, known before the watch shows it."""
@@ -323,7 +329,7 @@ class Cache:
     def _refresh(self, ref: Ref) -> bool:
         """Update the columns to what is believed of an object now.
 
-        Returns whether a decision may depend on the difference. A pod that starts is counted instead.
+        Returns whether a decision may depend on the difference. That a pod starts is deferred.
         """
         before, after = self._believed.get(ref), self._believe(ref)
         if after == before:
@@ -342,7 +348,7 @@ class Cache:
         if not counted and not self._counts(ref):
             return False
         if starts(before, after) and self._requested(ref) == requested:
-            self.starts += 1
+            self.deferred.starts += 1
             return False
         return before is None or after is None or essence(before) != essence(after)
 
@@ -376,6 +382,20 @@ class Cache:
     def _counts(self, ref: Ref) -> bool:
         """Pods that no task stands for are in no column."""
         return ref[0] is not Pod or self.cluster.tasks.index_of(ref[1]) is not None
+
+    def _awaits_members(self, item: Object) -> bool:
+        """Whether it is of a gang that has fewer pods than it needs, or a pod whose group is not known yet."""
+        tasks, jobs = self.cluster.tasks, self.cluster.jobs
+        if isinstance(item, Pod):
+            task = tasks.index_of(item.key)
+            rows = [int(tasks.job[task])] if task is not None and not item.spec.node_name else []
+        else:
+            rows = [row for row in jobs.rows_named(item.key) if jobs.objects.get(row) is item]
+        return bool(rows) and all(row >= 0 and self._is_short(row) for row in rows)
+
+    def _is_short(self, job: int) -> bool:
+        facts = self.cluster.jobs.facts.get(job)
+        return facts is None or int(self.cluster.jobs.counts[:, job].sum()) < facts.minimum
 
     def _requested(self, ref: Ref) -> list[int]:
         """What a pod requests, in base units; nothing for other objects."""

@@ -82,9 +82,13 @@ class NodeLine:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
+    """Lines in the order of their names; the tuples of names are the same objects until a name comes or goes."""
+
     jobs: tuple[JobLine, ...]
     nodes: tuple[NodeLine, ...]
     cycle: int
+    job_names: tuple[str, ...] = ()
+    node_names: tuple[str, ...] = ()
 
 
 def overview(scheduler: "Scheduler") -> Overview:
@@ -104,6 +108,7 @@ class Board:
         self._tasks: dict[str, NDArray[Any]] = {}  # columns as they were
         self._groups: dict[str, NDArray[Any]] = {}
         self._amounts: dict[str, NDArray[Any]] = {}
+        self._keys: list[str] = []  # by row: the names of nodes
 
     def state(self, scheduler: "Scheduler") -> Overview:
         """The state now; call it between cycles only."""
@@ -111,7 +116,8 @@ class Board:
             vars(self).update(vars(Board(scheduler.cache.cluster)))
         self._renew_jobs(scheduler)
         self._renew_nodes(scheduler)
-        return Overview(self._jobs.ordered(), self._nodes.ordered(), scheduler.cycles)
+        jobs, nodes = self._jobs, self._nodes
+        return Overview(jobs.ordered(), nodes.ordered(), scheduler.cycles, jobs.names(), nodes.names())
 
     def _renew_jobs(self, scheduler: "Scheduler") -> None:
         jobs = scheduler.cache.cluster.jobs
@@ -153,12 +159,19 @@ class Board:
         amounts["defined"] = nodes.defined[:size]
         changed = set(_differences(amounts, self._amounts).tolist())
         self._amounts = {name: column.copy() for name, column in amounts.items()}
-        for row in self._nodes.keys() - nodes.objects.keys():
-            del self._nodes[row]
-        for row in nodes.objects:
-            known = self._nodes.get(row)
-            if known is None or row in changed or known.name != nodes.keys[row]:
+        if self._keys != nodes.keys:
+            changed.update(_renamed(self._keys, nodes.keys))
+            self._keys = list(nodes.keys)
+        for row in changed:
+            if row in nodes.objects:
                 self._nodes[row] = _node(cluster, row)
+            elif row in self._nodes:
+                del self._nodes[row]
+
+
+def _renamed(before: list[str], now: list[str]) -> Iterable[int]:
+    """The rows that have another name, or one that they had not."""
+    return (row for row, name in enumerate(now) if row >= len(before) or before[row] != name)
 
 
 class _Lines(dict[int, Line]):
@@ -167,21 +180,38 @@ class _Lines(dict[int, Line]):
     def __init__(self, name: Callable[[Line], str]) -> None:
         super().__init__()
         self._name = name
-        self._order: list[int] | None = []
+        self._places: dict[int, int] = {}  # by row, in the order of names
+        self._ordered: list[Line] = []
+        self._names: tuple[str, ...] = ()
+        self._sorted = True
 
     def __setitem__(self, row: int, line: Line) -> None:
         if row not in self or self._name(self[row]) != self._name(line):
-            self._order = None
+            self._sorted = False
+        elif self._sorted:
+            self._ordered[self._places[row]] = line
         super().__setitem__(row, line)
 
     def __delitem__(self, row: int) -> None:
-        self._order = None
+        self._sorted = False
         super().__delitem__(row)
 
     def ordered(self) -> tuple[Line, ...]:
-        if self._order is None:
-            self._order = sorted(self, key=lambda row: self._name(self[row]))
-        return tuple([self[row] for row in self._order])
+        self._sort()
+        return tuple(self._ordered)
+
+    def names(self) -> tuple[str, ...]:
+        self._sort()
+        return self._names
+
+    def _sort(self) -> None:
+        if self._sorted:
+            return
+        rows = sorted(self, key=lambda row: self._name(self[row]))
+        self._places = {row: place for place, row in enumerate(rows)}
+        self._ordered = [self[row] for row in rows]
+        self._names = tuple([self._name(line) for line in self._ordered])
+        self._sorted = True
 
 
 def _rows(nodes: NodeTable, name: str) -> Iterable[tuple[int, NDArray[np.int64]]]:

@@ -42,9 +42,7 @@ from maniple.planner import Planner
 log = logging.getLogger(__name__)
 
 SHORTEST_PAUSE = 0.001
-# While pods are being bound: between two views of that, and between two cycles that only tell which pods run.
-SHOW_SECONDS = 0.5
-STARTS_SECONDS = 2.0
+SHOW_SECONDS = 0.5  # between two views while pods are being bound
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +128,6 @@ class Scheduler:
         self._stopping = asyncio.Event()
         self._dirty = True
         self._work_is_left = True  # whether our own writes may lead to other decisions
-        self._starts_known = 0  # pods that had started when the last cycle began
-        self._starts_due = 0.0
         self._queues_listed = False  # and not checked yet
         notes = self.notes = Notes(port, self.effects)
         writing = Writing(self.cache, self.effects, port, self.later)
@@ -183,7 +179,7 @@ class Scheduler:
         return (
             self._synced.is_set()
             and not self._dirty
-            and self.cache.starts == self._starts_known
+            and not self.cache.deferred
             and not self._inbox
             and self.effects.idle
             and not self.cache.unconfirmed
@@ -270,21 +266,13 @@ class Scheduler:
         self._dirty |= self.cache.release(now())
         self._dirty |= self._decisions.expire(now())
         self._dirty |= self._take_options()
-        self._dirty |= self._starts_matter()
+        binds_come_first = bool(self.binding.pods) and not self._work_is_left
+        self._dirty |= self.cache.deferred.is_due(now(), starts_wait=binds_come_first)
         if self._queues_listed and self._synced.is_set():
             self._queues_listed = False
             queues = [item for kind in self.dialect.queue_kinds for item in self.cache.of_kind(kind)]
             for raw in self.dialect.missing_objects(queues):
                 self.effects.submit(self._creation(raw))
-
-    def _starts_matter(self) -> bool:
-        """Whether pods that started lead to a cycle now.
-
-        They make no room: unless something waits, only statuses tell of them, and binds come first.
-        """
-        if self.cache.starts == self._starts_known:
-            return False
-        return self._work_is_left or not self.binding.pods or now() >= self._starts_due
 
     def _take_options(self) -> bool:
         """Whether there is something new to plan with; on an error, report it and keep the last valid
@@ -410,9 +398,7 @@ class Scheduler:
         if self._dirty:
             return 0.0
         moments = (self.cache.next_release(), self._status.next_due(), self._decisions.next_due())
-        due = [moment for moment in moments if moment is not None]
-        if self.cache.starts != self._starts_known:
-            due.append(self._starts_due)
+        due = [*self.cache.deferred.next_due(), *(moment for moment in moments if moment is not None)]
         # Never so short that the clock, with its finite precision, would not advance.
         return max(SHORTEST_PAUSE, min([self._timing.period, *(moment - now() for moment in due)]))
 
@@ -420,7 +406,7 @@ class Scheduler:
 
     async def _cycle(self) -> None:
         self._dirty = False
-        self._starts_known, self._starts_due = self.cache.starts, now() + STARTS_SECONDS
+        self.cache.deferred.cycle_begins(now())
         self.cycles += 1
         self.trace.cycle = self.cycles
         when = self._clock.now()

@@ -83,6 +83,6 @@ def _exceptions(closed: Closed, other: Closed) -> Iterator[int]:
     for said in (refused.jobs, refused.over, decided.started, decided.stale_since, jobs.phases, jobs.foreign):
         yield from said
     for now, then in ((refused.conditions, other.refused.conditions), (closed.jobs.parts, other.jobs.parts)):
-        yield from (job for job, one in now.items() if then.get(job) != one)
+        yield from (job for job, one in now.items() if (past := then.get(job)) is not one and past != one)
     if closed.queues.problems:
         yield from np.flatnonzero(np.isin(closed.jobs.queue, [*closed.queues.problems])).tolist()

@@ -20,6 +20,8 @@ SCHEDULED_CONDITION = {
 NOT_ENOUGH_RESOURCES = "NotEnoughResources"
 
 _WAITING = np.flatnonzero(WAITING)
+# One list for all jobs of all cycles: it is never changed, there may be thousands, and cycles are compared.
+_SCHEDULED = [SCHEDULED_CONDITION]
 _SHOWN = [status for status in Status if status is not Status.GATED]
 
 
@@ -28,10 +30,8 @@ def write_conditions(session: Session) -> None:
     counts = jobs.counts[:, rows]
     complete = jobs.ready[rows] + jobs.pending_best_effort[rows] >= needed(session)[rows]
     exists = counts.any(axis=0)
-    # One list for all of them: it is never changed, and there may be thousands.
-    scheduled = [SCHEDULED_CONDITION]
     for job in rows[complete & exists].tolist():
-        session.decisions.conditions[job] = scheduled
+        session.decisions.conditions[job] = _SCHEDULED
     lacking = rows[exists & ~complete & ~_leaving(session, counts)]
     if lacking.size:
         _write_lacking(session, lacking)
