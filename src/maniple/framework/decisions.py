@@ -10,6 +10,7 @@ from datetime import datetime
 import numpy as np
 from numpy.typing import NDArray
 
+from maniple.framework.conditions import Conditions
 from maniple.framework.groups.tree import TaskRows
 
 Placed = tuple[TaskRows, NDArray[np.intp]]  # tasks, and a node for each
@@ -28,7 +29,7 @@ class Decisions:
     annotations: dict[int, dict[str, str]] = field(default_factory=dict)
     promised: set[int] = field(default_factory=set)  # jobs that got room which an earlier cycle made for them
     phases: dict[int, str] = field(default_factory=dict)  # of jobs, where they change
-    conditions: dict[int, list[dict[str, str]]] = field(default_factory=dict)  # of jobs
+    conditions: Conditions = field(default_factory=Conditions)  # of jobs
     started: dict[int, datetime] = field(default_factory=dict)  # jobs that got their first place
     stale_since: dict[int, datetime | None] = field(default_factory=dict)  # jobs whose gang broke, or healed
     half_gangs: bool = False  # some gang is bound in part and is taken back when its time is over

@@ -103,7 +103,7 @@ class Meter:
         for one in plan.backlog.started():
             if one.created is None:
                 continue
-            cause = before.backlog.cause(one.job) if before is not None else ""
+            cause = before.backlog.cause(one) if before is not None else ""
             self.job_waits[cause or "none"].observe(max(0.0, (when - one.created).total_seconds()))
             known = self.jobs.get(one.job)
             if known is None or known.created != one.created:

@@ -17,10 +17,8 @@ LEAVING = "2026-08-01T12:00:00Z"
 
 def closed(session: Session) -> dict[str, dict[str, str]]:
     Gang(session, {}).on_close()
-    conditions = {}
-    for row, (condition,) in session.decisions.conditions.items():
-        conditions[session.job_key(row)] = condition
-    return conditions
+    found = {session.job_key(row): session.decisions.conditions.of(row) for row in session.jobs.rows.tolist()}
+    return {job: conditions[0] for job, conditions in found.items() if conditions}
 
 
 def cluster(*objects: Object) -> Session:

@@ -49,6 +49,7 @@ class StartedJob:
     job: str
     queue: str
     created: datetime | None
+    row: int
 
 
 class Backlog:
@@ -64,11 +65,12 @@ class Backlog:
             for name, queue, created in self._named(row)
         ]
 
-    def cause(self, job: str) -> str:
-        """Why a job was pending after this cycle; empty if it was not."""
-        row = self.rows.get(job)
-        counts = self._closed.jobs.counts
-        if row is None or not counts[[Status.PENDING, Status.GATED, Status.PIPELINED], row].any():
+    def cause(self, started: StartedJob) -> str:
+        """Why a job was pending after this cycle that started in a later one; empty if it was not."""
+        row, counts, names = started.row, self._closed.jobs.counts, self._closed.names
+        if row not in self._closed.jobs.groups or names.job(row) != started.job:
+            return ""  # it came later
+        if not counts[[Status.PENDING, Status.GATED, Status.PIPELINED], row].any():
             return ""
         return self._cause(row)
 
@@ -80,7 +82,7 @@ class Backlog:
             return []
         jobs, numbers = np.unique(closed.tasks.job[np.concatenate(placed)], return_counts=True)
         there = closed.jobs.counts[_ON_NODES][:, jobs].sum(axis=0)
-        return [StartedJob(*one) for row in jobs[there == numbers].tolist() for one in self._named(row)]
+        return [StartedJob(*one, row) for row in jobs[there == numbers].tolist() for one in self._named(row)]
 
     def _named(self, row: int) -> Iterator[tuple[str, str, datetime | None]]:
         closed = self._closed

@@ -152,7 +152,7 @@ class Causes:
         return PlainSentences(self._closed, self)
 
     def _originals(self, job: int) -> list[str]:
-        stated = self._closed.refused.conditions.get(job, ())
+        stated = self._closed.refused.conditions.of(job)
         told = [one["message"] for one in stated if one.get("status") == "True" and one.get("message")]
         return (
             self.with_tasks(job)

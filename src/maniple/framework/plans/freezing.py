@@ -19,6 +19,7 @@ from maniple.cluster.facts import JobFacts, QueueFacts
 from maniple.cluster.resources import Amounts, ResourceSpace
 from maniple.cluster.statuses import ACTIVE_USED, ALIVE, STATUSES, Status
 from maniple.cluster.tables import job_name
+from maniple.framework.conditions import Conditions
 from maniple.framework.criteria import NodeRows
 from maniple.framework.plans.outcome import PodSetOutcome
 from maniple.framework.plans.standing import queue_problem
@@ -137,7 +138,7 @@ class Refused:
     jobs: Mapping[int, list[str]]
     found: Mapping[int, int]
     over: Mapping[int, Capacity]
-    conditions: Mapping[int, list[dict[str, str]]]
+    conditions: Conditions
 
     def by_task(self) -> dict[int, Histogram | str]:
         """The first cause of a task counts."""

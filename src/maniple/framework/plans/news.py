@@ -67,6 +67,10 @@ def _alike(closed: Closed, before: Closed) -> NDArray[np.bool_]:
     ):
         same[:known] &= now[:known] == then[:known]
     same &= _served(closed, len(same)) == _served(before, len(same))
+    stated, stated_then = closed.refused.conditions, before.refused.conditions
+    same &= (stated.marked(len(same)) == stated_then.marked(len(same))) & (
+        stated.common == stated_then.common
+    )
     return same
 
 
@@ -82,7 +86,8 @@ def _exceptions(closed: Closed, other: Closed) -> Iterator[int]:
     jobs = closed.jobs
     for said in (refused.jobs, refused.over, decided.started, decided.stale_since, jobs.phases, jobs.foreign):
         yield from said
-    for now, then in ((refused.conditions, other.refused.conditions), (closed.jobs.parts, other.jobs.parts)):
-        yield from (job for job, one in now.items() if (past := then.get(job)) is not one and past != one)
+    stated, parts = other.refused.conditions, other.jobs.parts
+    yield from (job for job, one in refused.conditions.own.items() if stated.of(job) != one)
+    yield from (job for job, one in jobs.parts.items() if parts.get(job) != one)
     if closed.queues.problems:
         yield from np.flatnonzero(np.isin(closed.jobs.queue, [*closed.queues.problems])).tolist()

@@ -128,7 +128,7 @@ def _job(
 ) -> JobOutcome:
     columns, causes_found = closed.jobs, causes.with_tasks(job)
     counts = columns.counts[:, job]
-    conditions: list[dict[str, Any]] = [one.copy() for one in closed.refused.conditions.get(job, ())]
+    conditions: list[dict[str, Any]] = [one.copy() for one in closed.refused.conditions.of(job)]
     own = causes.condition(job, causes_found)
     moved = evictions.moved_of_job[job]
     outcome = JobOutcome(
@@ -184,7 +184,7 @@ def phases(closed: Closed, among: Sequence[int] | None = None) -> dict[int, str]
     for job, running, there, over, minimum in zip(
         rows.tolist(), *(part[rows].tolist() for part in parts), strict=True
     ):
-        unschedulable = any(c["type"] == "Unschedulable" for c in refused.conditions.get(job, ()))
+        unschedulable = any(c["type"] == "Unschedulable" for c in refused.conditions.of(job))
         if unschedulable and running:
             found[job] = "Unknown"
         elif there >= minimum:
@@ -211,7 +211,7 @@ def groups(closed: Closed, causes: Causes, rows: Sequence[int]) -> dict[str, Gro
             served=job in all_phases,
             phase=all_phases.get(job, "Pending"),
             counts={_WORDS[status]: number for status, number in enumerate(numbers) if number},
-            conditions=[one.copy() for one in refused.conditions.get(job, ())],
+            conditions=[one.copy() for one in refused.conditions.of(job)],
             queue_problem=causes.queue_problem(job),
             not_ready=causes.not_ready(job) if waits else "",
             refusals=list(refused.jobs.get(job, ())),

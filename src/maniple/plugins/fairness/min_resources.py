@@ -24,7 +24,7 @@ class _Columns:
     """By job row: the stated minimum, and whether the job was admitted or runs; outlives sessions."""
 
     def __init__(self, height: int) -> None:
-        self._read: dict[int, JobFacts] = {}
+        self._edition: Amounts = np.zeros(0, dtype=np.int64)  # of the pod groups that were read
         self._numbers: dict[tuple[tuple[str, Quantity], ...], int] = {}
         self._lists: list[tuple[Amounts, tuple[str, ...]]] = []
         self.amounts: Amounts = np.zeros((height, 0), dtype=np.int64)
@@ -44,9 +44,10 @@ class _Columns:
         return known
 
     def refresh(self, session: Session) -> None:
-        self._grow(len(session.jobs.queue))
-        facts, read = session.cluster.jobs.facts, self._read
-        changed = [row for row, item in facts.items() if read.get(row) is not item]
+        size = len(session.jobs.queue)
+        self._grow(size)
+        facts, edition = session.cluster.jobs.facts, session.cluster.jobs.edition[:size]
+        changed = [row for row in np.flatnonzero(self._edition[:size] != edition).tolist() if row in facts]
         if changed:
             self._set(session, changed, [facts[row] for row in changed])
 
@@ -56,11 +57,12 @@ class _Columns:
             self.amounts = np.concatenate(
                 [self.amounts, np.zeros((len(self.amounts), added), np.int64)], axis=1
             )
+            self._edition = np.concatenate([self._edition, np.zeros(added, np.int64)])
             for name in ("stated", "inqueue", "running"):
                 setattr(self, name, np.concatenate([getattr(self, name), np.zeros(added, np.bool_)]))
 
     def _set(self, session: Session, rows: list[int], facts: list[JobFacts]) -> None:
-        self._read.update(zip(rows, facts, strict=True))
+        self._edition[rows] = session.cluster.jobs.edition[rows]
         self.stated[rows] = [item.min_resources is not None for item in facts]
         self.inqueue[rows] = [item.phase == "Inqueue" for item in facts]
         self.running[rows] = [item.phase == "Running" for item in facts]

@@ -20,8 +20,6 @@ SCHEDULED_CONDITION = {
 NOT_ENOUGH_RESOURCES = "NotEnoughResources"
 
 _WAITING = np.flatnonzero(WAITING)
-# One list for all jobs of all cycles: it is never changed, there may be thousands, and cycles are compared.
-_SCHEDULED = [SCHEDULED_CONDITION]
 _SHOWN = [status for status in Status if status is not Status.GATED]
 
 
@@ -30,8 +28,7 @@ def write_conditions(session: Session) -> None:
     counts = jobs.counts[:, rows]
     complete = jobs.ready[rows] + jobs.pending_best_effort[rows] >= needed(session)[rows]
     exists = counts.any(axis=0)
-    for job in rows[complete & exists].tolist():
-        session.decisions.conditions[job] = _SCHEDULED
+    session.decisions.conditions.state_all(rows[complete & exists], SCHEDULED_CONDITION)
     lacking = rows[exists & ~complete & ~_leaving(session, counts)]
     if lacking.size:
         _write_lacking(session, lacking)
@@ -49,7 +46,7 @@ def _write_lacking(session: Session, lacking: NDArray[np.int64]) -> None:
         message = messages.get(key) or messages.setdefault(key, _message(minimum, ready, places, counts))
         if job in origins:
             message = f"{message}. {origins[job]}"
-        session.decisions.conditions[job] = [
+        session.decisions.conditions.own[job] = [
             {"type": "Unschedulable", "status": "True", "reason": NOT_ENOUGH_RESOURCES, "message": message}
         ]
 
