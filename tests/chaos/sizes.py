@@ -8,6 +8,7 @@ import msgspec
 import numpy as np
 
 _DEEPEST = 7
+_CONTAINERS = (dict, list, set, deque, np.ndarray)
 
 
 def sizes(root: object) -> dict[str, int]:
@@ -17,15 +18,14 @@ def sizes(root: object) -> dict[str, int]:
     todo = deque([("", root, 0)])
     while todo:
         path, thing, depth = todo.popleft()
-        if id(thing) in seen or depth > _DEEPEST:
+        if isinstance(thing, _CONTAINERS):
+            # What several hold is counted for each of them: which one comes first may differ from time to time.
+            found[path] = thing.size if isinstance(thing, np.ndarray) and not thing.ndim else len(thing)
+        if id(thing) in seen or depth == _DEEPEST:
             continue
         seen.add(id(thing))
-        if isinstance(thing, dict | list | set | deque):
-            found[path] = len(thing)
-            if isinstance(thing, Mapping) and len(thing) < 50:
-                todo.extend((f"{path}[]", value, depth + 1) for value in thing.values() if _is_ours(value))
-        elif isinstance(thing, np.ndarray):
-            found[path] = len(thing) if thing.ndim else 1
+        if isinstance(thing, dict) and len(thing) < 50:
+            todo.extend((f"{path}[]", value, depth + 1) for value in thing.values() if _is_ours(value))
         elif _is_ours(thing):
             todo.extend((f"{path}.{name}", value, depth + 1) for name, value in _attributes(thing))
     return found
