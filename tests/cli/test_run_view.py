@@ -34,6 +34,15 @@ def test_a_job_is_bound_once_the_cluster_has_confirmed_all_of_its_binds() -> Non
     assert [[text for _, text in each] for each in story[1:]] == [[], [], ["8 of 8 bound: n1 ×8"]]
 
 
+def test_a_job_that_was_bound_and_started_between_two_views_tells_where() -> None:
+    runs = state(job(running=8, nodes={"n1": 8}))
+    both = ["8 of 8 bound: n1 ×8", "8 of 8 running"]
+    for before in (state(), state(job(waiting=8)), state(job(starting=8, binding=8, nodes={"n1": 8}))):
+        assert [text for _, text in told(before, runs)[1]] == both
+    # What ran before this scheduler came, it has not bound.
+    assert [text for _, text in told(runs)[0]] == ["1 node", "8 of 8 running"]
+
+
 def test_a_job_from_waiting_to_its_end() -> None:
     story = told(
         state(job(waiting=8, why="no room")),

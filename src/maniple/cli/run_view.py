@@ -51,7 +51,10 @@ class News:
             self._node_names = state.node_names
         known = self._jobs
         for job in [one for one in state.jobs if known.get(one.key) is not one]:
-            text = _news(known.get(job.key), job)
+            before = known.get(job.key)
+            if not self._first and _started_unseen(before, job):
+                yield job.key, _bound(job)
+            text = _news(before, job)
             if text:
                 yield job.key, text
             known[job.key] = job
@@ -84,7 +87,7 @@ def _news(before: JobLine | None, now: JobLine) -> str:
     if now.state == "starts":
         if now.binding:
             return ""  # until the cluster has confirmed it
-        return f"{_progress(now)} bound: {places(now.nodes)}"
+        return _bound(now)
     if now.state == "runs":
         return f"{_progress(now)} running" if not now.succeeded else ""
     if now.state == "waits":
@@ -96,6 +99,17 @@ def _news(before: JobLine | None, now: JobLine) -> str:
     if now.state == "failed":
         return f"failed: {now.failed} of {count(now.tasks, 'task')}"
     return f"done: {count(now.succeeded, 'task')} succeeded"
+
+
+def _started_unseen(before: JobLine | None, now: JobLine) -> bool:
+    """Whether a job was bound and started between two views: where it runs is worth a line all the same."""
+    if now.state != "runs" or not now.running:
+        return False
+    return before is None or bool(before.binding) or before.state in ("waits", "pipelined")
+
+
+def _bound(job: JobLine) -> str:
+    return f"{_progress(job)} bound: {places(job.nodes)}"
 
 
 def _line_key(job: JobLine) -> tuple[object, ...]:
