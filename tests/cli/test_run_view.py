@@ -39,7 +39,7 @@ def test_a_job_that_was_bound_and_started_between_two_views_tells_where() -> Non
     both = ["8 of 8 bound: n1 ×8", "8 of 8 running"]
     for before in (state(), state(job(waiting=8)), state(job(starting=8, binding=8, nodes={"n1": 8}))):
         assert [text for _, text in told(before, runs)[1]] == both
-    # What ran before this scheduler came, it has not bound.
+    # Jobs that ran before the first view were not bound by this scheduler.
     assert [text for _, text in told(runs)[0]] == ["1 node", "8 of 8 running"]
 
 

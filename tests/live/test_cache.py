@@ -244,7 +244,7 @@ def test_a_gang_that_is_not_complete_is_deferred_until_its_last_pod_arrives() ->
     assert not cache.put(pod("n-1", {"cpu": "1"}, group="next", uid="1"))
     assert cache.deferred.members == before + 2
     assert cache.put(pod("n-2", {"cpu": "1"}, group="next", uid="2"))
-    # One that was placed by somebody else takes room, and one that is gone may be missed.
+    # A pod that another scheduler placed takes room, and a deleted one makes the gang incomplete.
     assert cache.put(pod("m-1", {"cpu": "1"}, group="other", uid="3", on="n1"))
     assert cache.gone(pod("n-2", {"cpu": "1"}, group="next", uid="2"))
 

@@ -127,7 +127,7 @@ def test_a_gang_that_arrives_bit_by_bit_is_decided_once() -> None:
     played(scene)
 
 
-def test_a_gang_whose_pods_do_not_come_is_admitted_and_told() -> None:
+def test_a_gang_of_which_pods_are_missing_is_admitted() -> None:
     async def scene(stage: Stage) -> None:
         stage.create(queue("default"), node("n1", 8), group("train", 8), pod("train-0", "train"))
         await asyncio.sleep(1)

@@ -14,7 +14,7 @@ MOST_MEMBERS_SECONDS = 0.15  # after the first
 
 @dataclass(slots=True)
 class Deferred:
-    """`starts`: how many pods have started so far; `members`: how many objects came of gangs that were not complete.
+    """`starts`: how many pods have started so far; `members`: how many objects of incomplete gangs have arrived.
 
     Moments are those of the event loop's clock.
     """

@@ -69,7 +69,7 @@ class Backlog:
         """Why a job was pending after this cycle that started in a later one; empty if it was not."""
         row, counts, names = started.row, self._closed.jobs.counts, self._closed.names
         if row not in self._closed.jobs.groups or names.job(row) != started.job:
-            return ""  # it came later
+            return ""  # it was created later
         if not counts[[Status.PENDING, Status.GATED, Status.PIPELINED], row].any():
             return ""
         return self._cause(row)
