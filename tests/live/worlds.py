@@ -222,6 +222,8 @@ class RealWorld:
         found = msgspec.json.decode(await self._client.list(EVENTS))
         notes = []
         for event in found["items"]:
+            if event.get("reportingController") != "maniple":
+                continue  # the API server and controllers record events of their own
             about = event["regarding"]
             key = "/".join(filter(None, (about.get("namespace"), about["name"])))
             notes.append(Note(f"{about['kind']} {key}", event["type"], event["reason"], event["note"]))

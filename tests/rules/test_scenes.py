@@ -63,6 +63,16 @@ def test_half_a_gang_is_taken_back_after_a_time_except_in_volcano(strict: bool) 
     assert after(3600, period="-1s") == []
 
 
+@pytest.mark.parametrize("plugin", ["proportion", "capacity"])
+@BOTH
+def test_pods_on_nodes_that_are_not_ours_fill_a_queue_only_in_volcano(strict: bool, plugin: str) -> None:
+    held = [group("a"), pod("a-0", {"cpu": "4"}, group="a", on="elsewhere", status={"phase": "Running"})]
+    waits = [group("b"), pod("b-0", {"cpu": "2"}, group="b")]
+    objects = [node("n", {"cpu": "4"}), queue("default", capability={"cpu": "4"}), *held, *waits]
+    plan = planned(objects, "predicates", plugin, strict=strict)
+    assert list(plan.binds) == ([] if strict else ["default/b-0"])
+
+
 @BOTH
 def test_a_gated_pod_without_requests_counts_only_in_volcano(strict: bool) -> None:
     gated = pod("g-1", group="g", schedulingGates=[{"name": "example.com/wait"}])

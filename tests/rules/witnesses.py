@@ -242,7 +242,7 @@ WITNESSES = {
     ),
     "queues.leftovers_are_whole": "rules.test_scenes.test_a_leftover_gpu_is_given_whole_only_in_kai",
     "queues.pods_elsewhere_count": (
-        "plugins.kai.test_proportion.test_strictly_tasks_on_nodes_of_another_pool_are_not_had"
+        "rules.test_scenes.test_pods_on_nodes_that_are_not_ours_fill_a_queue_only_in_volcano"
     ),
     "queues.gpu_memory_counts": (
         "plugins.kai.test_proportion_capacity.test_gpu_memory_counts_as_the_least_part_that_it_can_be_unless_strictly"

@@ -164,19 +164,22 @@ def _job_problems(opened: Opened) -> Iterator[str]:
     tasks = _tasks_of(opened)
     where = opened.tasks.job[tasks.rows]
     asking_nothing = opened.tasks.best_effort[tasks.rows] & ~opened.tasks.gated[tasks.rows]
-    yield from _job_sums(opened.cluster, opened.jobs, tasks, where, asking_nothing)
+    counted = np.ones(len(tasks.rows), dtype=np.bool_)
+    if opened.jobs.some_uncounted:
+        counted = opened.tasks.node[tasks.rows] >= 0
+    yield from _job_sums(opened.cluster, opened.jobs, tasks, where, asking_nothing, counted)
     names, ready = opened.cluster.jobs.keys, _counted(where, READY[tasks.status], len(opened.jobs.ready))
     yield from _differences("job", "ready", names, ("",), opened.jobs.ready, ready)
 
 
 def _job_sums(
-    cluster: Cluster, jobs: Any, tasks: _Tasks, where: Where, asking_nothing: Mask
+    cluster: Cluster, jobs: Any, tasks: _Tasks, where: Where, asking_nothing: Mask, counted: Mask
 ) -> Iterator[str]:
-    """Jobs' sums, which have the same names in the table and in a session."""
+    """Jobs' sums, which have the same names in the table and in a session; `counted`: tasks that may be allocated."""
     width, names, resources = len(cluster.jobs), cluster.jobs.keys, cluster.resources.names
     waiting, everything = WAITING[tasks.status], np.ones(len(tasks.rows), dtype=np.bool_)
     for column, mask in (
-        ("allocated", ALLOCATED_LIKE[tasks.status]),
+        ("allocated", ALLOCATED_LIKE[tasks.status] & counted),
         ("pending", waiting),
         ("total", everything),
     ):
@@ -215,7 +218,8 @@ def _table_problems(cluster: Cluster) -> Iterator[str]:
     ):
         yield from _differences("node", column, nodes.keys, ("",), stored, expected)
     asking_nothing = table.best_effort[tasks.rows] & ~table.gated[tasks.rows]
-    yield from _job_sums(cluster, cluster.jobs, tasks, table.job[tasks.rows], asking_nothing)
+    everything = np.ones(len(tasks.rows), dtype=np.bool_)
+    yield from _job_sums(cluster, cluster.jobs, tasks, table.job[tasks.rows], asking_nothing, everything)
 
 
 # -- rows --------------------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from maniple.cluster.cluster import Cluster
 from maniple.cluster.domains import DomainTree
 from maniple.cluster.nodes import NodeFacts
 from maniple.cluster.resources import PODS, Amounts, ResourceSpace
-from maniple.cluster.statuses import READY
+from maniple.cluster.statuses import ALLOCATED_LIKE, READY
 
 _READY = np.flatnonzero(READY)
 
@@ -95,6 +95,7 @@ class JobState:
     pending: Amounts
     total: Amounts
     version: Amounts  # moves on whenever a task of the job changes its status
+    some_uncounted: bool = False  # `allocated` leaves out tasks on nodes that are not part of the session
 
 
 @dataclass(slots=True, eq=False)
@@ -121,6 +122,20 @@ def take(cluster: Cluster) -> Snapshot:
         classes=cluster.classes.classes,
         domains=cluster.domains.tree(nodes.facts),
     )
+
+
+def leave_out_pods_elsewhere(snapshot: Snapshot) -> None:
+    """Let jobs hold nothing on nodes that do not exist or are not this scheduler's."""
+    tasks, jobs = snapshot.tasks, snapshot.jobs
+    elsewhere = np.flatnonzero(
+        (tasks.node < 0) & (tasks.job >= 0) & (tasks.status >= 0) & ALLOCATED_LIKE[tasks.status]
+    )
+    if not len(elsewhere):
+        return
+    numbers, place = np.unique(tasks.class_of[elsewhere], return_inverse=True)
+    requests = np.array([snapshot.classes[number].request for number in numbers.tolist()])[place]
+    np.subtract.at(jobs.allocated.T, tasks.job[elsewhere], requests)
+    jobs.some_uncounted = True
 
 
 def _nodes(cluster: Cluster) -> NodeState:

@@ -318,7 +318,7 @@ class QueueRules:
         False, "What is left after shares were rounded is handed out in whole units only."
     )
     pods_elsewhere_count: bool = _rule(
-        True, "A queue is charged for pods on nodes that are not part of the node pool."
+        False, "A queue is charged for pods on nodes that do not exist or that are another scheduler's."
     )
     gpu_memory_counts: bool = _rule(True, "Requests by GPU memory count against the limits of queues.")
     slices_count_in_reclaim: bool = _rule(

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from maniple.cluster.changes import ChangeLog
 from maniple.cluster.facts import NOT_ADMITTED, JobFacts
 from maniple.cluster.resources import Amounts
-from maniple.cluster.snapshot import Snapshot
+from maniple.cluster.snapshot import Snapshot, leave_out_pods_elsewhere
 from maniple.cluster.statuses import ALLOCATED_LIKE, VALID, Status
 from maniple.framework.configuration.loading import Configuration, PluginOption
 from maniple.framework.decisions import Decisions
@@ -72,6 +72,8 @@ class Session:
         self.now = now
         self.options = options
         self.total: Amounts = self.nodes.allocatable.sum(axis=1)
+        if not rules.queues.pods_elsewhere_count:
+            leave_out_pods_elsewhere(snapshot)
         # Reasons are numbered for as long as the node facts live, since verdicts are remembered with them.
         self.reasons: ReasonTable = self.nodes.facts.memory.setdefault(ReasonTable, ReasonTable())  # type: ignore[assignment]
         self.refusals = Refusals()

@@ -109,6 +109,7 @@ VOLCANO_STRICT_RULES = Rules(
         gate_places_reach_ancestors=False,
         evicted_pods_keep_gate_places=True,
         gate_places_are_final=True,
+        pods_elsewhere_count=True,
     ),
     devices=DeviceRules(
         unhealthy_cards_are_used=True,
@@ -162,7 +163,6 @@ KAI_STRICT_RULES = Rules(
         jobs_are_heaped=True,
         overdrawn_cluster_is_negative=True,
         leftovers_are_whole=True,
-        pods_elsewhere_count=False,
         gpu_memory_counts=False,
         slices_count_in_reclaim=False,
         requested_resources_decide=False,

@@ -108,11 +108,10 @@ def test_gated_and_leaving_tasks_are_neither_had_nor_asked_for() -> None:
     assert Scene(node(), TOP, under_top("a"), gated, leaving).account("a").request == [0, 0, 0]
 
 
-@pytest.mark.parametrize(("strict", "counts"), [(False, 3), (True, 2)])
-def test_strictly_tasks_on_nodes_of_another_pool_are_not_had(strict: bool, counts: int) -> None:
-    """To KAI nobody has accepted what they ask for."""
+@pytest.mark.parametrize("strict", [False, True])
+def test_tasks_on_nodes_of_another_pool_are_not_had(strict: bool) -> None:
     here, there = job("j", "a", running=2), job("k", "a", running=1, on="elsewhere")
-    assert Scene(node(), TOP, under_top("a"), here, there, strict=strict).allocated("a") == counts
+    assert Scene(node(), TOP, under_top("a"), here, there, strict=strict).allocated("a") == 2
 
 
 def test_parts_of_devices_add_up_exactly() -> None:

@@ -5,8 +5,8 @@ and `undo` are exact opposites: all sums are integers, and what cannot be worked
 of shared devices) is saved in the operation.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 import numpy as np
@@ -84,7 +84,11 @@ def apply(session: Session, operation: Operation) -> None:
         _occupy(session, event, status, +1)
     if event.class_.share is not None:
         share(session, operation)
-    (session.hooks.on_deallocate if operation.kind is _WITHDRAW else session.hooks.on_allocate)(event)
+    _tell(
+        session,
+        session.hooks.on_deallocate if operation.kind is _WITHDRAW else session.hooks.on_allocate,
+        event,
+    )
 
 
 def evict_together(session: Session, operations: list[Operation]) -> None:
@@ -107,17 +111,17 @@ def evict_together(session: Session, operations: list[Operation]) -> None:
         _hold(session, operation, +1)
         if operation.event.class_.share is not None:
             share(session, operation)
-        session.hooks.on_deallocate(operation.event)
+        _tell(session, session.hooks.on_deallocate, operation.event)
 
 
 def _count_evicted(session: Session, class_: TaskClass, events: list[Event], before: Status) -> None:
     """`_count` for tasks alike of several jobs at once."""
-    owned = [event for event in events if event.job >= 0]
-    if len(owned) < _SEVERAL or before is _PENDING:
+    jobs, owned = session.jobs, [event for event in events if event.job >= 0]
+    if len(owned) < _SEVERAL or before is _PENDING or jobs.some_uncounted:
         for event in owned:
             _count(session, event, before, _RELEASING)
         return
-    jobs, owners = session.jobs, np.array([event.job for event in owned])
+    owners = np.array([event.job for event in owned])
     counts = np.array([len(event.rows) for event in owned])
     jobs.version[owners] += 1
     jobs.counts[before, owners] -= counts
@@ -148,7 +152,16 @@ def undo(session: Session, operation: Operation) -> None:
             for row in event.rows.tolist():
                 session.moved[row].pop()
     back = kind is _EVICT or kind is _WITHDRAW
-    (session.hooks.on_allocate if back else session.hooks.on_deallocate)(event)
+    _tell(session, session.hooks.on_allocate if back else session.hooks.on_deallocate, event)
+
+
+def _tell(session: Session, plugins: Callable[[Event], None], event: Event) -> None:
+    """Plugins hear of the tasks that count."""
+    if session.jobs.some_uncounted and (event.nodes < 0).any():
+        here = event.nodes >= 0
+        event = replace(event, rows=event.rows[here], nodes=event.nodes[here])
+    if len(event.rows):
+        plugins(event)
 
 
 def _leave_behind(session: Session, operation: Operation) -> None:
@@ -214,7 +227,8 @@ def _count(session: Session, event: Event, before: Status, after: Status) -> Non
     jobs.counts[after, job] += count
     jobs.ready[job] += count * (_READY[after] - _READY[before])
     if _ALLOCATED[after] != _ALLOCATED[before]:
-        jobs.allocated[:, job] += event.class_.request * (count * (_ALLOCATED[after] - _ALLOCATED[before]))
+        held = int((event.nodes >= 0).sum()) if jobs.some_uncounted else count
+        jobs.allocated[:, job] += event.class_.request * (held * (_ALLOCATED[after] - _ALLOCATED[before]))
     waiting = (after is _PENDING) - (before is _PENDING)
     if waiting:
         jobs.pending[:, job] += event.class_.request * (count * waiting)
