@@ -53,7 +53,7 @@ async def a_group_does_not_say_that_it_is_scheduled_before_all_binds_are_confirm
             await asyncio.sleep(0.1)
             written = await group_of(world, "train")
             assert written.status.phase != "Running"
-            assert conditions(written).get("Scheduled", ("", ""))[0] != "True"
+            assert conditions(written)["Scheduled"][0] != "True"
             assert [n for n in await world.notes() if n.note == "pod group is ready"] == []
             held = {
                 q.metadata.name: q.status.allocated.get("cpu", "0") for q in await world.objects(VolcanoQueue)
@@ -69,7 +69,7 @@ async def a_group_does_not_say_that_it_is_scheduled_before_all_binds_are_confirm
             held = {q.metadata.name: q.status.allocated.get("cpu") for q in await world.objects(VolcanoQueue)}
             return (
                 written.status.phase == "Running"
-                and conditions(written).get("Scheduled", ("", ""))[0] == "True"
+                and conditions(written)["Scheduled"][0] == "True"
                 and held["default"] == "8"
             )
 
@@ -155,9 +155,12 @@ async def half_a_gang_keeps_the_missing_room_and_is_taken_back_after_a_time(worl
             return not left
 
         await until(taken_back, "the gang gives back what it holds", every=0.02)
-        notes = [n for n in await world.notes() if n.reason == "Evict"]
-        assert notes
-        assert all("3 of 4 pods on nodes" in n.note for n in notes)
+
+        async def says_why() -> bool:
+            notes = [n.note for n in await world.notes() if n.reason == "Evict"]
+            return bool(notes) and all("3 of 4 pods on nodes" in note for note in notes)
+
+        await until(says_why, "an event says why")
         await until(lambda: runs(world, "rival", 1), "another gang gets the room")
 
         denying.status = lambda pod, node: 0

@@ -74,7 +74,7 @@ async def gangs_of_both_wait_say_why_and_run_whole_when_a_node_comes(world: Worl
         await world.create([*QUEUES, node("n1", 3), *of_both("train", 4)])
 
         async def say_why() -> bool:
-            ours = conditions(await volcano_group(world, "train-v")).get("Unschedulable", ("", ""))
+            ours = conditions(await volcano_group(world, "train-v"))["Unschedulable"]
             theirs = (await kai_group(world, "train-k")).status.scheduling_conditions
             pods = [scheduled_condition(p) for p in await world.objects(Pod)]
             return (
@@ -124,7 +124,7 @@ async def groups_of_one_name_are_two_jobs(world: World) -> None:
             return bool((await kai_group(world, "train")).status.scheduling_conditions)
 
         async def first_is_scheduled() -> bool:
-            return conditions(await volcano_group(world, "train")).get("Scheduled", ("", ""))[0] == "True"
+            return conditions(await volcano_group(world, "train"))["Scheduled"][0] == "True"
 
         await until(told, "the second is told that it has to wait")
         await until(first_is_scheduled, "the first is told that it has its places")

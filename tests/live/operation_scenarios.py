@@ -100,8 +100,12 @@ async def a_changed_configuration_is_used_without_a_restart_and_a_bad_one_change
         await until(lambda: runs(world, "train", 8), "the gang runs with the new configuration")
         assert (scheduler.configuration.failures, scheduler.configuration.reloads) == (1, 1)
         assert scheduler.configuration.last_success_time > 0
-        notes = [note.note for note in await world.notes() if note.reason == "ConfigurationReloaded"]
-        assert notes == ["scheduler.conf: reloaded: actions: enqueue → enqueue, allocate"]
+
+        async def is_told() -> bool:
+            notes = [note.note for note in await world.notes() if note.reason == "ConfigurationReloaded"]
+            return notes == ["scheduler.conf: reloaded: actions: enqueue → enqueue, allocate"]
+
+        await until(is_told, "an event about the reload")
         await settles(world, scheduler)
 
 

@@ -86,7 +86,7 @@ def test_the_role_is_enough_to_schedule_and_allows_no_more(audited_plane: Plane,
 
 
 async def _told(world: Any, prefix: str) -> bool:
-    ours = conditions(await volcano_group(world, f"{prefix}-v")).get("Unschedulable", ("", ""))
+    ours = conditions(await volcano_group(world, f"{prefix}-v"))["Unschedulable"]
     theirs = (await kai_group(world, f"{prefix}-k")).status.scheduling_conditions
     return ours[0] == "True" and bool(theirs)
 
