@@ -135,8 +135,11 @@ async def a_gang_that_does_not_fit_binds_nothing_says_why_and_runs_when_a_node_c
         assert reasons == {"Schedulable": 5, "Unschedulable": 3}
 
         async def warned_once() -> bool:
-            warnings = [(n.regarding, n.reason) for n in await world.notes() if n.type == "Warning"]
-            return warnings == [(f"PodGroup {NAMESPACE}/train", "Unschedulable")]
+            warnings = [n for n in await world.notes() if n.type == "Warning"]
+            about = [(n.regarding, n.reason) for n in warnings]
+            return about == [(f"PodGroup {NAMESPACE}/train", "Unschedulable")] and (
+                "Insufficient cpu" in warnings[0].note
+            )
 
         await until(warned_once, "one warning, on the group")
         await world.create([node("n2", 5)])

@@ -66,6 +66,24 @@ def test_volcano_and_the_profile_volcano_share_a_cluster_by_name_and_nodes() -> 
     run(main(), virtual=True)
 
 
+def test_the_status_of_a_queue_counts_the_pods_of_all_schedulers_that_share_it() -> None:
+    async def main() -> None:
+        world = EmbeddedWorld()
+        first = {"schedulerName": ["first"], "nodeSelector": ["pool:first"]}
+        second = {"schedulerName": ["second"], "nodeSelector": ["pool:second"]}
+        await world.create([objects.queue("both"), pool_node("f1", "first"), pool_node("s1", "second")])
+        async with scheduling(world, options=first), scheduling(world, options=second):
+            await world.create(for_scheduler(objects.gang("large", 4), "first", "both"))
+            await until(lambda: runs(world, "large", 4), "the gang of the first runs")
+            await world.create(for_scheduler(objects.gang("small", 2), "second", "both"))
+            await until(lambda: runs(world, "small", 2), "the gang of the second runs")
+            await asyncio.sleep(30)
+            held = {one.metadata.name: one.status.allocated for one in await world.objects(VolcanoQueue)}
+            assert held["both"]["cpu"] == "6"
+
+    run(main(), virtual=True)
+
+
 def test_the_profile_maniple_leaves_statuses_of_volcanos_pods_to_volcano() -> None:
     async def main() -> None:
         world = EmbeddedWorld()

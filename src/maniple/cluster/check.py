@@ -165,7 +165,7 @@ def _job_problems(opened: Opened) -> Iterator[str]:
     where = opened.tasks.job[tasks.rows]
     asking_nothing = opened.tasks.best_effort[tasks.rows] & ~opened.tasks.gated[tasks.rows]
     counted = np.ones(len(tasks.rows), dtype=np.bool_)
-    if opened.jobs.some_uncounted:
+    if opened.jobs.elsewhere is not None:
         counted = opened.tasks.node[tasks.rows] >= 0
     yield from _job_sums(opened.cluster, opened.jobs, tasks, where, asking_nothing, counted)
     names, ready = opened.cluster.jobs.keys, _counted(where, READY[tasks.status], len(opened.jobs.ready))

@@ -95,7 +95,9 @@ class JobState:
     pending: Amounts
     total: Amounts
     version: Amounts  # moves on whenever a task of the job changes its status
-    some_uncounted: bool = False  # `allocated` leaves out tasks on nodes that are not part of the session
+    elsewhere: Amounts | None = (
+        None  # what `allocated` leaves out: tasks on nodes that are not part of the session
+    )
 
 
 @dataclass(slots=True, eq=False)
@@ -127,15 +129,16 @@ def take(cluster: Cluster) -> Snapshot:
 def leave_out_pods_elsewhere(snapshot: Snapshot) -> None:
     """Let jobs hold nothing on nodes that do not exist or are not this scheduler's."""
     tasks, jobs = snapshot.tasks, snapshot.jobs
-    elsewhere = np.flatnonzero(
+    rows = np.flatnonzero(
         (tasks.node < 0) & (tasks.job >= 0) & (tasks.status >= 0) & ALLOCATED_LIKE[tasks.status]
     )
-    if not len(elsewhere):
+    if not len(rows):
         return
-    numbers, place = np.unique(tasks.class_of[elsewhere], return_inverse=True)
+    numbers, place = np.unique(tasks.class_of[rows], return_inverse=True)
     requests = np.array([snapshot.classes[number].request for number in numbers.tolist()])[place]
-    np.subtract.at(jobs.allocated.T, tasks.job[elsewhere], requests)
-    jobs.some_uncounted = True
+    jobs.elsewhere = np.zeros_like(jobs.allocated)
+    np.add.at(jobs.elsewhere.T, tasks.job[rows], requests)
+    jobs.allocated -= jobs.elsewhere
 
 
 def _nodes(cluster: Cluster) -> NodeState:

@@ -262,7 +262,8 @@ def _jobs(session: Session) -> Jobs:
         ready=jobs.ready,
         edition=table.edition[: len(jobs.queue)].copy(),
         admitted=table.admitted[: len(jobs.queue)].copy(),
-        allocated=jobs.allocated,
+        # Also what pods hold on nodes of others: a queue's status is about all of the cluster.
+        allocated=jobs.allocated if jobs.elsewhere is None else jobs.allocated + jobs.elsewhere,
         pending=jobs.pending,
         facts=table.facts.copy(),
         groups=table.objects.copy(),

@@ -117,7 +117,7 @@ def evict_together(session: Session, operations: list[Operation]) -> None:
 def _count_evicted(session: Session, class_: TaskClass, events: list[Event], before: Status) -> None:
     """`_count` for tasks alike of several jobs at once."""
     jobs, owned = session.jobs, [event for event in events if event.job >= 0]
-    if len(owned) < _SEVERAL or before is _PENDING or jobs.some_uncounted:
+    if len(owned) < _SEVERAL or before is _PENDING or jobs.elsewhere is not None:
         for event in owned:
             _count(session, event, before, _RELEASING)
         return
@@ -157,11 +157,10 @@ def undo(session: Session, operation: Operation) -> None:
 
 def _tell(session: Session, plugins: Callable[[Event], None], event: Event) -> None:
     """Plugins hear of the tasks that count."""
-    if session.jobs.some_uncounted and (event.nodes < 0).any():
+    if session.jobs.elsewhere is not None:
         here = event.nodes >= 0
         event = replace(event, rows=event.rows[here], nodes=event.nodes[here])
-    if len(event.rows):
-        plugins(event)
+    plugins(event)
 
 
 def _leave_behind(session: Session, operation: Operation) -> None:
@@ -227,7 +226,7 @@ def _count(session: Session, event: Event, before: Status, after: Status) -> Non
     jobs.counts[after, job] += count
     jobs.ready[job] += count * (_READY[after] - _READY[before])
     if _ALLOCATED[after] != _ALLOCATED[before]:
-        held = int((event.nodes >= 0).sum()) if jobs.some_uncounted else count
+        held = int((event.nodes >= 0).sum()) if jobs.elsewhere is not None else count
         jobs.allocated[:, job] += event.class_.request * (held * (_ALLOCATED[after] - _ALLOCATED[before]))
     waiting = (after is _PENDING) - (before is _PENDING)
     if waiting:
