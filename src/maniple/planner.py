@@ -117,6 +117,16 @@ class Planner:
         queue = self.profile.default_queue(self.options, made)
         return made if queue is None else [*made, queue]
 
+    @property
+    def added_modules(self) -> dict[str, str]:
+        """Plugins and actions that are not Maniple's own, by the modules that define them."""
+        more: Extensions = self.options.get("extensions", Extensions())
+        return {
+            made.__module__: f"{word} {name!r}"
+            for word, makers in (("plugin", more.plugins), ("action", more.actions))
+            for name, made in makers.items()
+        }
+
     def with_options(self, more: Mapping[str, Any]) -> Mapping[str, Any]:
         """The planner's options with others on top, for a cycle, checked like them; raises
         ConfigurationError."""

@@ -247,12 +247,14 @@ class Stage:
                 raise Violation(f"node {each.metadata.name}: {used[each.metadata.name]} of {room} CPUs")
 
     def judge_logs(self) -> int:
-        """No log has a token; returns how many were searched."""
+        """No log has a token or an exception; returns how many were searched."""
         logs = sorted(self.logs.glob("*.log"))
         for log in logs:
             text = log.read_text(errors="replace")
             if self.plane.token in text or "Bearer " in text:
                 raise Violation(f"{log.name}: there is a token in it")
+            if "Traceback" in text:
+                raise Violation(f"{log.name}: there is an exception in it")
         return len(logs)
 
 

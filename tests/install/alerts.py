@@ -41,6 +41,7 @@ CASES = (
         {'maniple_leader{job="maniple",namespace="maniple-system",instance="b"}': "1x120"},
     ),
     Case("ManipleNotReady", {f"maniple_ready{{{COMMON}}}": "0x120"}),
+    Case("ManipleObjectsSetAside", {f'maniple_set_aside_objects{{{COMMON},kind="Pod"}}': "1x120"}),
     Case("ManipleKindForbidden", {f'maniple_forbidden_kinds{{{COMMON},kind="CSIDriver"}}': "1x120"}),
     Case(
         "ManipleConfigurationRefused",

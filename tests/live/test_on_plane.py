@@ -8,6 +8,7 @@ import pytest
 
 from plane.plane import Plane
 from tests.live.fault_scenarios import FAULT_SCENARIOS
+from tests.live.guard_scenarios import GUARD_SCENARIOS
 from tests.live.leader_scenarios import LEADER_SCENARIOS
 from tests.live.need_scenarios import NEED_SCENARIOS
 from tests.live.objects import gang, node
@@ -16,7 +17,14 @@ from tests.live.scenarios import SCENARIOS, Scenario, runs
 from tests.live.test_permissions import running
 from tests.live.worlds import real_world, until
 
-ALL = [*SCENARIOS, *NEED_SCENARIOS, *LEADER_SCENARIOS, *FAULT_SCENARIOS, *OPERATION_SCENARIOS]
+ALL = [
+    *SCENARIOS,
+    *NEED_SCENARIOS,
+    *LEADER_SCENARIOS,
+    *FAULT_SCENARIOS,
+    *GUARD_SCENARIOS,
+    *OPERATION_SCENARIOS,
+]
 
 
 @pytest.mark.parametrize("scenario", ALL, ids=lambda scenario: scenario.__name__)

@@ -9,11 +9,12 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from maniple.live.cache import Cache, Ref, made
+from maniple.live.cache import Cache, made
 from maniple.live.dialect import LiveDialect
 from maniple.live.effects import Effect, Effects, Urgency
 from maniple.live.notes import Notes
 from maniple.live.port import Port
+from maniple.live.refs import Ref
 from maniple.live.retries import Retries
 from maniple.live.writing import Later, lane, now
 from maniple.objects.core import Node, Pod

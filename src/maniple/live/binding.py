@@ -9,8 +9,7 @@ from collections import Counter
 
 from maniple.cluster.cluster import Cluster
 from maniple.cluster.statuses import ALLOCATED_LIKE
-from maniple.live.cache import Ref
-from maniple.live.writing import ref_of
+from maniple.live.refs import Ref, ref_of
 
 
 class Binding:

@@ -9,7 +9,7 @@ The scheduler is the only caller, between cycles, never during one. Given the sa
 the columns equal those built afresh from a list.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
@@ -17,16 +17,17 @@ from typing import Any, Protocol
 from msgspec.structs import replace
 
 from maniple.cluster.cluster import Cluster
+from maniple.cluster.facts import AT
 from maniple.cluster.statuses import Status
 from maniple.live.barred import Barred
 from maniple.live.deferred import Deferred
 from maniple.live.essence import essence, slim, starts
+from maniple.live.refs import Ref
+from maniple.live.set_aside import GROUP_KINDS, Aside, SetAside, gated
 from maniple.objects.core import PersistentVolume, PersistentVolumeClaim, Pod, SchedulingGate
 from maniple.objects.dra import ResourceClaim
 from maniple.objects.meta import Object
 from maniple.objects.pod import MOVES_TO
-
-Ref = tuple[type[Object], str]
 
 # Kinds whose writes depend on their version.
 SHARED = (PersistentVolume, PersistentVolumeClaim, ResourceClaim)
@@ -85,6 +86,10 @@ class Cache:
         self._groups: dict[str, Ref] = {}  # by pod: the group that was created for it
         self._pods: dict[Ref, str] = {}  # and the inverse
         self.deferred = Deferred()
+        self.aside = SetAside()
+        self.changed: dict[
+            Ref, None
+        ] = {}  # since planning last succeeded, the latest last; the guard clears it
 
     # -- watch events ------------------------------------------------------------------------------------------------
 
@@ -104,6 +109,7 @@ class Cache:
         ):
             return False  # a pod never loses its node: this is older than the known state
         self._seen[ref] = item
+        is_back = self.aside.has_changed(ref, item) and self.let_back(ref)
         if isinstance(whole, SHARED):
             self._versions[ref] = version
             self.answered(whole)
@@ -118,7 +124,7 @@ class Cache:
         if matters and is_new and self._awaits_members(item):
             self.deferred.members += 1
             return False
-        return matters
+        return matters or is_back
 
     def answered(self, item: Object) -> None:
         """The state of an object in the response to a write, known before the watch shows it."""
@@ -131,9 +137,12 @@ class Cache:
         """Take out an object."""
         ref = (type(item), item.key)
         self._forget(ref)
+        self.let_back(ref)
         self._whole.pop(ref, None)
         self._versions.pop(ref, None)
-        return self._seen.pop(ref, None) is not None and self._refresh(ref)
+        matters = self._seen.pop(ref, None) is not None and self._refresh(ref)
+        self.changed.pop(ref, None)
+        return matters
 
     # -- decisions ---------------------------------------------------------------------------------------------------
 
@@ -219,6 +228,48 @@ class Cache:
             if kind is Pod and pod.metadata.namespace == namespace and self.waits(key)
         ]
 
+    # -- planning that failed ----------------------------------------------------------------------------------------
+
+    def set_aside(self, ref: Ref, why: str, *, item: Object | None = None, barely: bool = False) -> None:
+        """Plan with a stand-in until the object has changed; `item`: as it is, if it could not be taken in."""
+        if item is not None:
+            self._seen[ref] = item
+        self.aside.put(ref, Aside(self._seen[ref], why, barely))
+        self._refresh_with_pods(ref)
+
+    def let_back(self, ref: Ref) -> bool:
+        """Plan with an object as it is again; returns whether it had been set aside."""
+        if not self.aside.let_back(ref):
+            return False
+        self._refresh_with_pods(ref)
+        return True
+
+    def leave_out(self, refs: Collection[Ref]) -> None:
+        """Leave these objects out for a trial, and no others."""
+        for ref in self.aside.leave_out(frozenset(refs)):
+            self._refresh(ref)
+
+    def why_aside(self, pod: Pod) -> str:
+        """Why a pod is excluded from decisions: it or its group is set aside. Empty for most."""
+        if not self.aside:
+            return ""
+        why = self.aside.why((Pod, pod.key))
+        return why or next((self.aside.why(ref) for ref in self._groups_aside(pod)), "")
+
+    def _groups_aside(self, pod: Pod) -> list[Ref]:
+        """The groups of a pod that are set aside."""
+        group = self.cluster.dialect.group_of(pod)
+        if group is None:
+            return []
+        refs: list[Ref] = [(kind, group.partition(AT)[0]) for kind in GROUP_KINDS]
+        return [ref for ref in refs if ref in self.aside]
+
+    def _refresh_with_pods(self, ref: Ref) -> None:
+        self._refresh(ref)
+        if ref[0] in GROUP_KINDS:
+            for key in self._waiting_in(ref[1].partition("/")[0]):
+                self._refresh((Pod, key))
+
     def release(self, now: float) -> bool:
         """Release the pods whose back-off is over; returns whether there was one."""
         return self._release_barred(now) | self._release_held(now)
@@ -284,6 +335,19 @@ class Cache:
         """Why a pod avoids the node that it had been given; empty for most."""
         return self._barred.why(pod)
 
+    def ref(self, item: Object) -> Ref:
+        """The name that the cache has for an object; for a group that exists only here, that of its pod."""
+        ref = (type(item), item.key)
+        return (Pod, self._pods[ref]) if ref in self._pods else ref
+
+    def refs(self) -> list[Ref]:
+        """Everything that was seen, except groups that exist only here."""
+        return [ref for ref in self._seen if ref not in self._pods]
+
+    def seen(self, ref: Ref) -> Object | None:
+        """An object as the watch showed it last."""
+        return self._seen.get(ref)
+
     def pod_of_group(self, ref: Ref) -> Pod | None:
         """The pod for which a group was created that exists only here; None for a group from the cluster."""
         key = self._pods.get(ref)
@@ -319,7 +383,12 @@ class Cache:
         return {pod.spec.node_name for pod in pods if pod is not None and pod.spec.node_name}
 
     def rebuild(self, cluster: Cluster) -> None:
-        """Fill new columns with what is believed; decisions that are not confirmed stay, and so does kept room."""
+        """Fill new columns with what is believed; decisions that are not confirmed stay, and so does kept room.
+
+        What was set aside is tried again.
+        """
+        for ref in [*self.aside]:
+            self.let_back(ref)
         self.cluster = cluster
         for item in (*self._believed.values(), *self._barred.kept.values()):
             cluster.apply(item)
@@ -338,6 +407,7 @@ class Cache:
             self._believed[ref] = after
             self.cluster.renew(after)
             return False
+        self._note_change(ref)
         counted, requested = self._counts(ref), self._requested(ref)
         if after is not None:
             self._believed[ref] = after
@@ -352,12 +422,17 @@ class Cache:
             return False
         return before is None or after is None or essence(before) != essence(after)
 
+    def _note_change(self, ref: Ref) -> None:
+        self.changed.pop(ref, None)
+        self.changed[ref] = None
+
     def _believe(self, ref: Ref) -> Object | None:
         """What was seen, with every assumption applied; a pod without a group gets its own here."""
         item = self._seen.get(ref)
         for assumption in self._assumed.get(ref, {}).values():
             if item is not None or assumption.makes:
                 item = assumption.change(item)
+        item = self.aside.applied(ref, item)
         if ref[0] is not Pod:
             return item
         group = None
@@ -366,6 +441,8 @@ class Cache:
             if ref[1] in self._held and not item.spec.node_name:
                 gates = (*item.spec.scheduling_gates, BACK_OFF_GATE)
                 item = replace(item, spec=replace(item.spec, scheduling_gates=gates))
+            if self.aside and self._groups_aside(item):
+                item = gated(item)
             if self._grouping is not None:
                 item, group = self._grouping.group(item)
         self._keep_group(ref[1], group)

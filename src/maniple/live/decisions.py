@@ -17,12 +17,13 @@ from maniple.framework.plans.outcome import Eviction
 from maniple.framework.plans.plan import Plan
 from maniple.live.bind_requests import BindRequests, pod_of
 from maniple.live.binding import Binding
-from maniple.live.cache import Assumption, Cache, Ref, bound, leaving, ungated
+from maniple.live.cache import Assumption, Cache, bound, leaving, ungated
 from maniple.live.dialect import EvictionNotice, LiveDialect, group_of
 from maniple.live.effects import Effect, Effects, Urgency
 from maniple.live.notes import Notes
 from maniple.live.port import CONFLICT, NOT_FOUND, TOO_MANY, Port, status_of
 from maniple.live.preparing import Needs, Preparation, Preparations, needs_of
+from maniple.live.refs import Ref
 from maniple.live.retries import Retries
 from maniple.live.writing import Later, lane
 from maniple.objects.core import Node, Pod

@@ -15,8 +15,7 @@ from maniple.cluster.cluster import Cluster
 from maniple.cluster.statuses import ON_NODE, Status
 from maniple.cluster.tables import NodeTable
 from maniple.framework.reasons import joined
-from maniple.live.cache import Ref
-from maniple.live.writing import ref_of
+from maniple.live.refs import Ref, ref_of
 
 if TYPE_CHECKING:
     from maniple.live.scheduler import Scheduler

@@ -15,12 +15,13 @@ from datetime import datetime
 from maniple.framework.plans.plan import Plan
 from maniple.framework.points import PodVolumes
 from maniple.live import devices, volumes
-from maniple.live.cache import Assumption, Cache, Ref, version_of
+from maniple.live.cache import Assumption, Cache, version_of
 from maniple.live.devices import Grant
 from maniple.live.dialect import Find
 from maniple.live.effects import Effect, Effects, Urgency
 from maniple.live.node_lock import NodeLock
 from maniple.live.port import NOT_FOUND, Port, status_of
+from maniple.live.refs import Ref
 from maniple.live.rewriting import Missing, RefusedError, Rewriting
 from maniple.live.writing import Call, Later, lane, now
 from maniple.objects.core import Node, PersistentVolume, PersistentVolumeClaim, Pod

@@ -11,10 +11,11 @@ from maniple.cluster.resources import written
 from maniple.framework.plans.outcome import QueueHolding
 from maniple.framework.plans.plan import Plan
 from maniple.live.binding import Binding
-from maniple.live.cache import Assumption, Ref
+from maniple.live.cache import Assumption
 from maniple.live.dialect import LiveDialect
 from maniple.live.pace import Pace
-from maniple.live.writing import Writing, now, ref_of
+from maniple.live.refs import Ref, ref_of
+from maniple.live.writing import Writing, now
 
 AMOUNTS_SECONDS = 1.0
 _ALWAYS_SHOWN = {"cpu": 0, "memory": 0}

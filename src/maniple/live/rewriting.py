@@ -9,8 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from maniple.live.cache import Cache, Ref
+from maniple.live.cache import Cache
 from maniple.live.port import CONFLICT, NOT_FOUND, Port
+from maniple.live.refs import Ref
 from maniple.objects.meta import Object
 
 

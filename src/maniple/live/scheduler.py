@@ -21,10 +21,11 @@ from maniple.framework.configuration.loading import ConfigurationError
 from maniple.framework.plans.outcome import Eviction
 from maniple.framework.plans.plan import Plan
 from maniple.live.binding import Binding
-from maniple.live.cache import Cache, Ref
+from maniple.live.cache import Cache
 from maniple.live.decisions import Decisions
 from maniple.live.dialects import dialect_of
 from maniple.live.effects import Effect, Effects, Lane, Urgency
+from maniple.live.guard import Guard
 from maniple.live.leadership import Fenced, Leadership
 from maniple.live.meter import Meter
 from maniple.live.metered import Metered
@@ -32,10 +33,11 @@ from maniple.live.node_shards import NodeShards
 from maniple.live.notes import Notes
 from maniple.live.port import Change, Clock, Port, SystemClock
 from maniple.live.rate import WriteRate
+from maniple.live.refs import Ref, kind_of
 from maniple.live.reload import Reloads
 from maniple.live.status import StatusWriter
 from maniple.live.tracing import Trace
-from maniple.live.writing import Writing, kind_of, now
+from maniple.live.writing import Writing, now
 from maniple.objects.meta import Object
 from maniple.planner import Planner
 
@@ -135,6 +137,8 @@ class Scheduler:
         self._decisions = Decisions(
             self.cache, self.effects, port, notes, self.later, self.dialect, self.binding
         )
+        debug = bool(planner.options.get("debug"))
+        self.guard = Guard(self.cache, notes, lambda: self.planner.added_modules, debug=debug)
         self._shown = (0, 0)  # how many cycles, and how many binds that ended
         self._show_next = 0.0
         self._shards = NodeShards.of(planner.options, self.cache, self.effects, port)
@@ -261,8 +265,8 @@ class Scheduler:
 
     def _take_in(self) -> None:
         while self._inbox:
-            item = self._inbox.popleft()
-            self._dirty |= item() if callable(item) else self._take(item)
+            self._dirty |= self._take_safely(self._inbox.popleft())
+        self._dirty |= self.guard.let_back()
         self._dirty |= self.cache.release(now())
         self._dirty |= self._decisions.expire(now())
         self._dirty |= self._take_options()
@@ -287,6 +291,15 @@ class Scheduler:
             self._report(f"ignored: {error}")
             return False
         return True
+
+    def _take_safely(self, item: Change | Callable[[], bool]) -> bool:
+        """An object that cannot be taken in costs nobody else anything."""
+        try:
+            return item() if callable(item) else self._take(item)
+        except Exception as error:
+            about = None if callable(item) or item.type != "put" else item.object
+            self.guard.caught(error, "taking in a change", about)
+            return True
 
     def _take(self, change: Change) -> bool:
         item = change.object
@@ -341,12 +354,9 @@ class Scheduler:
         await self._start()
         while not self._stopping.is_set():
             self._take_in()
-            if self._dirty:
+            if self._dirty and not self.guard.pause:
                 await self._cycle()
-            self._dirty |= self._status.carry_out() and self._work_is_left
-            if self._shards is not None:
-                self._shards.carry_out(self._clock.now())
-            self._show()
+            self._follow_up()
             await self._pause()
         drained = await self.effects.drain(self._timing.stop)
         if drained:
@@ -358,6 +368,17 @@ class Scheduler:
             log.warning(
                 "stopped with %d writes left; they are decided anew at the next start", len(self.effects)
             )
+
+    def _follow_up(self) -> None:
+        """Write and show what is due, whether or not there was a cycle."""
+        try:
+            self._dirty |= self._status.carry_out() and self._work_is_left
+            if self._shards is not None:
+                self._shards.carry_out(self._clock.now())
+            self._show()
+        except Exception as error:
+            self.guard.caught(error, "writing statuses")
+            self._dirty = True
 
     async def _start(self) -> None:
         """All existing objects come first: never decide on a partial list. Then wait for leadership."""
@@ -396,8 +417,13 @@ class Scheduler:
 
     def _longest_pause(self) -> float:
         if self._dirty:
-            return 0.0
-        moments = (self.cache.next_release(), self._status.next_due(), self._decisions.next_due())
+            return self.guard.pause
+        moments = (
+            self.cache.next_release(),
+            self._status.next_due(),
+            self._decisions.next_due(),
+            self.guard.next_due(),
+        )
         due = [*self.cache.deferred.next_due(), *(moment for moment in moments if moment is not None)]
         # Never so short that the clock, with its finite precision, would not advance.
         return max(SHORTEST_PAUSE, min([self._timing.period, *(moment - now() for moment in due)]))
@@ -412,13 +438,26 @@ class Scheduler:
         when = self._clock.now()
         begin = time.perf_counter()
         self.cycle_began = time.monotonic()
+        plan = await self.guard.plan(lambda: self._planned(when))
+        self.cycle_began = None
+        if plan is None:
+            self._dirty = True
+            return
+        self.meter.cycled(plan, self.plan, when, time.perf_counter() - begin, self.planner.plugin_timings)
+        self.plan = plan
+        try:
+            self._carry_out(plan, when)
+        except Exception as error:  # what is left is decided again
+            self.guard.caught(error, "carrying out a plan")
+            self._dirty = True
+
+    async def _planned(self, when: datetime) -> Plan:
         given = (self.cache.cluster, when, self._options, time.perf_counter)
         if self._inline:
-            plan = self.planner.cycle(*given)
-        else:
-            plan = await asyncio.to_thread(self.planner.cycle, *given)
-        self.meter.cycled(plan, self.plan, when, time.perf_counter() - begin, self.planner.plugin_timings)
-        self.plan, self.cycle_began = plan, None
+            return self.planner.cycle(*given)
+        return await asyncio.to_thread(self.planner.cycle, *given)
+
+    def _carry_out(self, plan: Plan, when: datetime) -> None:
         for problem in (*plan.problems, *plan.warnings):
             self._report(str(problem))
         self.trace.decided(plan, self.cache, when)

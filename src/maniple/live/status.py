@@ -10,14 +10,15 @@ from datetime import datetime
 
 from maniple.framework.plans.plan import Plan
 from maniple.live.binding import Binding
-from maniple.live.cache import Assumption, Ref
+from maniple.live.cache import Assumption
 from maniple.live.dialect import LiveDialect, Patch, Report
 from maniple.live.notes import Notes
 from maniple.live.pace import Pace, apart
 from maniple.live.port import Port
 from maniple.live.queues import QueueStatuses
+from maniple.live.refs import Ref, ref_of
 from maniple.live.waiting import UNSCHEDULABLE, WaitingPods
-from maniple.live.writing import Writing, now, ref_of
+from maniple.live.writing import Writing, now
 from maniple.objects.meta import Object
 
 

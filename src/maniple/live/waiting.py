@@ -11,11 +11,12 @@ from msgspec.structs import replace
 
 from maniple.framework.plans.outcome import WaitingPod
 from maniple.framework.plans.plan import Plan
-from maniple.live.cache import Assumption, Ref
+from maniple.live.cache import Assumption
 from maniple.live.dialect import Find, LiveDialect, PodReporting, group_of
 from maniple.live.essence import POD_SCHEDULED, scheduled_condition
 from maniple.live.notes import Notes
 from maniple.live.pace import NUMBERS_SECONDS, Pace, apart
+from maniple.live.refs import Ref
 from maniple.live.writing import Writing, now
 from maniple.objects.core import Pod
 from maniple.objects.meta import Condition
@@ -76,12 +77,22 @@ class WaitingPods:
                 self._record(pod, report, moment, claims=claims)
             if rule.condition:
                 self._compare(pod, report, moment)
+        self._compare_left_out(plan, moment)
+
+    def _compare_left_out(self, plan: Plan, moment: float) -> None:
+        """Pods that are set aside are not always part of the plan."""
+        cache = self._writing.cache
+        for kind, key in cache.aside:
+            pod = cache.seen((kind, key))
+            if isinstance(pod, Pod) and not pod.spec.node_name and key not in plan.waiting:
+                self._compare(pod, _PodReport(SCHEDULER_ERROR, cache.why_aside(pod)), moment)
 
     def _gated(self, pod: Pod) -> _PodReport | None:
         """The report of a pod excluded from decisions here; other controllers' gates are not ours to explain."""
         held = self._writing.cache.held(pod.key)
-        if held is not None:
-            return _PodReport(SCHEDULER_ERROR, held.why)
+        why = held.why if held is not None else self._writing.cache.why_aside(pod)
+        if why:
+            return _PodReport(SCHEDULER_ERROR, why)
         unsupported_reason = self._dialect.unsupported_reason(pod)
         return _PodReport(UNSCHEDULABLE, unsupported_reason) if unsupported_reason else None
 
@@ -108,8 +119,9 @@ class WaitingPods:
         self.pace.submit(ref, report, between)
 
     def _write(self, ref: Ref, report: _PodReport) -> bool:
-        pod = self._writing.cache.pod(ref[1])
-        if pod is None or not self._writing.cache.waits(ref[1]) or self._when is None:
+        cache = self._writing.cache
+        pod = cache.seen(ref) if ref in cache.aside else cache.get(*ref)
+        if not isinstance(pod, Pod) or pod.spec.node_name or self._when is None:
             return False  # it was deleted, or got its node, while the message waited for its time
         known, when = scheduled_condition(pod), self._when
         since = known.last_transition_time if known is not None and known.status == "False" else None

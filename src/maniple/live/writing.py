@@ -8,11 +8,11 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from maniple.live.cache import Assumption, Cache, Ref
+from maniple.live.cache import Assumption, Cache
 from maniple.live.effects import Effect, Effects, Lane, Urgency
 from maniple.live.pace import Pace
 from maniple.live.port import NOT_FOUND, Port, status_of
-from maniple.objects.meta import Object
+from maniple.live.refs import Ref, kind_of
 
 log = logging.getLogger(__name__)
 
@@ -75,18 +75,9 @@ class Writing:
             log.warning("%s %s: status not written (refusal %d): %s", ref[0].kind, ref[1], count, error)
 
 
-def ref_of(item: Object) -> Ref:
-    return type(item), item.key
-
-
 def lane(ref: Ref) -> Lane:
     """Writes to one object are carried out in order."""
     return Lane(kind_of(ref[0]), ref[1])
-
-
-def kind_of(kind: type[Object]) -> str:
-    """Kinds of two systems may have one name."""
-    return f"{kind.api_group}/{kind.kind}" if kind.api_group else kind.kind
 
 
 def now() -> float:

@@ -14,7 +14,7 @@ from aiohttp import web
 
 from maniple.actions.allocate import waiting
 from maniple.actions.order import JobsByQueue
-from maniple.live.writing import kind_of
+from maniple.live.refs import kind_of
 from maniple.objects.meta import Object
 from maniple.plugins.kai.snapshot import snapshot_file, written
 from maniple.web.profile import MOST_SECONDS, collapsed, sampled, table
@@ -107,6 +107,10 @@ class Debug:
             "assumptions": [
                 {"kind": kind_of(kind), "key": key, "aspects": aspects}
                 for (kind, key), aspects in list(cache.assumptions().items())[:SHOWN]
+            ],
+            "setAside": [
+                {"kind": kind_of(kind), "key": key, "why": why}
+                for (kind, key), why in list(cache.aside.reasons().items())[:SHOWN]
             ],
             "problems": list(scheduler.problems)[-SHOWN:],
         }

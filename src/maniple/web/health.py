@@ -1,7 +1,8 @@
 """Whether a scheduler is alive and ready, in words.
 
-Alive: its event loop and its cycles make progress. Ready: every kind has been listed, as far as that is allowed; a
-standby that waits for its lease is ready too, so that a rollout of two replicas can end.
+Alive: its event loop and its cycles make progress. Ready: every kind has been listed, as far as that is allowed, and
+planning does not fail as a whole; a standby that waits for its lease is ready too, so that a rollout of two replicas
+can end.
 """
 
 import asyncio
@@ -56,6 +57,8 @@ class Health:
 
     def not_ready(self) -> list[str]:
         """What scheduling waits for; empty if nothing."""
+        if blocked := self._scheduler.guard.blocked:
+            return [f"nothing can be planned: {blocked}"]
         if self._scheduler.synced:
             return []
         kinds = ", ".join(sorted(self._scheduler.unlisted()))
@@ -67,4 +70,6 @@ class Health:
         may_not = (
             [f"may not be listed, what depends on them waits: {', '.join(forbidden)}"] if forbidden else []
         )
-        return [self.role(), *may_not]
+        aside = len(self._scheduler.cache.aside)
+        failed = [f"objects set aside because planning failed on them: {aside}"] if aside else []
+        return [self.role(), *may_not, *failed]

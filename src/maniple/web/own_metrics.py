@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from prometheus_client.core import Metric
 
 from maniple import __version__
+from maniple.live.refs import kind_of
 from maniple.live.turns import Urgency
 from maniple.web.families import (
     counter,
@@ -200,6 +201,19 @@ def _cache(view: View) -> Iterator[Metric]:
         "maniple_unconfirmed_decisions",
         "Decisions that the watch has not shown yet",
         scheduler.cache.unconfirmed,
+    )
+    aside = Counter(kind_of(kind) for kind, _ in scheduler.cache.aside)
+    yield gauges(
+        "maniple_set_aside_objects",
+        "Objects that are left out because planning failed on them",
+        ("kind",),
+        [((kind,), number) for kind, number in sorted(aside.items())],
+    )
+    yield counters(
+        "maniple_faults_total",
+        "Exceptions that were caught, by what was being done",
+        ("during",),
+        [((during,), number) for during, number in scheduler.guard.faults.items()],
     )
     forbidden = [((kind,), 1.0) for kind in sorted(scheduler.forbidden)]
     yield gauges("maniple_forbidden_kinds", "Kinds that may not be listed", ("kind",), forbidden)
