@@ -39,7 +39,9 @@ def test_a_short_round_of_chaos(own_plane: Plane, tmp_path: Path) -> None:
     play(own_plane, tmp_path, scene)
 
 
-def test_the_judge_sees_half_a_gang_a_full_node_a_token_and_an_exception(own_plane: Plane, tmp_path: Path) -> None:
+def test_the_judge_sees_half_a_gang_a_full_node_a_token_and_an_exception(
+    own_plane: Plane, tmp_path: Path
+) -> None:
     async def scene(place: Stage) -> None:
         (node,) = await place.nodes(1, cpu=2)
         _, first, *others = gang("half", 3)
@@ -53,7 +55,9 @@ def test_the_judge_sees_half_a_gang_a_full_node_a_token_and_an_exception(own_pla
         (tmp_path / "scheduler.log").write_text(f"sent {own_plane.token} to the server")
         with pytest.raises(Violation, match="token"):
             place.judge_logs()
-        (tmp_path / "scheduler.log").write_text("planning failed: KeyError\nTraceback (most recent call last):")
+        (tmp_path / "scheduler.log").write_text(
+            "planning failed: KeyError\nTraceback (most recent call last):"
+        )
         with pytest.raises(Violation, match="exception"):
             place.judge_logs()
 

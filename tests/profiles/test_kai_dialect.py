@@ -241,6 +241,14 @@ def test_an_annotation_that_cannot_be_read_is_remembered_unless_strict() -> None
     assert KaiDialect(strict=True).gpu(item) is None
 
 
+@pytest.mark.parametrize("text", ["1e-9", "0.0099", "0.00000000001"])
+def test_a_fraction_below_a_hundredth_counts_as_one_and_is_refused_unless_strict(text: str) -> None:
+    assert ask(pod("p", fraction=text)) == GpuAsk(1, exact=0.01, unreadable="gpu-fraction")
+    item = pod("p", fraction=text)
+    assert isinstance(item, Pod)
+    assert KaiDialect(strict=True).gpu(item) == GpuAsk(1, exact=float(text))
+
+
 def test_a_fraction_comes_before_memory() -> None:
     assert ask(pod("p", fraction="0.5", memory="2000")) == GpuAsk(50, 0, exact=0.5)
 

@@ -20,6 +20,7 @@ from maniple.cluster.resources import LARGEST_REQUEST, PODS, Amounts, ResourceSp
 from maniple.cluster.terms import OwnTerms, TermTable, label_keys
 from maniple.objects.config_maps import required_config_maps
 from maniple.objects.core import Container, Pod
+from maniple.objects.limits import too_large, within_limits
 from maniple.objects.requests import nonzero_requests, pod_requests
 
 _encoder = msgspec.json.Encoder(order="deterministic")
@@ -38,6 +39,7 @@ class Spec:
     nonzero_memory: int
     own: OwnTerms
     gpu: GpuAsk | None = None
+    refusal: str = ""  # why tasks of this spec are not placed at all: it is too large
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -160,16 +162,19 @@ class SpecTable:
         self.specs = [replace(one, request=old.padded(one.request)[order]) for one in self.specs]
 
     def _number(self, pod: Pod) -> int:
+        refusal = too_large(pod)
+        pod = within_limits(pod) if refusal else pod
         drivers = self._volume_drivers(pod) if pod.spec.volumes else {}
         claims = self._claims_of(pod) if pod.spec.resource_claims else ()
         counted = self._counted(pod, claims) if claims else ()
         gpu = self._dialect.gpu(pod)
         counts = [(claim.spec, claim in counted) for claim in claims]
-        key = _encoder.encode((self._key(pod), drivers, counts, gpu))
+        key = _encoder.encode((self._key(pod), drivers, counts, gpu, refusal))
         number = self._numbers.get(key)
         if number is None:
             number = self._numbers[key] = len(self.specs)
-            self.specs.append(self._make(number, pod, drivers, counted, gpu, claims))
+            made = self._make(number, pod, drivers, counted, gpu, claims)
+            self.specs.append(replace(made, refusal=refusal) if refusal else made)
             self._users.append(0)
         return number
 
@@ -214,7 +219,7 @@ class SpecTable:
         amounts: dict[str, Any] = dict(self._dialect.requests(pod, pod_requests(pod), counted))
         for resource, count in self._dialect.volume_requests(drivers).items():
             amounts[resource] = amounts.get(resource, 0) + count
-        request = np.minimum(self._resources.vector(amounts), LARGEST_REQUEST)
+        request = self._resources.request(amounts)
         least = [self._dialect.negligible(name) for name in self._resources.names[: len(request)]]
         nothing = not np.delete(request >= np.array(least), PODS).any()
         best_effort = gpu is None and nothing and not any(map(claimed_gpus, claims))

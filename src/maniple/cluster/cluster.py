@@ -25,6 +25,7 @@ from maniple.cluster.terms import DEFAULT_NAMESPACE, TermTable
 from maniple.cluster.workloads import WORKLOAD_KINDS, Workloads
 from maniple.objects.core import CSINode, Namespace, Node, Pod, PriorityClass
 from maniple.objects.dra import ResourceClaim, ResourceSlice
+from maniple.objects.limits import too_large, within_limits
 from maniple.objects.load import Problem
 from maniple.objects.meta import Object
 
@@ -272,7 +273,7 @@ class Cluster:
         csi_node = self.all(CSINode).get(node.metadata.name)
         if csi_node is not None:
             amounts.update(self.dialect.volume_requests(self.storage.limits(csi_node)))
-        vector = self.resources.vector(amounts)
+        vector = self.resources.offer(amounts)
         self._heighten()
         self.nodes.allocatable[:, row] = self.resources.padded(vector)
 
@@ -290,7 +291,8 @@ class Cluster:
     # -- jobs and queues ------------------------------------------------------------------------------------------
 
     def _set_job(self, item: Object) -> bool:
-        facts = self.dialect.job(item)
+        refusal = too_large(item)
+        facts = self.dialect.job(within_limits(item) if refusal else item)
         if facts is None:
             return False
         jobs = self.jobs
@@ -300,6 +302,8 @@ class Cluster:
         jobs.defined[row] = True
         jobs.objects[row] = item
         jobs.facts[row] = facts
+        if refusal:
+            jobs.refusals[row] = refusal
         jobs.edition[row] = self._editions = self._editions + 1
         jobs.admitted[row] = facts.admitted
         jobs.preemptible[row] = -1 if facts.preemptible is None else facts.preemptible
@@ -328,6 +332,7 @@ class Cluster:
         jobs.admitted[row], jobs.preemptible[row] = False, -1
         del jobs.objects[row]
         del jobs.facts[row]
+        jobs.refusals.pop(row, None)
         for rows in (jobs.shaped, jobs.parted, jobs.stale):
             rows.discard(row)
         jobs.release(row)
@@ -444,7 +449,9 @@ class Cluster:
             self._count_published()
             self._slices_stale = False
         self._settle_claims_and_volumes()
-        if self.specs.wasteful():
+        if self.resources.is_outdated:
+            self._read_requests_again()
+        elif self.specs.wasteful():
             self._forget_the_gone()
         self._heighten()  # plugins of the last session may have named resources that no node and no pod has
         self._order_resources()
@@ -494,8 +501,24 @@ class Cluster:
         meta = self.tasks.pods[row].metadata
         return self.terms.concerned(meta.namespace or DEFAULT_NAMESPACE, meta.labels)
 
+    def _read_requests_again(self) -> None:
+        """A node offers a resource that some pods may have requested before it had a dimension of its own."""
+        pods = [*self.tasks.pods.values()]
+        for pod in pods:
+            self._drop_pod(pod.key)
+        self._number_anew()
+        for pod in pods:
+            self._set_pod(pod)
+        self.resources.is_outdated = False
+
     def _forget_the_gone(self) -> None:
         """Number specs, terms and classes anew, so that those of pods long gone take no room."""
+        self._number_anew()
+        for row, pod in self.tasks.pods.items():
+            self.tasks.spec[row] = self.specs.hold(pod)
+        self._unclassed.update(self.tasks.pods)
+
+    def _number_anew(self) -> None:
         self.terms = TermTable()
         self.workloads = Workloads(self.terms)
         for kind in WORKLOAD_KINDS:
@@ -503,9 +526,6 @@ class Cluster:
                 self.workloads.note(item, gone=False)
         self.specs = self._spec_table()
         self.classes = ClassTable(self.resources)
-        for row, pod in self.tasks.pods.items():
-            self.tasks.spec[row] = self.specs.hold(pod)
-        self._unclassed.update(self.tasks.pods)
         self._node_facts = None  # verdicts are remembered there by the number of the spec
 
     def signature(self, row: int) -> tuple[int, ...]:

@@ -7,7 +7,7 @@ cluster moves on to a space with its names in order, so that neither messages no
 was read first.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from math import isfinite
 
@@ -21,8 +21,13 @@ Amount = str | int | float | Fraction
 
 CPU, MEMORY, PODS = 0, 1, 2
 LARGEST = int(np.iinfo(np.int64).max)
-# Of one pod: more than any node has, and thousands of such pods still add up in 64 bits.
-LARGEST_REQUEST = 2**50
+# Of one pod: never on any node, and over a hundred thousand such pods still add up in 64 bits.
+LARGEST_REQUEST = 2**46
+LARGEST_OFFER = LARGEST_REQUEST - 1  # of one node: 70 TB of memory, 70,000 million CPUs
+# Resources that pods name and nothing offers have dimensions of their own up to this number, so that nobody can make
+# every vector long; the rest share one.
+MOST_UNOFFERED = 256
+OTHERS = "maniple.dev/other-resources"
 
 # Thousandths of a byte would be too fine: the disks of a few thousand nodes would not add up in 64 bits.
 _WHOLE = frozenset({"memory", "pods", "ephemeral-storage"})
@@ -36,19 +41,35 @@ class ResourceSpace:
         self._counts = counts
         self.names: list[str] = ["cpu", "memory", "pods"]
         self._dimensions: dict[str, int] = {name: i for i, name in enumerate(self.names)}
-        self._ignored: set[str] = set()
+        self._unoffered = 0  # dimensions that were named by pods first
+        self.is_outdated = False  # what requests of pods share as `OTHERS` may be offered by now
 
     def __len__(self) -> int:
         return len(self.names)
 
     def dimension(self, name: str) -> int | None:
-        """The number of a resource; None when it is not accounted for. New names get a new number."""
+        """The number of a resource that the cluster offers; None if it is not accounted for.
+
+        New names get a new number.
+        """
         known = self._dimensions.get(name)
-        if known is not None or name in self._ignored:
+        if known is not None or not self._counts(name):
             return known
-        if not self._counts(name):
-            self._ignored.add(name)
-            return None
+        self.is_outdated |= OTHERS in self._dimensions
+        return self._add(name)
+
+    def _requested(self, name: str) -> int | None:
+        """The same for a resource that a pod requests: beyond a limit, names that nothing offers share a number."""
+        known = self._dimensions.get(name)
+        if known is not None or not self._counts(name):
+            return known
+        if self._unoffered < MOST_UNOFFERED:
+            self._unoffered += 1
+            return self._add(name)
+        shared = self._dimensions.get(OTHERS)
+        return self._add(OTHERS) if shared is None else shared
+
+    def _add(self, name: str) -> int:
         self._dimensions[name] = len(self.names)
         self.names.append(name)
         return self._dimensions[name]
@@ -62,6 +83,7 @@ class ResourceSpace:
         space = ResourceSpace(self._counts)
         space.names = [self.names[dimension] for dimension in order]
         space._dimensions = {name: number for number, name in enumerate(space.names)}
+        space._unoffered, space.is_outdated = self._unoffered, self.is_outdated
         return space
 
     def known(self, name: str) -> int | None:
@@ -76,13 +98,24 @@ class ResourceSpace:
         """An amount as Kubernetes writes it."""
         return written(self.names[dimension], amount)
 
-    def vector(self, amounts: Mapping[str, Amount] | None) -> Amounts:
-        """A resource list as base units; the vector is as long as the space is now."""
-        entries = [(self.dimension(name), amount) for name, amount in (amounts or {}).items()]
+    def offer(self, amounts: Mapping[str, Amount]) -> Amounts:
+        """What a node offers, as base units; the vector is as long as the space is now."""
+        return self._vector(
+            [(self.dimension(name), amount) for name, amount in amounts.items()], LARGEST_OFFER
+        )
+
+    def request(self, amounts: Mapping[str, Amount]) -> Amounts:
+        """The same for what a pod, or a pod group, requests."""
+        return self._vector(
+            [(self._requested(name), amount) for name, amount in amounts.items()], LARGEST_REQUEST
+        )
+
+    def _vector(self, entries: Sequence[tuple[int | None, Amount]], most: int) -> Amounts:
         result = np.zeros(len(self), dtype=np.int64)
         for dimension, amount in entries:
             if dimension is not None:
-                result[dimension] = self.base_units(dimension, amount)
+                amounts = int(result[dimension]) + self.base_units(dimension, amount)
+                result[dimension] = min(max(amounts, -most), most)
         return result
 
     def base_units(self, dimension: int, amount: Amount) -> int:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
 from itertools import compress
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,9 @@ from maniple.framework.reasons import ReasonTable
 from maniple.framework.refusals import Refusals
 from maniple.framework.rules import Rules
 from maniple.objects.meta import Object
+
+if TYPE_CHECKING:
+    from maniple.framework.too_large import TooLarge
 
 _VALID, _PIPELINED = VALID.tolist(), int(Status.PIPELINED)
 _SOME = 16  # jobs from which on columns beat keys
@@ -75,7 +78,7 @@ class Session:
         if not rules.queues.pods_elsewhere_count:
             leave_out_pods_elsewhere(snapshot)
         # Reasons are numbered for as long as the node facts live, since verdicts are remembered with them.
-        self.reasons: ReasonTable = self.nodes.facts.memory.setdefault(ReasonTable, ReasonTable())  # type: ignore[assignment]
+        self.reasons = ReasonTable.of(self.nodes.facts.memory)
         self.refusals = Refusals()
         self.warnings: list[str] = []
         self.decisions = Decisions()
@@ -97,9 +100,13 @@ class Session:
         self.moved: dict[int, list[tuple[int, tuple[str, ...]]]] = {}
         self.expected: dict[int, int] = {}  # leaving task -> node where room is kept for its successor
 
-    def use(self, tiers: Iterable[Iterable[tuple[PluginOption, Plugin]]]) -> None:
-        """Register the plugins' answers, tier by tier."""
+    def use(
+        self, tiers: Iterable[Iterable[tuple[PluginOption, Plugin]]], limits: "TooLarge | None" = None
+    ) -> None:
+        """Register the plugins' answers, tier by tier, behind those of `limits`."""
         registered: dict[str, list[list[Callable[..., Any]]]] = {name: [] for name in POINTS}
+        if limits is not None:
+            registered["pre_predicate"].append([limits.pre_predicate])
         for tier in tiers:
             for lists in registered.values():
                 lists.append([])

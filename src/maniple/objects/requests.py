@@ -97,10 +97,9 @@ def _include_init_containers(total: Amounts, spec: PodSpec, amounts_of: AmountsO
         if container.restart_policy == "Always":
             _add(total, amounts)
             _add(sidecars, amounts)
-            _raise(startup, sidecars)
+            _raise(startup, {name: sidecars[name] for name in amounts})
         else:
-            _add(amounts, sidecars)
-            _raise(startup, amounts)
+            _raise(startup, {name: amount + sidecars.get(name, 0) for name, amount in amounts.items()})
     _raise(total, startup)
 
 

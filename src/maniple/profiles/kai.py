@@ -32,6 +32,7 @@ from maniple.plugins.kai.labelled import ORDER_LABELS
 
 GROUP_NAME = "pod-group-name"
 SUB_GROUP = "kai.scheduler/subgroup-name"
+SMALLEST = 0.01  # part of a device
 FRACTION, MEMORY, DEVICES = "gpu-fraction", "gpu-memory", "gpu-fraction-num-devices"
 GPU_GROUP = "runai-gpu-group"
 LAST_START = "kai.scheduler/last-start-timestamp"
@@ -162,9 +163,12 @@ class KaiDialect:
                 "" if self._strict else next((key for key in (FRACTION, MEMORY) if annotations.get(key)), "")
             )
             return GpuAsk(unreadable=wrong) if wrong else None
-        # Halves are rounded up; a part below a hundredth counts as a hundredth.
+        # Halves are rounded up; a part below a hundredth counts as a hundredth. KAI places it all the same.
         hundredths = max(math.floor(exact * 100 + 0.5), 1) if exact else 0
-        return GpuAsk(hundredths, memory, _count(annotations.get(DEVICES, "")) or 1, exact=exact)
+        devices = _count(annotations.get(DEVICES, "")) or 1
+        if exact < SMALLEST and exact and not self._strict:
+            return GpuAsk(hundredths, memory, devices, exact=SMALLEST, unreadable=FRACTION)
+        return GpuAsk(hundredths, memory, devices, exact=exact)
 
     def volume_requests(self, drivers: Mapping[str, int]) -> Mapping[str, int]:
         """Volumes are not counted."""

@@ -70,7 +70,9 @@ def test_a_slice_that_only_an_annotation_tells_of_is_not_scheduled_anew() -> Non
 
 def test_a_part_of_a_gpu_that_cannot_be_read_is_reported_instead_of_left_out() -> None:
     asking = ask(node("n1", 4), job("p", "q", pending=1, gpus=0, annotations={"gpu-fraction": "half"}))
-    assert asking.refused("p-0") == {"n1": node_rules.UNREADABLE.format(name="gpu-fraction")}
+    assert asking.refused("p-0") == {
+        "n1": "the pod's annotation gpu-fraction must be a part of a GPU from 0.01 to 1, such as 0.5"
+    }
 
 
 def test_no_new_slice_beside_a_legacy_one() -> None:

@@ -31,8 +31,8 @@ def _duration(text: str) -> str:
 
 
 def _fraction(text: str) -> str:
-    right = _DECIMAL.fullmatch(text) and 0 < float(text) <= 1
-    return "" if right else "must be a number above 0, at most 1"
+    right = _DECIMAL.fullmatch(text) and 0.01 <= float(text) <= 1
+    return "" if right else "must be a number from 0.01 to 1"
 
 
 def _positive(text: str) -> str:

@@ -163,13 +163,14 @@ class GpuBooks(GpuFacts):
         """MiB of a device that a task takes on a node."""
         share = class_.share
         assert share is not None
-        return share.memory or int((share.exact or share.portion / 100) * int(self.memory[node]))
+        return share.memory or max(1, int((share.exact or share.portion / 100) * int(self.memory[node])))
 
     def _needs(self, share: GpuAsk, rows: NodeRows) -> Amounts:
         """The same on many nodes."""
         if share.memory:
             return np.full(rows.shape, share.memory, dtype=np.int64)
-        return ((share.exact or share.portion / 100) * self.memory[rows]).astype(np.int64)
+        needed = ((share.exact or share.portion / 100) * self.memory[rows]).astype(np.int64)
+        return np.maximum(needed, 1)
 
     # -- groups ---------------------------------------------------------------------------------------------------
 

@@ -4,8 +4,8 @@ Ports conflict if number and protocol are equal and the host addresses are equal
 (which is also the meaning of an empty address). Init containers count only if they are sidecars.
 """
 
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -19,7 +19,8 @@ from maniple.plugins.feasibility.placed import Placements, Weights, classes_in_u
 TAKEN = "node(s) didn't have free ports for the requested pod ports"
 _EVERY_ADDRESS = "0.0.0.0"
 
-HostPort = tuple[str, str, int]  # address, protocol, number
+Port = tuple[str, int]  # protocol and number
+HostPort = tuple[str, Port]  # and an address before them
 
 
 class Ports:
@@ -34,39 +35,44 @@ class Ports:
         return Filter("NodePorts", Dependence.NODE, self._check, _uses_ports)
 
     def _check(self, class_: TaskClass, cells: Cells) -> Verdicts:
+        column = self._placements.column(("ports", class_.number), partial(self._users, class_))
         # A pod conflicts with a copy of itself.
-        clash = np.asarray(cells.extra) > 0
-        for wanted in host_ports(class_.spec.pod):
-            column = self._placements.column(("port", wanted), partial(self._users, wanted))
-            clash = clash | (column.amounts[cells.rows] > 0)
+        clash = (np.asarray(cells.extra) > 0) | (column.amounts[cells.rows] > 0)
         return np.where(clash, self._taken, FITS).astype(np.int16)
 
-    def _users(self, wanted: HostPort) -> Weights:
-        """Classes that use a port which conflicts with the wanted one."""
-        return {
-            class_.number: 1
-            for class_ in classes_in_use(self._session)
-            if any(_clash(wanted, used) for used in host_ports(class_.spec.pod))
-        }
+    def _users(self, class_: TaskClass) -> Weights:
+        """Classes that use a port which conflicts with one that this class wants."""
+        found: set[int] = set()
+        for address, port in host_ports(class_.spec.pod):
+            users = self._users_by_port.get(port, {})
+            if address == _EVERY_ADDRESS:
+                found.update(*users.values())
+            else:
+                found.update(users.get(address, ()), users.get(_EVERY_ADDRESS, ()))
+        return dict.fromkeys(sorted(found), 1)
+
+    @cached_property
+    def _users_by_port(self) -> Mapping[Port, Mapping[str, set[int]]]:
+        """By protocol and number, then by address: the classes that use it."""
+        users: dict[Port, dict[str, set[int]]] = {}
+        for class_ in classes_in_use(self._session):
+            for address, port in host_ports(class_.spec.pod):
+                users.setdefault(port, {}).setdefault(address, set()).add(class_.number)
+        return users
 
 
-def host_ports(pod: Pod) -> Sequence[HostPort]:
+def host_ports(pod: Pod) -> Iterator[HostPort]:
     containers = (
         *(c for c in pod.spec.init_containers if c.restart_policy == "Always"),
         *pod.spec.containers,
     )
-    return [
-        (port.host_ip or _EVERY_ADDRESS, port.protocol or "TCP", port.host_port)
+    return (
+        (port.host_ip or _EVERY_ADDRESS, (port.protocol or "TCP", port.host_port))
         for container in containers
         for port in container.ports
         if port.host_port > 0
-    ]
+    )
 
 
 def _uses_ports(class_: TaskClass) -> bool:
-    return bool(host_ports(class_.spec.pod))
-
-
-def _clash(one: HostPort, other: HostPort) -> bool:
-    same_address = one[0] == other[0] or _EVERY_ADDRESS in (one[0], other[0])
-    return same_address and one[1:] == other[1:]
+    return any(host_ports(class_.spec.pod))

@@ -19,7 +19,11 @@ from maniple.plugins.kai.gpu_requests import requests_device_plugin, requests_gp
 
 Mask = NDArray[np.bool_]
 
-UNREADABLE = "the pod's annotation {name} must be a part of a GPU, such as 0.5"
+UNREADABLE = "the pod's annotation {name} must be {range}"
+RANGES = {
+    "gpu-fraction": "a part of a GPU from 0.01 to 1, such as 0.5",
+    "gpu-memory": "a number of MiB above 0, such as 2000",
+}
 LEGACY_MIG = "legacy MIG jobs cannot be scheduled"
 DRA_ONLY = "device-plugin GPU requests cannot be scheduled on DRA-only nodes"
 NO_MIG = "MIG job cannot be scheduled on non-MIG node"
@@ -78,7 +82,7 @@ class NodeRules:
 
     def _check_kind(self, class_: TaskClass, cells: Cells) -> Verdicts:
         if name := _unreadable(class_):
-            return self._everywhere(UNREADABLE.format(name=name))[cells.rows]
+            return self._everywhere(UNREADABLE.format(name=name, range=RANGES[name]))[cells.rows]
         if _is_legacy(class_):
             return self._everywhere(LEGACY_MIG)[cells.rows]
         mig, shares = requests_mig(self._session, class_), class_.share is not None
