@@ -26,6 +26,8 @@ from maniple.objects.dra import ResourceClaim
 from maniple.objects.meta import Object
 from maniple.objects.pod import MOVES_TO
 
+_LONGEST_VERSION = 20  # digits of 64 bits
+
 Ref = tuple[type[Object], str]
 
 # Kinds whose writes depend on their version.
@@ -440,7 +442,7 @@ class Cache:
 def version_of(item: Object) -> int:
     """The version as a number, ordered for one object; 0 if the object has none."""
     text = item.metadata.resource_version
-    return int(text) if text.isdecimal() else 0
+    return int(text) if text.isdecimal() and len(text) <= _LONGEST_VERSION else 0
 
 
 def bound(pod: Pod, node: str, annotations: Mapping[str, str] | None = None) -> Assumption:
