@@ -83,7 +83,7 @@ class _Counting:
         self._aliased = 0
 
     def take(self, event: yaml.Event) -> None:
-        line = event.start_mark.line + 1
+        line = event.start_mark.line + 1 if event.start_mark else 0
         if isinstance(event, yaml.DocumentStartEvent):
             self._anchors.clear()
         elif isinstance(event, yaml.AliasEvent):

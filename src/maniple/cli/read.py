@@ -302,8 +302,12 @@ def _unpacked(content: bytes) -> bytes:
         raise UnreadableError(None, f"not a readable zip: {error}") from None
 
 
-def _line_at(content: str | bytes, offset: int) -> int:
-    return content.count("\n" if isinstance(content, str) else b"\n", 0, offset) + 1
+def _line_at(content: bytes, offset: int) -> int:
+    return content.count(b"\n", 0, offset) + 1
+
+
+def _line_of(text: str, word: str) -> int:
+    return text.count("\n", 0, text.find(word)) + 1
 
 
 def _json_documents(text: str) -> _Documents:
@@ -341,10 +345,10 @@ def _refuse_constant(name: str) -> Any:
 def _json_in_a_row(text: str) -> list[Any]:
     def number(convert: Callable[[str], Any], word: str) -> Any:
         if len(word) > LONGEST_NUMBER:
-            raise UnreadableError(_line_at(text, text.find(word)), _long_number(word))
+            raise UnreadableError(_line_of(text, word), _long_number(word))
         value = convert(word)
         if not isfinite(value):
-            raise UnreadableError(_line_at(text, text.find(word)), f"the number {word} is out of range")
+            raise UnreadableError(_line_of(text, word), f"the number {word} is out of range")
         return value
 
     decoder = json.JSONDecoder(

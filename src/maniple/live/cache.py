@@ -86,6 +86,9 @@ class Cache:
         self._avoiding: set[str] = set()  # pods that are believed to avoid a node
         self._groups: dict[str, Ref] = {}  # by pod: the group that was created for it
         self._pods: dict[Ref, str] = {}  # and the inverse
+        self.group_gone: Callable[[Object], None] = lambda group: (
+            None
+        )  # called for one that existed only here
         self.deferred = Deferred()
 
     # -- watch events ------------------------------------------------------------------------------------------------
@@ -410,6 +413,7 @@ class Cache:
         """Keep the group that was created for a pod, with its current status."""
         before = self._groups.get(pod)
         if before is not None and (group is None or before[1] != group.key):
+            self.group_gone(self._seen[before])
             del self._groups[pod], self._pods[before], self._seen[before]
             self._assumed.pop(before, None)
             self._refresh(before)
