@@ -33,7 +33,7 @@ EACH = 15
 ROUNDS = 4
 # Not the scheduler's own: the cluster that it runs on, and plans, which are values.
 ELSEWHERE = ("maniple.sim", "maniple.objects", "maniple.framework.plans")
-SCHEDULERS = {"volcano": "volcano", "maniple": "maniple"}
+SCHEDULERS = {"volcano": "volcano", "kai": "kai-scheduler", "maniple": "maniple"}
 
 
 def sizes(root: object) -> dict[str, int]:
@@ -99,7 +99,7 @@ def test_nothing_grows_with_objects_that_came_and_went(profile: str, monkeypatch
         world = World([node("n1", cpu=64), queue("default")], start_seconds=0.1)
         port = world.port()
         planner = Planner(profile=profile, options={"debug": True})
-        scheduler = Scheduler(planner, port, clock=world.clock, inline=True)
+        scheduler = Scheduler(planner, port, clock=world.clock, inline=True, alone=True)
         measured = []
         async with beside(scheduler.run(), scheduler.stop):
             await asyncio.sleep(5)
