@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import maniple
+from maniple.cluster import classes as classes_module
 from maniple.cluster import cluster as cluster_module
 from maniple.cluster.check import validate
 from maniple.cluster.resources import MOST_UNOFFERED, OTHERS, PODS
@@ -105,4 +106,18 @@ def test_resources_and_roles_of_pods_long_gone_are_forgotten(monkeypatch: pytest
     request = cluster.specs.specs[cluster.tasks.spec[row]].request
     named = {cluster.resources.names[one] for one in np.flatnonzero(request)}
     assert named == {"cpu", "pods", OFFERED, "example.com/wanted"}
+    validate(cluster)
+
+
+def test_large_pods_long_gone_are_forgotten_before_there_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(classes_module, "_MANY_BYTES", 2**20)
+    cluster = cluster_of(*map(load, (node("n1"), group("gang", 1), greedy("stays"))))
+    for number in range(50):
+        raw = greedy(f"p{number}")
+        raw["spec"]["nodeSelector"] = {f"key-{number}-{one}": "x" for one in range(5000)}
+        cluster.apply(load(raw))
+        cluster.settle()
+        cluster.delete(load(raw))
+        cluster.settle()
+    assert len(cluster.specs.specs) < 20
     validate(cluster)

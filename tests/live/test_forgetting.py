@@ -11,13 +11,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from maniple.cluster import classes, cluster
 from maniple.live import meter as meter_module
 from maniple.live import problems as problems_module
+from maniple.live.barred import Barred
 from maniple.live.problems import Problems
 from maniple.live.scheduler import Scheduler
 from maniple.objects.core import Pod
+from maniple.objects.load import load
 from maniple.objects.volcano import VolcanoPodGroup
 from maniple.planner import Planner
 from maniple.sim.clock import run
@@ -122,10 +125,7 @@ def test_nothing_grows_with_objects_that_came_and_went(profile: str, monkeypatch
     growing = {
         path: [one.get(path, 0) for one in measured]
         for path in measured[-1]
-        if all(
-            after.get(path, 0) - before.get(path, 0) >= EACH
-            for before, after in pairwise(measured[1:])
-        )
+        if all(after.get(path, 0) - before.get(path, 0) >= EACH for before, after in pairwise(measured[1:]))
     }
     assert growing == {}
 
@@ -237,3 +237,14 @@ def test_the_series_of_jobs_are_bounded_in_number(monkeypatch: pytest.MonkeyPatc
             return [*scheduler.meter.jobs]
 
     assert run(main(), virtual=True) == [f"{NAMESPACE}/pod:p{number}" for number in range(7, 12)]
+
+
+def test_what_refused_pods_have_in_common_is_remembered_in_a_few_bytes() -> None:
+    raw = pod("p")
+    raw["spec"]["nodeSelector"] = {f"key-{number}": "x" for number in range(10_000)}
+    large = load(raw)
+    assert isinstance(large, Pod)
+    barred = Barred()
+    barred.refused(large, "n1", 1.0, "no")
+    assert [len(signature) for signature in barred._alike] == [32]
+    assert barred.refused(replace(large, metadata=replace(large.metadata, uid="other")), "n1", 1.0, "no")
