@@ -1,7 +1,9 @@
 """Third-party plugins and actions: what is found, what is left out, and the documentation's examples."""
 
 import json
+import os
 import re
+import sys
 from collections.abc import Iterator
 from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
@@ -25,6 +27,13 @@ PLUGIN = "class Mine:\n    name = 'mine'\n    def __init__(self, session, argume
 def _nothing_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     """What happens to be installed where the tests run is not looked at."""
     installed(monkeypatch)
+
+
+@pytest.fixture(autouse=True)
+def _files_of_one_user() -> Iterator[None]:
+    before = os.umask(0o022)
+    yield
+    os.umask(before)
 
 
 def installed(monkeypatch: pytest.MonkeyPatch, **groups: dict[str, str]) -> None:
@@ -265,3 +274,112 @@ def test_a_name_of_our_own_keeps_its_meaning(tmp_path: Path) -> None:
 def test_an_option_that_is_not_what_load_gives_is_refused() -> None:
     with pytest.raises(ConfigurationError, match=r"extensions.*maniple\.extensions\.load"):
         maniple.plan([], options={"extensions": "my-plugins/"})
+
+
+# -- whose code it is ------------------------------------------------------------------------------------------------
+
+
+def mine(folder: Path) -> Path:
+    file = folder / "mine.py"
+    file.write_text(PLUGIN)
+    return file
+
+
+@pytest.mark.parametrize("mode", [0o775, 0o757, 0o777, 0o1777])
+def test_a_folder_that_others_can_write_to_is_refused(tmp_path: Path, mode: int) -> None:
+    mine(tmp_path)
+    tmp_path.chmod(mode)
+    found = extensions.load(tmp_path)
+    assert not found.plugins
+    assert found.problems == (
+        f"{tmp_path}: other users can write to it (mode {mode:04o}); remove that with chmod go-w; left out",
+    )
+
+
+@pytest.mark.parametrize("mode", [0o664, 0o646, 0o666])
+def test_a_file_that_others_can_write_to_is_refused_and_costs_no_other(tmp_path: Path, mode: int) -> None:
+    mine(tmp_path)
+    theirs = tmp_path / "theirs.py"
+    theirs.write_text(PLUGIN.replace("mine", "theirs"))
+    theirs.chmod(mode)
+    found = extensions.load(tmp_path)
+    assert [*found.plugins] == ["mine"]
+    (problem,) = found.problems
+    assert problem.startswith(f"{theirs}: other users can write to it (mode {mode:04o})")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+@pytest.mark.parametrize("what", ["folder", "file"])
+def test_what_belongs_to_another_user_is_refused(tmp_path: Path, what: str) -> None:
+    file = mine(tmp_path)
+    given = tmp_path if what == "folder" else file
+    os.chown(given, 12345, 0)
+    found = extensions.load(tmp_path)
+    assert not found.plugins
+    assert found.problems == (
+        f"{given}: belongs to user 12345, who could change it; it must belong to root or to user 0; left out",
+    )
+
+
+def test_a_link_out_of_the_folder_is_refused(tmp_path: Path) -> None:
+    folder, elsewhere = tmp_path / "plugins", tmp_path / "elsewhere"
+    folder.mkdir()
+    elsewhere.mkdir()
+    target = mine(elsewhere)
+    (folder / "mine.py").symlink_to(target)
+    found = extensions.load(folder)
+    assert not found.plugins
+    (problem,) = found.problems
+    assert "a symbolic link that leads out of the folder, to" in problem
+    assert str(target) in problem
+
+
+def test_the_links_of_a_volume_stay_inside_it(tmp_path: Path) -> None:
+    """As a ConfigMap is mounted: a name, a link to a version, the version."""
+    version = tmp_path / "..2026_01_01"
+    version.mkdir()
+    mine(version)
+    (tmp_path / "..data").symlink_to(version.name)
+    (tmp_path / "mine.py").symlink_to("..data/mine.py")
+    assert extensions.load(tmp_path).problems == ()
+    version.chmod(0o777)
+    (problem,) = extensions.load(tmp_path).problems
+    assert "other users can write to it" in problem
+
+
+def test_what_is_mounted_read_only_can_be_changed_by_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine(tmp_path)
+    tmp_path.chmod(0o777)
+    real = os.statvfs
+
+    def read_only(place: Path) -> Any:
+        found = [*real(place)]
+        found[8] |= os.ST_RDONLY
+        return os.statvfs_result(found)
+
+    monkeypatch.setattr(os, "statvfs", read_only)
+    assert [*extensions.load(tmp_path).plugins] == ["mine"]
+
+
+def test_bytecode_beside_the_source_is_neither_read_nor_written(tmp_path: Path) -> None:
+    import py_compile
+    from importlib.util import cache_from_source
+
+    file = mine(tmp_path)
+    other = tmp_path / "_other.py"
+    other.write_text(PLUGIN.replace("mine", "evil"))
+    os.utime(other, (file.stat().st_atime, file.stat().st_mtime))
+    planted = Path(cache_from_source(str(file)))
+    py_compile.compile(
+        str(other),
+        cfile=str(planted),
+        doraise=True,
+        invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH,
+    )
+    assert [*extensions.load(tmp_path).plugins] == ["mine"]
+    planted.unlink()
+    sys.modules.pop("maniple_extension_mine")
+    extensions.load(tmp_path)
+    assert not planted.exists()

@@ -1,18 +1,22 @@
 """Third-party plugins and actions: found in installed packages and in a folder, and loaded.
 
 Called by the commands, and for `maniple.plan` like this: `plan(..., options={"extensions": load(folder)})`.
-This is the one place that imports code found at run time. An error in a file or an entry point costs that one
-alone: it is named in `problems`, which every plan made with these extensions repeats among its warnings.
+This is the one place that imports code found at run time. A folder or a file that another user could change is not
+loaded. An error in a file or an entry point costs that one alone: it is named in `problems`, which every plan made
+with these extensions repeats among its warnings.
 """
 
 import importlib.util
 import inspect
+import os
+import stat
 import sys
 from collections.abc import Callable, Iterable
 from functools import partial
+from importlib.machinery import SourceFileLoader
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any
 
 from maniple.framework.configuration.registry import Extensions
@@ -21,6 +25,7 @@ from maniple.framework.points import POINTS
 PLUGIN_GROUP = "maniple.plugins"
 ACTION_GROUP = "maniple.actions"
 _MODULE_PREFIX = "maniple_extension_"
+_ROOT = 0
 
 
 def load(folder: Path | str | None = None, *, installed: bool = True) -> Extensions:
@@ -55,6 +60,7 @@ class _Found:
 
     def add_folder(self, folder: Path) -> None:
         try:
+            _check_safe(folder)
             files = sorted(
                 file for file in folder.iterdir() if file.suffix == ".py" and file.name[0] not in "_."
             )
@@ -62,7 +68,7 @@ class _Found:
             self.problems.append(f"{folder}: {error.strerror or error}; left out")
             return
         for file in files:
-            module = self._attempt(str(file), partial(_import, file))
+            module = self._attempt(str(file), partial(_import, folder, file))
             if module is not None:
                 self._add_classes(str(file), module)
 
@@ -102,6 +108,9 @@ class _Found:
         """
         try:
             return action()
+        except PermissionError as error:
+            self.problems.append(f"{where}: {error.strerror or error}; left out")
+            return None
         except (Exception, SystemExit) as error:
             said = " ".join(str(error).split())
             self.problems.append(f"{where}: {type(error).__name__}{': ' if said else ''}{said}; left out")
@@ -117,10 +126,49 @@ def _in_order(entries: Iterable[EntryPoint]) -> list[EntryPoint]:
     return sorted(entries, key=lambda entry: (entry.name, entry.value))
 
 
-def _import(file: Path) -> ModuleType:
+def _check_safe(place: Path) -> None:
+    """Raise PermissionError if another user could change what is there.
+
+    What is mounted read-only cannot be changed, whatever its mode: that of a ConfigMap's volume is open to all.
+    """
+    if os.statvfs(place).f_flag & os.ST_RDONLY:
+        return
+    found = place.stat()
+    if found.st_uid not in (_ROOT, os.geteuid()):
+        raise PermissionError(
+            f"belongs to user {found.st_uid}, who could change it; it must belong to root or to user {os.geteuid()}"
+        )
+    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        mode = stat.S_IMODE(found.st_mode)
+        raise PermissionError(f"other users can write to it (mode {mode:04o}); remove that with chmod go-w")
+
+
+def _check_file(folder: Path, file: Path) -> None:
+    """Raise PermissionError unless the file and the folders on the way to it are in the folder, and safe."""
+    top, found = folder.resolve(), file.resolve()
+    if not found.is_relative_to(top):
+        raise PermissionError(
+            f"a symbolic link that leads out of the folder, to {found}; copy the file instead"
+        )
+    for place in (found, *found.parents):
+        if place == top:
+            break
+        _check_safe(place)
+
+
+class _Loader(SourceFileLoader):
+    """Reads the source alone: bytecode kept beside it could be that of somebody else."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        path = self.get_filename(fullname)
+        return self.source_to_code(self.get_data(path), path)
+
+
+def _import(folder: Path, file: Path) -> ModuleType:
     """The file as a module of its own, which neither shadows an installed one nor is shadowed by it."""
+    _check_file(folder, file)
     name = _MODULE_PREFIX + file.stem
-    spec = importlib.util.spec_from_file_location(name, file)
+    spec = importlib.util.spec_from_file_location(name, file, loader=_Loader(name, str(file)))
     if spec is None or spec.loader is None:
         raise ImportError("cannot be read as Python")
     module = importlib.util.module_from_spec(spec)

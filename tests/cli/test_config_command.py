@@ -65,6 +65,12 @@ def test_check_of_what_is_no_configuration(text: str, tmp_path: Path) -> None:
     assert len(result.output.splitlines()) == 1
 
 
+def test_a_file_without_an_end_is_refused() -> None:
+    result = config("check", "/dev/zero")
+    assert result.exit_code == 2
+    assert "/dev/zero: the text is longer than" in result.output
+
+
 @pytest.mark.parametrize("profile", ["volcano", "kai", "maniple"])
 def test_show_without_a_file_is_the_default_and_can_be_used_as_a_file(profile: str) -> None:
     shown = config("show", "--profile", profile).output

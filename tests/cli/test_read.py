@@ -107,7 +107,7 @@ def test_a_bad_file_costs_only_itself(tmp_path: Path) -> None:
         ("a.yaml", b"kind: Pod\n\tname: x\n", 2, "not YAML"),
         ("a.yaml", b"kind: !!python/object:os.system x\n", 1, "not YAML"),
         ("a.yaml", b"kind: Pod\nname: \xff\n", 2, "not UTF-8"),
-        ("a.yaml", b"a: &a [*a]\n", None, "refers to itself"),
+        ("a.yaml", b"a: &a [*a]\n", 1, "refers to itself"),
         ("a.json", b"[" * 100_000, None, "nested too deeply"),
         ("a.yaml", b"just words\n", 1, "'just words'"),
         ("a.json", b"[1]", 1, "'1'"),
@@ -129,7 +129,7 @@ def test_anchors_that_multiply_are_refused() -> None:
     lines += [f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 10)}]" for level in range(1, 10)]
     reading = read_text("\n".join(lines))
     assert reading.objects == []
-    assert "anchors" in reading.problems[0].message
+    assert "aliases stand for more than 1,000,000 values" in reading.problems[0].message
 
 
 def test_shared_anchors_are_welcome() -> None:

@@ -41,7 +41,7 @@ def test_no_namespace_is_the_default_namespace_for_services_too() -> None:
 def test_a_resource_that_only_a_plugin_named_does_not_upset_the_next_session() -> None:
     cluster = cluster_of(node("n"), pod("p", {"cpu": "1"}, group="g"), group("g"), queue("default"))
     snapshot.take(cluster)
-    cluster.resources.offer({"example.com/never-seen": "1"})
+    cluster.resources.vector({"example.com/never-seen": "1"})
     opened = snapshot.take(cluster)
     assert len(opened.classes[0].request) == len(opened.nodes.used) == len(opened.jobs.pending)
     assert validate(opened) == []

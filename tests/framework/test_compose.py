@@ -95,6 +95,7 @@ def test_keys_are_text_as_written() -> None:
         ("- 1\n" * 30_000, 20_001, "more than 20000 values"),
         ("x" * 2_000_000, None, "longer than"),
         ("%YAML 3.0\n---\na: 1", 1, "not valid YAML"),
+        ("".join(f"%TAG !{n}! a:{n}\n" for n in range(101)) + "--- a", None, "more than 100 directives %TAG"),
     ],
 )
 @pytest.mark.usefixtures("loader")

@@ -124,7 +124,7 @@ def test_requests_without_measure_do_not_wrap_around(where: str) -> None:
     conf = (
         'actions: "allocate"\ntiers:\n- plugins:\n  - name: gang\n  - name: predicates\n  - name: capacity\n'
     )
-    placed = {"nodeName": where} if where else {}
+    placed: Raw = {"nodeName": where} if where else {}
     huge = [
         writer.pod(f"huge-{n}", "huge", requests={"cpu": "9E", "memory": "9E"}, **placed) for n in range(8192)
     ]

@@ -254,6 +254,31 @@ def test_a_file_that_is_not_yaml_is_not_quoted(tmp_path: Path, text: str) -> Non
     assert SECRET not in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a: " + "9" * 5000,
+        "\n".join(
+            ["a0: &a0 {k: v}"]
+            + [f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 9)}]}}" for n in range(1, 9)]
+        ),
+        "a: " + "[" * 100_000,
+        "a: &a [*a]",
+        b"\xff\xfe",
+    ],
+)
+def test_a_hostile_file_is_refused(tmp_path: Path, text: str | bytes) -> None:
+    file = tmp_path / "config"
+    file.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(KubeconfigError):
+        load_configuration(file)
+
+
+def test_an_endless_file_is_refused() -> None:
+    with pytest.raises(KubeconfigError, match="/dev/zero"):
+        load_configuration(Path("/dev/zero"))
+
+
 def test_a_file_that_is_not_there_or_empty(tmp_path: Path) -> None:
     with pytest.raises(KubeconfigError, match="nowhere: No such file"):
         load_configuration(tmp_path / "nowhere")

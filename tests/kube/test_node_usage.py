@@ -62,6 +62,43 @@ def test_prometheus() -> None:
     assert told == []
 
 
+async def slowly(request: web.Request) -> web.StreamResponse:
+    body = (await prometheus(request)).body  # type: ignore[attr-defined]
+    response = web.StreamResponse()
+    await response.prepare(request)
+    for piece in (body[:40], body[40:]):
+        await response.write(piece)
+        await asyncio.sleep(0.01)
+    return response
+
+
+def test_a_response_that_comes_in_pieces() -> None:
+    usage, told, _ = fetched(slowly, "prometheus")
+    assert told == []
+    assert usage["n1"] == {"cpu": 12.5, "memory": 50.0, "at": AT}
+
+
+async def endless_load(request: web.Request) -> web.StreamResponse:
+    return web.json_response(vector(({"instance": "n1"}, "+Inf"), ({"instance": "n2"}, "1")))
+
+
+def test_an_infinite_load_is_not_a_measurement() -> None:
+    assert fetched(endless_load, "prometheus")[0] == {"n2": {"cpu": 1.0, "memory": 1.0, "at": AT}}
+
+
+async def elsewhere(request: web.Request) -> web.StreamResponse:
+    """Redirects once; whatever follows the redirect gets an answer."""
+    if request.path == "/taken":
+        return await prometheus(request)
+    return web.Response(status=307, headers={"Location": "/taken"})
+
+
+def test_a_redirect_is_not_followed() -> None:
+    usage, told, _ = fetched(elsewhere, "prometheus")
+    assert usage is None
+    assert "redirects are not followed" in told[0]
+
+
 async def custom_metrics(request: web.Request) -> web.StreamResponse:
     assert request.path.startswith("/apis/custom.metrics.k8s.io/v1beta1/nodes/*/node_")
     value = "250m" if "cpu" in request.path else "0.5"

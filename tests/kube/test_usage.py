@@ -284,7 +284,7 @@ def test_a_password_in_the_address_is_not_reported() -> None:
         async with aiohttp.ClientSession() as http:
             with pytest.raises(UsageError) as caught:
                 await fetch(http, UsageSettings("http://me:secret@127.0.0.1:1/prefix"), NOW)
-        assert "http://127.0.0.1:1/prefix: " in str(caught.value)
+        assert "http://127.0.0.1:1/prefix/" in str(caught.value)
         assert "secret" not in str(caught.value)
 
     asyncio.run(check())

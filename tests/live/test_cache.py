@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from maniple.cluster.canonical import canonical
 from maniple.cluster.check import validate
 from maniple.cluster.statuses import Status
-from maniple.live.cache import Assumption, Cache, bound, leaving
+from maniple.live.cache import Assumption, Cache, bound, leaving, version_of
 from maniple.live.essence import slim
 from maniple.live.volcano import Volcano
 from maniple.live.volumes import named
@@ -463,3 +463,8 @@ def test_the_newest_that_is_known_is_kept_whole_and_never_gives_way_to_an_older_
     assert claimed(cache) == ""  # what is believed is what was seen
     cache.gone(a_volume(4))
     assert cache.whole(PersistentVolume, "v") is None
+
+
+@pytest.mark.parametrize(("text", "expected"), [("12", 12), ("", 0), ("x", 0), ("9" * 5000, 0)])
+def test_a_version_that_no_server_has_counts_as_none(text: str, expected: int) -> None:
+    assert version_of(Pod(metadata=ObjectMeta(name="p", resource_version=text))) == expected

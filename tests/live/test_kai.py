@@ -40,6 +40,16 @@ def test_the_same_words_leave_a_group_as_it_is_and_others_take_their_place() -> 
     assert (told.message, told.transition_id, told.last_transition_time) == ("fuller", "2", LATER)
 
 
+def test_a_transition_of_thousands_of_digits_is_not_counted_on() -> None:
+    first = waiting(a_group(), "full")
+    (told,) = first.status.scheduling_conditions
+    hostile = replace(told, transition_id="9" * 5000)
+    second = waiting(
+        replace(first, status=replace(first.status, scheduling_conditions=(hostile,))), "fuller", LATER
+    )
+    assert second.status.scheduling_conditions[-1].transition_id == "1"
+
+
 def test_a_condition_of_the_own_pool_that_is_not_the_last_becomes_it() -> None:
     both = waiting(waiting(a_group(), "full"), "full", pool="b")
     again = waiting(both, "full", LATER)

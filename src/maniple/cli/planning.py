@@ -301,8 +301,10 @@ def _read_the_rest(asking: Question, cluster: ClusterInput, asked: Asked) -> Non
 
 def read_conf(path: str | None) -> str | None:
     """The text of a configuration file."""
+    from maniple.live.reload import read_limited
+
     try:
-        return Path(path).read_text(encoding="utf-8") if path is not None else None
+        return read_limited(Path(path)) if path is not None else None
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: {error}") from None
 

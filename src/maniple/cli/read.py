@@ -2,8 +2,9 @@
 
 YAML (one document or many) and JSON (one value or several in a row) are accepted, single objects as well as
 lists, so the output of `kubectl get -o json` and `-o yaml` is read unchanged; so is KAI's snapshot, zipped or
-not. An error costs only its own file: it is returned as a `ReadProblem` that names file and line. Objects are
-not interpreted here; `Reading.origins` knows where each was read.
+not. An error costs only its own file: it is returned as a `ReadProblem` that names file and line. What a text may
+cost is bounded while it is read: its length, what a zip unpacks to, its depth, what its aliases stand for, and the
+digits of its numbers. Objects are not interpreted here; `Reading.origins` knows where each was read.
 """
 
 import io
@@ -12,15 +13,17 @@ import os
 import re
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from math import isfinite
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import IO, Any, BinaryIO, Literal
 
 import msgspec
 import yaml
 
-from maniple.cli.depth import nested_too_deeply
+from maniple.cli.expansion import ExpansionError, check_expansion
 from maniple.cli.lines import Origin, Source, repeated_keys
 from maniple.cli.lines import Path as ValuePath
 from maniple.framework.configuration.document import path_text
@@ -30,11 +33,15 @@ from maniple.objects.load import title_of
 SUFFIXES = (".yaml", ".yml", ".json")
 STANDARD_INPUT = "-"
 JSON_SPACE = re.compile(r"[ \t\r\n]*")
-# A few lines of YAML with anchors can expand to more values than fit in memory.
-LARGEST_DOCUMENT = 50_000_000
 LARGEST_HANDWRITTEN = 2**20
-ZIP_BEGIN = b"PK\x03\x04"
-LARGEST_SNAPSHOT = 4 * 2**30
+LARGEST_TEXT = 2**30  # bytes; ten times the dump of a large cluster
+ZIP_BEGIN, ZIP_ENTRY = b"PK\x03\x04", b"PK\x01\x02"
+MOST_ENTRIES = 1_000  # of a zip; a snapshot has one
+# Snapshots are repetitive, but not as repetitive as a file that is made to fill the memory.
+MOST_PACKED, ALWAYS_UNPACKED = 200, 64 * 2**20
+MOST_REPEATS = 100  # keys given twice that are named one by one
+LONGEST_NUMBER = 100  # characters; a number of Kubernetes has 20
+_PIECE = 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +71,8 @@ class Reading:
     snapshots: list[KaiSnapshot] = field(default_factory=list)
 
 
-class UnreadableError(Exception):
-    """The text is not YAML or JSON."""
+class UnreadableError(ValueError):
+    """The text is not YAML or JSON, or there is too much of it."""
 
     def __init__(self, line: int | None, message: str) -> None:
         super().__init__(message)
@@ -94,7 +101,21 @@ def _manifest_loader() -> Any:
         first: [(tag, pattern) for tag, pattern in choices if tag != "tag:yaml.org,2002:timestamp"]
         for first, choices in fastest.yaml_implicit_resolvers.items()
     }
-    return type("ManifestLoader", (_NotingRepeats, fastest), {"yaml_implicit_resolvers": resolvers})
+    loader: Any = type("ManifestLoader", (_NotingRepeats, fastest), {"yaml_implicit_resolvers": resolvers})
+    for kind in ("int", "float"):
+        tag = f"tag:yaml.org,2002:{kind}"
+        loader.add_constructor(tag, partial(_number, fastest.yaml_constructors[tag]))
+    return loader
+
+
+def _number(convert: Callable[[Any, Any], Any], loader: Any, node: Any) -> Any:
+    if len(node.value) > LONGEST_NUMBER:
+        raise UnreadableError(node.start_mark.line + 1, _long_number(node.value))
+    return convert(loader, node)
+
+
+def _long_number(text: str) -> str:
+    return f"a number of {len(text):,} characters; at most {LONGEST_NUMBER} are read"
 
 
 MANIFEST_LOADER = _manifest_loader()
@@ -105,7 +126,7 @@ def read_paths(paths: Sequence[str], standard_input: BinaryIO) -> Reading:
     reading = Reading()
     for path in paths:
         if path == STANDARD_INPUT:
-            _read_standard_input(standard_input.read(), reading)
+            _read_standard_input(standard_input, reading)
         elif os.path.isdir(path):
             _read_folder(Path(path), reading)
         else:
@@ -113,8 +134,14 @@ def read_paths(paths: Sequence[str], standard_input: BinaryIO) -> Reading:
     return reading
 
 
-def _read_standard_input(content: bytes, reading: Reading) -> None:
-    _read_bytes("standard input", "", content, lambda: content, reading)
+def _read_standard_input(stream: BinaryIO, reading: Reading) -> None:
+    name = "standard input"
+    try:
+        content = _bounded(stream)
+    except UnreadableError as error:
+        reading.problems.append(ReadProblem(name, None, error.message))
+        return
+    _read_bytes(name, "", content, lambda: content, reading)
 
 
 def _read_folder(folder: Path, reading: Reading) -> None:
@@ -136,11 +163,30 @@ def manifests_below(folder: Path) -> Iterator[Path]:
 
 def _read_file(file: Path, reading: Reading) -> None:
     try:
-        content = file.read_bytes()
+        content = _content(file)
     except OSError as error:
         reading.problems.append(ReadProblem(str(file), None, error.strerror or str(error)))
         return
-    _read_bytes(str(file), file.suffix.lower(), content, file.read_bytes, reading)
+    except UnreadableError as error:
+        reading.problems.append(ReadProblem(str(file), None, error.message))
+        return
+    _read_bytes(str(file), file.suffix.lower(), content, partial(_content, file), reading)
+
+
+def _content(file: Path) -> bytes:
+    with file.open("rb") as stream:
+        return _bounded(stream)
+
+
+def _bounded(stream: IO[bytes], most: int = LARGEST_TEXT) -> bytes:
+    """All of a stream, which may be endless."""
+    pieces, size = [], 0
+    while piece := stream.read(_PIECE):
+        size += len(piece)
+        if size > most:
+            raise UnreadableError(None, f"more than {most // 2**20:,} MiB, which is not read")
+        pieces.append(piece)
+    return b"".join(pieces)
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,11 +247,14 @@ def _report_repeats(text: str, source: Source, reading: Reading) -> None:
     except yaml.YAMLError:  # JSON that is not YAML, by its tabs
         reading.warnings.append(ReadProblem(source.name, None, "a key is given twice; the last one counts"))
         return
-    for path, first, line in repeated:
+    for path, first, line in repeated[:MOST_REPEATS]:
         raw, field_path = _object_at(path, source, reading)
         title = f"{title_of(raw)}: " if raw is not None else ""
         message = f"{title}{path_text(field_path)}: given twice, first on line {first}; the last one counts"
         reading.warnings.append(ReadProblem(source.name, line, message))
+    if len(repeated) > MOST_REPEATS:
+        more = f"{len(repeated) - MOST_REPEATS:,} more keys are given twice; the last one counts"
+        reading.warnings.append(ReadProblem(source.name, repeated[MOST_REPEATS][2], more))
 
 
 def _object_at(
@@ -238,19 +287,27 @@ def _documents(text: str, suffix: str) -> _Documents:
 
 def _unpacked(content: bytes) -> bytes:
     """The snapshot.json of a zip."""
+    if content.count(ZIP_ENTRY) > MOST_ENTRIES:
+        raise UnreadableError(None, f"a zip with more than {MOST_ENTRIES:,} files, so not a KAI snapshot")
+    most = min(LARGEST_TEXT, max(ALWAYS_UNPACKED, MOST_PACKED * len(content)))
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             if FILE_NAME not in archive.namelist():
                 raise UnreadableError(None, f"a zip without {FILE_NAME}, so not a KAI snapshot")
-            if archive.getinfo(FILE_NAME).file_size > LARGEST_SNAPSHOT:
-                raise UnreadableError(None, f"{FILE_NAME} is larger than {LARGEST_SNAPSHOT // 2**30} GiB")
-            return archive.read(FILE_NAME)
+            with archive.open(FILE_NAME) as packed:
+                return _bounded(packed, most)
+    except UnreadableError as error:
+        raise UnreadableError(None, f"{FILE_NAME}: {error.message}") from None
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, zlib.error) as error:
         raise UnreadableError(None, f"not a readable zip: {error}") from None
 
 
 def _line_at(content: bytes, offset: int) -> int:
     return content.count(b"\n", 0, offset) + 1
+
+
+def _line_of(text: str, word: str) -> int:
+    return text.count("\n", 0, text.find(word)) + 1
 
 
 def _json_documents(text: str) -> _Documents:
@@ -274,7 +331,7 @@ def _json_repeats(text: str) -> bool:
         if len(dict(pairs)) < len(pairs):
             repeats.append(True)
 
-    decoder = json.JSONDecoder(object_pairs_hook=note)
+    decoder = json.JSONDecoder(object_pairs_hook=note, parse_int=str)
     position = _after_space(text, 0)
     while position < len(text):
         position = _after_space(text, decoder.raw_decode(text, position)[1])
@@ -286,7 +343,17 @@ def _refuse_constant(name: str) -> Any:
 
 
 def _json_in_a_row(text: str) -> list[Any]:
-    decoder = json.JSONDecoder(parse_constant=_refuse_constant)
+    def number(convert: Callable[[str], Any], word: str) -> Any:
+        if len(word) > LONGEST_NUMBER:
+            raise UnreadableError(_line_of(text, word), _long_number(word))
+        value = convert(word)
+        if not isfinite(value):
+            raise UnreadableError(_line_of(text, word), f"the number {word} is out of range")
+        return value
+
+    decoder = json.JSONDecoder(
+        parse_constant=_refuse_constant, parse_int=partial(number, int), parse_float=partial(number, float)
+    )
     values = []
     position = _after_space(text, 0)
     while position < len(text):
@@ -310,8 +377,10 @@ def _yaml_documents(text: str) -> _Documents:
             return _Documents("json", [(0, msgspec.json.decode(text))], _json_repeats(text))
         except msgspec.DecodeError:
             pass
-    if nested_too_deeply(text):
-        raise UnreadableError(None, "nested too deeply")
+    try:
+        check_expansion(text)
+    except ExpansionError as error:
+        raise UnreadableError(error.line, error.message) from None
     try:
         loader = MANIFEST_LOADER(text)
         try:
@@ -320,6 +389,8 @@ def _yaml_documents(text: str) -> _Documents:
                 documents.append(loader.get_data())
         finally:
             loader.dispose()
+    except UnreadableError:
+        raise
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         # What is never closed is noticed one line past the end.
@@ -327,32 +398,8 @@ def _yaml_documents(text: str) -> _Documents:
         raise UnreadableError(line, f"not YAML: {error.problem or error.context}") from None
     except (yaml.YAMLError, ValueError) as error:
         raise UnreadableError(None, f"not YAML: {str(error).splitlines()[0]}") from None
-    if "*" in text and "&" in text:
-        _check_expansion(documents)
     given = [(number, document) for number, document in enumerate(documents) if document is not None]
     return _Documents("yaml", given, loader.repeats)
-
-
-def _check_expansion(documents: list[Any]) -> None:
-    """Reject documents with recursive anchors, or with anchors that expand too far."""
-    sizes: dict[int, int | None] = {}
-
-    def size(value: Any) -> int:
-        if not isinstance(value, dict | list):
-            return 1
-        known = sizes.get(id(value), 0)
-        if known is None:
-            raise UnreadableError(None, "an anchor refers to itself")
-        if known:
-            return known
-        sizes[id(value)] = None
-        children: Iterable[Any] = value.values() if isinstance(value, dict) else value
-        total = 1 + sum(size(child) for child in children)
-        sizes[id(value)] = total
-        return total
-
-    if sum(size(document) for document in documents) > LARGEST_DOCUMENT:
-        raise UnreadableError(None, f"its anchors expand to more than {LARGEST_DOCUMENT:,} values")
 
 
 def _items(document: Any) -> Iterator[tuple[ValuePath, Any]]:

@@ -25,6 +25,7 @@ from maniple.objects.requests import nonzero_requests, pod_requests
 
 _encoder = msgspec.json.Encoder(order="deterministic")
 _MANY_SPECS = 1000
+_MANY_BYTES = 256 * 2**20
 
 
 @dataclass(slots=True, eq=False)
@@ -141,19 +142,27 @@ class SpecTable:
         self._counted = counted
         self.specs: list[Spec] = []
         self._users: list[int] = []
+        self._sizes: list[int] = []  # bytes of what they were recognised by
+        self._unused = 0  # the same, of those without a user
         self._numbers: dict[bytes, int] = {}
 
     def hold(self, pod: Pod) -> int:
         """The spec of a pod, made if it is the first of its kind, with one user more."""
         number = self._number(pod)
+        if not self._users[number]:
+            self._unused -= self._sizes[number]
         self._users[number] += 1
         return number
 
     def release(self, number: int) -> None:
         self._users[number] -= 1
+        if not self._users[number]:
+            self._unused += self._sizes[number]
 
     def wasteful(self) -> bool:
-        """Most specs are of pods long gone."""
+        """Most specs are of pods long gone, or these are large."""
+        if self._unused > _MANY_BYTES:
+            return True
         return len(self.specs) > _MANY_SPECS and self._users.count(0) > len(self.specs) // 2
 
     def reorder(self, resources: ResourceSpace, order: list[int]) -> None:
@@ -176,6 +185,8 @@ class SpecTable:
             made = self._make(number, pod, drivers, counted, gpu, claims)
             self.specs.append(replace(made, refusal=refusal) if refusal else made)
             self._users.append(0)
+            self._sizes.append(len(key))
+            self._unused += len(key)
         return number
 
     def _key(self, pod: Pod) -> tuple[Any, ...]:
@@ -219,7 +230,7 @@ class SpecTable:
         amounts: dict[str, Any] = dict(self._dialect.requests(pod, pod_requests(pod), counted))
         for resource, count in self._dialect.volume_requests(drivers).items():
             amounts[resource] = amounts.get(resource, 0) + count
-        request = self._resources.request(amounts)
+        request = self._resources.vector(amounts)
         least = [self._dialect.negligible(name) for name in self._resources.names[: len(request)]]
         nothing = not np.delete(request >= np.array(least), PODS).any()
         best_effort = gpu is None and nothing and not any(map(claimed_gpus, claims))

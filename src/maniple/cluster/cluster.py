@@ -17,7 +17,7 @@ from maniple.cluster.facts import Dialect, TaskFacts, job_key, seconds
 from maniple.cluster.nodes import NodeFacts
 from maniple.cluster.priorities import Priorities
 from maniple.cluster.ranks import TaskRanks
-from maniple.cluster.resources import ResourceSpace
+from maniple.cluster.resources import PODS, ResourceSpace
 from maniple.cluster.statuses import ALLOCATED_LIKE, ON_NODE, Status
 from maniple.cluster.storage import Storage
 from maniple.cluster.tables import JobTable, NodeTable, QueueTable, TaskTable
@@ -31,6 +31,7 @@ from maniple.objects.meta import Object
 
 Kept = TypeVar("Kept", bound=Object)
 _ENDED = ("Succeeded", "Failed")
+_MANY_RESOURCES, _MANY_ROLES = 100, 1000
 _NAME_LABEL = "kubernetes.io/metadata.name"  # every namespace carries it
 
 
@@ -72,6 +73,8 @@ class Cluster:
         self.ranks = TaskRanks()
         self._editions = 0  # of pod groups, so far
         self._unclassed: set[int] = set()
+        # With more than these, those of pods long gone are forgotten.
+        self._many_resources, self._many_roles = _MANY_RESOURCES, _MANY_ROLES
 
     def _spec_table(self) -> SpecTable:
         claims_of = self._claims_of if self.dialect.counts_devices else _no_claims
@@ -273,7 +276,7 @@ class Cluster:
         csi_node = self.all(CSINode).get(node.metadata.name)
         if csi_node is not None:
             amounts.update(self.dialect.volume_requests(self.storage.limits(csi_node)))
-        vector = self.resources.offer(amounts)
+        vector = self.resources.vector(amounts, offered=True)
         self._heighten()
         self.nodes.allocatable[:, row] = self.resources.padded(vector)
 
@@ -449,9 +452,7 @@ class Cluster:
             self._count_published()
             self._slices_stale = False
         self._settle_claims_and_volumes()
-        if self.resources.is_outdated:
-            self._read_requests_again()
-        elif self.specs.wasteful():
+        if self.specs.wasteful() or self._has_many_names():
             self._forget_the_gone()
         self._heighten()  # plugins of the last session may have named resources that no node and no pod has
         self._order_resources()
@@ -501,24 +502,12 @@ class Cluster:
         meta = self.tasks.pods[row].metadata
         return self.terms.concerned(meta.namespace or DEFAULT_NAMESPACE, meta.labels)
 
-    def _read_requests_again(self) -> None:
-        """A node offers a resource that some pods may have requested before it had a dimension of its own."""
-        pods = [*self.tasks.pods.values()]
-        for pod in pods:
-            self._drop_pod(pod.key)
-        self._number_anew()
-        for pod in pods:
-            self._set_pod(pod)
-        self.resources.is_outdated = False
-
     def _forget_the_gone(self) -> None:
-        """Number specs, terms and classes anew, so that those of pods long gone take no room."""
-        self._number_anew()
-        for row, pod in self.tasks.pods.items():
-            self.tasks.spec[row] = self.specs.hold(pod)
-        self._unclassed.update(self.tasks.pods)
-
-    def _number_anew(self) -> None:
+        """Number resources, roles, specs, terms and classes anew, so that those of pods long gone take no room."""
+        anew = self.resources.merged or len(self.resources) > _MANY_RESOURCES
+        if anew:
+            self._forget_resources()
+        self.tasks.forget_roles()
         self.terms = TermTable()
         self.workloads = Workloads(self.terms)
         for kind in WORKLOAD_KINDS:
@@ -526,7 +515,30 @@ class Cluster:
                 self.workloads.note(item, gone=False)
         self.specs = self._spec_table()
         self.classes = ClassTable(self.resources)
+        for row, pod in self.tasks.pods.items():
+            self.tasks.spec[row] = self.specs.hold(pod)
+        self._heighten()
+        for row in self.tasks if anew else ():
+            self._account(row, +1)
+        self._unclassed.update(self.tasks.pods)
         self._node_facts = None  # verdicts are remembered there by the number of the spec
+        self._many_resources = max(_MANY_RESOURCES, 2 * len(self.resources))
+        self._many_roles = max(_MANY_ROLES, 2 * len(self.tasks.roles))
+
+    def _has_many_names(self) -> bool:
+        """Some may be of pods long gone, or have shared a dimension that a node now offers one of."""
+        many = len(self.resources) > self._many_resources or len(self.tasks.roles) > self._many_roles
+        return many or self.resources.stale
+
+    def _forget_resources(self) -> None:
+        """Keep the resources that nodes offer; others are numbered again as pods name them, and pods accounted for."""
+        self._heighten()
+        for row in self.tasks:
+            self._account(row, -1)
+        offered = [one for one in self.resources.order() if one <= PODS or self.nodes.allocatable[one].any()]
+        self.resources = self.resources.only_offered(self.resources.names[one] for one in offered)
+        self.nodes.reorder(offered)
+        self.jobs.reorder(offered)
 
     def signature(self, row: int) -> tuple[int, ...]:
         """The affinity and spread terms that select a task."""

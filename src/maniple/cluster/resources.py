@@ -5,9 +5,13 @@ and huge pages, whole pods, thousandths of everything else. A space only grows; 
 padded with zeros when they are used again. Names are numbered as they are met. Before a session opens, the
 cluster moves on to a space with its names in order, so that neither messages nor sums depend on which object
 was read first.
+
+A dimension costs a row of every matrix, and anyone can write a pod that names thousands of resources. Beyond some
+hundred that no node offers, further ones share a dimension, of which no node has anything: such a pod waits as it
+would anyway. When a node offers one of them, the cluster reads its pods again.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from math import isfinite
 
@@ -24,10 +28,9 @@ LARGEST = int(np.iinfo(np.int64).max)
 # Of one pod: never on any node, and over a hundred thousand such pods still add up in 64 bits.
 LARGEST_REQUEST = 2**46
 LARGEST_OFFER = LARGEST_REQUEST - 1  # of one node: 70 TB of memory, 70,000 million CPUs
-# Resources that pods name and nothing offers have dimensions of their own up to this number, so that nobody can make
-# every vector long; the rest share one.
-MOST_UNOFFERED = 256
-OTHERS = "maniple.dev/other-resources"
+# Of resources that no node offers: node pools that are scaled down to nothing offer far fewer.
+MOST_UNOFFERED = 200
+OTHERS = "other resources that no node offers"
 
 # Thousandths of a byte would be too fine: the disks of a few thousand nodes would not add up in 64 bits.
 _WHOLE = frozenset({"memory", "pods", "ephemeral-storage"})
@@ -41,49 +44,54 @@ class ResourceSpace:
         self._counts = counts
         self.names: list[str] = ["cpu", "memory", "pods"]
         self._dimensions: dict[str, int] = {name: i for i, name in enumerate(self.names)}
-        self._unoffered = 0  # dimensions that were named by pods first
-        self.is_outdated = False  # what requests of pods share as `OTHERS` may be offered by now
+        self._offered = set(self.names)
+        self.merged = False  # some names share a dimension
+        self.stale = False  # and one of them may have to have its own
 
     def __len__(self) -> int:
         return len(self.names)
 
-    def dimension(self, name: str) -> int | None:
-        """The number of a resource that the cluster offers; None if it is not accounted for.
+    def dimension(self, name: str, *, offered: bool = False) -> int | None:
+        """The number of a resource; None when it is not accounted for. New names get a new number.
 
-        New names get a new number.
+        `offered`: by a node.
         """
         known = self._dimensions.get(name)
-        if known is not None or not self._counts(name):
-            return known
-        self.is_outdated |= OTHERS in self._dimensions
-        return self._add(name)
+        if known is None:
+            if not self._counts(name):
+                return None
+            if not offered and len(self.names) - len(self._offered) >= MOST_UNOFFERED:
+                self.merged = True
+                name = OTHERS
+            self.stale |= offered and self.merged
+            known = self._dimensions.get(name)
+        if offered:
+            self._offered.add(name)
+        return self._append(name) if known is None else known
 
-    def _requested(self, name: str) -> int | None:
-        """The same for a resource that a pod requests: beyond a limit, names that nothing offers share a number."""
-        known = self._dimensions.get(name)
-        if known is not None or not self._counts(name):
-            return known
-        if self._unoffered < MOST_UNOFFERED:
-            self._unoffered += 1
-            return self._add(name)
-        shared = self._dimensions.get(OTHERS)
-        return self._add(OTHERS) if shared is None else shared
-
-    def _add(self, name: str) -> int:
-        self._dimensions[name] = len(self.names)
+    def _append(self, name: str) -> int:
+        number = self._dimensions[name] = len(self.names)
         self.names.append(name)
-        return self._dimensions[name]
+        return number
 
     def order(self) -> list[int]:
         """The dimensions in the order of their names, behind the three that every space has."""
         return [CPU, MEMORY, PODS, *sorted(range(PODS + 1, len(self)), key=self.names.__getitem__)]
 
     def in_order(self, order: list[int]) -> "ResourceSpace":
-        """A space with the same names, numbered in another order."""
+        """A space with these names, numbered in another order."""
         space = ResourceSpace(self._counts)
         space.names = [self.names[dimension] for dimension in order]
         space._dimensions = {name: number for number, name in enumerate(space.names)}
-        space._unoffered, space.is_outdated = self._unoffered, self.is_outdated
+        space._offered = self._offered.intersection(space.names)
+        space.merged, space.stale = self.merged, self.stale
+        return space
+
+    def only_offered(self, names: Iterable[str]) -> "ResourceSpace":
+        """A space with the resources that nodes offer."""
+        space = ResourceSpace(self._counts)
+        for name in names:
+            space.dimension(name, offered=True)
         return space
 
     def known(self, name: str) -> int | None:
@@ -98,24 +106,18 @@ class ResourceSpace:
         """An amount as Kubernetes writes it."""
         return written(self.names[dimension], amount)
 
-    def offer(self, amounts: Mapping[str, Amount]) -> Amounts:
-        """What a node offers, as base units; the vector is as long as the space is now."""
-        return self._vector(
-            [(self.dimension(name), amount) for name, amount in amounts.items()], LARGEST_OFFER
-        )
-
-    def request(self, amounts: Mapping[str, Amount]) -> Amounts:
-        """The same for what a pod, or a pod group, requests."""
-        return self._vector(
-            [(self._requested(name), amount) for name, amount in amounts.items()], LARGEST_REQUEST
-        )
-
-    def _vector(self, entries: Sequence[tuple[int | None, Amount]], most: int) -> Amounts:
+    def vector(self, amounts: Mapping[str, Amount] | None, *, offered: bool = False) -> Amounts:
+        """A resource list as base units; the vector is as long as the space is now."""
+        entries = [
+            (self.dimension(name, offered=offered), amount) for name, amount in (amounts or {}).items()
+        ]
         result = np.zeros(len(self), dtype=np.int64)
+        most = LARGEST_OFFER if offered else LARGEST_REQUEST
         for dimension, amount in entries:
             if dimension is not None:
-                amounts = int(result[dimension]) + self.base_units(dimension, amount)
-                result[dimension] = min(max(amounts, -most), most)
+                units = min(max(self.base_units(dimension, amount), -most), most)
+                # Of those that share a dimension, the largest amount will do: no node has any.
+                result[dimension] = max(result[dimension], units) if result[dimension] else units
         return result
 
     def base_units(self, dimension: int, amount: Amount) -> int:

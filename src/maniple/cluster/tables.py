@@ -99,6 +99,16 @@ class TaskTable(Table):
             self.roles.append(role)
         return number
 
+    def known_role(self, role: str) -> int | None:
+        return self._role_numbers.get(role)
+
+    def forget_roles(self) -> None:
+        """Number those anew that a task has, in the same order."""
+        used = np.unique(self.role[self.role >= 0])
+        self.roles = [self.roles[number] for number in used.tolist()]
+        self._role_numbers = {role: number for number, role in enumerate(self.roles)}
+        self.role = np.where(self.role >= 0, np.searchsorted(used, self.role), -1).astype(np.int32)
+
 
 class JobTable(Table):
     """One row per job, also for one whose pod group has not been seen yet (`defined` is then false)."""

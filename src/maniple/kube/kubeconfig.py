@@ -11,10 +11,13 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import msgspec
-import yaml
 
+from maniple.framework.configuration.compose import ComposeError, compose
 from maniple.kube.errors import KubeconfigError
 
+_LARGEST = 16 * 2**20  # bytes: thousands of clusters with their certificates
+_MOST_VALUES = 200_000
+_UNREADABLE = "not valid YAML, or larger or nested deeper than a kubeconfig can be"
 EXEC_EXTENSION = "client.authentication.k8s.io/exec"
 
 
@@ -199,16 +202,17 @@ def _entries(file: Path, place: str, entries: Iterable[N]) -> Iterable[tuple[str
 
 def _read_one(file: Path) -> _Document:
     try:
-        text = file.read_bytes()
+        with file.open("rb") as stream:
+            text = stream.read(_LARGEST + 1).decode("utf-8-sig")
+        raw = compose(text, characters=_LARGEST, values=_MOST_VALUES).value
     except OSError as error:
         raise KubeconfigError(file, "", error.strerror or "cannot be read") from None
-    try:
-        raw = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    except yaml.YAMLError as error:
+    except UnicodeDecodeError:
+        raise KubeconfigError(file, "", "not UTF-8 text") from None
+    except ComposeError as error:
         # The parser's own message may quote the file, which contains secrets.
-        mark = getattr(error, "problem_mark", None)
-        where = f"line {mark.line + 1}" if mark is not None else ""
-        raise KubeconfigError(file, where, "not valid YAML") from None
+        where = f"line {error.line}" if error.line is not None else ""
+        raise KubeconfigError(file, where, _UNREADABLE) from None
     if raw is None:
         return _Document()
     try:

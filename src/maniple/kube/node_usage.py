@@ -8,7 +8,6 @@ after five minutes.
 
 import asyncio
 import math
-import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -21,6 +20,7 @@ from maniple.framework.configuration.durations import nanoseconds
 from maniple.kube.client import Client
 from maniple.kube.credentials import basic
 from maniple.kube.errors import ApiError
+from maniple.kube.measuring import MeasuringError, connect, post, without_login
 from maniple.objects.quantity import parse
 
 PERIOD = "10m"  # over which usage is averaged
@@ -36,7 +36,7 @@ QUERIES = {
 CUSTOM_METRICS = {"cpu": "node_cpu_usage_avg", "memory": "node_memory_usage_avg"}
 FIELDS = {"cpu": "host.cpu.usage", "memory": "system.memory.actual.used.pct"}
 _MOST_HOSTS = 20_000
-_LONGEST = 50 * 2**20  # bytes of a response
+OK = 200
 
 # By node: percentages of cpu and memory, and when they were measured.
 NodeUsage = dict[str, dict[str, Any]]
@@ -100,6 +100,7 @@ class NodeUsageFeed:
         if settings.type == "prometheus_adaptor" and client is None:
             raise ValueError("metrics: type: prometheus_adaptor needs a cluster, which serves custom metrics")
         self._settings = settings
+        self._place = without_login(settings.address)
         self._client = client
         self._clock = clock
         self._report = report
@@ -123,9 +124,7 @@ class NodeUsageFeed:
 
     async def run(self) -> None:
         """Fetch now and then, until cancelled."""
-        async with aiohttp.ClientSession(
-            trust_env=True, timeout=aiohttp.ClientTimeout(total=TIMEOUT_SECONDS)
-        ) as http:
+        async with connect(TIMEOUT_SECONDS) as http:
             while True:
                 await self._try(http)
                 await asyncio.sleep(self._settings.interval)
@@ -199,21 +198,19 @@ class NodeUsageFeed:
                 for one in buckets
             }
         except (KeyError, TypeError, ValueError):
-            raise NodeUsageError(f"{settings.address}: not a response of Elasticsearch") from None
+            raise NodeUsageError(f"{self._place}: not a response of Elasticsearch") from None
 
     def _now(self) -> dict[str, Any]:
         return {"at": self._clock().isoformat()}
 
     async def _post(self, http: aiohttp.ClientSession, address: str, **request: Any) -> Any:
-        tls: ssl.SSLContext | bool = self._settings.verify
-        async with http.post(address, ssl=tls, **request) as response:
-            body = await response.content.read(_LONGEST)
-            if response.status != 200:
-                raise NodeUsageError(f"{self._settings.address}: status {response.status}")
         try:
-            return msgspec.json.decode(body)
-        except msgspec.DecodeError:
-            raise NodeUsageError(f"{self._settings.address}: status {response.status}, no JSON") from None
+            status, answer = await post(http, address, verify=self._settings.verify, **request)
+        except MeasuringError as error:
+            raise NodeUsageError(str(error)) from None
+        if status != OK:
+            raise NodeUsageError(f"{self._place}: status {status}")
+        return answer
 
 
 def _samples(answer: Any) -> list[tuple[str, float]]:
@@ -227,7 +224,7 @@ def _samples(answer: Any) -> list[tuple[str, float]]:
         raise NodeUsageError("not a response of Prometheus") from None
     # Relabelled to the node's name, as Volcano requires, or with the port of the exporter behind it.
     return [
-        (name.rpartition(":")[0] or name, max(0.0, value)) for name, value in found if not math.isnan(value)
+        (name.rpartition(":")[0] or name, max(0.0, value)) for name, value in found if math.isfinite(value)
     ]
 
 
@@ -237,7 +234,7 @@ def _items(body: bytes) -> list[dict[str, Any]]:
         for item in items:
             parse(item["value"])
             item["describedObject"]["name"]
-    except (msgspec.DecodeError, KeyError, TypeError, ValueError):
+    except (msgspec.MsgspecError, RecursionError, KeyError, TypeError, ValueError):
         raise NodeUsageError("not a response of the custom metrics API") from None
     return list(items)
 

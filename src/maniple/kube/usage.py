@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import aiohttp
-import msgspec
 
+from maniple.kube.measuring import MeasuringError, connect, post
 from maniple.kube.usage_query import (
     RESOURCES,
     Usage,
@@ -22,8 +22,6 @@ from maniple.kube.usage_query import (
     query,
     used_by_queue,
 )
-
-_LONGEST = 50 * 2**20  # bytes of a response
 
 
 def _now() -> datetime:
@@ -89,7 +87,7 @@ class UsageFeed:
 
     async def run(self) -> None:
         """Fetch now and then, until cancelled."""
-        async with aiohttp.ClientSession(trust_env=True) as http:
+        async with connect() as http:
             while True:
                 await self._try(http)
                 await asyncio.sleep(self._settings.fetch_interval.total_seconds())
@@ -143,23 +141,9 @@ async def _ask(
         return None
     form = {"query": text, "time": f"{now.timestamp():.3f}"}
     try:
-        async with http.post(f"{settings.address}/api/v1/query", data=form) as response:
-            body, status = await _read(response), response.status
-    except (aiohttp.ClientError, OSError) as error:
-        raise UsageError(f"{settings.place}: {error}") from None
-    try:
-        return msgspec.json.decode(body)
-    except msgspec.DecodeError:
-        raise UsageError(f"{settings.place}: status {status}, no JSON") from None
-
-
-async def _read(response: aiohttp.ClientResponse) -> bytes:
-    body = bytearray()
-    async for chunk in response.content.iter_any():
-        body += chunk
-        if len(body) > _LONGEST:
-            raise UsageError("the response is too long")
-    return bytes(body)
+        return (await post(http, f"{settings.address}/api/v1/query", data=form))[1]
+    except MeasuringError as error:
+        raise UsageError(str(error)) from None
 
 
 __all__ = ["UsageError", "UsageFeed", "fetch"]

@@ -14,10 +14,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from urllib.parse import urlsplit
 
 from maniple.framework.configuration.durations import long_nanoseconds
 from maniple.kube.cron import last_due, read_cron
+from maniple.kube.measuring import without_login
 
 RESOURCES = ("gpu", "cpu", "memory")
 _ALLOCATION = {
@@ -72,8 +72,7 @@ class UsageSettings:
     @property
     def place(self) -> str:
         """The address without name and password."""
-        address = urlsplit(self.address)
-        return address._replace(netloc=address.netloc.rpartition("@")[2]).geturl()
+        return without_login(self.address)
 
 
 # -- reading the configuration --------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ bound. One refusal counts for the pod, a second one by another pod for all pods 
 """
 
 from dataclasses import dataclass, field
+from hashlib import blake2b
 
 import msgspec
 from msgspec.structs import replace
@@ -105,9 +106,11 @@ class Barred:
 
 
 def _signature(pod: Pod) -> bytes:
-    """Equal for pods of a namespace that differ in their names only."""
+    """Equal for pods of a namespace that differ in their names only; short, however large the pods are."""
     spec = replace(pod.spec, node_name="", scheduling_gates=())
-    return (pod.metadata.namespace or "default").encode() + b"/" + msgspec.json.encode(spec)
+    return blake2b(
+        (pod.metadata.namespace or "default").encode() + b"/" + msgspec.json.encode(spec), digest_size=32
+    ).digest()
 
 
 def _avoiding(pod: Pod, nodes: list[str]) -> Pod:

@@ -29,6 +29,8 @@ from maniple.objects.dra import ResourceClaim
 from maniple.objects.meta import Object
 from maniple.objects.pod import MOVES_TO
 
+_LONGEST_VERSION = 20  # digits of 64 bits
+
 # Kinds whose writes depend on their version.
 SHARED = (PersistentVolume, PersistentVolumeClaim, ResourceClaim)
 # A pod whose bind failed is excluded from decisions by a gate that exists only in the cache.
@@ -85,6 +87,9 @@ class Cache:
         self._avoiding: set[str] = set()  # pods that are believed to avoid a node
         self._groups: dict[str, Ref] = {}  # by pod: the group that was created for it
         self._pods: dict[Ref, str] = {}  # and the inverse
+        self.group_gone: Callable[[Object], None] = lambda group: (
+            None
+        )  # called for one that existed only here
         self.deferred = Deferred()
         self.aside = SetAside()
         self.changed: dict[
@@ -485,6 +490,7 @@ class Cache:
         """Keep the group that was created for a pod, with its current status."""
         before = self._groups.get(pod)
         if before is not None and (group is None or before[1] != group.key):
+            self.group_gone(self._seen[before])
             del self._groups[pod], self._pods[before], self._seen[before]
             self._assumed.pop(before, None)
             self._refresh(before)
@@ -517,7 +523,7 @@ class Cache:
 def version_of(item: Object) -> int:
     """The version as a number, ordered for one object; 0 if the object has none."""
     text = item.metadata.resource_version
-    return int(text) if text.isdecimal() else 0
+    return int(text) if text.isdecimal() and len(text) <= _LONGEST_VERSION else 0
 
 
 def bound(pod: Pod, node: str, annotations: Mapping[str, str] | None = None) -> Assumption:

@@ -118,7 +118,7 @@ def _with_conditions(group: KaiPodGroup, conditions: Sequence[SchedulingConditio
 
 def _latest(conditions: Sequence[SchedulingCondition]) -> int:
     numbers = [one.transition_id for one in conditions]
-    return max((int(number) for number in numbers if number.isascii() and number.isdecimal()), default=0)
+    return max((int(number) for number in numbers if number.isdecimal() and len(number) < 19), default=0)
 
 
 def _bare(condition: SchedulingCondition) -> SchedulingCondition:

@@ -8,9 +8,11 @@ from bisect import bisect_left
 from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from maniple.cluster.facts import job_key
 from maniple.objects.meta import Object
+from maniple.profiles.maniple import KAI, VOLCANO
 
 if TYPE_CHECKING:
     from maniple.framework.plans.plan import Plan
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
 # Upper bounds of buckets, in seconds: from a millisecond to some minutes, and from a tenth of a second to a day.
 SHORT = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 LONG = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0, 14400.0, 86400.0)
+MOST_JOBS = (
+    20_000  # that have times or evictions of their own; beyond that, those that were first to have them go
+)
 PREEMPTING = ("preempt", "gangpreempt")
 
 
@@ -61,6 +66,11 @@ class JobTimes:
     first: datetime
     last: datetime
     labels: str = ""  # kept here by the collector, which would make the same ones for every scrape
+
+
+def _make_room(jobs: dict[str, Any], job: str) -> None:
+    if len(jobs) >= MOST_JOBS and job not in jobs:
+        del jobs[next(iter(jobs))]
 
 
 class Meter:
@@ -107,6 +117,7 @@ class Meter:
             self.job_waits[cause or "none"].observe(max(0.0, (when - one.created).total_seconds()))
             known = self.jobs.get(one.job)
             if known is None or known.created != one.created:
+                _make_room(self.jobs, one.job)
                 self.jobs[one.job] = JobTimes(one.queue, one.created, when, when)
             else:
                 known.last = when
@@ -121,13 +132,15 @@ class Meter:
             if one.job:
                 group = plan.group_of(one.job)
                 uid = group.metadata.uid if group is not None else ""
+                _make_room(self.evicted_of, one.job)
                 self.evicted_of.setdefault(one.job, Counter())[uid, one.action] += 1
         self.last_victims = victims or self.last_victims
 
     def forget(self, item: Object) -> None:
         """An object is gone; if it was the group of a job, so are its times."""
-        self.jobs.pop(item.key, None)
-        self.evicted_of.pop(item.key, None)
+        for name in (item.key, *(job_key(item.key, system) for system in (VOLCANO, KAI))):
+            self.jobs.pop(name, None)
+            self.evicted_of.pop(name, None)
 
     # -- writes -------------------------------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
 from maniple.framework.configuration.compare import differences
+from maniple.framework.configuration.compose import MAXIMUM_CHARACTERS
 from maniple.framework.configuration.loading import ConfigurationError
 from maniple.live.port import Clock, EventType, status_of
 from maniple.objects.core import Namespace, Pod
@@ -185,9 +186,15 @@ class FileText:
         found = os.stat(self._path)
         signature = (found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size)
         if signature != self._signature:
-            self._text = self._path.read_text(encoding="utf-8")
+            self._text = read_limited(self._path)
             self._signature = signature
         return self._text
+
+
+def read_limited(path: Path) -> str:
+    """The text of a configuration file; of one that is too long, enough for the loader to refuse it."""
+    with path.open(encoding="utf-8") as file:
+        return file.read(MAXIMUM_CHARACTERS + 1)
 
 
 def event_regarding(environment: Mapping[str, str], lease: tuple[str, str] | None) -> Object:

@@ -38,6 +38,8 @@ class Retries:
         """Count one more failure, by a node if one is named; returns whether a decision may depend on it."""
         uid = pod.metadata.uid
         self.failures += 1
+        if not self._is_there(pod):
+            return False
         failures = self._failures[uid] = self._failures.get(uid, 0) + 1
         seconds = min(LONGEST_HOLD, FIRST_HOLD * 2.0 ** min(failures - 1, 10))
         self._tell(pod, why, f"retried in {seconds:g} s")
@@ -61,7 +63,13 @@ class Retries:
 
     def struggles(self, pod: Pod, why: str) -> None:
         """An attempt was refused and is repeated; no decision depends on it."""
-        self._tell(pod, why, "retried")
+        if self._is_there(pod):
+            self._tell(pod, why, "retried")
+
+    def _is_there(self, pod: Pod) -> bool:
+        """Nothing is kept of a pod that was deleted before its write ended."""
+        known = self._cache.pod(pod.key)
+        return known is not None and known.metadata.uid == pod.metadata.uid
 
     def forget(self, uid: str) -> None:
         """It was bound, or is gone."""

@@ -32,6 +32,7 @@ from maniple.live.metered import Metered
 from maniple.live.node_shards import NodeShards
 from maniple.live.notes import Notes
 from maniple.live.port import Change, Clock, Port, SystemClock
+from maniple.live.problems import Problems
 from maniple.live.rate import WriteRate
 from maniple.live.refs import Ref, kind_of
 from maniple.live.reload import Reloads
@@ -114,7 +115,7 @@ class Scheduler:
         self._wanted = planner  # the last to be adopted
         self.cycles = 0
         self.plan: Plan | None = None  # of the last cycle
-        self.problems: dict[str, None] = {}  # every problem found, once, in order
+        self.problems = Problems()
         self.forbidden: set[str] = set()  # kinds that may not be listed
         self.cycle_began: float | None = None  # by the monotonic clock, while one runs
         self._listed_kinds: set[str] = set()  # or absent
@@ -134,6 +135,7 @@ class Scheduler:
         notes = self.notes = Notes(port, self.effects)
         writing = Writing(self.cache, self.effects, port, self.later)
         self._status = StatusWriter(writing, self.dialect, notes, self.binding)
+        self.cache.group_gone = self._forget
         self._decisions = Decisions(
             self.cache, self.effects, port, notes, self.later, self.dialect, self.binding
         )
@@ -311,8 +313,7 @@ class Scheduler:
             matters = self.cache.put(item)
             return self._decisions.seen(item) | matters
         if change.type == "gone" and item is not None:
-            self._status.forget(item)
-            self.meter.forget(item)
+            self._forget(item)
             matters = self.cache.gone(item)
             return self._decisions.forget(item) | matters
         if change.type == "bad" and change.problem is not None:
@@ -323,6 +324,10 @@ class Scheduler:
             self._synced.set()
             self._decisions.all_listed()
         return False
+
+    def _forget(self, item: Object) -> None:
+        self._status.forget(item)
+        self.meter.forget(item)
 
     def _listed(self, change: Change) -> bool:
         """The objects of a kind have been listed, or cannot be."""
@@ -344,9 +349,7 @@ class Scheduler:
         return (self.dialect.kind_is(kind, there=there) and self.cache.read_again()) | gone_again
 
     def _report(self, problem: str) -> None:
-        if problem not in self.problems:
-            self.problems[problem] = None
-            log.warning("%s", problem)
+        self.problems.report(problem, now())
 
     # -- the loop ----------------------------------------------------------------------------------------------------
 

@@ -5,11 +5,11 @@ propagates, so a valid object costs no string work.
 """
 
 from collections.abc import Callable, Iterable
-from functools import lru_cache
 from typing import TypeVar
 
 from maniple.objects.meta import Quantity, ResourceList
 from maniple.objects.quantity import format_quantity, parse
+from maniple.objects.remembering import remembered
 
 T = TypeVar("T")
 
@@ -65,7 +65,7 @@ def require_one_of(field: str, word: str | None, words: tuple[str, ...]) -> None
         raise FieldError(field, f"unknown value {word!r}, expected one of {', '.join(words)}")
 
 
-@lru_cache(maxsize=65536, typed=True)
+@remembered(65536)
 def _amount_problem(amount: Quantity) -> str | None:
     try:
         parse(amount)
@@ -74,7 +74,7 @@ def _amount_problem(amount: Quantity) -> str | None:
     return None
 
 
-@lru_cache(maxsize=65536, typed=True)
+@remembered(65536)
 def _request_problem(amount: Quantity) -> str | None:
     """As `_amount_problem`; negative amounts are wrong too."""
     problem = _amount_problem(amount)

@@ -64,6 +64,7 @@ _BY_NAME = {(kind.api_group, kind.kind): kind for kind in KINDS}
 _VERSIONS = {"resource.k8s.io": ("v1", "v1beta1", "v1beta2")}
 # Deeper than any supported object, and far from Python's own limit.
 _DEEPEST = 64
+_LONGEST = 1000  # characters of what a problem says; it may quote any part of an object
 
 _NO_POLICIES = Policies()
 # An object of a supported kind, not yet decoded, and where it was found.
@@ -82,6 +83,12 @@ class Problem:
     object: str
     field: str
     message: str
+
+    def __post_init__(self) -> None:
+        for name in ("object", "field", "message"):
+            text = getattr(self, name)
+            if len(text) > _LONGEST:
+                object.__setattr__(self, name, f"{text[:_LONGEST]}...")
 
     def __str__(self) -> str:
         text = ": ".join(filter(None, (self.object, self.field, self.message)))

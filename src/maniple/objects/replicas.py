@@ -3,11 +3,13 @@
 For manifests of the embedded cluster, and for plans of them.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 REPLICAS = "maniple.dev/replicas"
 _MOST = 100_000
+_NUMBER = re.compile(r"[0-9]{1,9}")
 
 
 def expanded(raw: dict[str, Any]) -> list[dict[str, Any]]:
@@ -19,10 +21,11 @@ def expanded(raw: dict[str, Any]) -> list[dict[str, Any]]:
         return [raw]
     assert isinstance(metadata, Mapping)
     assert isinstance(annotations, Mapping)
-    if not str(count).isdecimal() or not 0 < int(count) <= _MOST:
+    number = int(text) if _NUMBER.fullmatch(text := str(count)) else 0
+    if not 0 < number <= _MOST:
         return [raw]
     left = {name: value for name, value in annotations.items() if name != REPLICAS}
     return [
-        {**raw, "metadata": {**metadata, "name": f"{metadata.get('name')}-{number}", "annotations": left}}
-        for number in range(int(count))
+        {**raw, "metadata": {**metadata, "name": f"{metadata.get('name')}-{index}", "annotations": left}}
+        for index in range(number)
     ]

@@ -6,10 +6,10 @@ None matches nothing, an empty one everything. The rules are those of the Kubern
 
 import re
 from collections.abc import Collection, Iterable, Mapping
-from functools import lru_cache
 
 from maniple.objects.affinity import NodeSelector, NodeSelectorTerm, Taint, Toleration
 from maniple.objects.meta import LabelSelector, Requirement
+from maniple.objects.remembering import remembered
 
 LABEL_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 NODE_OPERATORS = (*LABEL_OPERATORS, "Gt", "Lt")
@@ -111,7 +111,7 @@ def untolerated(
     return None
 
 
-@lru_cache(maxsize=16384)
+@remembered(16384)
 def key_problem(key: str) -> str | None:
     """What is wrong with a label key: an optional DNS prefix and a slash, then at most 63 characters."""
     prefix, slash, word = key.rpartition("/")
@@ -120,7 +120,7 @@ def key_problem(key: str) -> str | None:
     return None if _LABEL_WORD.fullmatch(word) else f"not a label key: {key!r}"
 
 
-@lru_cache(maxsize=16384)
+@remembered(16384)
 def value_problem(value: str) -> str | None:
     """What is wrong with a label value: empty, or at most 63 characters."""
     return None if not value or _LABEL_WORD.fullmatch(value) else f"not a label value: {value!r}"

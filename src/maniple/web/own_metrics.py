@@ -47,7 +47,7 @@ def _process(view: View, health: "Health") -> Iterator[Metric]:
     yield gauge(
         "maniple_loop_lag_seconds", "By how much the event loop was late at its last beat", health.lag
     )
-    yield counter("maniple_problems_total", "Distinct problems reported in the log", len(scheduler.problems))
+    yield counter("maniple_problems_total", "Distinct problems reported in the log", scheduler.problems.found)
     yield counters(
         "maniple_config_reloads_total",
         "Changed configurations, applied (ok) or not (refused)",

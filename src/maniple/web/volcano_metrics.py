@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from prometheus_client.core import Metric
 
-from maniple.live.meter import PREEMPTING, Tally
+from maniple.live.meter import MOST_JOBS, PREEMPTING, Tally
 from maniple.web.exposition import Prepared, shown_labels
 from maniple.web.families import (
     MILLISECONDS,
@@ -92,7 +92,7 @@ def _jobs(view: View) -> Iterator[Metric]:
         "volcano_unschedule_task_count",
         "Pods without a node",
         ("job_id",),
-        [((one.job,), one.pods) for one in pending],
+        [((one.job,), one.pods) for one in pending[:MOST_JOBS]],
     )
 
 

@@ -234,6 +234,26 @@ def test_chips_come_from_the_report_of_the_nodes_agent() -> None:
     assert mind(chips(), report, part("p", 8)).place("p")[NPU_CORE] == "5"
 
 
+def test_a_report_that_is_nested_too_deeply_counts_as_none() -> None:
+    deep = '{"DeviceInfo": ' + "[" * 100_000 + "]" * 100_000 + "}"
+    report = make(
+        "v1", "ConfigMap", "mindx-dl-deviceinfo-n", namespace="kube-system", data={"DeviceInfoCfg": deep}
+    )
+    assert mind(chips(), report, part("p", 8)).place("p")[NPU_CORE] == "0"
+
+
+@pytest.mark.parametrize(
+    "facts", ['"devmem": ' + "9" * 30, '"custominfo": ' + '{"a":' * 100_000 + "1" + "}" * 100_000]
+)
+def test_a_register_beyond_all_bounds_counts_as_none(facts: str) -> None:
+    assert ascend_hami.registered(f'[{{"id": "a", {facts}}}]') == ()
+
+
+def test_a_network_beyond_64_bits_counts_as_none() -> None:
+    (card,) = ascend_hami.registered('[{"id": "a", "custominfo": {"NetworkID": ' + "9" * 400 + "}}]")
+    assert card.network is None
+
+
 def test_a_lesser_template_will_do_where_cpus_are_short() -> None:
     real = {NPU_CORE: "0-vir04", "huawei.com/AscendReal": "x_1"}
     held = part("h", 4, on="n", notes=real)

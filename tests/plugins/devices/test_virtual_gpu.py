@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from maniple.plugins.devices import virtual_gpu
+from maniple.plugins.devices import device_config, virtual_gpu
 from maniple.plugins.devices.deviceshare import LOCK, NONE_HERE
 from tests.plugins.devices.cards import (
     MEMORY,
@@ -284,6 +284,25 @@ def test_a_configuration_that_cannot_be_read_is_reported() -> None:
     found = world(gpu_node("n", card("GPU-0")), configuration("nvidia: [1"), vgpu("p"))
     assert any("device-config.yaml" in warning for warning in found.session.warnings)
     assert not found.refused("p")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("nvidia: " + "[" * 100_000, "line 1: nested more than 32 levels deep"),
+        ("a: &a [*a]", "stands inside its own anchor"),
+        (
+            "a0: &a0 {k: v}\n"
+            + "".join(f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 9)}]}}\n" for n in range(1, 9)),
+            "more than 20000 values",
+        ),
+        ("nvidia: {gpuMemoryFactor: " + "9" * 5000 + "}", "gpuMemoryFactor"),
+    ],
+)
+def test_a_hostile_configuration_is_reported_and_the_defaults_apply(text: str, words: str) -> None:
+    found = device_config._read(text)
+    assert isinstance(found, str)
+    assert words in found
 
 
 def test_resource_names_come_from_the_configuration() -> None:

@@ -1,8 +1,9 @@
 """YAML text to plain values with the line of each, safely.
 
-Called by document.py only. Reads the parser's event stream with a stack of its own, because the library's composer
-recurses once per level and expands aliases for code that walks the result: here depth and the number of values are
-checked while reading, before anything is expanded.
+Called by document.py, and for other YAML that is not manifests: kubeconfigs, and descriptions of devices. Reads the
+parser's event stream with a stack of its own, because the library's composer recurses once per level and expands
+aliases for code that walks the result: here depth and the number of values are checked while reading, before anything
+is expanded.
 """
 
 import json
@@ -21,9 +22,12 @@ Path: TypeAlias = tuple[str | int, ...]
 MAXIMUM_CHARACTERS = 2**20
 MAXIMUM_DEPTH = 32
 MAXIMUM_VALUES = 20_000
+MAXIMUM_DIRECTIVES = 100
+MANY_DIRECTIVES = f"more than {MAXIMUM_DIRECTIVES} directives %TAG"
 
 # What YAML allows in a text, turned round. Checked here because the loaders count positions differently.
 _UNREADABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_DIRECTIVE = re.compile(r"^%TAG\b", re.MULTILINE)
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _TAG = "tag:yaml.org,2002:"
 _SCALAR_TYPES: dict[str, tuple[type, ...]] = {
@@ -79,16 +83,18 @@ class _Open:
     merged: list[_Node] = field(default_factory=list)
 
 
-def compose(text: str) -> Composed:
+def compose(text: str, *, characters: int = MAXIMUM_CHARACTERS, values: int = MAXIMUM_VALUES) -> Composed:
     """Read the first document of a YAML text. Raises ComposeError and nothing else."""
-    if len(text) > MAXIMUM_CHARACTERS:
-        raise ComposeError(None, f"the text is longer than {MAXIMUM_CHARACTERS} characters")
+    if len(text) > characters:
+        raise ComposeError(None, f"the text is longer than {characters} characters")
     strange = _UNREADABLE.search(text)
     if strange is not None:
         at = text.count("\n", 0, strange.start()) + 1
         raise ComposeError(at, f"not valid YAML: the character U+{ord(strange[0]):04X} is not allowed")
+    if has_many_directives(text):
+        raise ComposeError(None, MANY_DIRECTIVES)
     result = Composed()
-    composer = _Composer(result)
+    composer = _Composer(result, values)
     try:
         root = composer.read(yaml.parse(text, Loader=_LOADER))
     except yaml.MarkedYAMLError as error:
@@ -98,6 +104,11 @@ def compose(text: str) -> Composed:
     if root is not None:
         result.value = _expand(root, root.line, (), result)
     return result
+
+
+def has_many_directives(text: str) -> bool:
+    """The parser compares each directive with all before it, before it returns anything."""
+    return len(_DIRECTIVE.findall(text)) > MAXIMUM_DIRECTIVES
 
 
 def _syntax_error(error: yaml.MarkedYAMLError, text: str, path: Path) -> ComposeError:
@@ -129,8 +140,9 @@ def _expand(node: _Node, line: int, path: Path, result: Composed) -> Any:
 class _Composer:
     """Builds the node of the first document out of parser events."""
 
-    def __init__(self, result: Composed) -> None:
+    def __init__(self, result: Composed, most: int) -> None:
         self.result = result
+        self.most = most
         self.open: list[_Open] = []
         self.anchors: dict[str, _Node | None] = {}
         self.total = 0
@@ -213,10 +225,8 @@ class _Composer:
     def place(self, node: _Node, anchor: str | None, line: int) -> None:
         """Put a finished node where the reader stands."""
         self.total += 1
-        if self.total > MAXIMUM_VALUES:
-            raise ComposeError(
-                line, f"more than {MAXIMUM_VALUES} values, aliases counted as what they stand for"
-            )
+        if self.total > self.most:
+            raise ComposeError(line, f"more than {self.most} values, aliases counted as what they stand for")
         if anchor is not None:
             self.anchors[anchor] = node
         if not self.open:

@@ -211,9 +211,9 @@ def _by_roles(session: "Session", root: Group, rows: TaskRows) -> None:
 
 
 def _role_of(session: "Session", name: str) -> int:
-    roles = session.cluster.tasks.roles
     # Names are compared as they are; a role that no task has is no role.
-    return roles.index(name) if name in roles else -2
+    known = session.cluster.tasks.known_role(name)
+    return -2 if known is None else known
 
 
 def _raise_minimums(pod_sets: list[PodSet], needed: int) -> None:

@@ -123,7 +123,7 @@ def _devices(text: str) -> dict[str, str] | None:
         report: Any = msgspec.json.decode(text)
         devices = report["DeviceInfo"]["DeviceList"]
         return msgspec.convert(devices, dict[str, str])
-    except (msgspec.DecodeError, msgspec.ValidationError, KeyError, TypeError):
+    except (msgspec.MsgspecError, RecursionError, KeyError, TypeError):
         return None
 
 

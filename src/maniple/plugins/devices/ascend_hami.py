@@ -17,7 +17,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
-from math import isfinite
 from typing import Any
 
 import msgspec
@@ -25,6 +24,7 @@ import msgspec
 from maniple.framework.reasons import Code, Reason
 from maniple.framework.rules import DeviceRules
 from maniple.objects.core import Node, Pod
+from maniple.objects.meta import Count
 from maniple.plugins.devices.books import Books, Grant, Load, Piece, Requester, seconds_of
 from maniple.plugins.devices.device_config import NpuConfig
 from maniple.plugins.devices.wire import (
@@ -56,17 +56,17 @@ class Npu(msgspec.Struct, frozen=True, gc=False):
     """A card as its node registers it."""
 
     id: str
-    index: int = 0
-    count: int = 0
-    devmem: int = 0
-    devcore: int = 0
+    index: Count = 0
+    count: Count = 0
+    devmem: Count = 0
+    devcore: Count = 0
     health: bool = False
     custominfo: dict[str, Any] | None = None
 
     @property
     def network(self) -> int | None:
         found = (self.custominfo or {}).get(_NETWORK)
-        numeric = isinstance(found, int | float) and not isinstance(found, bool) and isfinite(found)
+        numeric = isinstance(found, int | float) and not isinstance(found, bool) and abs(found) < 2**63
         return int(found) if numeric else None  # type: ignore[arg-type]  # just looked at
 
 
@@ -109,7 +109,7 @@ def registered(text: str) -> tuple[Npu, ...]:
     """The cards by index; none if the text cannot be parsed."""
     try:
         cards = msgspec.json.decode(text, type=list[Npu])
-    except (msgspec.ValidationError, msgspec.DecodeError):
+    except (msgspec.MsgspecError, RecursionError):
         return ()
     return tuple(sorted(cards, key=lambda card: (card.index, card.id)))
 

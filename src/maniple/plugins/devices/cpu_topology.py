@@ -7,9 +7,10 @@ socket and core first, so that whole ones stay whole.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import combinations
 
+from maniple.objects.remembering import remembered
 from maniple.objects.volcano import CpuPlace
 from maniple.plugins.devices.wire import whole
 
@@ -34,7 +35,7 @@ def numbers(found: Bits) -> list[int]:
     return listed
 
 
-@lru_cache(maxsize=16384)
+@remembered(16384)
 def cpuset(text: str) -> Bits:
     """A list like "0-3,8"; empty if it cannot be parsed, as nothing may be promised then."""
     found = 0

@@ -8,8 +8,8 @@ from functools import lru_cache
 from typing import Any
 
 import msgspec
-import yaml
 
+from maniple.framework.configuration.compose import ComposeError, compose
 from maniple.framework.session import Session
 from maniple.objects.core import ConfigMap
 from maniple.objects.meta import Count, Record
@@ -127,11 +127,9 @@ def device_config(session: Session, namespace: str, name: str) -> DeviceConfig:
 def _read(text: str) -> DeviceConfig | str:
     """The configuration, or what is wrong with it."""
     try:
-        raw = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        return f"not valid YAML: {str(error).splitlines()[0]}"
-    try:
-        config = msgspec.convert(_with_wrapped_npus(raw), DeviceConfig)
+        config = msgspec.convert(_with_wrapped_npus(compose(text).value), DeviceConfig)
+    except ComposeError as error:
+        return error.message if error.line is None else f"line {error.line}: {error.message}"
     except msgspec.ValidationError as error:
         return str(error).replace("`", "")
     templates = (

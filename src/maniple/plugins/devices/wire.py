@@ -9,11 +9,11 @@ What cannot be parsed is left out, so that one bad record costs nothing else.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 from maniple.objects.core import Container
 from maniple.objects.meta import Quantity
 from maniple.objects.quantity import parse
+from maniple.objects.remembering import remembered
 
 ALL_MEMORY = 100  # per cent
 _LARGEST = 2**32
@@ -60,7 +60,7 @@ def encode(containers: Iterable[Iterable[Record]]) -> list[str]:
     ]
 
 
-@lru_cache(maxsize=65536)
+@remembered(65536)
 def decode(text: str) -> tuple[tuple[Record, ...], ...]:
     """The devices, container by container."""
     return tuple(

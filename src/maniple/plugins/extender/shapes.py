@@ -148,7 +148,7 @@ class Shapes:
             for name, amount in amounts.items()
             if self._session.resources.known(name) is not None
         }
-        stated = self._session.resources.offer(known)[: len(self._session.total)]
+        stated = self._session.resources.vector(known)[: len(self._session.total)]
         return np.concatenate([stated, np.zeros(len(self._session.total) - len(stated), dtype=np.int64)])
 
     # -- jobs and queues ------------------------------------------------------------------------------------------

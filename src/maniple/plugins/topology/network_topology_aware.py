@@ -87,7 +87,7 @@ class NetworkTopologyAware:
 
     def hyper_node_gradient_for_job(self, job: int, domain: int, purpose: Purpose) -> list[list[int]]:
         shape = self._session.groups.root(job)
-        least = self._session.resources.request(self._session.job_facts(job).min_resources or {})
+        least = self._session.resources.vector(self._session.job_facts(job).min_resources)
         return self._gradient(shape.limit, domain, shape.domain, least, purpose)
 
     def hyper_node_gradient_for_pod_set(self, one: PodSet, domain: int, purpose: Purpose) -> list[list[int]]:
