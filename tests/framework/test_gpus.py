@@ -177,7 +177,7 @@ def test_what_tasks_count_with_on_a_node() -> None:
 
 @pytest.mark.parametrize(
     ("part", "memory", "need"),
-    [("0.5", 1000, 500), ("0.29", 100, 28), ("0.333", 81900, 27272), ("1", 1000, 1000), ("0.001", 1000, 1)],
+    [("0.5", 1000, 500), ("0.29", 100, 28), ("0.333", 81900, 27272), ("1", 1000, 1000), ("0.01", 50, 1)],
 )
 def test_the_memory_that_a_part_takes_is_cut_off_below(part: str, memory: int, need: int) -> None:
     session = session_of(gpu_node("n", memory=memory), pod("p", group="g", fraction=part))

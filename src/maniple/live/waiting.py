@@ -120,8 +120,10 @@ class WaitingPods:
 
     def _write(self, ref: Ref, report: _PodReport) -> bool:
         cache = self._writing.cache
-        pod = cache.seen(ref) if ref in cache.aside else cache.get(*ref)
-        if not isinstance(pod, Pod) or pod.spec.node_name or self._when is None:
+        aside = ref in cache.aside
+        pod = cache.seen(ref) if aside else cache.get(*ref)
+        waits = aside or cache.waits(ref[1])
+        if not isinstance(pod, Pod) or pod.spec.node_name or not waits or self._when is None:
             return False  # it was deleted, or got its node, while the message waited for its time
         known, when = scheduled_condition(pod), self._when
         since = known.last_transition_time if known is not None and known.status == "False" else None

@@ -138,7 +138,7 @@ def _policies(policies: Iterable[SubGroupPolicy]) -> int:
 
 
 def _levels(groups: Iterable[SubGroup]) -> int:
-    """How deep groups lie in one another; circles count as deep as one looks."""
+    """How deep groups lie in one another; those in a circle lie nowhere."""
     above = {one.name: one.parent or "" for one in groups}
     return max((_depth(above, name) for name in above), default=0)
 
@@ -147,4 +147,4 @@ def _depth(above: dict[str, str], name: str) -> int:
     depth = 0
     while name in above and depth <= MOST_LEVELS:
         name, depth = above[name], depth + 1
-    return depth
+    return depth if depth <= len(above) else 0
