@@ -320,6 +320,8 @@ class Cache:
 
     def rebuild(self, cluster: Cluster) -> None:
         """Fill new columns with what is believed; decisions that are not confirmed stay, and so does kept room."""
+        for kind in self.cluster.unlisted:
+            cluster.know(kind, known=False)
         self.cluster = cluster
         for item in (*self._believed.values(), *self._barred.kept.values()):
             cluster.apply(item)
