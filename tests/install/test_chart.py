@@ -227,6 +227,13 @@ TOO_MUCH = {
 }
 
 
+COMPONENT = "app.kubernetes.io/component"
+
+
+def _kind_of(item: Raw) -> str:
+    return str(item["kind"])
+
+
 def permissions(items: list[Raw]) -> set[tuple[str, str, str]]:
     return {
         (group, resource, verb)
@@ -250,9 +257,11 @@ def test_by_default_nothing_is_allowed_that_is_more_than_scheduling(helm: Path, 
 def test_a_feature_has_a_role_of_its_own_that_its_value_adds(helm: Path, feature: str) -> None:
     profile, values = FEATURES[feature]
     before, after = (rendered(helm, {"profile": profile, **more}) for more in ({}, values))
-    added = [item for item in after if item["kind"].startswith("ClusterRole") and item not in before]
+    added = sorted((item for item in after if item not in before), key=_kind_of)
     text = (ROOT / "examples" / OPTIONAL_ROLES).read_text(encoding="utf-8")
-    example = [one for one in yaml.safe_load_all(text) if one["metadata"]["name"].endswith(f":{feature}")]
+    items = yaml.safe_load_all(text)
+    example = sorted((one for one in items if one["metadata"]["labels"][COMPONENT] == feature), key=_kind_of)
+    added = [item for item in added if item["kind"] != "Deployment"]
     for item in (*added, *example):
         item["metadata"].pop("labels")
     assert added == example
@@ -261,10 +270,10 @@ def test_a_feature_has_a_role_of_its_own_that_its_value_adds(helm: Path, feature
 def test_every_feature_in_the_examples_is_one_of_the_chart() -> None:
     text = (ROOT / "examples" / OPTIONAL_ROLES).read_text(encoding="utf-8")
     items = list(yaml.safe_load_all(text))
-    assert {item["metadata"]["labels"]["app.kubernetes.io/component"] for item in items} == FEATURES.keys()
+    assert {item["metadata"]["labels"][COMPONENT] for item in items} == FEATURES.keys()
     for item in items:
-        feature = item["metadata"]["labels"]["app.kubernetes.io/component"]
-        assert item["metadata"]["name"] == f"maniple:maniple-system:{feature}"
+        feature = item["metadata"]["labels"][COMPONENT]
+        assert re.split("[.:]", item["metadata"]["name"]) == ["maniple", "maniple-system", feature]
 
 
 def test_messages_name_values_of_the_chart() -> None:

@@ -39,8 +39,8 @@ WITH_SHARDS: set[Permission] = {
 def optional_roles(*names: str) -> list[dict[str, Any]]:
     """The roles of single features, with their bindings."""
     items = list(yaml.safe_load_all(OPTIONAL.read_text(encoding="utf-8")))
-    found = [item for item in items if item["metadata"]["name"].rpartition(":")[2] in names]
-    assert len(found) == 2 * len(names)
+    found = [item for item in items if item["metadata"]["labels"]["app.kubernetes.io/component"] in names]
+    assert len(found) >= 2 * len(names)
     return found
 
 

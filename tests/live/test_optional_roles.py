@@ -4,6 +4,7 @@ import asyncio
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from tests.live.scenarios import runs
 from tests.live.test_kai_permissions import ROLE as KAI_ROLE
 from tests.live.test_permissions import PATHS, ROLE, running, token_of_the_role
 from tests.live.worlds import real_world, until
-from tests.plane.api import Api
+from tests.plane.api import Api, eventually
 
 # A permission that was granted is noticed after seconds here, not after a minute.
 SOON = "import maniple.live.permissions as one; one.AGAIN_SECONDS = 2.0; "
@@ -80,9 +81,9 @@ def test_what_may_not_be_done_is_said_once_and_the_rest_is_scheduled(
             await until(lambda: runs(world, "next", 3), "the room is free for others")
             assert not await runs_alone(world, "mixed-0"), "a gang was bound in part"
             # In one namespace only, and for all.
-            gates, in_all, *volumes = optional_roles("remove-gates", "bind-volumes")
+            gates, in_all, *others = optional_roles("remove-gates", "bind-volumes")
             api = Api(audited_plane)
-            for item in (gates, *volumes):
+            for item in (gates, *others):
                 api.create(PATHS[item["kind"]], item)
             here = {"metadata": {"name": "remove-gates"}, "roleRef": in_all["roleRef"]}
             path = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{NAMESPACE}/rolebindings"
@@ -160,3 +161,31 @@ def test_labels_and_annotations_of_pods_are_written_through_their_status(
             assert await port.may("list", Pod)
 
     asyncio.run(main())
+
+
+def test_a_permission_to_patch_pods_is_one_to_remove_gates_and_no_more(own_plane: Plane) -> None:
+    admin, api = Api(own_plane), Api(own_plane, token=token_of_the_role(own_plane, ROLE, "remove-gates"))
+    pods = "/api/v1/namespaces/default/pods"
+    versions = count()
+    tolerations = {"spec": {"tolerations": [{"operator": "Exists"}]}}
+    admin.create(pods, {**gated(pod("one")), "metadata": {"name": "one"}})
+
+    def patch(client: Api, body: object) -> int:
+        return client.call("PATCH", f"{pods}/one", body, content="strategic-merge-patch+json").status
+
+    def with_another_image(client: Api) -> int:
+        return patch(client, {"spec": {"containers": [{"name": "main", "image": f"evil:{next(versions)}"}]}})
+
+    # A policy takes a moment to be in force.
+    eventually(lambda: with_another_image(api) == 422)
+    assert patch(api, tolerations) == 422
+    assert patch(api, {"spec": {"schedulingGates": None}, "metadata": {"finalizers": ["a.b/c"]}}) == 422
+    assert (
+        api.call(
+            "PATCH", f"{pods}/one", {"spec": {"schedulingGates": None}}, content="merge-patch+json"
+        ).status
+        == 200
+    )
+    assert not admin.call("GET", f"{pods}/one").content["spec"].get("schedulingGates")
+    # Others are not concerned.
+    assert with_another_image(admin) == 200

@@ -37,6 +37,7 @@ from tests.plane.api import Api
 
 ROLE = Path(__file__).parent.parent.parent / "examples" / "rbac.yaml"
 FEATURES = ("remove-gates", "bind-volumes", "create-queues")
+_ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 PATHS = {
     "Namespace": "/api/v1/namespaces",
     "ServiceAccount": "/api/v1/namespaces/maniple-system/serviceaccounts",
@@ -44,6 +45,8 @@ PATHS = {
     "ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
     "Role": "/apis/rbac.authorization.k8s.io/v1/namespaces/maniple-system/roles",
     "RoleBinding": "/apis/rbac.authorization.k8s.io/v1/namespaces/maniple-system/rolebindings",
+    "ValidatingAdmissionPolicy": f"{_ADMISSION}/validatingadmissionpolicies",
+    "ValidatingAdmissionPolicyBinding": f"{_ADMISSION}/validatingadmissionpolicybindings",
 }
 
 
@@ -106,8 +109,8 @@ def test_the_role_is_enough_for_a_shard(audited_plane: Plane, tmp_path: Path) ->
     async def main() -> None:
         async with real_world(audited_plane) as world:
             code = f"from maniple.cli.main import main; main({words!r})"
+            await world.create([queue("root"), queue("default")])
             with log.open("w") as output, running([sys.executable, "-c", code], output):
-                await world.create([queue("root"), queue("default")])
                 await world.create([node("n1"), shard("red", "n1"), *gang("train", 8)])
                 await until(lambda: runs(world, "train", 8), "the gang runs")
 
@@ -136,8 +139,9 @@ def test_without_one_permission_that_is_not_essential_the_rest_is_scheduled(
 
     async def main() -> None:
         async with real_world(audited_plane) as world:
+            await world.create([queue("root"), queue("default")])
             with log.open("w") as output, running([sys.executable, "-c", code], output):
-                await world.create([queue("root"), queue("default"), node("n1"), *gang("train", 8)])
+                await world.create([node("n1"), *gang("train", 8)])
                 await until(lambda: runs(world, "train", 8), "the gang runs")
 
     asyncio.run(main())

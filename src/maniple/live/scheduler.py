@@ -376,7 +376,8 @@ class Scheduler:
             self._take_in()
             if not self._may_decide():
                 await self._wake.wait()
-        await self._permissions.ask()
+        if not self._stopping.is_set():
+            await self._permissions.ask()
 
     def _may_decide(self) -> bool:
         return self._synced.is_set() and (self.leadership is None or self.leadership.leads)
