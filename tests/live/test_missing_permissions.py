@@ -15,11 +15,12 @@ from maniple.objects.meta import Object
 from maniple.planner import Planner
 from maniple.sim.clock import run
 from tests.live import kai_objects
+from tests.live.maniple_scenarios import MANIPLE_SCENARIOS
 from tests.live.need_objects import LOCAL, claim, gated, mounting, storage_class, volume
 from tests.live.need_scenarios import runs_alone
 from tests.live.objects import NAMESPACE, gang, group, node, pod, queue
 from tests.live.ports import Between
-from tests.live.scenarios import runs, scheduling
+from tests.live.scenarios import SCENARIOS, Scenario, runs, scheduling
 from tests.live.worlds import EmbeddedWorld, until
 
 
@@ -147,7 +148,7 @@ def test_config_maps_that_may_not_be_listed_are_not_missing(caplog: pytest.LogCa
             world, WithoutConfigMaps(world.port()), profile="kai", bind="direct"
         ) as scheduler:
             one = kai_objects.pod("train-0", "train", 0)
-            one["spec"]["volumes"] = [{"name": "settings", "configMap": {"name": "settings"}}]
+            one["spec"]["containers"][0]["envFrom"] = [{"configMapRef": {"name": "settings"}}]
             await world.create(
                 [kai_objects.queue(), kai_objects.node("n1"), kai_objects.group("train", 1), one]
             )
@@ -166,3 +167,39 @@ def test_config_maps_that_may_not_be_listed_are_not_missing(caplog: pytest.LogCa
 
 def again(one: dict[str, Any]) -> dict[str, Any]:
     return {**kai_objects.pod("next-0", "next", 0), "spec": one["spec"]}
+
+
+def test_the_label_of_a_node_pool_takes_no_permission_to_patch_pods() -> None:
+    async def main() -> None:
+        world = EmbeddedWorld()
+        port = Base(world.port(), set())
+        pool = {"nodePoolLabelKey": "pool", "nodePoolLabelValue": "red"}
+        async with scheduling(world, port, profile="kai", options=pool, bind="direct"):
+            made = [kai_objects.queue(), kai_objects.node("n1"), *kai_objects.gang("train", 1)]
+            for item in made:
+                if item["kind"] != "Pod":
+                    item["metadata"].setdefault("labels", {})["pool"] = "red"
+            await world.create(made)
+
+            async def labelled() -> bool:
+                return [one.metadata.labels.get("pool") for one in await world.objects(Pod)] == ["red"]
+
+            await until(labelled, "the pod has the label")
+            assert port.refused == 0
+
+    run(main(), virtual=True)
+
+
+class BaseWorld(EmbeddedWorld):
+    def port(self) -> Any:
+        return Base(super().port(), set())
+
+
+@pytest.mark.parametrize("scenario", [*SCENARIOS, *MANIPLE_SCENARIOS], ids=lambda scenario: scenario.__name__)
+def test_scenario_with_the_base_role(scenario: Scenario) -> None:
+    """Moves of pods among them: where one is to go is written into it before it is evicted."""
+
+    async def main() -> None:
+        await scenario(BaseWorld())
+
+    run(main(), virtual=True)

@@ -126,7 +126,7 @@ def with_config_map(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
     api_version, name = {"apiVersion": "v1", "kind": "ConfigMap"}, "settings"
     for item in items:
         if item["kind"] == "Pod":
-            item["spec"]["volumes"] = [{"name": "settings", "configMap": {"name": name}}]
+            item["spec"]["containers"][0]["envFrom"] = [{"configMapRef": {"name": name}}]
     return [{**api_version, "metadata": {"name": name, "namespace": NAMESPACE}}, *items]
 
 
