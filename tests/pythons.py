@@ -52,13 +52,14 @@ def find(version: str) -> str | None:
 def _environment(version: str, python: str) -> str:
     folder = ROOT / "build" / "pythons" / version
     own = str(folder / "bin" / "python")
-    ready, wanted = folder / ".ready", ROOT / "pyproject.toml"
-    if not ready.exists() or ready.stat().st_mtime < wanted.stat().st_mtime:
+    ready, wanted = folder / ".ready", [ROOT / "pyproject.toml", ROOT / "requirements.lock"]
+    if not ready.exists() or ready.stat().st_mtime < max(one.stat().st_mtime for one in wanted):
         subprocess.run([python, "-m", "venv", "--clear", str(folder)], check=True)
         install = [own, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        subprocess.run(
-            [*install, "--constraint", "constraints.txt", "--editable", ".[dev]"], cwd=ROOT, check=True
-        )
+        locked = ["--require-hashes", "--requirement", "requirements.lock"]
+        itself = ["--no-index", "--no-deps", "--no-build-isolation", "--editable", "."]
+        for what in (locked, itself):
+            subprocess.run([*install, *what], cwd=ROOT, check=True)
         ready.touch()
     return own
 

@@ -10,6 +10,7 @@ ROOT = Path(__file__).parent.parent.parent
 CHART = ROOT / "charts" / "maniple"
 PROFILES = ("maniple", "volcano", "kai")
 ROLES = {"volcano": "rbac.yaml", "kai": "rbac-kai.yaml", "maniple": "rbac-maniple.yaml"}
+OPTIONAL_ROLES = "rbac-optional.yaml"
 RELEASE, NAMESPACE = "maniple", "maniple-system"
 # What the plain manifests are rendered with, besides the profile. Definitions are in a folder of their own there:
 # applied with the rest they would replace those of Volcano or KAI.

@@ -12,9 +12,11 @@ import yaml
 
 import maniple
 from maniple.cli.main import main
+from maniple.live.permissions import BIND_VOLUMES, CREATE_QUEUES, READ_CONFIG_MAPS, REMOVE_GATES
 from maniple.planner import Planner
 from tests.install.chart import (
     CHART,
+    OPTIONAL_ROLES,
     PROFILES,
     ROLES,
     ROOT,
@@ -119,7 +121,9 @@ def test_every_value_arrives(helm: Path) -> None:
         assert word in everything, word
     assert container(items)["image"] == "registry.example.com/maniple@sha256:" + "a" * 64
     assert one(items, "Deployment")["metadata"]["name"] == "scheduler"
-    assert rules_of(items, "ClusterRole", "scheduler")[-1]["resources"] == ["configmaps"]
+    assert rules_of(items, "ClusterRole", "scheduler:maniple-system:scheduler")[-1]["resources"] == [
+        "configmaps"
+    ]
     assert one(items, "NetworkPolicy")["spec"]["ingress"][0]["from"]
     assert one(items, "ConfigMap")["data"] == {"scheduler.conf": "actions: allocate\n"}
 
@@ -136,6 +140,8 @@ def test_every_value_arrives(helm: Path) -> None:
         ({"http": {"port": 0}}, "port"),
         ({"http": {"authorization": True}}, "secretName"),
         ({"http": {"debugEndpoints": True}}, "authorization"),
+        ({"rbac": {"removeGates": True}}, "removeGates"),
+        ({"profile": "kai", "rbac": {"createQueues": True}}, "createQueues"),
     ],
 )
 def test_a_wrong_value_is_refused_by_name(helm: Path, values: Raw, field: str) -> None:
@@ -199,6 +205,84 @@ def test_the_roles_for_reading_metrics_are_those_of_the_example(helm: Path) -> N
         assert rules_of(items, "ClusterRole", role["metadata"]["name"]) == role["rules"]
 
 
+FEATURES: dict[str, tuple[str, Raw]] = {
+    "remove-gates": ("volcano", {"rbac": {"removeGates": True}}),
+    "bind-volumes": ("maniple", {"rbac": {"bindVolumes": True}}),
+    "create-queues": ("maniple", {"rbac": {"createQueues": True}}),
+    "read-config-maps": ("kai", {"rbac": {"readConfigMaps": True}}),
+    "bind-directly": ("kai", {"bind": "direct"}),
+}
+# Group, resource and verb: what lets its holder do more than schedule.
+TOO_MUCH = {
+    ("", "pods", "patch"),
+    ("", "pods", "create"),
+    ("", "nodes", "patch"),
+    ("", "persistentvolumes", "patch"),
+    ("", "configmaps", "list"),
+    ("", "secrets", "list"),
+    ("", "secrets", "get"),
+    ("scheduling.volcano.sh", "queues", "create"),
+    ("scheduling.volcano.sh", "queues", "patch"),
+    ("scheduling.run.ai", "queues", "create"),
+}
+
+
+COMPONENT = "app.kubernetes.io/component"
+
+
+def _kind_of(item: Raw) -> str:
+    return str(item["kind"])
+
+
+def permissions(items: list[Raw]) -> set[tuple[str, str, str]]:
+    return {
+        (group, resource, verb)
+        for item in items
+        if item["kind"] == "ClusterRole"
+        for rule in item["rules"]
+        for group in rule.get("apiGroups", ())
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_by_default_nothing_is_allowed_that_is_more_than_scheduling(helm: Path, profile: str) -> None:
+    allowed = permissions(rendered(helm, {"profile": profile}))
+    assert not allowed & TOO_MUCH
+    assert not any("*" in permission for permission in allowed)
+
+
+@pytest.mark.parametrize("feature", FEATURES)
+def test_a_feature_has_a_role_of_its_own_that_its_value_adds(helm: Path, feature: str) -> None:
+    profile, values = FEATURES[feature]
+    before, after = (rendered(helm, {"profile": profile, **more}) for more in ({}, values))
+    added = sorted((item for item in after if item not in before), key=_kind_of)
+    text = (ROOT / "examples" / OPTIONAL_ROLES).read_text(encoding="utf-8")
+    items = yaml.safe_load_all(text)
+    example = sorted((one for one in items if one["metadata"]["labels"][COMPONENT] == feature), key=_kind_of)
+    added = [item for item in added if item["kind"] != "Deployment"]
+    for item in (*added, *example):
+        item["metadata"].pop("labels")
+    assert added == example
+
+
+def test_every_feature_in_the_examples_is_one_of_the_chart() -> None:
+    text = (ROOT / "examples" / OPTIONAL_ROLES).read_text(encoding="utf-8")
+    items = list(yaml.safe_load_all(text))
+    assert {item["metadata"]["labels"][COMPONENT] for item in items} == FEATURES.keys()
+    for item in items:
+        feature = item["metadata"]["labels"][COMPONENT]
+        assert re.split("[.:]", item["metadata"]["name"]) == ["maniple", "maniple-system", feature]
+
+
+def test_messages_name_values_of_the_chart() -> None:
+    values = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
+    for feature in (REMOVE_GATES, BIND_VOLUMES, CREATE_QUEUES, READ_CONFIG_MAPS):
+        section, _, name = feature.value.partition(".")
+        assert values[section][name] is False
+
+
 def test_the_container_may_do_nothing_that_it_does_not_need(helm: Path) -> None:
     items = rendered(helm, {})
     spec, own = one(items, "Deployment")["spec"]["template"]["spec"], container(items)
@@ -215,15 +299,28 @@ def test_the_container_may_do_nothing_that_it_does_not_need(helm: Path) -> None:
     assert own["readinessProbe"]["httpGet"]["path"] == "/readyz"
 
 
-def test_a_second_release_shares_no_name_with_the_first(helm: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "namespace"), [("pool-b", "maniple-system"), ("maniple", "other"), ("maniple-system", "maniple")]
+)
+def test_a_second_release_shares_no_name_with_the_first(helm: Path, name: str, namespace: str) -> None:
+    everything = {"crds": {"install": False}, "profile": "volcano", "http": FULL["http"]}
+    everything["rbac"] = dict.fromkeys(("removeGates", "bindVolumes", "createQueues", "readConfigMaps"), True)
     first, second = (
         {
-            (item["kind"], item["metadata"]["name"])
-            for item in rendered(helm, {"crds": {"install": False}}, name)
+            (item["kind"], item["metadata"].get("namespace"), item["metadata"]["name"])
+            for item in rendered(helm, everything, *place)
         }
-        for name in ("maniple", "pool-b")
+        for place in (("maniple", "maniple-system"), (name, namespace))
     )
+    assert len(first) > 10
     assert not first & second
+
+
+def test_the_examples_share_no_name_of_a_cluster_role() -> None:
+    texts = [path.read_text(encoding="utf-8") for path in (ROOT / "examples").glob("rbac*.yaml")]
+    items = [item for text in texts for item in yaml.safe_load_all(text)]
+    names = [item["metadata"]["name"] for item in items if item["kind"] == "ClusterRole"]
+    assert len(set(names)) == len(names)
 
 
 def test_chart_and_package_have_one_version() -> None:

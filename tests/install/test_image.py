@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import maniple
+from supply.lock import locked
 from tests.install.chart import CHART, ROOT
 from tests.install.dockerfile import Builder, stages
 
@@ -21,9 +22,7 @@ def names(text: str) -> str:
 
 
 def pinned() -> dict[str, str]:
-    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
-    pairs = [line.partition(";")[0].split("==") for line in lines if line and not line.startswith("#")]
-    return {names(name): version.strip() for name, version in pairs}
+    return {one.name: one.version for one in locked()}
 
 
 @pytest.mark.long

@@ -277,3 +277,18 @@ def test_pauses_grow_to_the_longest_and_are_spread() -> None:
     assert [slow.pause(attempt) for attempt in (0, 1, 2, 50, 5000)] == [0.1, 0.2, 0.4, 10.0, 10.0]
     assert fast.pause(2) == pytest.approx(0.2)
     assert slow.pause(0, 5.0) == pytest.approx(5.1)
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "denied"),
+    [
+        (403, 'pods "a" is forbidden: User "u" cannot patch resource "pods" in API group "" in the namespace "n"', "patch pods"),
+        (403, 'queues.x is forbidden: User "u" cannot create resource "queues" in API group "x" at the cluster scope', "create queues"),
+        (403, 'pods "a" is forbidden: exceeded quota: q', ""),
+        (403, 'admission webhook "w" denied the request: pods "a" is forbidden: User "u" cannot patch resource "pods" in API group ""', ""),
+        (409, 'pods "a" is forbidden: User "u" cannot patch resource "pods" in API group "" in the namespace "n"', ""),
+    ],
+)  # fmt: skip
+def test_a_missing_permission_is_told_from_other_refusals(status: int, message: str, denied: str) -> None:
+    """What admission refuses in one namespace says nothing about what this user may do."""
+    assert ApiError(status, "Forbidden", message).denied == denied

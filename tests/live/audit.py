@@ -10,6 +10,7 @@ from plane.plane import Plane
 
 ACCOUNT = "system:serviceaccount:maniple-system:maniple"
 FORBIDDEN = 403
+OPTIONAL = Path(__file__).parent.parent.parent / "examples" / "rbac-optional.yaml"
 
 Permission = tuple[str, str, str]  # group, resource with its subresource, verb
 
@@ -35,13 +36,30 @@ WITH_SHARDS: set[Permission] = {
 }
 
 
-def allowed(role: Path) -> set[Permission]:
-    """Group, resource and verb of everything that the ClusterRole in this file allows."""
-    items = yaml.safe_load_all(role.read_text(encoding="utf-8"))
-    (found,) = [item for item in items if item["kind"] == "ClusterRole"]
+def optional_roles(*names: str) -> list[dict[str, Any]]:
+    """The roles of single features, with their bindings."""
+    items = list(yaml.safe_load_all(OPTIONAL.read_text(encoding="utf-8")))
+    found = [item for item in items if item["metadata"]["labels"]["app.kubernetes.io/component"] in names]
+    assert len(found) >= 2 * len(names)
+    return found
+
+
+def allowed(role: Path, *optional: str) -> set[Permission]:
+    """Group, resource and verb of everything that the ClusterRole in this file and those of features allow."""
+    return _of(list(yaml.safe_load_all(role.read_text(encoding="utf-8")))) | features(*optional)
+
+
+def features(*names: str) -> set[Permission]:
+    """What the roles of features allow."""
+    return _of(optional_roles(*names))
+
+
+def _of(items: list[dict[str, Any]]) -> set[Permission]:
     return {
         (group, resource, verb)
-        for rule in found["rules"]
+        for item in items
+        if item["kind"] == "ClusterRole"
+        for rule in item["rules"]
         for group in rule["apiGroups"]
         for resource in rule["resources"]
         for verb in rule["verbs"]
@@ -69,7 +87,7 @@ def refused(plane: Plane) -> set[Permission]:
     return {permission for permission, code in _entries(plane) if code == FORBIDDEN}
 
 
-def unused(plane: Plane, role: Path) -> set[Permission]:
-    """What the role allows and no request needed, rare cases aside; nothing was refused."""
+def unused(plane: Plane, role: Path, *optional: str) -> set[Permission]:
+    """What the roles allow and no request needed, rare cases aside; nothing was refused."""
     assert not refused(plane)
-    return allowed(role) - used(plane) - _RARELY
+    return allowed(role, *optional) - used(plane) - _RARELY

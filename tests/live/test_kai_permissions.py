@@ -11,7 +11,7 @@ from maniple.objects.dra import ResourceClaim
 from maniple.objects.kai import BindRequest
 from maniple.plugins.kai.predicates import Predicates
 from plane.plane import Plane
-from tests.live.audit import allowed, refused, unused, used
+from tests.live.audit import allowed, features, unused
 from tests.live.binder import binding
 from tests.live.kai_objects import QUEUE, gang, group, node, pod, queue
 from tests.live.kai_scenarios import group_of
@@ -39,17 +39,11 @@ HIGH = {
 
 
 # What is written only with --bind direct; else KAI's binder does it.
-DIRECTLY = {
-    ("", "pods/binding", "create"),
-    ("", "persistentvolumeclaims", "patch"),
-    ("", "persistentvolumes", "patch"),
-    ("resource.k8s.io", "resourceclaims", "patch"),
-    ("resource.k8s.io", "resourceclaims/status", "patch"),
-}
+DIRECTLY = ("bind-directly", "bind-volumes")
 WITH_SHARD = {("kai.scheduler", "schedulingshards", verb) for verb in ("get", "list", "watch")} | {
     ("kai.scheduler", "configs", "get")
 }
-WITH_PARTITION = {("", "pods", "patch")}
+CONFIG_MAPS = "read-config-maps"
 
 
 def test_exactly_the_kinds_that_are_watched_may_be_listed_and_watched() -> None:
@@ -58,11 +52,13 @@ def test_exactly_the_kinds_that_are_watched_may_be_listed_and_watched() -> None:
         for kind in Kai(more_kinds=Predicates.triggers.kinds, shard="a").kinds
     }
     for verb in ("list", "watch"):
-        assert {(group, resource) for group, resource, one in allowed(ROLE) if one == verb} == watched
+        assert {
+            (group, resource) for group, resource, one in allowed(ROLE, CONFIG_MAPS) if one == verb
+        } == watched
 
 
 def test_the_role_is_enough_to_schedule_and_allows_no_more(audited_plane: Plane, tmp_path: Path) -> None:
-    token, log = token_of_the_role(audited_plane, ROLE), tmp_path / "output"
+    token, log = token_of_the_role(audited_plane, ROLE, CONFIG_MAPS), tmp_path / "output"
     kubeconfig = audited_plane.write_kubeconfig(tmp_path / "kubeconfig", "maniple", token)
     arguments = ["run", "--profile", "kai", "--kubeconfig", str(kubeconfig)]
     code = f"from maniple.cli.main import main; main({arguments!r})"
@@ -83,12 +79,16 @@ def test_the_role_is_enough_to_schedule_and_allows_no_more(audited_plane: Plane,
     except AssertionError as error:
         raise AssertionError(f"{error}\n{log.read_text()}") from error
     assert "forbidden" not in log.read_text().lower()
-    assert unused(audited_plane, ROLE) == DIRECTLY | WITH_SHARD | WITH_PARTITION
+    assert unused(audited_plane, ROLE, CONFIG_MAPS) == WITH_SHARD
     api = Api(audited_plane, token=token)
     are_refused(
         api,
         ("GET", "/api/v1/secrets"),
         ("POST", "/api/v1/namespaces/default/pods"),
+        ("PATCH", "/api/v1/namespaces/default/pods/p"),
+        ("POST", "/api/v1/namespaces/default/pods/p/binding"),
+        ("PATCH", "/api/v1/persistentvolumes/v1"),
+        ("PATCH", "/api/v1/namespaces/default/persistentvolumeclaims/c"),
         ("DELETE", "/api/v1/nodes/n1"),
         ("POST", "/apis/scheduling.run.ai/v2/queues"),
         ("GET", "/apis/rbac.authorization.k8s.io/v1/clusterroles"),
@@ -96,7 +96,8 @@ def test_the_role_is_enough_to_schedule_and_allows_no_more(audited_plane: Plane,
 
 
 def test_the_role_is_enough_to_bind_directly(audited_plane: Plane, tmp_path: Path) -> None:
-    token, log = token_of_the_role(audited_plane, ROLE), tmp_path / "output"
+    token = token_of_the_role(audited_plane, ROLE, *DIRECTLY, CONFIG_MAPS)
+    log = tmp_path / "output"
     kubeconfig = audited_plane.write_kubeconfig(tmp_path / "kubeconfig", "maniple", token)
     arguments = ["run", "--profile", "kai", "--bind", "direct", "--kubeconfig", str(kubeconfig)]
     code = f"from maniple.cli.main import main; main({arguments!r})"
@@ -116,8 +117,7 @@ def test_the_role_is_enough_to_bind_directly(audited_plane: Plane, tmp_path: Pat
     except AssertionError as error:
         raise AssertionError(f"{error}\n{log.read_text()}") from error
     assert "forbidden" not in log.read_text().lower()
-    assert used(audited_plane) >= DIRECTLY
-    assert not refused(audited_plane)
+    assert not unused(audited_plane, ROLE, *DIRECTLY) & features(*DIRECTLY)
 
 
 async def _told(world: Any, name: str) -> bool:

@@ -36,7 +36,7 @@ def test_a_leader_that_is_stopped_and_continued_writes_nothing_and_ends(
     own_plane: Plane, tmp_path: Path
 ) -> None:
     kubeconfig = own_plane.write_kubeconfig(
-        tmp_path / "kubeconfig", "maniple", token_of_the_role(own_plane, ROLE)
+        tmp_path / "kubeconfig", "maniple", token_of_the_role(own_plane, ROLE, "create-queues")
     )
     command, logs = replica(kubeconfig), [tmp_path / "first", tmp_path / "second"]
 

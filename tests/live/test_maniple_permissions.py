@@ -31,6 +31,7 @@ from tests.live.worlds import real_world, until
 from tests.plane.api import Api
 
 ROLE = Path(__file__).parent.parent.parent / "examples" / "rbac-maniple.yaml"
+FEATURES = ("bind-volumes", "create-queues")
 
 
 def test_exactly_the_kinds_that_are_watched_may_be_listed_and_watched() -> None:
@@ -43,7 +44,7 @@ def test_exactly_the_kinds_that_are_watched_may_be_listed_and_watched() -> None:
 
 
 def test_the_role_is_enough_to_schedule_and_allows_no_more(audited_plane: Plane, tmp_path: Path) -> None:
-    token, log = token_of_the_role(audited_plane, ROLE), tmp_path / "output"
+    token, log = token_of_the_role(audited_plane, ROLE, *FEATURES), tmp_path / "output"
     kubeconfig = audited_plane.write_kubeconfig(tmp_path / "kubeconfig", "maniple", token)
     names = [f"--scheduler-name={name}" for name in OPTIONS["schedulerName"]]
     code = f"from maniple.cli.main import main; main({['run', '--kubeconfig', str(kubeconfig), *names]!r})"
@@ -68,8 +69,7 @@ def test_the_role_is_enough_to_schedule_and_allows_no_more(audited_plane: Plane,
     except AssertionError as error:
         raise AssertionError(f"{error}\n{log.read_text()}") from error
     assert "forbidden" not in log.read_text().lower()
-    assert unused(audited_plane, ROLE) - WITH_SHARDS == {
-        ("", "pods", "patch"),  # with --partition-label-value
+    assert unused(audited_plane, ROLE, *FEATURES) - WITH_SHARDS == {
         ("scheduling.run.ai", "bindrequests", "delete"),  # one that failed
     }
     api = Api(audited_plane, token=token)
@@ -78,6 +78,7 @@ def test_the_role_is_enough_to_schedule_and_allows_no_more(audited_plane: Plane,
         ("GET", "/api/v1/secrets"),
         ("GET", "/api/v1/configmaps"),
         ("POST", "/api/v1/namespaces/default/pods"),
+        ("PATCH", "/api/v1/namespaces/default/pods/p"),
         ("DELETE", "/api/v1/nodes/n1"),
         ("POST", "/apis/scheduling.run.ai/v2/queues"),
         ("GET", "/apis/kai.scheduler/v1alpha1/schedulingshards"),

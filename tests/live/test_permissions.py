@@ -14,7 +14,7 @@ from maniple.objects.core import PersistentVolumeClaim
 from maniple.objects.dra import ResourceClaim
 from maniple.objects.volcano import NodeShard
 from plane.plane import Plane
-from tests.live.audit import WITH_SHARDS, refused, unused, used
+from tests.live.audit import WITH_SHARDS, optional_roles, refused, unused, used
 from tests.live.need_objects import (
     LOCAL,
     MADE,
@@ -29,13 +29,15 @@ from tests.live.need_objects import (
     volume,
 )
 from tests.live.need_scenarios import runs_alone
-from tests.live.objects import gang, node, pod
+from tests.live.objects import gang, node, pod, queue
 from tests.live.operation_scenarios import shard
 from tests.live.scenarios import runs
 from tests.live.worlds import real_world, until
 from tests.plane.api import Api
 
 ROLE = Path(__file__).parent.parent.parent / "examples" / "rbac.yaml"
+FEATURES = ("remove-gates", "bind-volumes", "create-queues")
+_ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 PATHS = {
     "Namespace": "/api/v1/namespaces",
     "ServiceAccount": "/api/v1/namespaces/maniple-system/serviceaccounts",
@@ -43,6 +45,8 @@ PATHS = {
     "ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
     "Role": "/apis/rbac.authorization.k8s.io/v1/namespaces/maniple-system/roles",
     "RoleBinding": "/apis/rbac.authorization.k8s.io/v1/namespaces/maniple-system/rolebindings",
+    "ValidatingAdmissionPolicy": f"{_ADMISSION}/validatingadmissionpolicies",
+    "ValidatingAdmissionPolicyBinding": f"{_ADMISSION}/validatingadmissionpolicybindings",
 }
 
 
@@ -50,18 +54,19 @@ def role_objects(role: Path = ROLE) -> list[dict[str, Any]]:
     return list(yaml.safe_load_all(role.read_text(encoding="utf-8")))
 
 
-def token_of_the_role(plane: Plane, role: Path = ROLE) -> str:
+def token_of_the_role(plane: Plane, role: Path = ROLE, *optional: str) -> str:
+    """The token of the service account, which has this role and those of some features."""
     api = Api(plane)
-    for item in role_objects(role):
+    for item in [*role_objects(role), *optional_roles(*optional)]:
         api.create(PATHS[item["kind"]], item)
     answer = api.create(f"{PATHS['ServiceAccount']}/maniple/token", {"spec": {}})
     token: str = answer["status"]["token"]
     return token
 
 
-def test_the_role_is_enough_to_schedule(audited_plane: Plane, tmp_path: Path) -> None:
+def test_the_roles_are_enough_to_schedule(audited_plane: Plane, tmp_path: Path) -> None:
     kubeconfig = audited_plane.write_kubeconfig(
-        tmp_path / "kubeconfig", "maniple", token_of_the_role(audited_plane)
+        tmp_path / "kubeconfig", "maniple", token_of_the_role(audited_plane, ROLE, *FEATURES)
     )
     code = f"from maniple.cli.main import main; main(['run', '--profile', 'volcano', '--kubeconfig', {str(kubeconfig)!r}])"
 
@@ -89,7 +94,7 @@ def test_the_role_is_enough_to_schedule(audited_plane: Plane, tmp_path: Path) ->
     output = log.read_text()
     assert "forbidden" not in output.lower()
     # No action of the default configuration evicts.
-    assert unused(audited_plane, ROLE) == {("", "pods", "delete")} | WITH_SHARDS
+    assert unused(audited_plane, ROLE, *FEATURES) == {("", "pods", "delete")} | WITH_SHARDS
     assert "8 of 8 bound: n1 ×8" in output
 
 
@@ -104,6 +109,7 @@ def test_the_role_is_enough_for_a_shard(audited_plane: Plane, tmp_path: Path) ->
     async def main() -> None:
         async with real_world(audited_plane) as world:
             code = f"from maniple.cli.main import main; main({words!r})"
+            await world.create([queue("root"), queue("default")])
             with log.open("w") as output, running([sys.executable, "-c", code], output):
                 await world.create([node("n1"), shard("red", "n1"), *gang("train", 8)])
                 await until(lambda: runs(world, "train", 8), "the gang runs")
@@ -133,6 +139,7 @@ def test_without_one_permission_that_is_not_essential_the_rest_is_scheduled(
 
     async def main() -> None:
         async with real_world(audited_plane) as world:
+            await world.create([queue("root"), queue("default")])
             with log.open("w") as output, running([sys.executable, "-c", code], output):
                 await world.create([node("n1"), *gang("train", 8)])
                 await until(lambda: runs(world, "train", 8), "the gang runs")
@@ -201,8 +208,12 @@ def test_the_role_allows_no_more_than_that(audited_plane: Plane) -> None:
         ("GET", "/api/v1/secrets"),
         ("GET", "/api/v1/configmaps"),
         ("POST", "/api/v1/namespaces/default/pods"),
+        ("PATCH", "/api/v1/namespaces/default/pods/p"),
         ("DELETE", "/api/v1/nodes/n1"),
+        ("PATCH", "/api/v1/nodes/n1"),
         ("DELETE", "/api/v1/persistentvolumes/v1"),
+        ("PATCH", "/api/v1/persistentvolumes/v1"),
+        ("POST", "/apis/scheduling.volcano.sh/v1beta1/queues"),
         ("POST", "/api/v1/namespaces/default/persistentvolumeclaims"),
         ("DELETE", "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims/c"),
         ("GET", "/apis/rbac.authorization.k8s.io/v1/clusterroles"),

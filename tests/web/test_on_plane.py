@@ -13,7 +13,7 @@ import yaml
 from plane.plane import Plane
 from tests.live.objects import gang, node
 from tests.live.scenarios import runs
-from tests.live.test_permissions import PATHS, running, token_of_the_role
+from tests.live.test_permissions import PATHS, ROLE, running, token_of_the_role
 from tests.live.worlds import real_world, until
 from tests.plane.api import Api
 
@@ -26,7 +26,11 @@ def reader_of_metrics(plane: Plane) -> str:
     api = Api(plane)
     for item in yaml.safe_load_all(ROLES.read_text(encoding="utf-8")):
         api.create(PATHS[item["kind"]], item)
-    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "maniple-metrics-reader"}
+    role = {
+        "apiGroup": "rbac.authorization.k8s.io",
+        "kind": "ClusterRole",
+        "name": "maniple:maniple-system:metrics-reader",
+    }
     binding = {"metadata": {"name": "reads-metrics"}, "roleRef": role, "subjects": [READER]}
     api.create(PATHS["ClusterRoleBinding"], binding)
     account = {"metadata": {"name": "prometheus", "namespace": "maniple-system"}}
@@ -36,7 +40,7 @@ def reader_of_metrics(plane: Plane) -> str:
 
 
 def test_the_api_server_authorizes_and_no_token_is_logged(own_plane: Plane, tmp_path: Path) -> None:
-    token = token_of_the_role(own_plane)
+    token = token_of_the_role(own_plane, ROLE, "create-queues")
     reader = reader_of_metrics(own_plane)
     kubeconfig = own_plane.write_kubeconfig(tmp_path / "kubeconfig", "maniple", token)
     arguments = ["run", "--profile", "volcano", "--kubeconfig", str(kubeconfig), "--listen", "127.0.0.1:0"]

@@ -12,6 +12,11 @@
 {{- end }}
 {{- end }}
 
+{{- /* The prefix of what is not in a namespace: releases of one name in two namespaces must not share a role. */}}
+{{- define "maniple.clusterPrefix" -}}
+{{- printf "%s:%s" (include "maniple.fullname" .) .Release.Namespace }}
+{{- end }}
+
 {{- define "maniple.serviceAccount" -}}
 {{- if .Values.serviceAccount.create }}
 {{- default (include "maniple.fullname" .) .Values.serviceAccount.name }}

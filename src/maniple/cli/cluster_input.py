@@ -27,6 +27,7 @@ _COSTS = {
     "PersistentVolumeClaim": "pods with volumes are pending",
     "PersistentVolume": "claims can only get new volumes",
     "StorageClass": "unbound claims get no volume",
+    "ConfigMap": "pods that need a config map are pending, if the configuration checks that",
     "CSINode": "limits on attached volumes are not checked",
     "CSIDriver": "storage capacity is not checked",
     "CSIStorageCapacity": "storage capacity is not checked",

@@ -54,6 +54,7 @@ class Cluster:
         self.classes = ClassTable(self.resources)
         self.domains = DomainSources()
         self.others: dict[type[Object], dict[str, Object]] = {}
+        self.unlisted: set[type[Object]] = set()
         self.problems: list[Problem] = []
         # What plugins remember from cycle to cycle, each under its own key ("last evicted at", say). Nothing
         # else reads it.
@@ -131,6 +132,12 @@ class Cluster:
     def all(self, kind: type[Kept]) -> Mapping[str, Kept]:
         """The objects of a kind that has no columns of its own, by key."""
         return self.others.get(kind, {})  # type: ignore[return-value]  # keyed by their own type
+
+    def know(self, kind: type[Object], *, known: bool) -> bool:
+        """Whether a kind could be listed: if not, an object that is not here may exist. Returns whether that is new."""
+        new = known == (kind in self.unlisted)
+        (self.unlisted.discard if known else self.unlisted.add)(kind)
+        return new
 
     # -- pods -----------------------------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from maniple.kube.discovery import Discovery
 from maniple.kube.errors import ApiError
 from maniple.kube.events import EventRecorder, EventType
 from maniple.kube.informer import LOOK_AGAIN_SECONDS, Change, Informer
-from maniple.kube.kinds import KINDS, PODS, Kind, resource_of
+from maniple.kube.kinds import KINDS, PODS, REVIEWS, Kind, resource_of
 from maniple.kube.watch import WATCH_SECONDS
 from maniple.objects.core import Node, Pod
 from maniple.objects.covers import covers
@@ -250,6 +250,19 @@ class KubeCluster:
         except ApiError as error:
             if error.status not in (404, 409):
                 raise
+
+    async def may(self, verb: str, kind: type[Object], namespace: str = "") -> bool:
+        """Whether this user may do something with objects of a kind, in all namespaces unless one is given."""
+        row = KINDS[kind]
+        about = {"verb": verb, "group": row.group, "resource": row.plural, "namespace": namespace}
+        review: Body = {
+            "apiVersion": REVIEWS.api_version,
+            "kind": "SelfSubjectAccessReview",
+            "spec": {"resourceAttributes": about},
+        }
+        answer = await self._client.create(REVIEWS, "", review, idempotent=True)
+        status = answer.get("status")
+        return isinstance(status, dict) and status.get("allowed") is True
 
     async def record_event(
         self,

@@ -3,6 +3,9 @@
 Raised by everything in this package. No message ever contains a credential.
 """
 
+import re
+from http import HTTPStatus
+
 import msgspec
 
 
@@ -14,6 +17,12 @@ class KubeconfigError(Exception):
         self.file = str(file)
         self.field = field
         self.message = message
+
+
+# The API server's own words: a webhook's are behind its name.
+_PERMISSION = re.compile(
+    r'\S+(?: "[^"]*")? is forbidden: User "[^"]*" cannot (\w+) resource "([^"]+)" in API group'
+)
 
 
 class ApiError(Exception):
@@ -40,6 +49,9 @@ class ApiError(Exception):
         self.retry_after = retry_after
         self.causes = causes
         self.fields = fields
+        # What this user has no permission for, such as "patch pods". Admission refuses with 403 as well.
+        permission = _PERMISSION.match(message) if status == HTTPStatus.FORBIDDEN else None
+        self.denied = " ".join(permission.groups()) if permission else ""
         # Set if new credentials are available by now, so that one more try may succeed.
         self.renewed = False
 

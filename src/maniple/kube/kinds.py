@@ -140,4 +140,5 @@ def resource_in(path: str) -> str:
 # Kinds that are written but not read.
 PODS = KINDS[core.Pod].at("v1")
 EVENTS = Resource("events.k8s.io", "v1", "events", namespaced=True)
+REVIEWS = Resource("authorization.k8s.io", "v1", "selfsubjectaccessreviews", namespaced=False)
 DEFINITIONS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", namespaced=False)

@@ -394,6 +394,8 @@ class Cache:
         """
         for ref in [*self.aside]:
             self.let_back(ref)
+        for kind in self.cluster.unlisted:
+            cluster.know(kind, known=False)
         self.cluster = cluster
         for item in (*self._believed.values(), *self._barred.kept.values()):
             cluster.apply(item)

@@ -21,6 +21,7 @@ from maniple.live.cache import Assumption, Cache, bound, leaving, ungated
 from maniple.live.dialect import EvictionNotice, LiveDialect, group_of
 from maniple.live.effects import Effect, Effects, Urgency
 from maniple.live.notes import Notes
+from maniple.live.permissions import BIND_VOLUMES, REMOVE_GATES, Feature, Permissions
 from maniple.live.port import CONFLICT, NOT_FOUND, TOO_MANY, Port, status_of
 from maniple.live.preparing import Needs, Preparation, Preparations, needs_of
 from maniple.live.refs import Ref
@@ -82,6 +83,7 @@ class Decisions:
         later: Later,
         dialect: LiveDialect,
         binding: Binding,
+        permissions: Permissions,
     ) -> None:
         self.evicted: dict[str, Eviction] = {}  # pods that were evicted and are not gone yet
         self.starting: Mapping[str, str] = {}  # jobs that start when others have left, and when that is
@@ -92,6 +94,7 @@ class Decisions:
         self._later = later
         self._dialect = dialect
         self._binding = binding
+        self._permissions = permissions
         self._retries = Retries(cache, notes)
         self._preparations = Preparations(cache, effects, port, later)
         self._requests = BindRequests(cache, effects, port, dialect, self._retries, notes, later)
@@ -102,7 +105,7 @@ class Decisions:
 
     def carry_out(self, plan: Plan, when: datetime) -> bool:
         """Have everything done; returns whether there was anything."""
-        binds, evictions = [*self._binds(plan)], [*self._notices(plan)]
+        binds, evictions = self._permitted([*self._binds(plan)]), [*self._notices(plan)]
         self.starting = _starting(plan)
         for pod, notice in evictions:
             self._evict(pod, notice, when.replace(microsecond=0))
@@ -121,6 +124,21 @@ class Decisions:
                 if pod is not None:
                     request = self._dialect.bind_request(plan, pod, node, find)
                     yield _Bind(pod, node, plan.annotations.get(key, {}), request, needs.get(key))
+
+    def _permitted(self, binds: list[_Bind]) -> list[_Bind]:
+        """Without jobs of which a pod needs a volume that may not be bound: a part of a gang would be bound."""
+        naming = [one for one in binds if one.needs is not None and one.needs.volumes.bound]
+        withheld = set[int]()
+        for one in naming:
+            if not self._permissions.has(BIND_VOLUMES):
+                withheld.add(self._job_of(one.pod))
+                self._wait_for(BIND_VOLUMES, one.pod)
+        return [one for one in binds if self._job_of(one.pod) not in withheld] if withheld else binds
+
+    def _job_of(self, pod: Pod) -> int:
+        tasks = self._cache.cluster.tasks
+        row = tasks.index_of(pod.key)
+        return int(tasks.job[row]) if row is not None else -1
 
     def seen(self, item: Object) -> bool:
         """The watch showed an object; returns whether a decision may depend on the consequences."""
@@ -198,7 +216,11 @@ class Decisions:
         if error is not None:
             self._binding.end(pod.key)
             self._preparations.end(pod.metadata.uid, failed=True)
-            self._retries.failed(pod, _failed(node, error), node)
+            missing = self._permissions.missing(error)
+            if missing is not None:
+                self._wait_for(missing, pod)
+            else:
+                self._retries.failed(pod, _failed(node, error), node)
             return True  # its gang is not whole
         self._preparations.end(pod.metadata.uid, failed=False)
         if bound:
@@ -218,7 +240,8 @@ class Decisions:
                     lane((Pod, pod.key)),
                     "labels",
                     Urgency.STATUS,
-                    lambda: self._port.patch_status(Pod, pod.key, patch, False),
+                    # Through the status, as all metadata of pods: to patch pods would be to change their images, too.
+                    lambda: self._port.patch_status(Pod, pod.key, patch),
                     lambda error: None,
                 )
             )
@@ -230,9 +253,16 @@ class Decisions:
         pod = self._cache.pod(key)
         if pod is None:
             return
+        namespace = pod.metadata.namespace
+        if not self._permissions.has(REMOVE_GATES, namespace):
+            self._wait_for(REMOVE_GATES, pod, namespace)
+            return
         patch = {"metadata": {"uid": pod.metadata.uid}, "spec": {"schedulingGates": None}}
 
         def after(error: BaseException | None) -> bool:
+            missing = self._permissions.missing(error, namespace) if error is not None else None
+            if missing is not None:
+                return self._wait_for(missing, pod, namespace)
             if error is not None:
                 return self._retries.failed(pod, f"its scheduling gate cannot be removed: {error}")
             self._retries.forget(pod.metadata.uid)
@@ -300,9 +330,14 @@ class Decisions:
             await self._port.patch_pod_condition(pod, target, when)
         if notice.promised:
             metadata = {"uid": pod.metadata.uid, "annotations": {MOVES_TO: notice.promised}}
-            await self._port.patch_status(Pod, pod.key, {"metadata": metadata}, False)
+            await self._port.patch_status(Pod, pod.key, {"metadata": metadata})
 
     # -- both --------------------------------------------------------------------------------------------------------
+
+    def _wait_for(self, feature: Feature, pod: Pod, namespace: str = "") -> bool:
+        """Leave a pod out of decisions while a permission is missing; returns whether one may depend on that."""
+        again = self._permissions.again(feature, namespace)
+        return self._cache.hold(pod.key, pod.metadata.uid, again, str(feature))
 
     def _submit(self, pod: Pod, write: _Write) -> None:
         def done(error: BaseException | None) -> None:

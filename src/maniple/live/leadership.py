@@ -24,7 +24,7 @@ from maniple.objects.lease import Lease, LeaseSpec
 log = logging.getLogger(__name__)
 
 # What may be done without being the leader; everything else that a port offers is a write.
-READS = frozenset({"changes", "read"})
+READS = frozenset({"changes", "read", "may"})
 
 
 def since_boot() -> float:

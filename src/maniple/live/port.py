@@ -2,8 +2,8 @@
 
 Two classes implement it, `kube.cluster.KubeCluster` and `sim.cluster.SimCluster`; neither imports the other
 nor this file, and the tests of this package run on both. A call that fails raises an exception with a
-`status`, as in HTTP (0: no response), and perhaps a `retry_after` in seconds. Every write may be sent twice
-and is carried out once; all but `change` succeed then.
+`status`, as in HTTP (0: no response), and perhaps a `retry_after` in seconds and what the user was `denied`. Every
+write may be sent twice and is carried out once; all but `change` succeed then.
 """
 
 from collections.abc import AsyncGenerator, Iterable, Mapping
@@ -97,6 +97,9 @@ class Port(Protocol):
     async def delete(self, item: Object) -> object:
         """Delete this object (same uid); succeeds if it is gone already."""
 
+    async def may(self, verb: str, kind: Kind, namespace: str = "") -> bool:
+        """Whether this user may do something with objects of a kind, in all namespaces unless one is given."""
+
 
 class Clock(Protocol):
     """The time of day where the cluster is; pauses are the event loop's."""
@@ -115,6 +118,12 @@ def status_of(error: BaseException) -> int | None:
     """The status code of a refusal; None for an error that is not a refusal."""
     status = getattr(error, "status", None)
     return status if isinstance(status, int) else None
+
+
+def denied_by(error: BaseException) -> str:
+    """What this user may not do, such as "patch pods"; empty for a refusal with another cause."""
+    denied = getattr(error, "denied", "")
+    return denied if isinstance(denied, str) else ""
 
 
 def pause_asked_by(error: BaseException) -> float | None:

@@ -31,6 +31,7 @@ from maniple.live.meter import Meter
 from maniple.live.metered import Metered
 from maniple.live.node_shards import NodeShards
 from maniple.live.notes import Notes
+from maniple.live.permissions import OPTIONAL_KINDS, Permissions
 from maniple.live.port import Change, Clock, Port, SystemClock
 from maniple.live.problems import Problems
 from maniple.live.rate import WriteRate
@@ -133,11 +134,12 @@ class Scheduler:
         self._work_is_left = True  # whether our own writes may lead to other decisions
         self._queues_listed = False  # and not checked yet
         notes = self.notes = Notes(port, self.effects)
+        self._permissions = Permissions(port, self.effects, self._report)
         writing = Writing(self.cache, self.effects, port, self.later)
         self._status = StatusWriter(writing, self.dialect, notes, self.binding)
         self.cache.group_gone = self._forget
         self._decisions = Decisions(
-            self.cache, self.effects, port, notes, self.later, self.dialect, self.binding
+            self.cache, self.effects, port, notes, self.later, self.dialect, self.binding, self._permissions
         )
         debug = bool(planner.options.get("debug"))
         self.guard = Guard(self.cache, notes, lambda: self.planner.added_modules, debug=debug)
@@ -338,15 +340,23 @@ class Scheduler:
         if change.type == "absent":
             self._report(f"{name}: not installed on this cluster; taken up when it is")
         elif change.type == "forbidden":
-            self.forbidden.add(name)
-            self._report(f"{name}: this user may not list it; what depends on it waits until that is allowed")
+            self._report(self._forbidden(kind))
         else:
             self.forbidden.discard(name)
-        if change.type != "forbidden":
+        if change.type != "forbidden" or kind in OPTIONAL_KINDS:
             self._listed_kinds.add(name)
+        new = self.cache.cluster.know(kind, known=change.type != "forbidden")
         self._queues_listed |= there and kind in self.dialect.queue_kinds
         gone_again = there and self.cache.listed(kind)
-        return (self.dialect.kind_is(kind, there=there) and self.cache.read_again()) | gone_again
+        return (self.dialect.kind_is(kind, there=there) and self.cache.read_again()) | gone_again | new
+
+    def _forbidden(self, kind: type[Object]) -> str:
+        """What to report about a kind that may not be listed."""
+        optional = OPTIONAL_KINDS.get(kind)
+        if optional is not None:
+            return str(optional)
+        self.forbidden.add(kind_of(kind))
+        return f"{kind_of(kind)}: this user may not list it; what depends on it waits until that is allowed"
 
     def _report(self, problem: str) -> None:
         self.problems.report(problem, now())
@@ -390,13 +400,15 @@ class Scheduler:
             self._take_in()
             if not self._may_decide():
                 await self._wake.wait()
+        if not self._stopping.is_set():
+            await self._permissions.ask()
 
     def _may_decide(self) -> bool:
         return self._synced.is_set() and (self.leadership is None or self.leadership.leads)
 
     def _creation(self, raw: dict[str, object]) -> Effect:
         def done(error: BaseException | None) -> None:
-            if error is not None:
+            if error is not None and self._permissions.missing(error) is None:
                 self._report(f"{lane.kind} {lane.key}: cannot be created: {error}")
 
         metadata = raw["metadata"]

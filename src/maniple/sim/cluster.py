@@ -134,6 +134,10 @@ class SimCluster:
         """A merge patch of the status."""
         await self._write("patch_status", key, lambda: self.store.patch(kind, key, patch))
 
+    async def may(self, verb: str, kind: Kind, namespace: str = "") -> bool:
+        """Everybody may do everything here."""
+        return True
+
     async def patch_pod_condition(
         self, pod: Pod, condition: Condition, now: datetime, nominated_node: str | None = None
     ) -> None:

@@ -11,9 +11,12 @@ class ConfigMaps:
 
     def __init__(self, session: Session) -> None:
         self._known = session.cluster.all(ConfigMap)
+        self._listed = ConfigMap not in session.cluster.unlisted
 
     def problem(self, class_: TaskClass) -> str:
-        """The config maps that a pod lacks; empty if there is none."""
+        """The config maps that a pod lacks; empty if there is none, or if config maps may not be listed."""
+        if not self._listed:
+            return ""
         pod = class_.spec.pod
         namespace = pod.metadata.namespace or "default"
         missing = [name for name in required_config_maps(pod) if f"{namespace}/{name}" not in self._known]
