@@ -37,6 +37,7 @@ from maniple.live.problems import Problems
 from maniple.live.rate import WriteRate
 from maniple.live.refs import Ref, kind_of
 from maniple.live.reload import Reloads
+from maniple.live.showing import Showing
 from maniple.live.status import StatusWriter
 from maniple.live.tracing import Trace
 from maniple.live.writing import Writing, now
@@ -46,7 +47,6 @@ from maniple.planner import Planner
 log = logging.getLogger(__name__)
 
 SHORTEST_PAUSE = 0.001
-SHOW_SECONDS = 0.5  # between two views while pods are being bound
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ class Scheduler:
         self._listed_kinds: set[str] = set()  # or absent
         self._timing = timing or Timing()
         self._inline = inline
-        self._observer = observer
+        self._showing = Showing(observer)
         self._more_options = options
         self._given: Mapping[str, Any] = {}  # its last result
         self._options = planner.options
@@ -143,8 +143,6 @@ class Scheduler:
         )
         debug = bool(planner.options.get("debug"))
         self.guard = Guard(self.cache, notes, lambda: self.planner.added_modules, debug=debug)
-        self._shown = (0, 0)  # how many cycles, and how many binds that ended
-        self._show_next = 0.0
         self._shards = NodeShards.of(planner.options, self.cache, self.effects, port)
         self._always_clocked = triggers.time
         self._clocked = self._always_clocked
@@ -375,7 +373,7 @@ class Scheduler:
         if drained:
             self._take_in()  # the outcome of the last writes, which is told as any other
             self._status.carry_out()
-            self._show()
+            self._showing.show(self)
             drained = await self.effects.drain(self._timing.stop)
         if not drained:
             log.warning(
@@ -388,7 +386,7 @@ class Scheduler:
             self._dirty |= self._status.carry_out() and self._work_is_left
             if self._shards is not None:
                 self._shards.carry_out(self._clock.now())
-            self._show()
+            self._showing.show(self)
         except Exception as error:
             self.guard.caught(error, "writing statuses")
             self._dirty = True
@@ -481,13 +479,3 @@ class Scheduler:
         self._work_is_left = plan.leaves_work
         self._dirty |= changed and self._work_is_left
         self._clocked = self._always_clocked or self.dialect.depends_on_time(plan)
-
-    def _show(self) -> None:
-        """Show the state after a cycle, and when binds have ended; while many do, only now and then."""
-        state = (self.cycles, self.binding.ended)
-        cycled = state[0] != self._shown[0]
-        if self._observer is None or state == self._shown:
-            return
-        if cycled or not self.binding.pods or now() >= self._show_next:
-            self._shown, self._show_next = state, now() + SHOW_SECONDS
-            self._observer(self)
