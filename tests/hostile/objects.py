@@ -13,7 +13,7 @@ class Writer:
 
     def __init__(self, profile: str) -> None:
         self.kai = profile == "kai"
-        self._scheduler = {"kai": "kai-scheduler"}.get(profile, profile)
+        self.scheduler = {"kai": "kai-scheduler"}.get(profile, profile)
 
     def group(
         self, name: str, minimum: int = 1, namespace: str = HOSTILE, queue: str = "mean", **spec: Any
@@ -44,7 +44,7 @@ class Writer:
             "apiVersion": "v1",
             "kind": "Pod",
             "metadata": metadata,
-            "spec": {"schedulerName": self._scheduler, "containers": [container], **spec},
+            "spec": {"schedulerName": self.scheduler, "containers": [container], **spec},
             "status": {"phase": "Pending"},
         }
 
