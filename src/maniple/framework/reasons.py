@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 Verdicts = NDArray[np.int16]
 FITS = 0
+MOST_REASONS = 32_000  # different ones in a session: reasons that name an object are as many as users want
+OTHER = "another reason; it is not named because a cycle has too many different ones"
 POD = "<pod>"  # placeholder, in a reason shared by equal pods, for the pod in the message
 QUEUE = "<queue>"  # the same for the queue of that pod
 
@@ -39,6 +41,9 @@ class ReasonTable:
     def number(self, text: str, code: Code = Code.UNSCHEDULABLE) -> int:
         reason = Reason(text, code)
         number = self._numbers.get(reason)
+        if number is None and len(self.reasons) > MOST_REASONS:
+            reason = Reason(OTHER, code)  # columns have no higher numbers
+            number = self._numbers.get(reason)
         if number is None:
             number = self._numbers[reason] = len(self.reasons)
             self.reasons.append(reason)

@@ -78,6 +78,7 @@ class Session:
         self.reasons: ReasonTable = self.nodes.facts.memory.setdefault(ReasonTable, ReasonTable())  # type: ignore[assignment]
         self.refusals = Refusals()
         self.warnings: list[str] = []
+        self._reported: set[str] = set()
         self.decisions = Decisions()
         # Something is being released or waited for, so that idle now and idle soon differ.
         self.flowing = bool(self.nodes.releasing.any() or self.nodes.pipelined.any())
@@ -312,5 +313,6 @@ class Session:
 
     def report(self, warning: str) -> None:
         """Warn, once, of something that the user may not expect."""
-        if warning not in self.warnings:
+        if warning not in self._reported:
+            self._reported.add(warning)
             self.warnings.append(warning)
