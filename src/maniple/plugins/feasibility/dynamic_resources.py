@@ -8,7 +8,7 @@ Score: of requests with alternatives, 8 points for the first, 7 for the second, 
 the best node.
 
 The search for one set of claims has an account of work for all nodes (`device_work.py`). Once it is used up, other
-nodes are not searched in this cycle. Which nodes come first changes every few minutes, by the time of the cycle, so
+nodes are not searched in this cycle. Which nodes come first changes every half minute, by the time of the cycle, so
 that a claim that is hard to satisfy gets to all of them; in between, what was found before is remembered.
 """
 
@@ -61,7 +61,7 @@ CUT_SHORT = (
 )
 IN_PROGRESS = "resource claim {claim} is in the process of being allocated"
 MOST_FLAWS = 100  # to report in a session
-_ROTATION = 300  # seconds after which the search begins at another node
+_ROTATION = 30  # seconds after which the search begins at another node
 _UNKNOWN = -1
 _NO_NODES: NDArray[np.intp] = np.zeros(0, dtype=np.intp)
 
