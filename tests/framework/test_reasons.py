@@ -57,3 +57,13 @@ def test_equal_words_are_said_once() -> None:
 
 def test_a_gang_that_is_not_whole_is_told_in_plain_words() -> None:
     assert str(NotWhole("a place was found")) == "a place was found"
+
+
+def test_more_reasons_than_a_column_can_number_share_the_last_ones() -> None:
+    reasons = ReasonTable()
+    numbers = [reasons.number(f"claim {number} waits") for number in range(40_000)]
+    lasting = [reasons.number(f"claim {number} is wrong", Code.UNRESOLVABLE) for number in range(3)]
+    told = np.array([*numbers, *lasting], dtype=np.int16)
+    assert reasons.reasons[told[100]].text == "claim 100 waits"
+    assert reasons.reasons[told[39_999]].text.startswith("another reason")
+    assert reasons.lasting()[told[-4:]].tolist() == [False, True, True, True]

@@ -33,3 +33,4 @@ class Decisions:
     started: dict[int, datetime] = field(default_factory=dict)  # jobs that got their first place
     stale_since: dict[int, datetime | None] = field(default_factory=dict)  # jobs whose gang broke, or healed
     half_gangs: bool = False  # some gang is bound in part and is taken back when its time is over
+    goes_on_later: bool = False  # nodes were left out of a search that begins elsewhere at another time

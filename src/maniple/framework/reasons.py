@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 Verdicts = NDArray[np.int16]
 FITS = 0
-MOST = int(np.iinfo(np.int16).max) - 1
-FULL = MOST // 2  # of a table that is used from cycle to cycle: a new one is begun
-TOO_MANY = "there are too many different reasons to tell this one"
+MOST_REASONS = 32_000  # different ones: reasons that name an object are as many as users want
+OTHER = "another reason; it is not named because a cycle has too many different ones"
+FULL = MOST_REASONS // 2  # of a table that is used from cycle to cycle: a new one is begun
 POD = "<pod>"  # placeholder, in a reason shared by equal pods, for the pod in the message
 QUEUE = "<queue>"  # the same for the queue of that pod
 
@@ -35,12 +35,12 @@ class Reason:
 class ReasonTable:
     """Reasons by number. Number 0 is "fits".
 
-    Objects can have any number of names in them, and reasons name names: beyond `MOST`, all of a code share one.
+    Objects can have any number of names in them, and reasons name names: beyond a limit, all of a code share one.
     """
 
     def __init__(self) -> None:
-        self.reasons: list[Reason] = [Reason("fits"), *(Reason(TOO_MANY, code) for code in Code)]
-        self._numbers: dict[Reason, int] = {reason: number for number, reason in enumerate(self.reasons)}
+        self.reasons: list[Reason] = [Reason("fits")]
+        self._numbers: dict[Reason, int] = {}
 
     @classmethod
     def of(cls, memory: dict[object, object]) -> "ReasonTable":
@@ -54,9 +54,10 @@ class ReasonTable:
     def number(self, text: str, code: Code = Code.UNSCHEDULABLE) -> int:
         reason = Reason(text, code)
         number = self._numbers.get(reason)
+        if number is None and len(self.reasons) > MOST_REASONS:
+            reason = Reason(OTHER, code)  # columns have no higher numbers
+            number = self._numbers.get(reason)
         if number is None:
-            if len(self.reasons) > MOST:
-                return self._numbers[Reason(TOO_MANY, code)]
             number = self._numbers[reason] = len(self.reasons)
             self.reasons.append(reason)
         return number

@@ -81,6 +81,7 @@ class Session:
         self.reasons = ReasonTable.of(self.nodes.facts.memory)
         self.refusals = Refusals()
         self.warnings: list[str] = []
+        self._reported: set[str] = set()
         self.decisions = Decisions()
         # Something is being released or waited for, so that idle now and idle soon differ.
         self.flowing = bool(self.nodes.releasing.any() or self.nodes.pipelined.any())
@@ -319,5 +320,6 @@ class Session:
 
     def report(self, warning: str) -> None:
         """Warn, once, of something that the user may not expect."""
-        if warning not in self.warnings:
+        if warning not in self._reported:
+            self._reported.add(warning)
             self.warnings.append(warning)

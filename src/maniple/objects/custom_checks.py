@@ -4,6 +4,7 @@ Called by `validate`. Rules across several objects (a missing parent, a cycle) b
 """
 
 import math
+from collections.abc import Sized
 
 from maniple.objects import dra, kai, selectors, volcano
 from maniple.objects.checks import (
@@ -16,6 +17,13 @@ from maniple.objects.checks import (
     fail,
     require_one_of,
 )
+
+# What the API server accepts of a resource claim.
+_MOST_REQUESTS = 32
+_MOST_ALTERNATIVES = 8
+_MOST_CONSTRAINTS = 32
+_MOST_SELECTORS = 32
+_MOST_TOLERATIONS = 16
 
 
 def check_volcano_queue(queue: volcano.VolcanoQueue) -> None:
@@ -115,20 +123,37 @@ def _check_claim_allocation(claim: kai.ClaimAllocation) -> None:
 
 
 def check_resource_claim(claim: dra.ResourceClaim) -> None:
-    check_each("spec.devices.requests", claim.spec.devices.requests, _check_device_request)
+    devices = claim.spec.devices
+    _check_length("spec.devices.requests", devices.requests, _MOST_REQUESTS)
+    _check_length("spec.devices.constraints", devices.constraints, _MOST_CONSTRAINTS)
+    check_each("spec.devices.requests", devices.requests, _check_device_request)
+    check_each("spec.devices.constraints", devices.constraints, _check_device_constraint)
     check_within("status.allocation", claim.status.allocation, _check_allocation)
 
 
 def _check_device_request(request: dra.DeviceRequest) -> None:
     _check_demand(request)
     check_within("exactly", request.exactly, _check_demand)
+    _check_length("firstAvailable", request.first_available, _MOST_ALTERNATIVES)
     check_each("firstAvailable", request.first_available, _check_demand)
+
+
+def _check_device_constraint(constraint: dra.DeviceConstraint) -> None:
+    _check_length("requests", constraint.requests, _MOST_REQUESTS)
+
+
+def _check_length(field: str, items: Sized, most: int) -> None:
+    """The API server accepts no more; searches rely on it."""
+    if len(items) > most:
+        raise FieldError(field, f"must have at most {most} items: {len(items)}")
 
 
 def _check_demand(demand: dra.DeviceDemand) -> None:
     require_one_of("allocationMode", demand.allocation_mode, ("ExactCount", "All"))
     if demand.allocation_mode == "ExactCount" and demand.count < 1:
         raise FieldError("count", f"must be at least 1: {demand.count}")
+    _check_length("selectors", demand.selectors, _MOST_SELECTORS)
+    _check_length("tolerations", demand.tolerations, _MOST_TOLERATIONS)
     if demand.capacity is not None:
         check_requests("capacity.requests", demand.capacity.requests)
 

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from maniple.plugins.feasibility.cel import Expression, compiled
+from maniple.cluster.patterns import _compiled
+from maniple.plugins.feasibility.cel import MOST_WORK, Expression, Path, compiled
 from maniple.plugins.feasibility.cel_tokens import CelError
 from maniple.plugins.feasibility.cel_values import ByDomain, Device, Quantity, Version
 
@@ -153,6 +154,66 @@ def test_what_cannot_be_evaluated_says_why(text: str, words: str) -> None:
 def test_binding_cannot_double_the_work() -> None:
     doubled = "".join(f"cel.bind(x{i + 1}, [x{i}, x{i}], " for i in range(1, 40))
     assert "a list in a list" in problem(f"cel.bind(x1, 1, {doubled}x40 == x40{')' * 40}")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"cel.bind(x, [{','.join('1' * 2000)}], {' && '.join(['x == x'] * 500)})",
+        f"cel.bind(x, [{','.join('1' * 2000)}], {' || '.join(['2 in x'] * 500)})",
+        f"cel.bind(x, '{'a' * 4000}', {' || '.join([chr(39) + 'b' + chr(39) + '.contains(x)'] * 300)})",
+        f"cel.bind(x, '{'a' * 1000}', {' || '.join([f'x.matches({chr(39)}(a?){{300}}b{chr(39)})'] * 100)})",
+        " || ".join(f"'a'.matches({OWN}.healthy ? 'b{number}' : 'c')" for number in range(100)),
+    ],
+    ids=["equality", "membership", "contains", "matches", "patterns that are not literal"],
+)
+def test_work_counts_by_the_size_of_what_is_looked_at(text: str) -> None:
+    assert f"takes more than {MOST_WORK} units of work on a device" in problem(text)
+
+
+def test_work_that_is_too_much_is_not_an_error_that_another_operand_could_make_up_for() -> None:
+    long = f"cel.bind(x, [{','.join('1' * 2000)}], {' && '.join(['x == x'] * 500)})"
+    assert "units of work" in problem(f"{long} || true")
+    assert holds(f"true || {long}")
+
+
+def test_the_longest_texts_without_such_values_are_never_too_much() -> None:
+    for part, sign in ((f"{OWN}.index == 3", " && "), ("1 in [1, 2, 3]", " && "), (f"{OWN}.old", " || ")):
+        text = sign.join([part] * ((10 * 1024) // len(part + sign)))
+        assert holds(text) is (sign == " && ")
+
+
+def test_a_pattern_is_compiled_once_even_if_it_is_wrong() -> None:
+    expression = compiled("'a'.matches('(a{900}){2}')")
+    assert isinstance(expression, Expression)
+    before = _compiled.cache_info().misses
+    for _ in range(5):
+        with pytest.raises(CelError, match="not a valid regular expression"):
+            expression.holds(GPU)
+    assert _compiled.cache_info().misses == before
+
+
+@pytest.mark.parametrize(
+    ("text", "reads"),
+    [
+        ("true", set()),
+        ("device.driver == 'a' || device.allowMultipleAllocations", {("driver",), ("allowMultipleAllocations",)}),
+        (f"{OWN}.model == 'a'", {("attributes", "gpu.example.com", "model")}),
+        (f"{OWN}['model'].startsWith('a')", {("attributes", "gpu.example.com", "model")}),
+        (f"has({OWN}.model) && {MEMORY} > quantity('1')",
+         {("attributes", "gpu.example.com", "model"), ("capacity", "gpu.example.com", "memory")}),
+        (f"'model' in {OWN}", {("attributes", "gpu.example.com")}),
+        (f"cel.bind(own, {OWN}, own.model == 'a')", {("attributes", "gpu.example.com")}),
+        ("device.attributes[device.driver].model == 'a'", {("attributes",), ("driver",)}),
+        ("cel.bind(d, device, d.driver == 'a')", {()}),
+        ("cel.bind(device, 'a', device == 'a')", set()),
+        (f"({OWN}).model == 'a'", {("attributes", "gpu.example.com"), ("attributes", "gpu.example.com", "model")}),
+    ],
+)  # fmt: skip
+def test_what_an_expression_reads_of_a_device(text: str, reads: set[Path]) -> None:
+    expression = compiled(text)
+    assert isinstance(expression, Expression)
+    assert expression.reads == reads
 
 
 def test_long_chains_are_no_depth() -> None:

@@ -11,8 +11,8 @@ with the remainder forever. Every job may in any case try the one set of victims
 """
 
 from dataclasses import dataclass
-from datetime import datetime
 
+from maniple.framework.draws import drawn
 from maniple.framework.session import Session
 
 OPTION, DEFAULT = "searchBudget", 4000
@@ -52,7 +52,8 @@ class Budget:
         total = float(given) if bounded else _UNLIMITED
         self._common = self._kept = total / 2
         # The place in line from which on jobs may use what is kept.
-        self._first = _draw(session.now) % max(jobs, 1)
+        seconds = int(session.now.timestamp()) if session.now is not None else 0
+        self._first = drawn(seconds) % max(jobs, 1)
         self._place = -1
         self._nodes = len(session.nodes)
 
@@ -68,14 +69,6 @@ class Budget:
         self._common -= common
         if self._place >= self._first:
             self._kept = max(self._kept - (used.spent - common), 0.0)
-
-
-def _draw(now: datetime | None) -> int:
-    """A number that changes every second, without a pattern that the length of a cycle could align with."""
-    seconds = int(now.timestamp()) if now is not None else 0
-    mixed = (seconds ^ (seconds >> 15)) * 0x9E3779B1 & 0xFFFFFFFF
-    mixed = (mixed ^ (mixed >> 13)) * 0x85EBCA77 & 0xFFFFFFFF
-    return mixed ^ (mixed >> 16)
 
 
 __all__ = ["DEFAULT", "OPTION", "Allowance", "Budget", "OutOfBudgetError"]

@@ -129,6 +129,7 @@ class Decided:
     started: Mapping[int, datetime]
     stale_since: Mapping[int, datetime | None]
     half_gangs: bool
+    goes_on_later: bool
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -365,4 +366,5 @@ def _decided(session: Session) -> Decided:
         started=session.decisions.started,
         stale_since=session.decisions.stale_since,
         half_gangs=session.decisions.half_gangs,
+        goes_on_later=session.decisions.goes_on_later,
     )

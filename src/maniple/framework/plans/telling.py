@@ -350,8 +350,9 @@ def nodes(closed: Closed) -> dict[str, NodeOutcome]:
 
 
 def time_matters(closed: Closed) -> bool:
-    """A broken gang has only so much time; and a job that has only just started may be no victim yet."""
-    columns = closed.jobs
-    if closed.decided.half_gangs or closed.decided.stale_since or columns.stale:
+    """A broken gang has only so much time; a job that has only just started may be no victim yet; and a search
+    that left nodes out looks at others later."""
+    columns, decided = closed.jobs, closed.decided
+    if decided.half_gangs or decided.goes_on_later or decided.stale_since or columns.stale:
         return True
     return closed.protects and bool(columns.counts[Status.PENDING, columns.rows].any())

@@ -1,10 +1,11 @@
 """The part of CEL (Common Expression Language) in which device selectors are written.
 
 `compiled` turns a text into an `Expression` or into the `CelError` that says what is wrong with it;
-`Expression.holds` evaluates it on a device. Called by `device_catalogue.py`. Nothing is passed to Python to
-evaluate, nothing but `CelError` is ever raised, and the work is bounded by the text: its length and depth are
-limited, there are no loops and no lists of lists (which `cel.bind` could double with every use), and patterns
-are matched in linear time.
+`Expression.holds` evaluates it on a device. Called by `selections.py`. Nothing is passed to Python to evaluate,
+and nothing but `CelError` is ever raised. The work is bounded: length and depth of a text are limited, there are
+no loops and no lists of lists (which `cel.bind` could double with every use), and every operation counts its
+units of work, by the size of its operands, on a meter with a limit. `Expression.reads` names the parts of a device
+that decide the outcome: devices that are equal in these need one evaluation.
 
 Supported: `device.driver`, `device.allowMultipleAllocations`, `device.attributes[domain].name`,
 `device.capacity[domain].name`; `== != < <= > >= in && || ! ?:`; strings, numbers, true, false, null and
@@ -15,12 +16,14 @@ methods in `cel_values.py`. As in CEL, an error in one operand does not matter i
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 
 from maniple.plugins.feasibility.cel_tokens import END, CelError, Token, tokens_of
 from maniple.plugins.feasibility.cel_values import (
     FUNCTIONS,
+    PATTERN_WORK,
     Device,
+    Meter,
+    OverLimitError,
     Value,
     boolean,
     called,
@@ -30,11 +33,17 @@ from maniple.plugins.feasibility.cel_values import (
     field_of,
     has_field,
     indexed,
+    matches,
     ordered,
+    pattern_of,
+    weight,
 )
 
-Scope = Mapping[str, Value | CelError]
-_Evaluate = Callable[[Scope], Value]
+Path = tuple[str, ...]  # of a part of a device, such as ("attributes", "gpu.example.com", "model")
+
+MOST_WORK = 20_000  # units, on one device
+_LONGEST_PATH = 3
+_TEXT_WORK = 5  # units, to compile a character
 
 _LONGEST = 10 * 1024  # the API accepts no longer ones
 _DEEPEST = 50  # nested brackets
@@ -49,39 +58,85 @@ _CONSTANTS: dict[str, Value] = {"true": True, "false": False, "null": None}
 
 
 @dataclass(frozen=True, slots=True)
+class Scope:
+    """The variables of an evaluation, and its meter."""
+
+    values: Mapping[str, Value | CelError]
+    meter: Meter
+
+    def looked_up(self, name: str) -> Value:
+        value = self.values[name]
+        if isinstance(value, CelError):
+            raise value
+        return value
+
+    def with_value(self, name: str, value: Value | CelError) -> "Scope":
+        return Scope({**self.values, name: value}, self.meter)
+
+
+_Evaluate = Callable[[Scope], Value]
+
+
+@dataclass(frozen=True, slots=True)
 class Expression:
-    """A parsed selector."""
+    """A parsed selector; `reads` covers all that its outcome depends on."""
 
     _evaluate: _Evaluate
+    reads: frozenset[Path]
 
-    def holds(self, device: Device) -> bool:
-        return boolean(self._evaluate({"device": device}))
+    def holds(self, device: Device, meter: Meter | None = None) -> bool:
+        meter = meter or Meter(MOST_WORK)
+        try:
+            return boolean(self._evaluate(Scope({"device": device}, meter)))
+        except OverLimitError:
+            raise CelError(f"takes more than {MOST_WORK} units of work on a device; simplify it") from None
 
 
-@lru_cache(maxsize=4096)
+def compile_work(text: str) -> int:
+    """Units of work to compile a text, at most."""
+    return _TEXT_WORK * (min(len(text), _LONGEST) + 10) + PATTERN_WORK * text.count("matches")
+
+
 def compiled(text: str) -> Expression | CelError:
     if len(text) > _LONGEST:
         return CelError(f"longer than {_LONGEST} characters")
     try:
-        return Expression(_Parser(tokens_of(text)).whole().evaluate)
+        parser = _Parser(tokens_of(text))
+        return Expression(parser.whole().evaluate, frozenset(parser.reads))
     except CelError as error:
         return error
 
 
 @dataclass(frozen=True, slots=True)
 class _Node:
-    """A part of an expression; `field` is set for `a.b`, which `has` inspects."""
+    """A part of an expression.
+
+    `field` is set for `a.b`, which `has` inspects; `path` for a part of the device; `text` for a literal string.
+    """
 
     evaluate: _Evaluate
     depth: int = 1
     field: tuple[_Evaluate, str] | None = None
+    path: Path | None = None
+    text: str | None = None
+
+    def below(self, name: str | None) -> Path | None:
+        """The path of a field of this part, if its name is known and it can have fields."""
+        if self.path is None or name is None or len(self.path) == _LONGEST_PATH:
+            return None
+        return (*self.path, name)
 
 
-def _node(evaluate: _Evaluate, *parts: _Node, field: tuple[_Evaluate, str] | None = None) -> _Node:
+def _node(
+    evaluate: _Evaluate,
+    *parts: _Node,
+    field: tuple[_Evaluate, str] | None = None,
+    path: Path | None = None,
+) -> _Node:
     depth = 1 + max((part.depth for part in parts), default=0)
     if depth > _DEEPEST_NODE:
         raise CelError("too deeply nested")
-    return _Node(evaluate, depth, field)
+    return _Node(evaluate, depth, field, path)
 
 
 class _Parser:
@@ -92,6 +147,7 @@ class _Parser:
         self._at = 0
         self._depth = 0
         self._variables = ["device"]
+        self.reads: set[Path] = set()
 
     def whole(self) -> _Node:
         node = self._expression()
@@ -178,25 +234,27 @@ class _Parser:
         node = self._primary()
         while True:
             if self._accept("."):
-                node = self._selected(node)
+                longer = self._selected(node)
             elif self._accept("["):
                 index = self._expression()
                 self._expect("]")
-                node = _at_index(node, index)
+                longer = _at_index(node, index)
             else:
+                self._note_read(node)
                 return node
+            if longer.path is None:
+                self._note_read(node)
+            node = longer
+
+    def _note_read(self, node: _Node) -> None:
+        if node.path is not None:
+            self.reads.add(node.path)
 
     def _selected(self, node: _Node) -> _Node:
         name = self._name()
         if not self._accept("("):
-            inner = node.evaluate
-            return _node(lambda scope: field_of(inner(scope), name), node, field=(inner, name))
-        given = self._arguments()
-        return _node(
-            lambda scope: called(name, node.evaluate(scope), [one.evaluate(scope) for one in given]),
-            node,
-            *given,
-        )
+            return _field(node, name)
+        return _call(name, node, self._arguments())
 
     def _arguments(self, closing: str = ")") -> list[_Node]:
         given: list[_Node] = []
@@ -212,14 +270,16 @@ class _Parser:
         token = self._next
         if token.kind == "literal":
             self._at += 1
-            return _Node(lambda scope: token.value)
+            return _Node(
+                lambda scope: token.value, text=token.value if isinstance(token.value, str) else None
+            )
         if self._accept("("):
             node = self._expression()
             self._expect(")")
             return node
         if self._accept("["):
             items = self._arguments("]")
-            return _node(lambda scope: [element(item.evaluate(scope)) for item in items], *items)
+            return _list(items)
         return self._named(self._name())
 
     def _named(self, name: str) -> _Node:
@@ -229,15 +289,17 @@ class _Parser:
             return self._binding()
         if not self._accept("("):
             if name not in self._variables:
-                raise CelError(f"unknown name {name!r}")
-            return _Node(lambda scope: _looked_up(scope, name))
+                raise CelError(f"unknown name {name[:60]!r}")
+            shadowed = name in self._variables[1:]
+            path = () if name == "device" and not shadowed else None
+            return _Node(lambda scope: scope.looked_up(name), path=path)
         given = self._arguments()
         if name == "has":
             return _presence(given)
         function = FUNCTIONS.get(name)
         if function is None or len(given) != 1:
-            raise CelError(f"the function {name}() with {len(given)} arguments is not supported")
-        return _node(lambda scope: function(given[0].evaluate(scope)), *given)
+            raise CelError(f"the function {name[:60]}() with {len(given)} arguments is not supported")
+        return _function(function, given[0])
 
     def _binding(self) -> _Node:
         """`cel.bind(name, value, expression)`: the value is computed once."""
@@ -253,7 +315,7 @@ class _Parser:
         inner = self._expression()
         self._variables.pop()
         self._expect(")")
-        return _node(lambda scope: inner.evaluate({**scope, name: _outcome(value, scope)}), value, inner)
+        return _bound(name, value, inner)
 
 
 # -- evaluation ----------------------------------------------------------------------------------------------------
@@ -265,6 +327,7 @@ def _joined(parts: list[_Node], *, decisive: bool) -> _Node:
     def evaluate(scope: Scope) -> Value:
         failure: CelError | None = None
         for part in parts:
+            scope.meter.spend(1)
             outcome = _outcome(part, scope)
             if outcome is decisive:
                 return decisive
@@ -288,6 +351,7 @@ def _choice(condition: _Node, first: _Node, second: _Node) -> _Node:
 def _compared(sign: str, left: _Node, right: _Node) -> _Node:
     def evaluate(scope: Scope) -> Value:
         one, other = left.evaluate(scope), right.evaluate(scope)
+        scope.meter.spend(1 + weight(one) + weight(other))
         if sign == "in":
             return contains(other, one)
         if sign in _ORDERS:
@@ -297,8 +361,72 @@ def _compared(sign: str, left: _Node, right: _Node) -> _Node:
     return _node(evaluate, left, right)
 
 
+def _field(node: _Node, name: str) -> _Node:
+    inner = node.evaluate
+
+    def evaluate(scope: Scope) -> Value:
+        scope.meter.spend(1)
+        return field_of(inner(scope), name)
+
+    return _node(evaluate, node, field=(inner, name), path=node.below(name))
+
+
 def _at_index(node: _Node, index: _Node) -> _Node:
-    return _node(lambda scope: indexed(node.evaluate(scope), index.evaluate(scope)), node, index)
+    def evaluate(scope: Scope) -> Value:
+        scope.meter.spend(1)
+        return indexed(node.evaluate(scope), index.evaluate(scope))
+
+    return _node(evaluate, node, index, path=node.below(index.text))
+
+
+def _call(name: str, node: _Node, given: list[_Node]) -> _Node:
+    if name == "matches" and len(given) == 1:
+        return _match(node, given[0])
+    return _node(
+        lambda scope: called(name, node.evaluate(scope), [one.evaluate(scope) for one in given], scope.meter),
+        node,
+        *given,
+    )
+
+
+def _match(node: _Node, pattern: _Node) -> _Node:
+    """`a.matches(b)`; a literal pattern is compiled with the expression."""
+    known = None if pattern.text is None else pattern_of(pattern.text)
+
+    def evaluate(scope: Scope) -> Value:
+        text = node.evaluate(scope)
+        if known is not None:
+            return matches(text, known, scope.meter)
+        given = pattern.evaluate(scope)
+        scope.meter.spend(PATTERN_WORK)
+        return matches(text, pattern_of(given), scope.meter)
+
+    return _node(evaluate, node, pattern)
+
+
+def _function(function: Callable[[Value], Value], given: _Node) -> _Node:
+    def evaluate(scope: Scope) -> Value:
+        value = given.evaluate(scope)
+        scope.meter.spend(1 + weight(value))
+        return function(value)
+
+    return _node(evaluate, given)
+
+
+def _bound(name: str, value: _Node, inner: _Node) -> _Node:
+    def evaluate(scope: Scope) -> Value:
+        scope.meter.spend(1 + len(scope.values))
+        return inner.evaluate(scope.with_value(name, _outcome(value, scope)))
+
+    return _node(evaluate, value, inner)
+
+
+def _list(items: list[_Node]) -> _Node:
+    def evaluate(scope: Scope) -> Value:
+        scope.meter.spend(1 + len(items))
+        return [element(item.evaluate(scope)) for item in items]
+
+    return _node(evaluate, *items)
 
 
 def _presence(given: list[_Node]) -> _Node:
@@ -314,10 +442,3 @@ def _outcome(node: _Node, scope: Scope) -> Value | CelError:
         return node.evaluate(scope)
     except CelError as error:
         return error
-
-
-def _looked_up(scope: Scope, name: str) -> Value:
-    value = scope[name]
-    if isinstance(value, CelError):
-        raise value
-    return value

@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from functools import total_ordering
 from typing import Any
 
-from maniple.cluster.patterns import compile_pattern
+from maniple.cluster.patterns import Pattern, compile_pattern
 from maniple.objects.quantity import Exact, parse
 from maniple.plugins.feasibility.cel_tokens import CelError
 
-# Bounds the time of a match, together with the largest pattern. An attribute has at most 64 characters.
-_LONGEST_MATCHED = 1024
+_LONGEST_MATCHED = 1024  # characters; an attribute has at most 64
+PATTERN_WORK = 4000  # units, to compile any pattern
+_PATTERN_STEPS = 64  # of RE2's slowest engine, in one unit of work
 _VERSION = re.compile(
     r"(0|[1-9][0-9]{0,17})\.(0|[1-9][0-9]{0,17})\.(0|[1-9][0-9]{0,17})"
     r"(?:-([0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*))?(?:\+[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?"
@@ -66,6 +67,25 @@ class Version:
         return hash(self._key())
 
 
+class OverLimitError(Exception):
+    """An evaluation takes more work than it may."""
+
+
+class Meter:
+    """Counts the units of work of an evaluation, the same as those of a search (`device_work.py`)."""
+
+    __slots__ = ("most", "spent")
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.spent = 0
+
+    def spend(self, units: int) -> None:
+        self.spent += units
+        if self.spent > self.most:
+            raise OverLimitError
+
+
 class ByDomain(dict[str, Mapping[str, "Value"]]):
     """Attributes or capacities by domain; an unknown domain is empty."""
 
@@ -100,6 +120,13 @@ def kind(value: Value) -> str:
         case list():
             return "list"
     return "map" if isinstance(value, Mapping) else type(value).__name__.lower()
+
+
+def weight(value: Value) -> int:
+    """Units of work to compare, search or read a value."""
+    if isinstance(value, str):
+        return len(value) // 16
+    return len(value) if isinstance(value, list) else 0
 
 
 def boolean(value: Value) -> bool:
@@ -148,7 +175,7 @@ def field_of(value: Value, name: str) -> Value:
             "allowMultipleAllocations": value.multiple,
         }
         if name not in fields:
-            raise CelError(f"a device has no field {name!r}")
+            raise CelError(f"a device has no field {name[:60]!r}")
         return fields[name]
     return indexed(value, name)
 
@@ -166,15 +193,20 @@ def indexed(value: Value, index: Value) -> Value:
         return value[index]
     if isinstance(value, Mapping):
         if not isinstance(index, str) or index not in value:
-            raise CelError(f"no such key: {str(index)[:60]}")
+            raise CelError(f"no such key: {_shown(index)}")
         found: Value = value[index]
         return found
     if not isinstance(value, list):
         raise CelError(f"a {kind(value)} has no fields")
     if not isinstance(index, int) or isinstance(index, bool) or not 0 <= index < len(value):
-        raise CelError(f"index out of range: {str(index)[:60]}")
+        raise CelError(f"index out of range: {_shown(index)}")
     item: Value = value[index]
     return item
+
+
+def _shown(index: Value) -> str:
+    """An index in a message; a list may be long."""
+    return str(index)[:60] if isinstance(index, str | int | float) else f"a {kind(index)}"
 
 
 # -- functions and methods -----------------------------------------------------------------------------------------
@@ -213,13 +245,22 @@ FUNCTIONS: dict[str, Callable[[Value], Value]] = {
 }
 
 
-def _matches(value: str, pattern: Value) -> bool:
+def pattern_of(value: Value) -> Pattern | CelError:
+    try:
+        return compile_pattern(_text(value))
+    except ValueError as error:
+        return CelError(str(error))
+
+
+def matches(value: Value, pattern: Pattern | CelError, meter: Meter) -> bool:
+    if not isinstance(value, str):
+        raise CelError(f"the method matches() of a {kind(value)} is not supported")
     if len(value) > _LONGEST_MATCHED:
         raise CelError(f"matches() takes at most {_LONGEST_MATCHED} characters, got {len(value)}")
-    try:
-        return compile_pattern(_text(pattern))(value)
-    except ValueError as error:
-        raise CelError(str(error)) from None
+    if isinstance(pattern, CelError):
+        raise pattern
+    meter.spend(1 + pattern.most_steps(value) // _PATTERN_STEPS)
+    return pattern(value)
 
 
 _COMPARISONS: dict[str, _Method] = {
@@ -231,7 +272,6 @@ _TEXT_METHODS: dict[str, _Method] = {
     "startsWith": lambda text, other: text.startswith(_text(other)),
     "endsWith": lambda text, other: text.endswith(_text(other)),
     "contains": lambda text, other: _text(other) in text,
-    "matches": _matches,
 }
 _PLAIN_METHODS: dict[tuple[str, str], _Method] = {
     ("string", "lowerAscii"): lambda text: "".join(c.lower() if c.isascii() else c for c in text),
@@ -245,8 +285,9 @@ _PLAIN_METHODS: dict[tuple[str, str], _Method] = {
 }
 
 
-def called(name: str, value: Value, given: list[Value]) -> Value:
+def called(name: str, value: Value, given: list[Value], meter: Meter) -> Value:
     """`value.name(given...)`."""
+    meter.spend(1 + weight(value) + sum(map(weight, given)))
     kind_ = kind(value)
     if not given and (kind_, name) in _PLAIN_METHODS:
         return _PLAIN_METHODS[(kind_, name)](value)
@@ -256,4 +297,4 @@ def called(name: str, value: Value, given: list[Value]) -> Value:
         if kind(given[0]) != kind_:
             raise CelError(f"a {kind_} cannot be compared with a {kind(given[0])}")
         return _COMPARISONS[name](value, given[0])
-    raise CelError(f"the method {name}() of a {kind_} with {len(given)} arguments is not supported")
+    raise CelError(f"the method {name[:60]}() of a {kind_} with {len(given)} arguments is not supported")

@@ -7,10 +7,11 @@ so that drivers determine what is used first. Nothing here depends on allocation
 sessions until slices, device classes or nodes change.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from hashlib import blake2b
 
 import msgspec
 import numpy as np
@@ -21,30 +22,17 @@ from maniple.framework.session import Session
 from maniple.objects import dra
 from maniple.objects.affinity import NodeSelector
 from maniple.objects.quantity import parse
-from maniple.plugins.feasibility import cel
 from maniple.plugins.feasibility.cel_tokens import CelError
 from maniple.plugins.feasibility.cel_values import ByDomain, Device, Quantity, Value, Version
 from maniple.plugins.feasibility.node_affinity import Mask, selector_mask
+from maniple.plugins.feasibility.selections import DeviceId, Match, Selection
 
-DeviceId = tuple[str, str, str]  # driver, pool, device
 PoolId = tuple[str, str]
 Amount = int | Fraction
 Counters = Mapping[tuple[str, str], Amount]  # counter set and counter
 
+_WORK_REMEMBERED = 10  # units of compiling that leave as much in memory as a match
 _encoder = msgspec.json.Encoder(order="deterministic")
-
-
-@dataclass(frozen=True, slots=True)
-class Flaw:
-    """A selector that fails on a device; it is one of a class, or else of the request."""
-
-    device_class: str
-    place: int
-    message: str
-
-    def message_about(self, request: str) -> str:
-        whose = f"DeviceClass {self.device_class}: spec" if self.device_class else request
-        return f"{whose}.selectors[{self.place}]{self.message}; the device does not match"
 
 
 class NodeMasks:
@@ -99,6 +87,7 @@ class NodeOffers:
 
     devices: tuple[Offer, ...]
     whole: bool
+    pools: tuple[PoolId, ...]  # of the devices
 
 
 @dataclass(slots=True, eq=False)
@@ -137,7 +126,8 @@ class DeviceCatalogue:
                 where.append((pool, one))
         self._offers: dict[int, NodeOffers] = {}
         self._views: dict[DeviceId, Device] = {}
-        self._suits: dict[tuple[bytes, DeviceId], bool | Flaw] = {}
+        self._selections: dict[bytes, Selection] = {}
+        self._states: dict[Hashable, int] = {}
 
     @classmethod
     def of(cls, session: Session, *, partial: bool = False) -> "DeviceCatalogue":
@@ -171,7 +161,7 @@ class DeviceCatalogue:
         complete = {id_: offers for id_, offers in right.items() if self.pools[id_].complete}
         usable = right if self._partial else complete
         devices = tuple(offer for offers in usable.values() for offer in offers)
-        return NodeOffers(devices, len(complete) == len(found))
+        return NodeOffers(devices, len(complete) == len(found), tuple(usable))
 
     def _of_slice(self, spec: dra.ResourceSliceSpec, node: int) -> Iterator[Offer]:
         each = bool(spec.per_device_node_selection)
@@ -201,22 +191,36 @@ class DeviceCatalogue:
 
     # -- matching -------------------------------------------------------------------------------------------------
 
-    def suits(self, key: bytes, demand: dra.DeviceDemand, offer: Offer) -> bool | Flaw:
-        """Whether the selectors of the request and of its class hold; `key` is the demand's `selectors_key`."""
-        known = self._suits.get((key, offer.id))
-        if known is None:
-            known = self._suits[(key, offer.id)] = self._ask(demand, offer)
-        return known
+    def selection(self, demand: dra.DeviceDemand) -> Selection:
+        """The selectors of a request and of its class; requests with equal ones share it."""
+        key = _digest((demand.device_class_name, demand.selectors))
+        if key not in self._selections:
+            self._selections[key] = Selection(self.classes.get(demand.device_class_name), demand)
+        return self._selections[key]
 
-    def _ask(self, demand: dra.DeviceDemand, offer: Offer) -> bool | Flaw:
-        class_ = self.classes.get(demand.device_class_name)
-        if class_ is None:
-            return False
+    def match(self, selection: Selection, offer: Offer) -> Match:
+        known = selection.known(offer.id)
+        if known is not None:
+            return known
         if offer.id not in self._views:
             self._views[offer.id] = _view(offer)
-        view = self._views[offer.id]
-        of_class = _all_hold(class_.spec.selectors, view, class_.metadata.name)
-        return _all_hold(demand.selectors, view, "") if of_class is True else of_class
+        return selection.match(offer.id, self._views[offer.id])
+
+    # -- memory ---------------------------------------------------------------------------------------------------
+
+    def state_number(self, state: Hashable) -> int:
+        """The same number for equal states of pools."""
+        return self._states.setdefault(state, len(self._states))
+
+    @property
+    def size(self) -> int:
+        """Of what is remembered of selectors and states; it grows with the claims that come and go."""
+        matches = sum(len(one) + one.work // _WORK_REMEMBERED for one in self._selections.values())
+        return matches + len(self._states)
+
+    def forget(self) -> None:
+        self._selections.clear()
+        self._states.clear()
 
     @cached_property
     def drawing(self) -> dict[DeviceId, Counters]:
@@ -230,24 +234,8 @@ class DeviceCatalogue:
         }
 
 
-def selectors_key(demand: dra.DeviceDemand) -> bytes:
-    """Equal for requests that the same devices match."""
-    return _encoder.encode((demand.device_class_name, demand.selectors))
-
-
-def _all_hold(selectors: Iterable[dra.DeviceSelector], view: Device, device_class: str) -> bool | Flaw:
-    for place, selector in enumerate(selectors):
-        if selector.cel is None:
-            return Flaw(device_class, place, ": a selector of a kind that is not known")
-        expression = cel.compiled(selector.cel.expression)
-        try:
-            if isinstance(expression, CelError):
-                raise expression
-            if not expression.holds(view):
-                return False
-        except CelError as error:
-            return Flaw(device_class, place, f".cel.expression: {error}")
-    return True
+def _digest(value: object) -> bytes:
+    return blake2b(_encoder.encode(value), digest_size=32).digest()
 
 
 def _pools(slices: Iterable[dra.ResourceSlice]) -> Iterator[Pool]:

@@ -2,28 +2,36 @@
 
 Called by `dynamic_resources.py`. A depth-first search: claim by claim, request by request, device by device,
 the first device that matches is tried before the next. So a solution is found if there is one, and it is the
-first in the order of pools, slices and devices. Alternatives of a request are tried in their order. The work
-on a node is bounded by `MOST_STEPS`.
+first in the order of pools, slices and devices. Alternatives of a request are tried in their order.
+
+Every step counts its units of work, by the number of devices, constraints and amounts that it looks at. They are
+bounded on a node (`MOST_WORK`) and, by the account that pays for them, over all nodes (`device_work.py`).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 
 from maniple.objects import dra
 from maniple.objects.quantity import format_quantity, parse
 from maniple.objects.selectors import untolerated
-from maniple.plugins.feasibility.device_catalogue import Amount, DeviceId, Offer, PoolId
+from maniple.plugins.feasibility.device_catalogue import Amount, Offer, PoolId
 from maniple.plugins.feasibility.device_stock import Amounts, DeviceStock
+from maniple.plugins.feasibility.device_work import Account, Charged, OutOfWorkError
+from maniple.plugins.feasibility.selections import DeviceId, Flaw
 
-MOST_STEPS = 20_000
+MOST_WORK = 50_000  # units, on a node
 MOST_RESULTS = 32  # of a claim
 MOST_DEVICES = 200  # of a pod
 MOST_ALTERNATIVES = 8
+_START = 20  # units: to set a search up
+_STEP = 2  # units: to try a device or an alternative
+_CHECK = 4  # units: to look at a claim, a free device or a constraint
 _REFUSING_EFFECTS = ("NoSchedule", "NoExecute")
 
 
 class TooHardError(Exception):
-    """The search was given up."""
+    """The search on a node was given up."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,6 +62,30 @@ class Choice:
         )
 
 
+class Outcome(Enum):
+    FOUND = "found"
+    NONE = "none"
+    TOO_HARD = "too hard"  # given up after as much work as a node may take
+    CUT_SHORT = "cut short"  # the account would not pay for more
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Finding:
+    """The outcome of a search."""
+
+    outcome: Outcome
+    choices: list[list[Choice]] | None  # by claim
+    work: int  # units, without those of `used`
+    used: tuple[Charged, ...]  # what was found out about selectors
+    flaws: tuple[tuple[int, str, Flaw], ...]  # by claim and request
+    points: int  # for the alternatives that were chosen
+
+    @property
+    def parts(self) -> tuple[Charged, ...]:
+        """All that it has to be paid for."""
+        return (self, *self.used)
+
+
 @dataclass(slots=True, eq=False)
 class _TakenDevices:
     """What a search has taken so far."""
@@ -64,30 +96,73 @@ class _TakenDevices:
 
 
 class DeviceSearch:
-    """One node, the claims of one pod."""
+    """One node, the claims of one pod; the account pays."""
 
-    def __init__(self, stock: DeviceStock, node: int, claims: Sequence[dra.ResourceClaim]) -> None:
+    def __init__(
+        self, stock: DeviceStock, node: int, claims: Sequence[dra.ResourceClaim], account: Account
+    ) -> None:
         self._stock = stock
         self._claims = claims
+        self._account = account
+        self._requests = [
+            (number, request)
+            for number, claim in enumerate(claims)
+            for request in claim.spec.devices.requests
+        ]
         self._offers = stock.catalogue.offers(node)
         self._taken = _TakenDevices([[] for _ in claims])
         self._left: dict[PoolId, dict[tuple[str, str], Amount]] = {}
-        self._steps = 0
+        self._work = self._prices = self._most = 0
+        self._used: dict[Charged, None] = {}
+        self._flaws: dict[tuple[int, str, Flaw], None] = {}
 
-    def solution(self) -> list[list[Choice]] | None:
-        """The choices by claim, None if there are none; raises TooHardError."""
-        return self._taken.choices if self._claim(0) else None
+    def finding(self) -> Finding:
+        outcome = Outcome.NONE
+        try:
+            self._spend(_START + _CHECK * len(self._claims))
+            if self._request(0):
+                outcome = Outcome.FOUND
+        except TooHardError:
+            outcome = Outcome.TOO_HARD
+        except OutOfWorkError:
+            outcome = Outcome.CUT_SHORT
+        choices = self._taken.choices if outcome is Outcome.FOUND else None
+        points = sum(
+            preference(claim, [choice.request for choice in some])
+            for claim, some in zip(self._claims, choices or (), strict=False)
+        )
+        return Finding(outcome, choices, self._work, tuple(self._used), tuple(self._flaws), points)
+
+    # -- work -----------------------------------------------------------------------------------------------------
+
+    def _spend(self, units: int) -> None:
+        self._work += units
+        if self._work > self._most:
+            self._check_limits()
+
+    def _use(self, charged: Charged) -> None:
+        if charged not in self._used:
+            self._used[charged] = None
+            self._prices += self._account.price((charged,))
+            self._check_limits()
+
+    def _check_limits(self) -> None:
+        """Nothing is paid before the end; `_most` is how far the search may go without another look."""
+        if self._work > MOST_WORK:
+            raise TooHardError
+        if not self._account.affords(self._work + self._prices):
+            raise OutOfWorkError
+        self._most = min(MOST_WORK, int(self._account.left) - self._prices)
 
     # -- search ---------------------------------------------------------------------------------------------------
 
-    def _claim(self, claim: int) -> bool:
-        return claim == len(self._claims) or self._request(claim, 0)
-
-    def _request(self, claim: int, number: int) -> bool:
-        requests = self._claims[claim].spec.devices.requests
-        if number == len(requests):
-            return self._claim(claim + 1)
-        for name, demand in alternatives(requests[number]):
+    def _request(self, number: int) -> bool:
+        """Find devices for this request and all after it."""
+        if number == len(self._requests):
+            return True
+        claim, request = self._requests[number]
+        for name, demand in alternatives(request):
+            self._spend(_STEP)
             if demand.allocation_mode == "All":
                 found = self._all(claim, number, name, demand)
             else:
@@ -101,7 +176,7 @@ class DeviceSearch:
     ) -> bool:
         """Find `wanted` more devices from index `start` on, and everything after this request."""
         if not wanted:
-            return self._request(claim, number + 1)
+            return self._request(number + 1)
         devices = self._offers.devices
         if len(self._taken.choices[claim]) + wanted > MOST_RESULTS:
             return False
@@ -118,9 +193,7 @@ class DeviceSearch:
         if not self._offers.whole:
             return False
         suitable = [
-            offer
-            for offer in self._offers.devices
-            if self._suits(claim, name, demand, offer) and consumption(demand, offer, ()) is not None
+            offer for offer in self._offers.devices if self._is_one_of_all(claim, name, demand, offer)
         ]
         chosen: list[Choice] = []
         if suitable and len(self._taken.choices[claim]) + len(suitable) <= MOST_RESULTS:
@@ -129,28 +202,34 @@ class DeviceSearch:
                 if choice is None:
                     break
                 chosen.append(choice)
-            if len(chosen) == len(suitable) and self._request(claim, number + 1):
+            if len(chosen) == len(suitable) and self._request(number + 1):
                 return True
         for choice in reversed(chosen):
             self._give_back(claim, choice)
         return False
 
+    def _is_one_of_all(self, claim: int, name: str, demand: dra.DeviceDemand, offer: Offer) -> bool:
+        self._spend(_CHECK + len(offer.body.capacity))
+        return self._suits(claim, name, demand, offer) and consumption(demand, offer, ()) is not None
+
     # -- one device -----------------------------------------------------------------------------------------------
 
     def _chosen(self, claim: int, name: str, demand: dra.DeviceDemand, offer: Offer) -> Choice | None:
         """Take a device for a request; None if it is not available."""
-        self._steps += 1
-        if self._steps > MOST_STEPS or self._taken.count >= MOST_DEVICES:
+        self._spend(_STEP)
+        if self._taken.count >= MOST_DEVICES:
             raise TooHardError
         if not self._is_free(claim, demand, offer):
             return None
+        self._spend(_CHECK)
         if not self._suits(claim, name, demand, offer):
             return None
         if offer.body.binding_conditions:
             return None  # binding conditions would have to be awaited, which nothing here does
-        if untolerated(demand.tolerations, offer.body.taints, _REFUSING_EFFECTS) is not None:
+        if self._is_tainted(demand, offer):
             return None
         parts = [self._stock.consumed(offer.id), *self._parts_of(offer)]
+        self._spend(len(offer.body.capacity) * len(parts) + len(offer.draws))
         consumed = consumption(demand, offer, parts)
         if consumed is None or not self._counters_allow(offer):
             return None
@@ -161,7 +240,21 @@ class DeviceSearch:
         return choice
 
     def _suits(self, claim: int, name: str, demand: dra.DeviceDemand, offer: Offer) -> bool:
-        return self._stock.suits(demand, offer, lambda: _field(self._claims[claim], name))
+        selection = self._stock.selection(demand)
+        self._use(selection)
+        match = self._stock.catalogue.match(selection, offer)
+        self._use(match)
+        if isinstance(match.answer, Flaw):
+            self._flaws[(claim, name, match.answer)] = None
+            return False
+        return match.answer
+
+    def _is_tainted(self, demand: dra.DeviceDemand, offer: Offer) -> bool:
+        taints = offer.body.taints
+        if not taints:
+            return False
+        self._spend(len(taints) * len(demand.tolerations))
+        return untolerated(demand.tolerations, taints, _REFUSING_EFFECTS) is not None
 
     def _is_free(self, claim: int, demand: dra.DeviceDemand, offer: Offer) -> bool:
         if offer.shared:
@@ -218,10 +311,12 @@ class DeviceSearch:
     # -- constraints ----------------------------------------------------------------------------------------------
 
     def _constraints_hold(self, claim: int, new: Choice) -> bool:
+        taken = self._taken.choices[claim]
         for constraint in self._claims[claim].spec.devices.constraints:
+            self._spend(_CHECK + len(taken))
             if not _concerns(constraint, new.request):
                 continue
-            others = [one for one in self._taken.choices[claim] if _concerns(constraint, one.request)]
+            others = [one for one in taken if _concerns(constraint, one.request)]
             if not _agrees(constraint, new.offer, [one.offer for one in others]):
                 return False
         return True
@@ -235,7 +330,19 @@ def alternatives(request: dra.DeviceRequest) -> list[tuple[str, dra.DeviceDemand
     return [(f"{request.name}/{one.name}", one) for one in request.first_available]
 
 
-def _field(claim: dra.ResourceClaim, name: str) -> str:
+def preference(claim: dra.ResourceClaim, chosen: Iterable[str]) -> int:
+    """Points for the alternatives that were chosen."""
+    names = set(chosen)
+    return sum(
+        MOST_ALTERNATIVES - place
+        for request in claim.spec.devices.requests
+        if request.exact is None
+        for place, (name, _) in enumerate(alternatives(request))
+        if name in names
+    )
+
+
+def field_of(claim: dra.ResourceClaim, name: str) -> str:
     """The path of the demand that a result's request names."""
     base, _, choice = name.partition("/")
     for number, request in enumerate(claim.spec.devices.requests):

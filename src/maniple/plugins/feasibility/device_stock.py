@@ -4,7 +4,7 @@ Called by `device_search.py`, which chooses, and by `dynamic_resources.py`, whic
 what was taken restores the earlier state.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import TypeVar
 
 from maniple.framework.session import Session
@@ -14,14 +14,11 @@ from maniple.objects.quantity import parse
 from maniple.plugins.feasibility.device_catalogue import (
     Amount,
     DeviceCatalogue,
-    DeviceId,
-    Flaw,
     NodeMasks,
-    Offer,
     PoolId,
-    selectors_key,
 )
 from maniple.plugins.feasibility.node_affinity import Mask
+from maniple.plugins.feasibility.selections import DeviceId, Selection
 
 Amounts = dict[str, Amount]
 Key = TypeVar("Key")
@@ -33,13 +30,15 @@ class DeviceStock:
     def __init__(
         self, session: Session, claims: Iterable[dra.ResourceClaim], *, partial: bool = False
     ) -> None:
-        self._session = session
         self.catalogue = DeviceCatalogue.of(session, partial=partial)
         self._masks = NodeMasks(session.nodes.facts)
-        self._keys: dict[int, tuple[dra.DeviceDemand, bytes]] = {}  # by identity; the demand is kept alive
+        # By identity; the demand is kept alive.
+        self._selections: dict[int, tuple[dra.DeviceDemand, Selection]] = {}
         self._users: dict[DeviceId, Amount] = {}
         self._consumed: dict[DeviceId, Amounts] = {}
         self._drawn: dict[PoolId, dict[tuple[str, str], Amount]] = {}
+        self._used: dict[PoolId, set[DeviceId]] = {}  # the devices with users
+        self._states: dict[PoolId, int] = {}  # until something of the pool is taken or given back
         for claim in claims:
             if claim.status.allocation is not None:
                 self.take(claim.status.allocation.devices.results)
@@ -48,16 +47,23 @@ class DeviceStock:
         """Nodes that a claim's allocation allows."""
         return self._masks.of(selector)
 
-    def suits(self, demand: dra.DeviceDemand, offer: Offer, field: Callable[[], str]) -> bool:
-        """Whether a device matches a request; `field` is the path of the request, for messages."""
-        known = self._keys.get(id(demand))
+    def selection(self, demand: dra.DeviceDemand) -> Selection:
+        known = self._selections.get(id(demand))
         if known is None:
-            known = self._keys[id(demand)] = (demand, selectors_key(demand))
-        answer = self.catalogue.suits(known[1], demand, offer)
-        if isinstance(answer, Flaw):
-            self._session.report(answer.message_about(field()))
-            return False
-        return answer
+            known = self._selections[id(demand)] = (demand, self.catalogue.selection(demand))
+        return known[1]
+
+    def state(self, node: int) -> tuple[int, ...]:
+        """Equal for equal states of all that a search on a node may take."""
+        return tuple(self._state_of(pool) for pool in self.catalogue.offers(node).pools)
+
+    def _state_of(self, pool: PoolId) -> int:
+        known = self._states.get(pool)
+        if known is None:
+            used = sorted(self._used.get(pool, ()))
+            parts = tuple((device, tuple(sorted(self.consumed(device).items()))) for device in used)
+            known = self._states[pool] = self.catalogue.state_number((pool, parts))
+        return known
 
     # -- allocations ----------------------------------------------------------------------------------------------
 
@@ -88,18 +94,26 @@ class DeviceStock:
             device = (result.driver, result.pool, result.device)
             before = self._users.get(device, 0)
             _set(self._users, device, before + sign)
+            self._note_use(device)
             if result.consumed_capacity:
                 had = dict(self._consumed.pop(device, {}))
                 for name, amount in result.consumed_capacity.items():
                     _set(had, name, had.get(name, 0) + sign * parse(amount))
                 if had:
                     self._consumed[device] = had
-            if (
-                before == 0 or before + sign == 0
-            ):  # its first user consumes the counters, the last one frees them
+            # The first user of a device consumes the counters, the last one frees them.
+            if before == 0 or before + sign == 0:
                 for counter, drawn in self.catalogue.drawing.get(device, {}).items():
                     sums = self._drawn.setdefault(device[:2], {})
                     _set(sums, counter, sums.get(counter, 0) + sign * drawn)
+
+    def _note_use(self, device: DeviceId) -> None:
+        pool = device[:2]
+        self._states.pop(pool, None)
+        if device in self._users:
+            self._used.setdefault(pool, set()).add(device)
+        else:
+            self._used.get(pool, set()).discard(device)
 
 
 def _set(amounts: dict[Key, Amount], key: Key, amount: Amount) -> None:

@@ -3,12 +3,18 @@
 A claim without an allocation gets devices that the node can reach (`device_catalogue.py`, `device_stock.py`),
 all open claims of a pod together (`device_search.py`). What a placement takes is promised until it is undone,
 and later tasks that share a claim follow it to the nodes that reach its devices. Results for a node are
-cached until devices that it can reach are allocated or freed. Score: of requests with alternatives, 8 points
-for the first, 7 for the second, and so on; then in proportion to the best node.
+cached until devices that it can reach are allocated or freed, and remembered over cycles (`search_memory.py`).
+Score: of requests with alternatives, 8 points for the first, 7 for the second, and so on; then in proportion to
+the best node.
+
+The search for one set of claims has an account of work for all nodes (`device_work.py`). Once it is used up, other
+nodes are not searched in this cycle. Which nodes come first changes every half minute, by the time of the cycle, so
+that a claim that is hard to satisfy gets to all of them; in between, what was found before is remembered.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -16,8 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maniple.cluster.classes import TaskClass
-from maniple.cluster.statuses import WAITING
+from maniple.cluster.statuses import WAITING, Status
 from maniple.framework.criteria import Cells, Dependence, Filter, NodeRows, Scorer, Scores
+from maniple.framework.draws import drawn
 from maniple.framework.points import Event
 from maniple.framework.reasons import FITS, Code, Reason, Verdicts
 from maniple.framework.session import Session
@@ -25,21 +32,22 @@ from maniple.objects import dra
 from maniple.objects.core import Pod
 from maniple.plugins.feasibility.claim_status import allocation
 from maniple.plugins.feasibility.device_search import (
-    MOST_ALTERNATIVES,
-    Choice,
     DeviceSearch,
-    TooHardError,
-    alternatives,
+    Finding,
+    Outcome,
+    field_of,
+    preference,
 )
 from maniple.plugins.feasibility.device_stock import DeviceStock
+from maniple.plugins.feasibility.device_work import Account, DeviceBudget, OutOfWorkError
 from maniple.plugins.feasibility.node_affinity import Mask
 from maniple.plugins.feasibility.resource_claims import (
     Asked,
     ResourceClaims,
     claims_anything,
     is_reserved,
-    spec_key,
 )
+from maniple.plugins.feasibility.search_memory import SearchMemory
 from maniple.plugins.feasibility.volume_claims import refused
 from maniple.plugins.normalise import by_maximum
 
@@ -47,8 +55,15 @@ NAME = "DynamicResources"
 NOT_HERE = "resourceclaim not available on the node"
 NOT_ENOUGH = "cannot allocate all claims"
 GIVEN_UP = "too many ways to allocate all claims"
+CUT_SHORT = (
+    "not searched for devices in this cycle: resource claim {claim} takes too much work; "
+    "use fewer requests, alternatives, constraints or selectors, or simpler selectors"
+)
 IN_PROGRESS = "resource claim {claim} is in the process of being allocated"
+MOST_FLAWS = 100  # to report in a session
+_ROTATION = 30  # seconds after which the search begins at another node
 _UNKNOWN = -1
+_NO_NODES: NDArray[np.intp] = np.zeros(0, dtype=np.intp)
 
 
 @dataclass(slots=True, eq=False)
@@ -65,6 +80,8 @@ class Decision:
 class _Column:
     """By node, the result of the search for some claims; valid up to a position in the log of changes."""
 
+    key: tuple[bytes, ...]
+    account: Account
     verdict: Verdicts
     points: Scores
     seen: int
@@ -97,14 +114,18 @@ class DynamicResources:
         self._partial = partial
         self._unshared = unshared
         self._stock_made: DeviceStock | None = None
-        self._columns: dict[bytes, _Column] = {}
+        self._columns: dict[tuple[bytes, ...], _Column] = {}
+        self._flaws: set[str] = set()
         self._log: list[NodeRows | None] = []  # nodes affected by device changes; None: all
         self._decisions: dict[str, Decision] = {}
         self._promises: dict[int, tuple[str, ...]] = {}
         number = session.reasons.number
         self._not_here = number(NOT_HERE, Code.UNRESOLVABLE)
-        self._not_enough = number(NOT_ENOUGH, Code.UNRESOLVABLE)
-        self._given_up = number(GIVEN_UP, Code.ERROR)
+        self._verdict_of = {
+            Outcome.FOUND: FITS,
+            Outcome.NONE: number(NOT_ENOUGH, Code.UNRESOLVABLE),
+            Outcome.TOO_HARD: number(GIVEN_UP, Code.ERROR),
+        }
 
     @property
     def _stock(self) -> DeviceStock:
@@ -123,7 +144,16 @@ class DynamicResources:
         if not claims_anything(class_):
             return ""
         asked = self._claims.of_class(class_)
-        return asked.refusal or self._in_progress(asked)
+        return asked.refusal or self._in_progress(asked) or self.cut_short(class_)
+
+    def cut_short(self, class_: TaskClass) -> str:
+        """That the work for a pod's claims is used up and no node was found: nothing can help in this cycle."""
+        asked = self._claims.of_class(class_)
+        undecided = [] if asked.refusal else self._undecided(asked)
+        column = self._columns.get(self._key(undecided)) if undecided else None
+        if column is None or not column.account.empty or (column.verdict == FITS).any():
+            return ""
+        return CUT_SHORT.format(claim=undecided[0].key)
 
     def _in_progress(self, asked: Asked) -> str:
         """The first claim that was promised to another pod in this session, if that is an obstacle."""
@@ -164,7 +194,7 @@ class DynamicResources:
         for claim in asked.claims:
             known = self._known(claim, asked)
             if known is not None:
-                points += _preference(claim, [result.request for result in known.devices.results])
+                points += preference(claim, [result.request for result in known.devices.results])
         undecided = self._undecided(asked)
         return points + self._column(undecided, rows).points[rows] if undecided else points
 
@@ -203,34 +233,93 @@ class DynamicResources:
 
     # -- search results -------------------------------------------------------------------------------------------
 
+    @cached_property
+    def _memory(self) -> SearchMemory:
+        return SearchMemory.of(self._session, self._stock.catalogue)
+
+    @cached_property
+    def _budget(self) -> DeviceBudget:
+        """Shared by the namespaces whose pods wait for devices."""
+        session = self._session
+        pending = session.tasks.class_of[session.tasks.status == Status.PENDING]
+        counts = np.bincount(pending, minlength=len(session.classes))
+        waiting: dict[str, dict[Hashable, int]] = {}
+        for class_ in session.classes:
+            count = int(counts[class_.number])
+            if not count or not claims_anything(class_):
+                continue
+            asked = self._claims.of_class(class_)
+            undecided = [] if asked.refusal else self._undecided(asked)
+            if undecided:
+                keys = waiting.setdefault(undecided[0].key.partition("/")[0], {})
+                key = self._key(undecided)
+                keys[key] = keys.get(key, 0) + count
+        return DeviceBudget(len(self._facts), waiting)
+
+    def _key(self, claims: Sequence[dra.ResourceClaim]) -> tuple[bytes, ...]:
+        return tuple(self._claims.spec_keys.of(claim) for claim in claims)
+
+    def _new_column(self, key: tuple[bytes, ...]) -> _Column:
+        size = len(self._facts)
+        unknown = np.full(size, _UNKNOWN, dtype=np.int16)
+        return _Column(key, self._budget.account(key), unknown, np.zeros(size), len(self._log))
+
     def _column(self, claims: Sequence[dra.ResourceClaim], rows: NDArray[np.intp]) -> _Column:
         """The results for these nodes; claims with equal requests share them."""
-        key = b"\n".join(spec_key(claim) for claim in claims)
+        key = self._key(claims)
         column = self._columns.get(key)
         if column is None:
-            size = len(self._facts)
-            column = self._columns[key] = _Column(
-                np.full(size, _UNKNOWN, dtype=np.int16), np.zeros(size), len(self._log)
-            )
+            column = self._columns[key] = self._new_column(key)
         for changed in self._log[column.seen :]:
             column.verdict[slice(None) if changed is None else changed] = _UNKNOWN
         column.seen = len(self._log)
-        for node in rows[column.verdict[rows] == _UNKNOWN].tolist():
-            column.verdict[node], column.points[node] = self._look(claims, node)
+        unknown = rows[column.verdict[rows] == _UNKNOWN]
+        if len(unknown):
+            self._search(column, claims, np.roll(unknown, -int(np.searchsorted(unknown, self._first))))
         return column
 
-    def _look(self, claims: Sequence[dra.ResourceClaim], node: int) -> tuple[int, float]:
+    def _search(self, column: _Column, claims: Sequence[dra.ResourceClaim], nodes: NDArray[np.intp]) -> None:
+        """Look at nodes as long as there is work left for them."""
+        for place, node in enumerate(nodes.tolist()):
+            found = None if column.account.empty else self._find(column, claims, node)
+            if found is None:
+                text = CUT_SHORT.format(claim=claims[0].key)
+                self._session.decisions.goes_on_later = True
+                column.verdict[nodes[place:]] = self._session.reasons.number(text, Code.ERROR)
+                return
+            column.verdict[node], column.points[node] = self._verdict_of[found.outcome], found.points
+
+    @cached_property
+    def _first(self) -> int:
+        """The node at which searches begin."""
+        now = self._session.now
+        period = int(now.timestamp()) // _ROTATION if now is not None else 0
+        return drawn(period) % max(len(self._facts), 1)
+
+    def _find(self, column: _Column, claims: Sequence[dra.ResourceClaim], node: int) -> Finding | None:
+        """The outcome of the search on a node; None if there is no work left for it."""
+        key, account = (column.key, node, self._stock.state(node)), column.account
+        found = self._memory.get(key)
+        if found is None or (
+            found.outcome is Outcome.CUT_SHORT and account.affords(account.price(found.parts))
+        ):
+            found = DeviceSearch(self._stock, node, claims, account).finding()
+            self._memory.keep(key, found)
         try:
-            found = DeviceSearch(self._stock, node, claims).solution()
-        except TooHardError:
-            return self._given_up, 0.0
-        if found is None:
-            return self._not_enough, 0.0
-        points = sum(
-            _preference(claim, [choice.request for choice in choices])
-            for claim, choices in zip(claims, found, strict=True)
-        )
-        return FITS, float(points)
+            account.pay(found.parts)
+        except OutOfWorkError:
+            return None
+        self._report(found, claims)
+        return found
+
+    def _report(self, found: Finding, claims: Sequence[dra.ResourceClaim]) -> None:
+        for number, request, flaw in found.flaws:
+            if len(self._flaws) >= MOST_FLAWS:
+                return
+            message = flaw.message_about(field_of(claims[number], request))
+            if message not in self._flaws:
+                self._flaws.add(message)
+                self._session.report(message)
 
     # -- promises -------------------------------------------------------------------------------------------------
 
@@ -265,13 +354,12 @@ class DynamicResources:
         self._promises[task] = tuple(claim.key for claim in wanting)
 
     def _decide(self, claims: Sequence[dra.ResourceClaim], node: int) -> bool:
-        try:
-            found: list[list[Choice]] | None = DeviceSearch(self._stock, node, claims).solution()
-        except TooHardError:
-            found = None
-        if found is None:
+        if not claims:
+            return True
+        found = self._find(self._column(claims, _NO_NODES), claims, node)
+        if found is None or found.choices is None:
             return False
-        for claim, choices in zip(claims, found, strict=True):
+        for claim, choices in zip(claims, found.choices, strict=True):
             decided = allocation(self._stock.catalogue, claim, choices, self._facts.names[node])
             nodes = self._stock.catalogue.neighbours(choice.offer for choice in choices)
             self._decisions[claim.key] = Decision(decided, node, nodes)
@@ -299,18 +387,6 @@ class DynamicResources:
     def _pod(self, task: int) -> Pod:
         pod: Pod = self._session.cluster.tasks.pods[task]
         return pod
-
-
-def _preference(claim: dra.ResourceClaim, chosen: Iterable[str]) -> int:
-    """Points for the alternatives that were chosen."""
-    names = set(chosen)
-    return sum(
-        MOST_ALTERNATIVES - place
-        for request in claim.spec.devices.requests
-        if request.exact is None
-        for place, (name, _) in enumerate(alternatives(request))
-        if name in names
-    )
 
 
 def _plain(record: msgspec.Struct) -> Any:

@@ -12,6 +12,7 @@ these are equal the pods stay equal; if not, `mark` distinguishes them for the s
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from hashlib import blake2b
 
 import msgspec
 import numpy as np
@@ -57,6 +58,7 @@ class ResourceClaims:
         self._session = session
         self._claims = claims
         self._evictable = evictable
+        self.spec_keys = SpecKeys()
         self._device_classes = session.cluster.all(dra.DeviceClass)
         self._by_spec: dict[int, Asked] = {}
         self._by_mark: list[Asked] = []
@@ -102,12 +104,25 @@ class ResourceClaims:
             asked = self.of_pod(pod)
             if tasks.status[row] != Status.PENDING:
                 asked = _once_evicted(asked, pod)
-            number = marks.setdefault(_likeness(asked), len(marks))
+            number = marks.setdefault(self._likeness(asked), len(marks))
             if number == len(self._by_mark):
                 self._by_mark.append(asked)
             given.append(number)
         if given:
             self._session.refine(_OWNER, rows, np.array(given, dtype=np.int64))
+
+    def _likeness(self, asked: Asked) -> bytes:
+        """Equal for pods of one class that fit the same nodes."""
+        key = self.spec_keys.of
+        found = [claim.status.allocation for claim in asked.allocated if claim.status.allocation is not None]
+        return _encoder.encode(
+            (
+                asked.refusal,
+                [(one.node_selector, one.devices.results) for one in found],
+                [key(claim) for claim in asked.allocated],
+                [("" if claim.key in asked.own else claim.key, key(claim)) for claim in asked.open],
+            )
+        )
 
     # -- one pod --------------------------------------------------------------------------------------------------
 
@@ -183,9 +198,20 @@ def is_reserved(claim: dra.ResourceClaim, pod: Pod) -> bool:
     return any(consumer.uid == pod.metadata.uid for consumer in claim.status.reserved_for)
 
 
-def spec_key(claim: dra.ResourceClaim) -> bytes:
-    """Equal for claims with equal specs."""
-    return _encoder.encode(claim.spec)
+class SpecKeys:
+    """Keys that are equal for claims with equal specs; a large spec is read once in a session."""
+
+    def __init__(self) -> None:
+        self._known: dict[
+            int, tuple[dra.ResourceClaimSpec, bytes]
+        ] = {}  # by identity; the spec is kept alive
+
+    def of(self, claim: dra.ResourceClaim) -> bytes:
+        known = self._known.get(id(claim.spec))
+        if known is None:
+            digest = blake2b(_encoder.encode(claim.spec), digest_size=32).digest()
+            known = self._known[id(claim.spec)] = (claim.spec, digest)
+        return known[1]
 
 
 def _is_full(claim: dra.ResourceClaim | None) -> bool:
@@ -211,16 +237,3 @@ def _once_evicted(asked: Asked, pod: Pod) -> Asked:
     ]
     kept = [claim for claim in asked.allocated if claim not in freed]
     return Asked(kept, [*asked.open, *freed], asked.refusal, asked.own.union(claim.key for claim in freed))
-
-
-def _likeness(asked: Asked) -> bytes:
-    """Equal for pods of one class that fit the same nodes."""
-    found = [claim.status.allocation for claim in asked.allocated if claim.status.allocation is not None]
-    return _encoder.encode(
-        (
-            asked.refusal,
-            [(one.node_selector, one.devices.results) for one in found],
-            [claim.spec for claim in asked.allocated],
-            [("" if claim.key in asked.own else claim.key, claim.spec) for claim in asked.open],
-        )
-    )

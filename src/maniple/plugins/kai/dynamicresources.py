@@ -105,7 +105,8 @@ class DynamicResources:
             if self._holdings.is_full(claim):
                 text = f"resource claim {claim.key} has reached its maximum number of consumers ({MOST_CONSUMERS})"
                 return Reason(text)
-        return None
+        text = self._holdings.cut_short(class_) if claims_anything(class_) else ""
+        return Reason(text, Code.ERROR) if text else None
 
     def filters(self) -> list[Filter]:
         return [Filter("claim consumers", Dependence.CLUSTER, self._check_full, claims_anything)]
