@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup run plane check test test-pythons soak chaos bench picture man manifests lock sbom licences audit image \
+.PHONY: help setup run plane check test test-pythons soak fuzz chaos bench picture man manifests lock sbom licences audit image \
   format clean
 
 PYTHON ?= python3
@@ -17,6 +17,7 @@ SHAPES ?= a c full
 # hypothesis marks by itself) and tests marked `long` are left to `make test`, which runs every test there is.
 UNIT := $(addprefix tests/,objects cluster framework placement eviction actions plugins profiles planner regressions)
 SOAK_MINUTES ?= 60
+FUZZ_MINUTES ?= 60
 CONTAINER ?= docker
 BASE ?=
 IMAGE ?= maniple:$(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' src/maniple/__init__.py)
@@ -73,6 +74,9 @@ test: $(READY) ## everything: lint, format, types, layers, recorded cases, tests
 test-pythons: ## the unit tests on every Python from 3.11 to 3.14 that is here, naming those that are not
 	$(PYTHON) tests/pythons.py $(UNIT) tests/cli/test_config_command.py tests/cli/test_scheduler_flags.py tests/live/test_on_sim.py
 
+fuzz: $(READY) ## plan random and hostile objects beside healthy ones; FUZZ_MINUTES=60 says for how long
+	PYTHONPATH=src:. $(BIN)/python -m tests.fuzz --minutes $(FUZZ_MINUTES)
+
 soak: $(READY) ## follow random clusters, judged by an oracle; SOAK_MINUTES=60 says for how long
 	PYTHONPATH=src:. $(BIN)/python -m tests.soak --minutes $(SOAK_MINUTES)
 
@@ -111,5 +115,5 @@ format: $(READY) ## let ruff mend what it can
 	$(BIN)/ruff format
 
 clean: ## remove the environment and every cache
-	rm -rf $(VENV) build soak-failures .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist
+	rm -rf $(VENV) build soak-failures fuzz-failures .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

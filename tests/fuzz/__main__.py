@@ -11,6 +11,8 @@ import sys
 import time
 from pathlib import Path
 
+import click
+
 from tests.fuzz.scenes import PROFILES
 from tests.fuzz.trial import MOST_SECONDS, Fault, scene_of_seed, shrunk, trial
 
@@ -30,14 +32,11 @@ def main() -> int:
         for profile in arguments.profile or PROFILES:
             fault = _tried(seed, profile, found)
             if fault is not None:
-                print(
-                    f"seed {seed} {profile}: {fault.what}: {fault.detail.strip().splitlines()[-1]}",
-                    flush=True,
-                )
+                click.echo(f"seed {seed} {profile}: {fault.what}: {fault.detail.strip().splitlines()[-1]}")
         done += 1
         if done % 200 == 0:
-            print(f"{done:,} seeds, {len(found)} kinds of faults", flush=True)
-    print(f"{done:,} seeds in {', '.join(arguments.profile or PROFILES)}: {len(found)} kinds of faults")
+            click.echo(f"{done:,} seeds, {len(found)} kinds of faults")
+    click.echo(f"{done:,} seeds in {', '.join(arguments.profile or PROFILES)}: {len(found)} kinds of faults")
     return 1 if found else 0
 
 

@@ -4,10 +4,11 @@ import random
 from dataclasses import dataclass
 from typing import Any
 
+from maniple.cli.lines import steps
 from maniple.objects.core import ConfigMap, Namespace, Node, Pod, PriorityClass
 from maniple.objects.kai import KaiPodGroup, KaiQueue
 from maniple.objects.lease import Lease
-from maniple.objects.load import KINDS
+from maniple.objects.load import KINDS, load_all
 from maniple.objects.meta import Object
 from maniple.objects.volcano import VolcanoPodGroup, VolcanoQueue
 from tests.fuzz.values import Values, mutated
@@ -52,6 +53,7 @@ _VALUES = (
     "1h",
     "\x00",
 )
+_REPAIRS = 20
 _CLUSTER_WIDE = (Node, VolcanoQueue, KaiQueue, PriorityClass, Namespace, ConfigMap)
 
 
@@ -82,6 +84,20 @@ def _made(rng: random.Random, values: Values, writer: Writer, kind: type[Object]
     raw["metadata"] = _metadata(rng, raw.get("metadata"), kind)
     if kind is Pod:
         _join(rng, raw, writer)
+    return repaired(raw)
+
+
+def repaired(raw: Raw) -> Raw:
+    """Without the fields that the API server would refuse, as far as that helps."""
+    for _ in range(_REPAIRS):
+        _, problems = load_all([raw])
+        wrong = steps(raw, problems[0].field) if problems else ()
+        if len(wrong) < 2 or wrong[0] == "metadata":
+            break
+        part: Any = raw
+        for step in wrong[:-1]:
+            part = part[step]
+        del part[wrong[-1]]
     return raw
 
 

@@ -108,9 +108,9 @@ def _smaller(objects: list[Raw]) -> list[list[Raw]]:
     )
     for place, raw in enumerate(objects):
         for part in ("spec", "status"):
-            inner = raw.get(part)
-            for key in inner if isinstance(inner, dict) else ():
-                less = {**raw, part: {name: value for name, value in inner.items() if name != key}}
+            inner = raw.get(part) if isinstance(raw.get(part), dict) else {}
+            for key in inner or {}:
+                less = {**raw, part: {name: value for name, value in (inner or {}).items() if name != key}}
                 fewer.append([*objects[:place], less, *objects[place + 1 :]])
     return fewer
 

@@ -30,6 +30,7 @@ from maniple.objects.load import Problem
 from maniple.objects.meta import Object
 
 Kept = TypeVar("Kept", bound=Object)
+MOST_MEMBERS = 2**31 - 1  # of a gang; the minimums of many sub-groups may add up to more
 _ENDED = ("Succeeded", "Failed")
 _MANY_RESOURCES, _MANY_ROLES = 100, 1000
 _NAME_LABEL = "kubernetes.io/metadata.name"  # every namespace carries it
@@ -324,7 +325,7 @@ class Cluster:
         ):
             if belongs:
                 rows.add(row)
-        jobs.minimum[row] = facts.minimum
+        jobs.minimum[row] = facts.minimum = min(facts.minimum, MOST_MEMBERS)
         jobs.created[row] = seconds(item.metadata.creation_timestamp)
         jobs.queue[row] = self.queues.hold(facts.queue)
         jobs.priority[row] = self.priorities.value(facts.priority_class)
