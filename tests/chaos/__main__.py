@@ -14,11 +14,12 @@ from pathlib import Path
 
 from plane.plane import Plane
 from tests.chaos.faults import FAULTS
+from tests.chaos.hostile import HOSTILES
 from tests.chaos.leaders import LEADERS
 from tests.chaos.soak import soak
 from tests.chaos.stage import Stage, Violation, stage
 
-SCENARIOS = {one.__name__.replace("_", "-"): one for one in (*FAULTS, *LEADERS)}
+SCENARIOS = {one.__name__.replace("_", "-"): one for one in (*FAULTS, *LEADERS, *HOSTILES)}
 
 
 def main() -> int:
