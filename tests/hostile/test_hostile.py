@@ -13,7 +13,7 @@ import pytest
 
 from maniple.planner import Plan, Planner
 from tests.hostile.cases import CASES, Case
-from tests.hostile.objects import HEALTHY, HOSTILE, Raw, Writer
+from tests.hostile.objects import HEALTHY, HOSTILE, Raw, Writer, node
 
 NOW = datetime(2026, 11, 17, tzinfo=UTC)
 PROFILES = ("volcano", "kai", "maniple")
@@ -136,3 +136,17 @@ def test_requests_without_measure_do_not_wrap_around(where: str) -> None:
     plan = planner.cycle(planner.build(objects), now=NOW)
     assert len(plan.binds) <= 10
     assert all(amount >= 0 for amount in plan.queues["mean"].allocated.values())
+
+
+def test_pods_on_nodes_that_do_not_exist_are_told_and_those_on_nodes_of_others_are_not() -> None:
+    writer, options = Writer("kai"), {"nodePoolLabelKey": "pool", "nodePoolLabelValue": "ours"}
+    planner = Planner(profile="kai", options=options)
+    theirs = node(7)
+    theirs["metadata"]["labels"]["pool"] = "theirs"
+    pods = [
+        writer.pod("lost-0", "lost", nodeName="no-such-node"),
+        writer.pod("away-0", "away", nodeName=theirs["metadata"]["name"]),
+    ]
+    plan = planner.cycle(planner.build([*writer.healthy(1, 0), theirs, *pods]), now=NOW)
+    told = [str(one) for one in plan.warnings if "does not exist" in str(one)]
+    assert told == ["node 'no-such-node' does not exist; the pods on it count nowhere"]

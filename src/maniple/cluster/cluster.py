@@ -57,6 +57,7 @@ class Cluster:
         self.others: dict[type[Object], dict[str, Object]] = {}
         self.unlisted: set[type[Object]] = set()
         self.problems: list[Problem] = []
+        self.nodes_of_others: set[str] = set()  # nodes that exist and are not this scheduler's
         # What plugins remember from cycle to cycle, each under its own key ("last evicted at", say). Nothing
         # else reads it.
         self.memory: dict[object, object] = {}
@@ -100,6 +101,8 @@ class Cluster:
         """Add an object, or replace the one of the same kind and key."""
         if not self.dialect.covers(item):
             self.delete(item)
+            if isinstance(item, Node):
+                self.nodes_of_others.add(item.metadata.name)
         elif isinstance(item, Pod):
             self._set_pod(item)
         elif isinstance(item, Node):
@@ -120,6 +123,7 @@ class Cluster:
         if isinstance(item, Pod):
             self._drop_pod(item.key)
         elif isinstance(item, Node):
+            self.nodes_of_others.discard(item.metadata.name)
             self._drop_node(item.metadata.name)
         elif isinstance(item, PriorityClass):
             self.priorities.drop(item)
@@ -258,6 +262,7 @@ class Cluster:
 
     def _set_node(self, node: Node) -> None:
         name = node.metadata.name
+        self.nodes_of_others.discard(name)
         row = self.nodes.index_of(name)
         if row is None or not self.nodes.defined[row]:
             row = self.nodes.hold(name)

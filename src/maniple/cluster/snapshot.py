@@ -141,6 +141,16 @@ def leave_out_pods_elsewhere(snapshot: Snapshot) -> None:
     jobs.allocated -= jobs.elsewhere
 
 
+def missing_nodes(snapshot: Snapshot) -> list[str]:
+    """Nodes that pods are on and that do not exist, in the order of their names."""
+    tasks, table = snapshot.tasks, snapshot.cluster.tasks
+    away = (tasks.node < 0) & (table.node[: len(tasks)] >= 0) & (tasks.status >= 0)
+    rows = np.unique(table.node[: len(tasks)][away & ALLOCATED_LIKE[tasks.status]])
+    return sorted(
+        {snapshot.cluster.nodes.keys[row] for row in rows.tolist()} - snapshot.cluster.nodes_of_others
+    )
+
+
 def _nodes(cluster: Cluster) -> NodeState:
     table, facts = cluster.nodes, cluster.node_facts()
     nonzero = table.nonzero_cpu[None], table.nonzero_memory[None]

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from maniple.cluster.changes import ChangeLog
 from maniple.cluster.facts import NOT_ADMITTED, JobFacts
 from maniple.cluster.resources import Amounts
-from maniple.cluster.snapshot import Snapshot, leave_out_pods_elsewhere
+from maniple.cluster.snapshot import Snapshot, leave_out_pods_elsewhere, missing_nodes
 from maniple.cluster.statuses import ALLOCATED_LIKE, VALID, Status
 from maniple.framework.configuration.loading import Configuration, PluginOption
 from maniple.framework.decisions import Decisions
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from maniple.framework.too_large import TooLarge
 
 _VALID, _PIPELINED = VALID.tolist(), int(Status.PIPELINED)
+_TOLD = 5  # missing nodes
 _SOME = 16  # jobs from which on columns beat keys
 NON_PREEMPTIBLE = 100  # the priority from which on a job that does not say is not preempted
 
@@ -97,6 +98,9 @@ class Session:
         self.queue_tree = QueueTree(self.queues, flat=options.get("fullHierarchyFairness") is False)
         self.groups = Groups(self)
         self.gpus = GpuBooks(self)
+        uncounted = () if rules.queues.pods_elsewhere_count else missing_nodes(snapshot)[:_TOLD]
+        for name in uncounted:
+            self.report(f"node {name!r} does not exist; the pods on it count nowhere")
         # task -> the places, with the shared devices there, that it is still releasing although it claims another
         self.moved: dict[int, list[tuple[int, tuple[str, ...]]]] = {}
         self.expected: dict[int, int] = {}  # leaving task -> node where room is kept for its successor
