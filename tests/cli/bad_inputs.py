@@ -245,8 +245,9 @@ OBJECTS = [
         "pod spec resourceClaims", [{"name": "g", "resourceClaimName": "gpu"}], "export resourceclaims, too"
     ),
     # -- annotations
-    Edit("pod metadata annotations gpu-fraction", "1.5", "above 0, at most 1", KAI),
-    Edit("pod metadata annotations gpu-fraction", "half", "above 0, at most 1"),
+    Edit("pod metadata annotations gpu-fraction", "1.5", "from 0.01 to 1", KAI),
+    Edit("pod metadata annotations gpu-fraction", "half", "from 0.01 to 1"),
+    Edit("pod metadata annotations gpu-fraction", "0.001", "from 0.01 to 1"),
     Edit("pod metadata annotations gpu-memory", "4Gi", "must be a whole number above 0"),
     Edit("pod metadata annotations gpu-fraction-num-devices", "two", "must be a whole number above 0"),
     Edit("pod metadata annotations gpu-fracton", "0.5", 'did you mean "gpu-fraction"'),

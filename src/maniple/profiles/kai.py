@@ -179,7 +179,9 @@ class KaiDialect:
     def task(self, pod: Pod, decided: Object | None = None) -> TaskFacts | None:
         meta, spec = pod.metadata, pod.spec
         request = decided if isinstance(decided, BindRequest) else None
-        if request is not None and not (is_under_way(request) and is_for(request, pod)):
+        if request is not None and not (
+            request.spec.selected_node and is_under_way(request) and is_for(request, pod)
+        ):
             request = None
         status = task_status(pod, about_to_bind=request is not None)
         ours = spec.scheduler_name in self.scheduler_names
