@@ -16,6 +16,7 @@ from maniple.live.notes import Notes
 from maniple.live.refs import Ref, kind_of
 from maniple.live.suspects import modules, suspects, trace
 from maniple.live.writing import now
+from maniple.objects.core import Pod
 from maniple.objects.meta import Object
 
 log = logging.getLogger(__name__)
@@ -176,8 +177,13 @@ class Guard:
         return hints, True
 
     async def _halved(self, attempt: Attempt) -> list[Ref]:
-        """One of the objects that changed lately; if it is none of them, one of all."""
-        for candidates in (self._in_order(self._cache.changed), self._in_order(self._cache.refs())):
+        """One of the objects that changed lately; if it is none of them, one of all.
+
+        Most culprits wait, and pods that are bound take the longest to leave out: those come later.
+        """
+        changed = self._in_order(self._cache.changed)
+        waiting = [ref for ref in changed if ref[0] is not Pod or self._cache.waits(ref[1])]
+        for candidates in (waiting, changed, self._in_order(self._cache.refs())):
             culprit = await self._by_halves(candidates, attempt)
             if culprit is not None:
                 return [culprit]
