@@ -237,6 +237,100 @@ def budgets_with_5_000_expressions(w: Writer) -> list[Raw]:
     return [*w.lone(), *budgets]
 
 
+# -- resource claims ---------------------------------------------------------------------------------------------------
+
+DRIVER = "gpu.example.com"
+
+
+def devices(count: int) -> list[Raw]:
+    """A class, and devices that every node can use."""
+    selector = {"cel": {"expression": f"device.driver == '{DRIVER}'"}}
+    made = [
+        {"name": f"gpu-{n}", "attributes": {"model": {"string": "a" * 40}, "index": {"int": n}}}
+        for n in range(count)
+    ]
+    pool = {"name": "all", "generation": 1, "resourceSliceCount": 1}
+    api = "resource.k8s.io/v1"
+    return [
+        {
+            "apiVersion": api,
+            "kind": "DeviceClass",
+            "metadata": {"name": DRIVER},
+            "spec": {"selectors": [selector]},
+        },
+        {
+            "apiVersion": api,
+            "kind": "ResourceSlice",
+            "metadata": {"name": "all"},
+            "spec": {"driver": DRIVER, "pool": pool, "allNodes": True, "devices": made},
+        },
+    ]
+
+
+def claimed(w: Writer, requests: list[Raw], **more: Any) -> list[Raw]:
+    """A group with one pod that needs all of this."""
+    claim = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaim",
+        "metadata": {"name": "claim", "namespace": HOSTILE, "uid": "claim"},
+        "spec": {"devices": {"requests": requests, **more}},
+    }
+    return [*devices(32), claim, *w.lone(resourceClaims=[{"name": "c", "resourceClaimName": "claim"}])]
+
+
+def exactly(name: str, *expressions: str, count: int = 1) -> Raw:
+    selectors = [{"cel": {"expression": one}} for one in expressions]
+    return {"name": name, "exactly": {"deviceClassName": DRIVER, "count": count, "selectors": selectors}}
+
+
+MODEL = f"device.attributes['{DRIVER}'].model"
+
+
+@case
+def a_claim_of_32_requests_with_8_alternatives(w: Writer) -> list[Raw]:
+    requests = [
+        {
+            "name": f"r{n}",
+            "firstAvailable": [
+                {
+                    "name": f"a{m}",
+                    "deviceClassName": DRIVER,
+                    "selectors": [{"cel": {"expression": f"device.attributes['{DRIVER}'].index != {m}"}}],
+                }
+                for m in range(8)
+            ],
+        }
+        for n in range(32)
+    ]
+    return claimed(w, requests, constraints=[{"matchAttribute": f"{DRIVER}/index"}])
+
+
+@case
+def a_claim_with_16_constraints(w: Writer) -> list[Raw]:
+    requests = [exactly(f"r{n}") for n in range(16)]
+    constraints = [{"requests": [f"r{n}"], "matchAttribute": f"{DRIVER}/model"} for n in range(15)]
+    return claimed(w, requests, constraints=[*constraints, {"matchAttribute": f"{DRIVER}/index"}])
+
+
+@case
+def a_pattern_that_is_hard_to_match(w: Writer) -> list[Raw]:
+    return claimed(w, [exactly("r", f"{MODEL}.matches('(a?){{140}}b')")])
+
+
+@case
+def values_that_double(w: Writer) -> list[Raw]:
+    expression = "x0 == x0"
+    for level in range(24, 0, -1):
+        expression = f"cel.bind(x{level - 1}, [x{level}, x{level}], {expression})"
+    return claimed(w, [exactly("r", f"cel.bind(x24, [1], {expression})")])
+
+
+@case
+def six_thousand_calls_in_selectors(w: Writer) -> list[Raw]:
+    long = " || ".join(f"{MODEL}.contains('b{n}')" for n in range(180))
+    return claimed(w, [exactly(f"r{n}", long) for n in range(32)])
+
+
 @case
 def a_claim_without_a_group(w: Writer) -> list[Raw]:
     request = {"name": "gpu", "exactly": {"deviceClassName": "gpu.nvidia.com", "count": 1}}
