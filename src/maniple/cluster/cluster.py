@@ -551,12 +551,12 @@ class Cluster:
         """The affinity and spread terms that select a task."""
         meta = self.tasks.pods[row].metadata
         name = meta.namespace or DEFAULT_NAMESPACE
+        return self.terms.signature(name, meta.labels, self.namespace_labels(name))
+
+    def namespace_labels(self, name: str) -> Mapping[str, str]:
+        """The labels of a namespace; of one that is not known, the one that every namespace carries."""
         namespace = self.all(Namespace).get(name)
-        return self.terms.signature(
-            name,
-            meta.labels,
-            namespace.metadata.labels if namespace is not None else {_NAME_LABEL: name},
-        )
+        return namespace.metadata.labels if namespace is not None else {_NAME_LABEL: name}
 
 
 def _no_claims(_: Pod) -> tuple[ResourceClaim, ...]:
