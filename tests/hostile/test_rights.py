@@ -367,3 +367,96 @@ def test_a_priority_that_does_not_count_does_not_protect_pods_that_run(profile: 
 
 def test_amounts_are_as_the_tests_assume() -> None:
     assert AMOUNTS["cpu"] == "64", "three pods of 20 fit, a fourth does not"
+
+
+# -- anti-affinity across namespaces -----------------------------------------------------------------------------------
+
+SELECTED = {"app": "work"}
+
+
+def apart(**where: Any) -> Raw:
+    """Required anti-affinity to pods of the other team, per node."""
+    term = {"labelSelector": {"matchLabels": SELECTED}, "topologyKey": "kubernetes.io/hostname", **where}
+    return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+
+
+EVERYWHERE = {"namespaceSelector": {}}
+REACHES = [EVERYWHERE, {"namespaces": [HEALTHY]}, {"namespaces": [HOSTILE, HEALTHY]}]
+
+
+def of_team(writer: Writer, name: str, space: str, node_name: str = "", **spec: Any) -> list[Raw]:
+    """A job of one pod that the term selects, on a node or pending."""
+    group = writer.group(name, 1, space, "kind")
+    pod = writer.pod(f"{name}-0", name, space, labels=SELECTED, **spec)
+    if node_name:
+        pod["spec"]["nodeName"], pod["status"] = node_name, {"phase": "Running"}
+    return [group, pod]
+
+
+def repelled(profile: str, space: str, where: Raw, **options: Any) -> bool:
+    """Whether a hostile pod on the only node keeps a pod of a namespace away from it."""
+    writer = Writer(profile)
+    group, pod = of_team(writer, "wall", HOSTILE, "node-0000", affinity=apart(**where))
+    pod["metadata"]["labels"] = {}
+    plan = planned(profile, [*queues(writer), node(0), group, pod, *of_team(writer, "job", space)], **options)
+    return f"{space}/job-0" not in plan.binds
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("where", REACHES)
+def test_anti_affinity_keeps_pods_of_others_out_by_default_and_not_with_the_option(
+    profile: str, where: Raw
+) -> None:
+    assert repelled(profile, HEALTHY, where)
+    assert repelled(profile, HEALTHY, where, affinityAcrossNamespaces="any")
+    assert not repelled(profile, HEALTHY, where, affinityAcrossNamespaces="own")
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("where", [EVERYWHERE, {"namespaces": [HOSTILE, HEALTHY]}, {}])
+def test_anti_affinity_holds_between_pods_of_one_namespace(profile: str, where: Raw) -> None:
+    assert repelled(profile, HOSTILE, where, affinityAcrossNamespaces="own")
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_pods_of_two_namespaces_with_the_same_terms_are_told_apart(profile: str) -> None:
+    """Each keeps out its own, although the terms read the same."""
+    writer = Writer(profile)
+    walls = [
+        one
+        for space, where in ((HOSTILE, "node-0000"), (HEALTHY, "node-0001"))
+        for one in of_team(writer, "wall", space, where, affinity=apart(**EVERYWHERE))
+    ]
+    jobs = [*of_team(writer, "job", HOSTILE), *of_team(writer, "job", HEALTHY)]
+    plan = planned(
+        profile, [*queues(writer), node(0), node(1), *walls, *jobs], affinityAcrossNamespaces="own"
+    )
+    assert plan.binds == {f"{HOSTILE}/job-0": "node-0001", f"{HEALTHY}/job-0": "node-0000"}
+
+
+def gang_apart(profile: str, count: int, **options: Any) -> Plan:
+    """A hostile gang that wants to be alone, beside a node with a pod of the other team and empty ones."""
+    writer = Writer(profile)
+    gang = writer.group("bad", count, HOSTILE, "kind", priorityClassName="high")
+    pods = [
+        writer.pod(f"bad-{one}", "bad", affinity=apart(**EVERYWHERE), labels=SELECTED) for one in range(count)
+    ]
+    theirs = of_team(writer, "work", HEALTHY, "node-0000")
+    if not writer.kai:
+        theirs[0]["metadata"]["annotations"] = {"volcano.sh/preemptable": "true"}
+    objects = [*queues(writer), *CLASSES, *map(node, range(3)), *theirs, gang, *pods]
+    return planned(profile, objects, **options)
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_the_owner_of_the_term_still_stays_away(profile: str) -> None:
+    plan = gang_apart(profile, 2, affinityAcrossNamespaces="own")
+    assert {plan.binds[f"{HOSTILE}/bad-0"], plan.binds[f"{HOSTILE}/bad-1"]} == {"node-0001", "node-0002"}
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_nobody_is_evicted_or_moved_for_anti_affinity_across_namespaces(profile: str) -> None:
+    assert f"{HEALTHY}/work-0" in gang_apart(profile, 3).evictions
+    plan = gang_apart(profile, 3, affinityAcrossNamespaces="own")
+    assert not plan.evictions
+    assert not plan.binds

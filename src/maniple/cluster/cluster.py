@@ -38,7 +38,14 @@ _NAME_LABEL = "kubernetes.io/metadata.name"  # every namespace carries it
 class Cluster:
     """The state of the world as far as scheduling reads it."""
 
-    def __init__(self, dialect: Dialect, *, ignored_provisioners: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        dialect: Dialect,
+        *,
+        ignored_provisioners: Iterable[str] = (),
+        affinity_keeps_others_out: bool = True,
+    ) -> None:
+        """`affinity_keeps_others_out`: anti-affinity counts for both, also between namespaces (see `TermTable`)."""
         self.dialect = dialect
         self.resources = ResourceSpace(dialect.counts)
         height = len(self.resources)
@@ -46,7 +53,7 @@ class Cluster:
         self.tasks = TaskTable()
         self.jobs = JobTable(height)
         self.queues = QueueTable()
-        self.terms = TermTable()
+        self.terms = TermTable(keeps_others_out=affinity_keeps_others_out)
         self.workloads = Workloads(self.terms)
         self.storage = Storage(frozenset(ignored_provisioners))
         self._shared_claims = SharedClaims()
@@ -515,7 +522,7 @@ class Cluster:
         if anew:
             self._forget_resources()
         self.tasks.forget_roles()
-        self.terms = TermTable()
+        self.terms = TermTable(keeps_others_out=self.terms.keeps_others_out)
         self.workloads = Workloads(self.terms)
         for kind in WORKLOAD_KINDS:
             for item in self.all(kind).values():

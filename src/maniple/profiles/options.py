@@ -23,6 +23,11 @@ def strings(options: Mapping[str, Any], name: str) -> tuple[str, ...]:
     return (given,) if isinstance(given, str) else tuple(given)
 
 
+def affinity_keeps_others_out(options: Mapping[str, Any]) -> bool:
+    """Whether a pod's anti-affinity to pods of other namespaces counts for these as well."""
+    return options.get("affinityAcrossNamespaces") != "own"
+
+
 def checked(options: Mapping[str, Any] | None) -> Mapping[str, Any]:
     """Volcano's options, or one error that names the first wrong one."""
     found = _checked(options or {}, _CHECKS)
