@@ -32,7 +32,7 @@ class Rights:
         self._closed = options.get("queueAccess") == "closed"
         self._system_only = options.get("systemPriorities") == SYSTEM_NAMESPACE
         classes = options.get("priorityClasses")
-        self._classes = (classes,) if isinstance(classes, str) else classes
+        self._classes = listed(classes) if isinstance(classes, str) else classes
         self._namespaces = cluster.all(Namespace)
         self._queue_answers: dict[tuple[str, int], str] = {}
         self._class_answers: dict[tuple[str, int, str], str] = {}

@@ -48,6 +48,7 @@ from maniple.plugins.normalise import HIGHEST
 
 NOT_NEAR = "node(s) didn't match pod affinity rules"
 TOO_NEAR = "node(s) didn't match pod anti-affinity rules"
+TOO_NEAR_OTHERS = f"{TOO_NEAR} for pods of other namespaces"
 UNWELCOME = "node(s) didn't satisfy existing pods anti-affinity rules"
 
 Owners = dict[int, dict[int, int]]  # term -> class that owns it -> weight
@@ -118,9 +119,7 @@ class InterPodFilter(InterPod):
         self._living = not session.rules.placing.leaving_pods_satisfy_affinity
         self._not_near = session.reasons.number(NOT_NEAR, Code.UNRESOLVABLE)
         self._too_near = session.reasons.number(TOO_NEAR)
-        self._too_near_others = session.reasons.number(
-            TOO_NEAR, Code.UNRESOLVABLE
-        )  # they are not evicted for it
+        self._too_near_others = session.reasons.number(TOO_NEAR_OTHERS, Code.UNRESOLVABLE)
         self._unwelcome = session.reasons.number(UNWELCOME)
 
     def filter(self) -> Filter:
