@@ -215,12 +215,6 @@ def test_a_namespace_lists_the_queues_of_its_jobs(profile: str) -> None:
     assert "allows none" in waits(profile, [*objects, namespace(HOSTILE, queues="")])
 
 
-def test_a_namespace_that_lists_a_queue_may_use_those_below_it() -> None:
-    writer = Writer("kai")
-    objects = [*queues(writer), *robbers(writer, priority="")]
-    assert waits("kai", [*objects, namespace(HOSTILE, queues="top")]) == ""
-
-
 def test_both_systems_objects_of_a_queue_have_to_allow() -> None:
     writer, kais = Writer("maniple"), Writer("kai")
     theirs = annotated(kais.queue("kind"), namespaces=HEALTHY)

@@ -107,8 +107,7 @@ class Rights:
 
     def _by_namespace(self, namespace: str, queue: int) -> str:
         names = self._said_by(namespace, QUEUES)
-        path = {item.metadata.name for item in self._path(queue)} | {EVERY}
-        if names is None or path.intersection(listed(names)):
+        if names is None or {self._name(queue), EVERY}.intersection(listed(names)):
             return ""
         return (
             f"namespace {namespace!r} may not use queue {self._name(queue)!r}: annotation {QUEUES} of the "
