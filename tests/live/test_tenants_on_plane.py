@@ -80,6 +80,7 @@ def test_what_a_namespace_may_not_name_is_refused(own_plane: Plane, profile: str
     eventually(lambda: "are for the namespace kube-system" in tenant.pod(priorityClassName=CRITICAL))
     assert tenant.group("free") == ""
     assert tenant.pod() == ""
+    eventually(lambda: "get their node from the scheduler" in tenant.pod(nodeName="n1"))
 
     notes = {"maniple.dev/queues": "own, other", "maniple.dev/priority-classes": "low"}
     body = {"metadata": {"annotations": notes}}
