@@ -104,7 +104,7 @@ def test_divided_terms_select_together_what_they_selected_before(
     wishes = {"requiredDuringSchedulingIgnoredDuringExecution": terms}
     far = pod("p", uid="p", affinity={"podAntiAffinity": wishes}, labels={"app": "x"})
     plain, divided = TermTable(), TermTable(keeps_others_out=False)
-    before, after = plain.own(far), divided.own(far)
+    before, after = plain.own(far), divided.own(far)  # type: ignore[arg-type]
 
     def selecting(table: TermTable, numbers: Iterable[int]) -> bool:
         found = table.signature(namespace, own, TEAMS[namespace])

@@ -111,6 +111,11 @@ def test_nothing_is_evicted_for_a_namespace_that_the_queue_does_not_allow(profil
     assert "PodGroup evil/bad: spec.queue: namespace 'evil' may not use queue 'kind'" in reason(plan)
     assert "Queue kind allows namespaces good (maniple.dev/namespaces)" in reason(plan)
     assert plan.jobs[f"{HOSTILE}/bad"].reasons == [reason(plan)], "and of nothing else"
+    (group,) = [one for one in plan.groups.values() if one.key == f"{HOSTILE}/bad"]
+    assert group.refusals == [reason(plan)]
+    assert [(one["reason"], one["message"]) for one in group.conditions] == [("Refused", reason(plan))] * (
+        profile == "volcano"
+    )
 
 
 @pytest.mark.parametrize("profile", PROFILES)
@@ -374,8 +379,8 @@ def apart(**where: Any) -> Raw:
     return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
 
 
-EVERYWHERE = {"namespaceSelector": {}}
-REACHES = [EVERYWHERE, {"namespaces": [HEALTHY]}, {"namespaces": [HOSTILE, HEALTHY]}]
+EVERYWHERE: Raw = {"namespaceSelector": {}}
+REACHES: list[Raw] = [EVERYWHERE, {"namespaces": [HEALTHY]}, {"namespaces": [HOSTILE, HEALTHY]}]
 
 
 def of_team(writer: Writer, name: str, space: str, node_name: str = "", **spec: Any) -> list[Raw]:

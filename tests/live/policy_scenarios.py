@@ -61,7 +61,7 @@ def jobs_in(queue: str, name: str, size: int, priority: str = "") -> list[Raw]:
 async def told(world: World, name: str) -> str:
     """What all pods of a gang say of why they wait."""
     found = [scheduled_condition(one) for one in await pods_of(world, name)]
-    messages = {one.message if one is not None else "" for one in found}
+    messages = {one.message if one is not None and one.reason == "Refused" else "" for one in found}
     return messages.pop() if len(messages) == 1 else ""
 
 
