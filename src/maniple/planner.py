@@ -19,6 +19,7 @@ from maniple.framework.configuration.document import suggestion
 from maniple.framework.configuration.loading import Configuration, ConfigurationError
 from maniple.framework.configuration.registry import Extensions
 from maniple.framework.devices import gpu_check
+from maniple.framework.held_back import HeldBack
 from maniple.framework.plans.freezing import freeze
 from maniple.framework.plans.outcome import JobOutcome, NodeOutcome, QueueOutcome, TaskOutcome
 from maniple.framework.plans.plan import Plan
@@ -170,6 +171,7 @@ class Planner:
             now=now,
             options=options,
         )
+        held_back = HeldBack(session)
         self.plugin_timings = {}
         plugins = _Stopwatch(self._clock, self.plugin_timings)
         self.registry.open_plugins(session, self.configuration, plugins.lap)
@@ -183,6 +185,7 @@ class Planner:
                 session.report(warning)
             watch.lap(name)
         take_back(session)
+        held_back.give_back()
         session.hooks.on_close()
         if options.get("debug"):
             _check(session)

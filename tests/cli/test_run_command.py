@@ -12,6 +12,8 @@ from click.testing import CliRunner, Result
 
 from maniple.cli.main import main
 from maniple.cli.planning import shard_among
+from maniple.cli.policy_flags import given_policy
+from maniple.cli.run import command
 from maniple.cli.run_cluster import shard_objects
 from maniple.kube.errors import ApiError, UnreachableError
 from maniple.objects.kai import KaiConfig, SchedulingShard
@@ -125,6 +127,29 @@ def test_other_scheduler_names_and_default_queues(tmp_path: Path) -> None:
     assert left.stderr.endswith("try --scheduler-name mine\n")
     result = run(*VOLCANO, "-f", path, "--scheduler-name", "mine", "--default-queue", "main", *FAST)
     assert result.exit_code == 0, result.output
+
+
+@pytest.mark.parametrize(
+    ("flag", "told"),
+    [
+        (("--queue-access", "closed"), "queueAccess is closed"),
+        (("--priority-classes", "low, usual"), "option priorityClasses of the scheduler allows low, usual"),
+        (("--system-priorities", "kube-system"), "systemPriorities allows it in kube-system only"),
+    ],
+)
+def test_flags_say_what_tenants_may_name(tmp_path: Path, flag: tuple[str, str], told: str) -> None:
+    group, *pods = gang("train", 2)
+    group["spec"]["priorityClassName"] = "system-node-critical"
+    path = written(tmp_path / "mine.json", node("n1"), group, *pods)
+    assert run(*VOLCANO, "-f", path, *FAST).exit_code == 0
+    refused = run(*VOLCANO, "-f", path, *flag, *FAST)
+    assert refused.exit_code == 1
+    assert told in refused.output
+
+
+def test_a_flag_says_whether_anti_affinity_reaches_other_namespaces() -> None:
+    ctx = command.make_context("run", ["--affinity-across-namespaces", "own"])
+    assert given_policy(ctx) == {"affinityAcrossNamespaces": "own"}
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Which terms select a pod: kept by label or tried one by one, the answer is the same, also as terms come and go."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from hypothesis import given
@@ -93,6 +94,27 @@ def test_a_new_term_concerns_only_pods_that_it_may_select() -> None:
     assert not table.concerned("other", {"app": "x"})
     table.namespaces_changed()
     assert table.concerned("other", {})
+
+
+@given(st.lists(pod_terms, min_size=1, max_size=3), st.sampled_from(SPACES), labels)
+def test_divided_terms_select_together_what_they_selected_before(
+    terms: list[Any], namespace: str, own: dict[str, str]
+) -> None:
+    """Those about the owner's namespace select nothing else, those about others nothing of it."""
+    wishes = {"requiredDuringSchedulingIgnoredDuringExecution": terms}
+    far = pod("p", uid="p", affinity={"podAntiAffinity": wishes}, labels={"app": "x"})
+    plain, divided = TermTable(), TermTable(keeps_others_out=False)
+    before, after = plain.own(far), divided.own(far)  # type: ignore[arg-type]
+
+    def selecting(table: TermTable, numbers: Iterable[int]) -> bool:
+        found = table.signature(namespace, own, TEAMS[namespace])
+        return not set(found).isdisjoint(numbers)
+
+    at_home = namespace == "default"
+    expected = selecting(plain, before.anti_affinity)
+    assert before.anti_affinity_to_others == ()
+    assert selecting(divided, after.anti_affinity) is (expected and at_home)
+    assert selecting(divided, after.anti_affinity_to_others) is (expected and not at_home)
 
 
 def _classes(cluster: Cluster, *names: str) -> int:

@@ -13,6 +13,7 @@ from tests.live.leader_scenarios import LEADER_SCENARIOS
 from tests.live.need_scenarios import NEED_SCENARIOS
 from tests.live.objects import gang, node
 from tests.live.operation_scenarios import OPERATION_SCENARIOS
+from tests.live.policy_scenarios import POLICY_SCENARIOS
 from tests.live.scenarios import SCENARIOS, Scenario, runs
 from tests.live.test_permissions import running
 from tests.live.worlds import real_world, until
@@ -24,6 +25,7 @@ ALL = [
     *FAULT_SCENARIOS,
     *GUARD_SCENARIOS,
     *OPERATION_SCENARIOS,
+    *POLICY_SCENARIOS,
 ]
 
 

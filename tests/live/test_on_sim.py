@@ -8,6 +8,7 @@ from tests.live.guard_scenarios import GUARD_SCENARIOS
 from tests.live.leader_scenarios import LEADER_SCENARIOS
 from tests.live.need_scenarios import NEED_SCENARIOS
 from tests.live.operation_scenarios import OPERATION_SCENARIOS
+from tests.live.policy_scenarios import POLICY_SCENARIOS
 from tests.live.scenarios import SCENARIOS, Scenario
 from tests.live.worlds import EmbeddedWorld
 
@@ -18,6 +19,7 @@ ALL = [
     *FAULT_SCENARIOS,
     *GUARD_SCENARIOS,
     *OPERATION_SCENARIOS,
+    *POLICY_SCENARIOS,
 ]
 
 

@@ -1,12 +1,13 @@
 """Options that carry what plugins need from outside."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from maniple.framework.configuration.loading import ConfigurationError
 from maniple.profiles.kai_flags import BY_NAME, DECIDING, KAI_FLAGS
-from maniple.profiles.options import checked, checked_kai
+from maniple.profiles.options import checked, checked_kai, checked_maniple
 
 NOW = "2026-01-01T12:00:00Z"
 
@@ -109,6 +110,24 @@ def test_settings_of_the_process_are_taken_and_change_nothing() -> None:
 def test_bad_ones_of_kai_are_named(options: dict[str, Any], words: list[str]) -> None:
     with pytest.raises(ConfigurationError) as raised:
         checked_kai(options)
+    assert all(word in str(raised.value) for word in words)
+
+
+@pytest.mark.parametrize("check", [checked, checked_kai, checked_maniple])
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"queueAccess": "close"}, ["queueAccess", "open, closed"]),
+        ({"systemPriorities": True}, ["systemPriorities", "any, kube-system"]),
+        ({"affinityAcrossNamespaces": ["own"]}, ["affinityAcrossNamespaces", "any, own"]),
+        ({"priorityClasses": {"a": 1}}, ["priorityClasses", "list of strings"]),
+    ],
+)
+def test_bad_rules_for_tenants_are_named(
+    check: Callable[..., object], options: dict[str, Any], words: list[str]
+) -> None:
+    with pytest.raises(ConfigurationError) as raised:
+        check(options)
     assert all(word in str(raised.value) for word in words)
 
 

@@ -21,6 +21,7 @@ from maniple.cli.leader_flags import leader_flags
 from maniple.cli.listen_flags import listen_flags, listens_of
 from maniple.cli.log_flags import log_flags, logging_of
 from maniple.cli.planning import check_flags, print_messages, read_conf, shard_among
+from maniple.cli.policy_flags import given_policy, policy_flags
 from maniple.cli.process_flags import Process, RunCommand, process_of, with_process_flags
 from maniple.cli.profile_choice import chosen_profile
 from maniple.cli.run_cluster import fetch_shard, find_cluster, run_on_cluster
@@ -105,6 +106,7 @@ COLLECT = (100_000, 50, 100)
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="Load plugins and actions of your own from the .py files of this folder.",
 )
+@policy_flags
 @leader_flags
 @listen_flags
 @log_flags
@@ -186,7 +188,7 @@ def command(
         raise click.UsageError("--listen takes real time: leave out --virtual-time")
     if process.requires_configuration and conf is None:
         raise click.UsageError("--disable-default-scheduler-config needs --scheduler-conf")
-    options = {**given_flags(ctx), **process.options()}
+    options = {**given_flags(ctx), **given_policy(ctx), **process.options()}
     if names:
         options["schedulerName"] = list(names)
     if default_queue:

@@ -6,16 +6,12 @@ Called by tests and to verify a cache: `canonical(kept) == canonical(Cluster.fro
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import msgspec
-
 from maniple.cluster.cluster import Cluster
 from maniple.cluster.domains import DomainTree
 from maniple.cluster.resources import Amounts
 from maniple.cluster.snapshot import Snapshot, take
 from maniple.cluster.statuses import Status
 from maniple.cluster.terms import OwnTerms
-
-_json = msgspec.json.Encoder(order="deterministic")
 
 
 def canonical(cluster: Cluster) -> dict[str, Any]:
@@ -101,20 +97,21 @@ def _living_terms(cluster: Cluster) -> set[int]:
     living = set(cluster.workloads.groups())
     for spec in {int(cluster.tasks.spec[row]) for row in cluster.tasks}:
         own = cluster.specs.specs[spec].own
-        living.update(own.affinity, own.anti_affinity, (spread.term for spread in own.spread))
+        living.update(own.affinity, own.anti_affinity, own.anti_affinity_to_others)
+        living.update(spread.term for spread in own.spread)
         living.update(number for number, _ in (*own.preferred, *own.preferred_anti))
     return living
 
 
 def _term(cluster: Cluster, number: int) -> bytes:
-    term = cluster.terms.terms[number]
-    return _json.encode((sorted(term.namespaces), term.namespace_selector, term.selector, term.topology_key))
+    return cluster.terms.terms[number].identity
 
 
 def _canonical_own(cluster: Cluster, own: OwnTerms) -> tuple[Any, ...]:
     return (
         [_term(cluster, number) for number in own.affinity],
         [_term(cluster, number) for number in own.anti_affinity],
+        [_term(cluster, number) for number in own.anti_affinity_to_others],
         [(_term(cluster, number), weight) for number, weight in own.preferred],
         [(_term(cluster, number), weight) for number, weight in own.preferred_anti],
         [(_term(cluster, spread.term), spread.constraint) for spread in own.spread],

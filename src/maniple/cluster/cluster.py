@@ -39,7 +39,14 @@ _NAME_LABEL = "kubernetes.io/metadata.name"  # every namespace carries it
 class Cluster:
     """The state of the world as far as scheduling reads it."""
 
-    def __init__(self, dialect: Dialect, *, ignored_provisioners: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        dialect: Dialect,
+        *,
+        ignored_provisioners: Iterable[str] = (),
+        affinity_keeps_others_out: bool = True,
+    ) -> None:
+        """`affinity_keeps_others_out`: anti-affinity counts for both, also between namespaces (see `TermTable`)."""
         self.dialect = dialect
         self.resources = ResourceSpace(dialect.counts)
         height = len(self.resources)
@@ -47,7 +54,7 @@ class Cluster:
         self.tasks = TaskTable()
         self.jobs = JobTable(height)
         self.queues = QueueTable()
-        self.terms = TermTable()
+        self.terms = TermTable(keeps_others_out=affinity_keeps_others_out)
         self.workloads = Workloads(self.terms)
         self.storage = Storage(frozenset(ignored_provisioners))
         self._shared_claims = SharedClaims()
@@ -521,7 +528,7 @@ class Cluster:
         if anew:
             self._forget_resources()
         self.tasks.forget_roles()
-        self.terms = TermTable()
+        self.terms = TermTable(keeps_others_out=self.terms.keeps_others_out)
         self.workloads = Workloads(self.terms)
         for kind in WORKLOAD_KINDS:
             for item in self.all(kind).values():
@@ -557,12 +564,12 @@ class Cluster:
         """The affinity and spread terms that select a task."""
         meta = self.tasks.pods[row].metadata
         name = meta.namespace or DEFAULT_NAMESPACE
+        return self.terms.signature(name, meta.labels, self.namespace_labels(name))
+
+    def namespace_labels(self, name: str) -> Mapping[str, str]:
+        """The labels of a namespace; of one that is not known, the one that every namespace carries."""
         namespace = self.all(Namespace).get(name)
-        return self.terms.signature(
-            name,
-            meta.labels,
-            namespace.metadata.labels if namespace is not None else {_NAME_LABEL: name},
-        )
+        return namespace.metadata.labels if namespace is not None else {_NAME_LABEL: name}
 
 
 def _no_claims(_: Pod) -> tuple[ResourceClaim, ...]:

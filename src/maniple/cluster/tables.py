@@ -143,7 +143,7 @@ class JobTable(Table):
         super().__init__(height)
         self.objects: dict[int, Object] = {}
         self.facts: dict[int, JobFacts] = {}
-        self.refusals: dict[int, str] = {}  # why tasks of a job are not placed at all: its group is too large
+        self.refusals: dict[int, str] = {}  # of groups that are too large: why
         self.shaped: set[int] = set()  # jobs with a topology or with sub-groups
         self.parted: set[int] = set()  # with groups, sub-groups or roles
         self.stale: set[int] = set()  # whose gang is known to be broken

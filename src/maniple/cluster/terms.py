@@ -10,7 +10,7 @@ have its label.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -44,8 +44,18 @@ class Term:
     namespace_selector: LabelSelector | None
     selector: LabelSelector | None
     topology_key: str
+    within: str = ""  # the only namespace that counts, whatever the others say
+    outside: str = ""  # a namespace that does not count
+
+    @property
+    def identity(self) -> bytes:
+        """Equal for terms that select the same and count it by the same label."""
+        places = sorted(self.namespaces), self.namespace_selector, self.within, self.outside
+        return _encoder.encode((places, self.selector, self.topology_key))
 
     def selects(self, namespace: str, labels: Labels, namespace_labels: Labels) -> bool:
+        if namespace == self.outside or self.within not in ("", namespace):
+            return False
         inside = namespace in self.namespaces or (
             self.namespace_selector is not None and matches(self.namespace_selector, namespace_labels)
         )
@@ -64,25 +74,30 @@ class OwnTerms:
 
     affinity: tuple[int, ...] = ()
     anti_affinity: tuple[int, ...] = ()
+    # Required as well, but only of this pod: it stays away from these pods of other namespaces, and they may come
+    anti_affinity_to_others: tuple[int, ...] = ()
     preferred: tuple[tuple[int, int], ...] = ()
     preferred_anti: tuple[tuple[int, int], ...] = ()
     spread: tuple[Spread, ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(
-            self.affinity or self.anti_affinity or self.preferred or self.preferred_anti or self.spread
-        )
+        return self.between_pods or bool(self.spread)
 
     @property
     def between_pods(self) -> bool:
         """Whether it says which pods to be near or far from."""
-        return bool(self.affinity or self.anti_affinity or self.preferred or self.preferred_anti)
+        required = self.affinity or self.anti_affinity or self.anti_affinity_to_others
+        return bool(required or self.preferred or self.preferred_anti)
 
 
 class TermTable:
-    """All terms of the cluster's pods, numbered in the order in which they came."""
+    """All terms of the cluster's pods, numbered in the order in which they came.
 
-    def __init__(self) -> None:
+    `keeps_others_out`: a pod's anti-affinity to pods of other namespaces keeps these away from it, too.
+    """
+
+    def __init__(self, *, keeps_others_out: bool = True) -> None:
+        self.keeps_others_out = keeps_others_out
         self.terms: list[Term] = []
         # Places of terms that came or went since the owner of the table last looked, and cleared this
         self.changed: set[_Place] = set()
@@ -100,19 +115,22 @@ class TermTable:
         affinity = pod.spec.affinity or Affinity()
         near = affinity.pod_affinity or PodAffinity()
         far = affinity.pod_anti_affinity or PodAntiAffinity()
+        apart = [_term(pod, one) for one in far.required_during_scheduling_ignored_during_execution]
+        own, others = (apart, []) if self.keeps_others_out else _divided(pod, apart)
         return OwnTerms(
             affinity=self._required(pod, near.required_during_scheduling_ignored_during_execution),
-            anti_affinity=self._required(pod, far.required_during_scheduling_ignored_during_execution),
+            anti_affinity=tuple(map(self._number, own)),
+            anti_affinity_to_others=tuple(map(self._number, others)),
             preferred=self._preferred(pod, near.preferred_during_scheduling_ignored_during_execution),
             preferred_anti=self._preferred(pod, far.preferred_during_scheduling_ignored_during_execution),
             spread=tuple(self.spread(pod, c) for c in pod.spec.topology_spread_constraints),
         )
 
     def _required(self, pod: Pod, terms: Iterable[PodAffinityTerm]) -> tuple[int, ...]:
-        return tuple(self._enter(pod, term) for term in terms)
+        return tuple(self._number(_term(pod, term)) for term in terms)
 
     def _preferred(self, pod: Pod, terms: Iterable[WeightedPodAffinityTerm]) -> tuple[tuple[int, int], ...]:
-        return tuple((self._enter(pod, term.pod_affinity_term), term.weight) for term in terms)
+        return tuple((self._number(_term(pod, term.pod_affinity_term)), term.weight) for term in terms)
 
     def spread(self, pod: Pod, constraint: TopologySpreadConstraint) -> Spread:
         selector = _narrowed(constraint.label_selector, pod.metadata.labels, constraint.match_label_keys, ())
@@ -166,6 +184,7 @@ class TermTable:
         if term.selector is None:
             return []
         namespaces: list[str | None] = [None] if term.namespace_selector is not None else [*term.namespaces]
+        namespaces = [term.within] if term.within else namespaces
         choices: list[list[_Label]] = [[label] for label in term.selector.match_labels.items()]
         choices += [
             [(asked.key, value) for value in dict.fromkeys(asked.values)]
@@ -178,18 +197,6 @@ class TermTable:
         anywhere: list[_Place] = [(space, None) for space in namespaces]
         return min(ways, key=lambda way: sum(len(self._kept.get(one, ())) for one in way), default=anywhere)
 
-    def _enter(self, pod: Pod, term: PodAffinityTerm) -> int:
-        own = (
-            [pod.metadata.namespace or DEFAULT_NAMESPACE]
-            if not term.namespaces and term.namespace_selector is None
-            else []
-        )
-        selector = _narrowed(
-            term.label_selector, pod.metadata.labels, term.match_label_keys, term.mismatch_label_keys
-        )
-        namespaces = frozenset([*term.namespaces, *own])
-        return self._number(Term(namespaces, term.namespace_selector, selector, term.topology_key))
-
     def _number(self, term: Term) -> int:
         """The number of a term that a pod owns."""
         number = self._enter_term(term)
@@ -198,14 +205,39 @@ class TermTable:
         return number
 
     def _enter_term(self, term: Term) -> int:
-        key = _encoder.encode(
-            (sorted(term.namespaces), term.namespace_selector, term.selector, term.topology_key)
-        )
+        key = term.identity
         number = self._numbers.get(key)
         if number is None:
             number = self._numbers[key] = len(self.terms)
             self.terms.append(term)
         return number
+
+
+def _term(pod: Pod, term: PodAffinityTerm) -> Term:
+    own = (
+        [pod.metadata.namespace or DEFAULT_NAMESPACE]
+        if not term.namespaces and term.namespace_selector is None
+        else []
+    )
+    selector = _narrowed(
+        term.label_selector, pod.metadata.labels, term.match_label_keys, term.mismatch_label_keys
+    )
+    namespaces = frozenset([*term.namespaces, *own])
+    return Term(namespaces, term.namespace_selector, selector, term.topology_key)
+
+
+def _divided(pod: Pod, terms: Iterable[Term]) -> tuple[list[Term], list[Term]]:
+    """The terms as far as they are about pods of the owner's namespace, and as far as about others."""
+    own, others, home = [], [], pod.metadata.namespace or DEFAULT_NAMESPACE
+    for term in terms:
+        anywhere = term.namespace_selector is not None
+        if anywhere or home in term.namespaces:
+            own.append(
+                replace(term, within=home) if anywhere else replace(term, namespaces=frozenset([home]))
+            )
+        if anywhere or term.namespaces - {home}:
+            others.append(replace(term, outside=home))
+    return own, others
 
 
 def _places_of_pod(namespace: str, labels: Labels) -> list[_Place]:

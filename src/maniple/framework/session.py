@@ -10,12 +10,13 @@ from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
 from itertools import compress
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from maniple.cluster.changes import ChangeLog
+from maniple.cluster.classes import TaskClass
 from maniple.cluster.facts import NOT_ADMITTED, JobFacts
 from maniple.cluster.resources import Amounts
 from maniple.cluster.snapshot import Snapshot, leave_out_pods_elsewhere, missing_nodes
@@ -26,13 +27,10 @@ from maniple.framework.devices.gpus import GpuBooks
 from maniple.framework.groups.groups import Groups
 from maniple.framework.points import ASK, POINTS, Hooks, JobRows, TaskRows
 from maniple.framework.queue_tree import QueueTree
-from maniple.framework.reasons import ReasonTable
+from maniple.framework.reasons import Reason, ReasonTable
 from maniple.framework.refusals import Refusals
 from maniple.framework.rules import Rules
 from maniple.objects.meta import Object
-
-if TYPE_CHECKING:
-    from maniple.framework.too_large import TooLarge
 
 _VALID, _PIPELINED = VALID.tolist(), int(Status.PIPELINED)
 _TOLD = 5  # missing nodes
@@ -81,6 +79,7 @@ class Session:
         # Reasons are numbered for as long as the node facts live, since verdicts are remembered with them.
         self.reasons = ReasonTable.of(self.nodes.facts.memory)
         self.refusals = Refusals()
+        self.held_back: Mapping[int, str] = {}  # job -> why it is not served at all (`held_back.py`)
         self.warnings: list[str] = []
         self._reported: set[str] = set()
         self.decisions = Decisions()
@@ -106,12 +105,14 @@ class Session:
         self.expected: dict[int, int] = {}  # leaving task -> node where room is kept for its successor
 
     def use(
-        self, tiers: Iterable[Iterable[tuple[PluginOption, Plugin]]], limits: "TooLarge | None" = None
+        self,
+        tiers: Iterable[Iterable[tuple[PluginOption, Plugin]]],
+        refuses: Callable[[TaskClass], Reason | None] | None = None,
     ) -> None:
-        """Register the plugins' answers, tier by tier, behind those of `limits`."""
+        """Register the plugins' answers, tier by tier; `refuses` is asked first whether a class can be placed."""
         registered: dict[str, list[list[Callable[..., Any]]]] = {name: [] for name in POINTS}
-        if limits is not None:
-            registered["pre_predicate"].append([limits.pre_predicate])
+        if refuses is not None:
+            registered["pre_predicate"].append([refuses])
         for tier in tiers:
             for lists in registered.values():
                 lists.append([])
@@ -208,10 +209,12 @@ class Session:
         return self.phase(job) in NOT_ADMITTED
 
     def waiting_jobs(self) -> list[int]:
-        """All of the session's jobs that are not admitted yet."""
-        rows, decided = self.jobs.rows, self.decisions.phases
-        waiting = rows[~self.cluster.jobs.admitted[rows]].tolist()
-        return [job for job in waiting if self.is_waiting(job)] if decided else waiting
+        """All of the session's jobs that are not admitted yet and may be."""
+        rows, decided, held = self.jobs.rows, self.decisions.phases, self.held_back
+        waiting: list[int] = rows[~self.cluster.jobs.admitted[rows]].tolist()
+        if not decided and not held:
+            return waiting
+        return [job for job in waiting if job not in held and self.is_waiting(job)]
 
     def preemptible(self, job: int) -> bool:
         """May be evicted for others: as its group says, otherwise by its priority."""

@@ -12,6 +12,7 @@ from typing import Any
 from maniple.cluster.statuses import Status
 from maniple.framework.plans.outcome import Eviction, GroupOutcome, WaitingPod
 from maniple.framework.plans.plan import Plan
+from maniple.framework.plans.standing import REFUSED
 from maniple.live.dialect import EvictionNotice, Find, Patch, PodReporting, Report
 from maniple.live.kai import Kai
 from maniple.live.kai_groups import why_waiting
@@ -141,4 +142,5 @@ def _conditions(one: GroupOutcome) -> list[dict[str, str]]:
     if not one.count(Status.PENDING.word, Status.GATED.word):
         return []  # all of its pods are terminating or finished
     waits = one.not_ready or why_waiting(one)[1]
-    return [{"type": UNSCHEDULABLE, "status": "True", "reason": NOT_ENOUGH_RESOURCES, "message": waits}]
+    reason = REFUSED if one.held_back else NOT_ENOUGH_RESOURCES
+    return [{"type": UNSCHEDULABLE, "status": "True", "reason": reason, "message": waits}]

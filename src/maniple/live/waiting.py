@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from maniple.framework.plans.outcome import WaitingPod
 from maniple.framework.plans.plan import Plan
+from maniple.framework.plans.standing import REFUSED
 from maniple.live.cache import Assumption
 from maniple.live.dialect import Find, LiveDialect, PodReporting, group_of
 from maniple.live.essence import POD_SCHEDULED, scheduled_condition
@@ -163,6 +164,8 @@ class _Causes:
         return _PodReport(UNSCHEDULABLE, BEING_RELEASED.format(node=one.node), nominated)
 
     def of(self, one: WaitingPod) -> _PodReport:
+        if one.held_back:
+            return _PodReport(REFUSED, one.reason)  # an autoscaler would add nodes for unschedulable ones
         if not one.own:
             report = self._of_job.get(one.job)
             if report is None:

@@ -67,7 +67,7 @@ from maniple.plugins.victims.rescheduling import Rescheduling
 from maniple.profiles import default_queues
 from maniple.profiles.kai import KaiDialect, NodePool
 from maniple.profiles.maniple_catalogue import MANIPLE
-from maniple.profiles.options import checked, checked_kai, strings
+from maniple.profiles.options import affinity_keeps_others_out, checked, checked_kai, strings
 from maniple.profiles.profile import Profile
 from maniple.profiles.rules import KAI_RULES, KAI_STRICT_RULES, VOLCANO_RULES, VOLCANO_STRICT_RULES
 from maniple.profiles.single_pods import of_kai_podgrouper, of_volcano
@@ -151,7 +151,9 @@ def _volcano_cluster(configuration: Configuration, options: Mapping[str, Any]) -
         node_selector=strings(options, "nodeSelector"),
     )
     ignored = {*ALWAYS_IGNORED_PROVISIONERS, *strings(options, "ignoredProvisioners")}
-    return Cluster(dialect, ignored_provisioners=ignored)
+    return Cluster(
+        dialect, ignored_provisioners=ignored, affinity_keeps_others_out=affinity_keeps_others_out(options)
+    )
 
 
 VOLCANO = Profile(
@@ -181,7 +183,7 @@ def _kai_cluster(configuration: Configuration, options: Mapping[str, Any]) -> Cl
         reservation_app=options["resourceReservationAppLabel"],
         strict=configuration.compat == "strict",
     )
-    return Cluster(dialect)
+    return Cluster(dialect, affinity_keeps_others_out=affinity_keeps_others_out(options))
 
 
 KAI = Profile(

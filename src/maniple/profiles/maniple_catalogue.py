@@ -50,7 +50,7 @@ from maniple.plugins.topology.task_topology import TaskTopology
 from maniple.profiles import default_queues
 from maniple.profiles.kai import NodePool
 from maniple.profiles.maniple import ManipleDialect
-from maniple.profiles.options import checked_maniple, strings
+from maniple.profiles.options import affinity_keeps_others_out, checked_maniple, strings
 from maniple.profiles.profile import Profile
 from maniple.profiles.rules import MANIPLE_RULES
 from maniple.profiles.single_pods import of_maniple
@@ -148,7 +148,7 @@ def _cluster(configuration: Configuration, options: Mapping[str, Any]) -> Cluste
         npus_shared=shares_npus(configuration),
         node_selector=strings(options, "nodeSelector"),
     )
-    return Cluster(dialect)
+    return Cluster(dialect, affinity_keeps_others_out=affinity_keeps_others_out(options))
 
 
 MANIPLE = Profile(

@@ -23,6 +23,11 @@ def strings(options: Mapping[str, Any], name: str) -> tuple[str, ...]:
     return (given,) if isinstance(given, str) else tuple(given)
 
 
+def affinity_keeps_others_out(options: Mapping[str, Any]) -> bool:
+    """Whether a pod's anti-affinity to pods of other namespaces counts for these as well."""
+    return options.get("affinityAcrossNamespaces") != "own"
+
+
 def checked(options: Mapping[str, Any] | None) -> Mapping[str, Any]:
     """Volcano's options, or one error that names the first wrong one."""
     found = _checked(options or {}, _CHECKS)
@@ -181,6 +186,11 @@ def _is_budget(value: Any) -> str:
     return "" if whole else "must be a whole number of pods evicted or placed on trial; 0: no limit"
 
 
+def _is_one_of(*choices: str) -> Callable[[Any], str]:
+    problem = f"must be one of {', '.join(choices)}"
+    return lambda value: "" if value in choices else problem
+
+
 def _is_percentage(value: Any) -> str:
     number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     return "" if number and value >= 0 else "must be a percentage, a number from 0 up"
@@ -208,10 +218,14 @@ _MEASURED: dict[str, Callable[[Any], str]] = {"at": _is_time, "cpu": _is_percent
 
 _DIVIDED = ("cpu", "memory", "gpu")
 _OURS: dict[str, Callable[[Any], str]] = {
+    "affinityAcrossNamespaces": _is_one_of("any", "own"),
     "debug": _is_bool,
     "extenderTransport": _is_callable,
     "extensions": _is_extensions,
+    "priorityClasses": _is_strings,
+    "queueAccess": _is_one_of("open", "closed"),
     "searchBudget": _is_budget,
+    "systemPriorities": _is_one_of("any", "kube-system"),
 }
 _CHECKS: dict[str, Callable[[Any], str]] = {
     **_OURS,

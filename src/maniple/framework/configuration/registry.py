@@ -11,7 +11,7 @@ from typing import Any
 from maniple.framework.configuration.document import located, suggestion
 from maniple.framework.configuration.loading import Configuration
 from maniple.framework.session import PluginMaker, Session
-from maniple.framework.too_large import TooLarge
+from maniple.framework.too_large import too_large
 from maniple.framework.triggers import Triggers
 
 ActionMaker = Callable[[Mapping[str, Any]], Any]
@@ -44,7 +44,6 @@ class Registry:
 
         A plugin that is unknown, or has a rival that is configured already, is reported and left out.
         """
-        limits = TooLarge(session)
         tiers, names = [], set[str]()
         for tier in configuration.tiers:
             made = []
@@ -63,7 +62,7 @@ class Registry:
                     names.add(option.name)
                     opened(option.name)
             tiers.append(made)
-        session.use(tiers, limits)
+        session.use(tiers, refuses=too_large)
 
     def triggers(self, configuration: Configuration) -> Triggers:
         """What makes it worth asking the configured plugins again."""

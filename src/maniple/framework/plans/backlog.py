@@ -18,6 +18,7 @@ from maniple.framework.plans.freezing import Closed
 from maniple.framework.reasons import QueueRefusal
 
 CAUSES = {
+    "refused": "its group is too large, or it may not use its queue or its priority class",
     "queue": "its queue does not exist, or takes no jobs",
     "gate": "its pods are behind scheduling gates, or backed off after a failed bind",
     "pods": "fewer pods exist than the gang needs",
@@ -94,6 +95,8 @@ class Backlog:
     def _cause(self, row: int) -> str:
         closed = self._closed
         counts = closed.jobs.counts[:, row]
+        if row in closed.jobs.held_back:
+            return "refused"
         if int(closed.jobs.queue[row]) in closed.queues.problems:
             return "queue"
         if not counts[Status.PENDING]:

@@ -77,8 +77,8 @@ class Causes:
         """What a job as a whole waits for."""
         known = self._of_job.get(job)
         if known is None:
-            refusal = self._closed.jobs.refusals.get(job)
-            problem = refusal or self.queue_problem(job) or self._of_others(job) or self.not_ready(job)
+            held = self._closed.jobs.held_back.get(job)
+            problem = held or self.queue_problem(job) or self._of_others(job) or self.not_ready(job)
             known = [problem] if problem else list(self._closed.refused.jobs.get(job, ()))
             self._of_job[job] = known
         return known

@@ -90,7 +90,7 @@ class Jobs:
     pending: Amounts  # what the tasks that wait request
     facts: Mapping[int, JobFacts]
     groups: Mapping[int, Object]
-    refusals: Mapping[int, str]  # of groups that are too large
+    held_back: Mapping[int, str]  # job -> why it is not served at all
     phases: Mapping[int, str]
     stale: frozenset[int]  # whose gang was known to be broken
     parts: Mapping[int, tuple[PodSetOutcome, ...]]  # of jobs that are not one pod set with all of their tasks
@@ -268,7 +268,7 @@ def _jobs(session: Session) -> Jobs:
         allocated=jobs.allocated if jobs.elsewhere is None else jobs.allocated + jobs.elsewhere,
         pending=jobs.pending,
         facts=table.facts.copy(),
-        refusals=table.refusals.copy(),
+        held_back=session.held_back,
         groups=table.objects.copy(),
         phases=session.decisions.phases,
         stale=frozenset(table.stale),

@@ -149,6 +149,7 @@ class GroupOutcome:
     gated: tuple[str, ...] = ()  # its pods that wait behind a scheduling gate
     stale_since: datetime | None = None  # when its gang broke, as of the end of the cycle
     of_others: bool = False  # it has pods, and all of them name other schedulers
+    held_back: bool = False  # it is not served at all, as its only refusal says
 
     def count(self, *statuses: str) -> int:
         return sum(self.counts.get(status, 0) for status in statuses)
@@ -164,7 +165,7 @@ class WaitingPod:
     """A pod of a job that is on no node yet. Pods that wait for the same thing share one record.
 
     `own`: the reason is the pod's own, not its job's. `fits`: it had a place, which it does not get because others of
-    its gang have none. `node`: where it claims what is being released.
+    its gang have none. `node`: where it claims what is being released. `held_back`: its job is not served at all.
     """
 
     job: str
@@ -173,6 +174,7 @@ class WaitingPod:
     fits: bool = False
     gated: bool = False
     node: str = ""
+    held_back: bool = False
 
 
 @dataclass(frozen=True, slots=True)

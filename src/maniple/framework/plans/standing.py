@@ -17,6 +17,7 @@ from maniple.objects.kai import KaiPodGroup
 UNSCHEDULABLE_ON_POOL = "UnschedulableOnNodePool"
 QUEUE_MISSING, POD_ERRORS = "QueueDoesNotExist", "PodSchedulingErrors"
 NO_TURN = "not tried in this cycle"
+REFUSED = "Refused"  # the reason, for programs, of jobs that are not served at all: no node would help
 
 # The profiles whose pods name these schedulers, as the command line calls them
 _PROFILE_OF = {"volcano": "volcano", "kai-scheduler": "kai", "maniple": "maniple"}

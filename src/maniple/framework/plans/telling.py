@@ -30,6 +30,7 @@ from maniple.framework.plans.outcome import (
     TaskOutcome,
     WaitingPod,
 )
+from maniple.framework.plans.standing import REFUSED
 from maniple.framework.reasons import NotWhole
 
 _WORDS = [status.word for status in Status]
@@ -93,6 +94,7 @@ def waiting(closed: Closed, causes: Causes) -> dict[str, WaitingPod]:
                 fits=isinstance(own, NotWhole),
                 gated=gated,
                 node=names.nodes[node] if claims else "",
+                held_back=job in closed.jobs.held_back,
             )
         found[names.tasks[row]] = one
     return found
@@ -128,7 +130,7 @@ def _job(
 ) -> JobOutcome:
     columns, causes_found = closed.jobs, causes.with_tasks(job)
     counts = columns.counts[:, job]
-    conditions: list[dict[str, Any]] = [one.copy() for one in closed.refused.conditions.of(job)]
+    conditions = _conditions(closed, job)
     own = causes.condition(job, causes_found)
     moved = evictions.moved_of_job[job]
     outcome = JobOutcome(
@@ -203,7 +205,7 @@ def groups(closed: Closed, causes: Causes, rows: Sequence[int]) -> dict[str, Gro
     found = {}
     for job, numbers in zip(rows, counts, strict=True):
         group, facts = columns.groups[job], columns.facts[job]
-        waits = numbers[_PENDING] or numbers[_GATED]
+        waits, held = numbers[_PENDING] or numbers[_GATED], columns.held_back.get(job, "")
         found[closed.names.job(job)] = GroupOutcome(
             key=group.key,
             api_group=group.api_group,
@@ -211,17 +213,28 @@ def groups(closed: Closed, causes: Causes, rows: Sequence[int]) -> dict[str, Gro
             served=job in all_phases,
             phase=all_phases.get(job, "Pending"),
             counts={_WORDS[status]: number for status, number in enumerate(numbers) if number},
-            conditions=[one.copy() for one in refused.conditions.of(job)],
+            conditions=_conditions(closed, job),
             queue_problem=causes.queue_problem(job),
-            not_ready=causes.not_ready(job) if waits else "",
-            refusals=list(refused.jobs.get(job, ())),
+            not_ready=causes.not_ready(job) if waits and not held else "",
+            refusals=[held] if held else list(refused.jobs.get(job, ())),
             over=causes.over(job),
             pod_sets=causes.pod_sets(job),
             gated=tuple(behind.get(job, ())),
             stale_since=broken.get(job, facts.stale_since),
             of_others=job in columns.foreign and not any(numbers),
+            held_back=bool(held),
         )
     return found
+
+
+def _conditions(closed: Closed, job: int) -> list[dict[str, Any]]:
+    """Those that plugins state; of a job that is not served at all, with that reason in place of theirs."""
+    stated: list[dict[str, Any]] = [one.copy() for one in closed.refused.conditions.of(job)]
+    held = closed.jobs.held_back.get(job)
+    for one in stated if held else ():
+        if one["type"] == "Unschedulable":
+            one |= {"reason": REFUSED, "message": held}
+    return stated
 
 
 def _gated(closed: Closed) -> dict[int, list[str]]:

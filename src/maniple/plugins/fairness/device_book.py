@@ -58,7 +58,8 @@ class DeviceBook:
                 quota.take(claims)
         if self._rules.admitted_jobs_keep_devices:
             for job in np.unique(tasks.job[rows]).tolist():
-                if self._session.job_facts(job).phase == "Inqueue":
+                admitted = self._session.job_facts(job).phase == "Inqueue"
+                if admitted and job not in self._session.held_back:
                     self.entered(job)
 
     # -- tasks ----------------------------------------------------------------------------------------------------

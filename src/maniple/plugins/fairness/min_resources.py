@@ -134,7 +134,7 @@ class MinResources:
 
     def of_admitted(self, *, less_allocated: bool) -> tuple[NDArray[np.int64], Amounts]:
         """Jobs that were admitted and do not run yet, with what is kept for them: the rest of their minimum."""
-        rows = self._session.jobs.rows
+        rows = self._claiming()
         rows = rows[(self._columns.inqueue & self._columns.stated)[rows]]
         amounts = self._left(rows) if less_allocated else self.minimums(rows)
         return rows, self._without_gated(rows, amounts)
@@ -144,11 +144,16 @@ class MinResources:
 
         A job with fewer is finishing: it will not request the rest.
         """
-        jobs, rows = self._session.jobs, self._session.jobs.rows
+        jobs, rows = self._session.jobs, self._claiming()
         rows = rows[(self._columns.running & self._columns.stated)[rows]]
         placed = jobs.counts[:, rows][ALLOCATED_LIKE].sum(axis=0)
         rows = rows[placed >= jobs.minimum[rows]]
         return rows, self._without_gated(rows, self._left(rows))
+
+    def _claiming(self) -> NDArray[np.int64]:
+        """Jobs that may get more than they have."""
+        rows, held = self._session.jobs.rows, self._session.held_back
+        return rows[~np.isin(rows, list(held))] if held else rows
 
     def _left(self, rows: NDArray[np.int64]) -> Amounts:
         return np.asarray(np.maximum(self.minimums(rows) - self._session.jobs.allocated[:, rows], 0))

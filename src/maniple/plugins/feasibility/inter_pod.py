@@ -48,6 +48,7 @@ from maniple.plugins.normalise import HIGHEST
 
 NOT_NEAR = "node(s) didn't match pod affinity rules"
 TOO_NEAR = "node(s) didn't match pod anti-affinity rules"
+TOO_NEAR_OTHERS = f"{TOO_NEAR} for pods of other namespaces"
 UNWELCOME = "node(s) didn't satisfy existing pods anti-affinity rules"
 
 Owners = dict[int, dict[int, int]]  # term -> class that owns it -> weight
@@ -118,6 +119,7 @@ class InterPodFilter(InterPod):
         self._living = not session.rules.placing.leaving_pods_satisfy_affinity
         self._not_near = session.reasons.number(NOT_NEAR, Code.UNRESOLVABLE)
         self._too_near = session.reasons.number(TOO_NEAR)
+        self._too_near_others = session.reasons.number(TOO_NEAR_OTHERS, Code.UNRESOLVABLE)
         self._unwelcome = session.reasons.number(UNWELCOME)
 
     def filter(self) -> Filter:
@@ -134,7 +136,8 @@ class InterPodFilter(InterPod):
 
     def _alike(self, class_: TaskClass) -> Hashable | None:
         own = class_.spec.own
-        terms = (*((term, 1) for term in own.affinity), *((term, -1) for term in own.anti_affinity))
+        apart = (*own.anti_affinity, *own.anti_affinity_to_others)
+        terms = (*((term, 1) for term in own.affinity), *((term, -1) for term in apart))
         return self.among_themselves(class_, terms, self._with_anti_affinity)
 
     @cached_property
@@ -146,9 +149,8 @@ class InterPodFilter(InterPod):
         if not self._terms:
             return False
         own = class_.spec.own
-        return bool(own.affinity or own.anti_affinity) or not self._with_anti_affinity.keys().isdisjoint(
-            class_.terms
-        )
+        required = own.affinity or own.anti_affinity or own.anti_affinity_to_others
+        return bool(required) or not self._with_anti_affinity.keys().isdisjoint(class_.terms)
 
     def _check(self, class_: TaskClass, cells: Cells) -> Verdicts:
         own = class_.spec.own
@@ -160,9 +162,16 @@ class InterPodFilter(InterPod):
                 )
         for term in own.anti_affinity:
             verdict[self._domains_with(self.selected((term,)), term)] = self._too_near
+        for term in own.anti_affinity_to_others:
+            verdict[self._near_others(term)] = self._too_near_others
         if own.affinity:
             verdict[~self._near(class_)] = self._not_near
         return verdict[cells.rows]
+
+    def _near_others(self, term: int) -> Mask:
+        """Nodes in a domain with pods of other namespaces that a term selects; no eviction makes them leave it."""
+        before = self._domains_with(self._placements.selected_at_first(term), term)
+        return before | self._domains_with(self.selected((term,)), term)
 
     def _domains_with(self, column: Column, term: int) -> Mask:
         """Nodes in a domain where the column is positive; never those without the label."""
@@ -203,6 +212,8 @@ class InterPodFilter(InterPod):
             avoided |= self._domains_with(self.selected((term,)), term)[rows]
             if term in class_.terms:
                 repelling.append((self.bins(term)[rows], None))
+        for term in own.anti_affinity_to_others:
+            avoided |= self._near_others(term)[rows]
         return InterPodSteps(avoided, repelling, self._near_steps(class_, rows) if own.affinity else None)
 
     # -- evictions of the same cycle ------------------------------------------------------------------------------

@@ -121,6 +121,25 @@ class Placements:
         """Pods that all of these terms select."""
         return self.column(("selected", terms), lambda: self._classes_selected(terms), living=living)
 
+    def selected_at_first(self, term: int) -> Column:
+        """Pods that a term selects, where they were when the session opened."""
+        known = self._columns.get(("at first", term))
+        if known is None:
+            table, counts = self._session.cluster.tasks, np.zeros(len(self._session.nodes), dtype=np.int64)
+            rows = self._rows_of(self._classes_selected((term,)))
+            nodes = self._nodes_at_first[table.node[rows[ON_NODE[table.status[rows]]]]]
+            np.add.at(counts, nodes[nodes >= 0], 1)
+            known = self._columns["at first", term] = Column(counts)
+        return known
+
+    @cached_property
+    def _nodes_at_first(self) -> NodeRows:
+        """By the cluster's row of a node, the session's; -1 for those that are not part of it."""
+        facts = self._session.nodes.facts
+        nodes = np.full(len(self._session.cluster.nodes) + 1, -1, dtype=np.intp)
+        nodes[facts.rows] = np.arange(len(facts))
+        return nodes
+
     def _classes_selected(self, terms: tuple[int, ...]) -> Weights:
         if self._selected_by is None:
             self._selected_by = {}
