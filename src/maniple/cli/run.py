@@ -100,6 +100,12 @@ COLLECT = (100_000, 50, 100)
 )
 @click.option("--default-queue", metavar="NAME", help="The queue of jobs that name none.  [default: default]")
 @click.option(
+    "--messages-name-others/--no-messages-name-others",
+    "name_others",
+    default=None,
+    help="Whether events and conditions of one namespace name jobs and queues of others.  [default: no]",
+)
+@click.option(
     "--plugins-dir",
     metavar="FOLDER",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
@@ -126,6 +132,7 @@ def command(
     names: tuple[str, ...],
     bind: str | None,
     default_queue: str | None,
+    name_others: bool | None,
     plugins_dir: Path | None,
     election: "Election | None",
     listening: dict[str, Any],
@@ -191,6 +198,8 @@ def command(
         options["schedulerName"] = list(names)
     if default_queue:
         options["defaultQueue"] = default_queue
+    if name_others is not None:
+        options["messagesNameOthers"] = name_others
     place: Configuration | Given
     place = find_cluster(settings) if settings.on_cluster else read_objects(files)
     if not profile and not shard and isinstance(place, Given):

@@ -18,6 +18,7 @@ FULL = MOST // 2  # of a table that is used from cycle to cycle: a new one is be
 TOO_MANY = "there are too many different reasons to tell this one"
 POD = "<pod>"  # placeholder, in a reason shared by equal pods, for the pod in the message
 QUEUE = "<queue>"  # the same for the queue of that pod
+JOB = "<job>"  # the same for the job for which the pod is evicted
 
 
 class Code(Enum):
@@ -93,7 +94,8 @@ NO_JOB = -1
 
 
 class EvictionCause(str):
-    """The cause of an eviction, as the original system words it; POD stands in it for the evicted pod.
+    """The cause of an eviction, as the original system words it; POD stands in it for the evicted pod, JOB for the
+    actor.
 
     Empty where the plan's own sentence is the message: that is made when it is read (`plans/evictions.py`).
     """

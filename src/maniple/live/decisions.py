@@ -282,11 +282,11 @@ class Decisions:
 
     def _notices(self, plan: Plan) -> Iterator[tuple[Pod, EvictionNotice]]:
         """The evictions of a plan; not of a pod that is gone by now."""
-        for eviction in plan.evicted:
+        for eviction, told in zip(plan.evicted, plan.eviction_notices, strict=True):
             pod = self._cache.pod(eviction.pod)
             if pod is not None:
                 self.evicted[pod.key] = eviction
-                yield pod, self._notice(plan, eviction, pod)
+                yield pod, self._notice(plan, told, pod)
 
     def _notice(self, plan: Plan, eviction: Eviction, pod: Pod) -> EvictionNotice:
         """A pod that is to move is annotated with its target until it is gone, so that the place is kept."""

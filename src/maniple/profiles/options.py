@@ -211,6 +211,7 @@ _OURS: dict[str, Callable[[Any], str]] = {
     "debug": _is_bool,
     "extenderTransport": _is_callable,
     "extensions": _is_extensions,
+    "messagesNameOthers": _is_bool,
     "searchBudget": _is_budget,
 }
 _CHECKS: dict[str, Callable[[Any], str]] = {

@@ -47,9 +47,12 @@ def counted(reasons: Iterable[str]) -> list[str]:
 
 
 class Causes:
-    def __init__(self, closed: Closed, invalid: Mapping[str, str] | None = None) -> None:
-        """`invalid`: why objects were refused, by kind and name."""
+    def __init__(
+        self, closed: Closed, invalid: Mapping[str, str] | None = None, *, discreet: bool = False
+    ) -> None:
+        """`invalid`: why objects were refused, by kind and name. `discreet`: queues of others are not named."""
         self._closed = closed
+        self._discreet = discreet
         self._invalid = invalid or {}
         self._of_job: dict[int, list[str]] = {}
         self._pod_sets: dict[int, tuple[PodSetOutcome, ...]] = dict(closed.jobs.parts)
@@ -88,7 +91,8 @@ class Causes:
         problems, queue = self._closed.queues.problems, int(self._closed.jobs.queue[job])
         if queue not in problems:
             return ""
-        return self._refusal("Queue", self._closed.names.queues[queue]) or problems[queue]
+        problem = problems[queue].text if self._discreet else problems[queue].complete
+        return self._refusal("Queue", self._closed.names.queues[queue]) or problem
 
     def _refusal(self, kind: str, name: str) -> str:
         """Why an object that is in the input does not exist for the scheduler; empty if it was not refused."""
