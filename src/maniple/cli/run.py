@@ -16,6 +16,7 @@ import click
 
 from maniple import __version__
 from maniple.cli import DEFAULT_PROFILE, InputError, seconds, with_extensions
+from maniple.cli.echo import echo
 from maniple.cli.kai_flags import given_flags, with_kai_flags
 from maniple.cli.leader_flags import leader_flags
 from maniple.cli.listen_flags import listen_flags, listens_of
@@ -220,7 +221,7 @@ def command(
 def _print_version(process: Process, profile: str | None) -> None:
     """Volcano's scheduler prints its version and exits, KAI's prints it and continues."""
     if process.prints_version:
-        click.echo(f"maniple {__version__}")
+        echo(f"maniple {__version__}")
         if profile != "kai":
             sys.exit(0)
 
@@ -230,7 +231,7 @@ def _is_in_pod(process: Process, kubeconfig: Path | None, context: str, *, embed
     named = kubeconfig is not None or context or process.master
     if named or embedded or not process.given or "KUBERNETES_SERVICE_HOST" not in os.environ:
         return False
-    click.echo("note: no cluster is named; using the cluster of this pod, as with --in-cluster", err=True)
+    echo("note: no cluster is named; using the cluster of this pod, as with --in-cluster", err=True)
     return True
 
 

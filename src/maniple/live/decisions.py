@@ -20,6 +20,7 @@ from maniple.live.binding import Binding
 from maniple.live.cache import Assumption, Cache, bound, leaving, ungated
 from maniple.live.dialect import EvictionNotice, LiveDialect, group_of
 from maniple.live.effects import Effect, Effects, Urgency
+from maniple.live.messages import message
 from maniple.live.notes import Notes
 from maniple.live.permissions import BIND_VOLUMES, REMOVE_GATES, Feature, Permissions
 from maniple.live.port import CONFLICT, NOT_FOUND, TOO_MANY, Port, status_of
@@ -325,7 +326,7 @@ class Decisions:
                 type="DisruptionTarget",
                 status="True",
                 reason="PreemptionByScheduler",
-                message=notice.condition,
+                message=message(notice.condition),
             )
             await self._port.patch_pod_condition(pod, target, when)
         if notice.promised:
