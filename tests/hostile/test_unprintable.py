@@ -17,9 +17,12 @@ from click.testing import CliRunner
 from rich.console import Console, ConsoleDimensions
 
 import maniple
+from maniple.cli import InputError
+from maniple.cli.echo import echo
 from maniple.cli.logs import JsonFormatter, TextFormatter
 from maniple.cli.main import main
 from maniple.cli.picture import drawn
+from maniple.cli.planning import print_messages
 from maniple.cli.render import print_plan
 from maniple.cli.run_screen import KEYS, Choice, screen_of
 from maniple.cli.run_view import Lines
@@ -31,6 +34,7 @@ from maniple.objects.kai import KaiPodGroup
 from maniple.objects.printable import printable, printable_json, printable_lines
 from maniple.objects.volcano import VolcanoPodGroup
 from maniple.sim.errors import ApiError
+from maniple.web.server import _lines
 from tests.live import kai_objects, objects
 from tests.live.kai_stage import KaiStage, played
 from tests.live.objects import Raw
@@ -41,6 +45,7 @@ from tests.web.test_server import settle, site
 EVIL = (
     "\x1b[2J\x07\x08\x7f\x9b31m\u202e\u2066\u200b\u2060\ufeff\u2028\u2029\x85\r\n\tgone\u3164\ufe0f\U000e0041"
 )
+BROKEN = "\n\\tgone"  # the line break of that text is not shown, and the rest of it is
 FREE_TEXT = EVIL.replace("\n", "").replace("\r", "")
 PROFILES = ("volcano", "kai", "maniple")
 SCHEDULERS = {"kai": "kai-scheduler"}
@@ -177,6 +182,7 @@ def test_plan(profile: str, file: str, form: list[str]) -> None:
     text = output("plan", file, "--profile", profile, *form)
     assert "g0" in text
     assert unprintable(text) == []
+    assert BROKEN not in text
     if form != ["-o", "name"]:
         assert "lone-\N{REPLACEMENT CHARACTER}" in text  # as an API server reads it
 
@@ -197,7 +203,7 @@ def test_a_table_in_a_terminal_and_a_picture(profile: str, file: str) -> None:
     print_plan(plan, jobs_of_tasks(plan), out)
     assert isinstance(out.file, StringIO)
     assert unprintable(_COLOUR.sub("", out.file.getvalue())) == []
-    assert unprintable(drawn(file)) == []
+    assert unprintable(drawn(file, named=EVIL)) == []
 
 
 def test_run_and_its_log(profile: str, file: str) -> None:
@@ -228,7 +234,22 @@ def test_configuration_files(tmp_path: Path) -> None:
                 text_shown = output("config", command, str(path), "--profile", "volcano", *form)
                 assert text_shown
                 assert unprintable(text_shown) == []
+                if text_shown.startswith("{"):
+                    assert json.loads(text_shown)
+                if command == "check":
+                    assert all(line.startswith(("error: ", "warning: ")) for line in text_shown.splitlines())
         assert unprintable(output("plan", str(ROOT / "examples" / "demo"), "--conf", str(path))) == []
+
+
+def test_messages_on_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
+    print_messages("warning", [EVIL, "second"])
+    first, second = capsys.readouterr().err.rstrip("\n").split("\n")
+    assert (unprintable(first), second) == ([], "warning: second")
+    InputError(EVIL).show()
+    echo(EVIL, err=True)
+    said = capsys.readouterr().err
+    assert said.count("\\x1b[2J") == 2
+    assert unprintable(said) == []
 
 
 def test_commands_print_in_one_place() -> None:
@@ -302,6 +323,7 @@ def test_events_and_conditions(profile: str) -> None:
     notes = [one.note for one in stage.port.events]
     assert any("\\x1b[2J" in note for note in notes)
     assert unprintable("\n".join(notes)) == []
+    assert [note for note in notes if BROKEN in note] == []
     statuses = [
         raw.get("status", {})
         for kind in (Pod, KaiPodGroup, VolcanoPodGroup)
@@ -310,6 +332,7 @@ def test_events_and_conditions(profile: str) -> None:
     messages = [*_messages(statuses)]
     assert any("\\x1b[2J" in message for message in messages)
     assert unprintable("\n".join(messages)) == []
+    assert [message for message in messages if BROKEN in message] == []
 
 
 def _messages(value: Any) -> list[str]:
@@ -341,6 +364,13 @@ def test_a_message_that_was_escaped_or_cut_is_written_once() -> None:
 
 
 # -- pages -----------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_wrong_is_a_line_each_on_the_pages_about_health() -> None:
+    text = _lines([EVIL, "b"], [EVIL], 500).text
+    assert text is not None
+    assert unprintable(text) == []
+    assert len(text.splitlines()) == 3
 
 
 def test_pages(profile: str) -> None:

@@ -25,6 +25,7 @@ from maniple.framework.plans.standing import (
 )
 from maniple.framework.reasons import Histogram, joined
 from maniple.objects.kai import KaiPodGroup
+from maniple.objects.printable import printable
 
 # Of pods that are not pending; any other is on a node.
 _STATES = {
@@ -71,7 +72,7 @@ class Causes:
             return "belongs to no pod group"
         if job not in closed.jobs.facts:
             name = closed.names.job(job)
-            return self._refusal("PodGroup", name) or f"pod group {name} does not exist"
+            return self._refusal("PodGroup", name) or f"pod group {printable(name)} does not exist"
         if gated:
             return "waits for its scheduling gates to be removed"
         return joined(self.of_job(job)) or NO_TURN
