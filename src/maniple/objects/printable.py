@@ -35,7 +35,7 @@ def printable_json(document: str) -> str:
 
 
 def _is_printable(text: str) -> bool:
-    return text.isprintable() and not _INVISIBLE.search(text)
+    return text.isprintable() and (text.isascii() or not _INVISIBLE.search(text))
 
 
 def _visible(character: str) -> str:
