@@ -6,7 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from maniple.cli.run import command
 from maniple.live.rewriting import RefusedError
 from maniple.live.volumes import naming
 from maniple.objects.core import PersistentVolume, PersistentVolumeClaim, Pod
@@ -176,3 +178,21 @@ def test_a_volume_that_another_claim_got_first_does_not_name_it() -> None:
     assert isinstance(volume, PersistentVolume)
     with pytest.raises(RefusedError, match=r"^PersistentVolume v is claimed by another claim by now$"):
         naming(claim)(volume)
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [([], None), (["--messages-name-others"], True), (["--no-messages-name-others"], False)],
+)
+def test_the_flag_is_the_option(
+    flags: list[str], expected: bool | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[Any] = []
+
+    def recipe(conf: Any, profile: Any, options: Any, *others: Any) -> Any:
+        made.append((options or {}).get("messagesNameOthers"))
+        raise SystemExit(0)
+
+    monkeypatch.setattr("maniple.cli.run.Recipe", recipe)
+    CliRunner().invoke(command, ["--until-done", *flags])
+    assert made == [expected]
