@@ -32,6 +32,7 @@ from maniple.objects.meta import Object
 from maniple.objects.workloads import unjudged
 from maniple.placement.engine import Placement
 from maniple.profiles.catalogue import PROFILES
+from maniple.profiles.rules import with_options
 
 Conf = str | Mapping[str, Any] | None
 Clock = Callable[[], float]
@@ -84,7 +85,7 @@ class Planner:
         self.configuration: Configuration = self.profile.load(
             _with_actions(conf, actions), self.registry.actions
         )
-        self.rules = self.profile.rules_for(self.configuration)
+        self.rules = with_options(self.profile.rules_for(self.configuration), self.options)
         self.actions = self._actions(actions)
         self.problems: list[Problem] = []
         self.timings: dict[str, float] = {}

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.text import Text
 
 from maniple.cli.render import bar, bounded
-from maniple.cli.tables import Table
+from maniple.cli.tables import Table, prose
 
 
 def shown(table: Table, width: int = 0) -> list[str]:
@@ -26,9 +26,8 @@ def table() -> Table:
     made = Table(
         "Nodes", "node", "in use", "memory", "nvidia.com/gpu", "why", right=("memory", "nvidia.com/gpu")
     )
-    made.add_row(
-        "gpu-1", bar(0.5), "192.25Gi/768Gi", "8/8", "no node fits a pod\nrequesting nvidia.com/gpu 8"
-    )
+    why = prose(["no node fits a pod", "requesting nvidia.com/gpu 8"])
+    made.add_row("gpu-1", bar(0.5), "192.25Gi/768Gi", "8/8", why)
     made.add_row(Text("gpu-22"), bar(1.0), "1Gi/768Gi", "", "")
     return made
 

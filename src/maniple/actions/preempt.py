@@ -12,7 +12,7 @@ from maniple.actions.searching.making_room import RoomMaking
 from maniple.actions.searching.terms import Losers, Terms
 from maniple.framework.configuration.arguments import Arguments
 from maniple.framework.points import JobRows
-from maniple.framework.reasons import POD, EvictionCause
+from maniple.framework.reasons import JOB, POD, EvictionCause
 from maniple.framework.session import Session
 from maniple.placement.engine import Placement
 
@@ -41,7 +41,7 @@ class Preempt:
                 return found
 
             return Terms(
-                reason=EvictionCause(_text(session, job), self.name, job, _ASKED, words.HIGHER_PRIORITY),
+                reason=EvictionCause(_text(session), self.name, job, _ASKED, words.HIGHER_PRIORITY),
                 losers=losers,
                 allowed=lower,
                 lets_go=lambda victim: hooks.preempt_victim_filter(job, victim),
@@ -53,10 +53,10 @@ class Preempt:
         )
 
 
-def _text(session: Session, job: int) -> str:
+def _text(session: Session) -> str:
     if session.rules.words.plain:
         return ""
-    return f"Pod {POD} was preempted by higher priority workload {session.job_key(job)}"
+    return f"Pod {POD} was preempted by higher priority workload {JOB}"
 
 
 __all__ = ["Preempt"]

@@ -16,7 +16,7 @@ from maniple.actions.searching.making_room import RoomMaking
 from maniple.actions.searching.terms import Losers, Terms
 from maniple.framework.configuration.arguments import Arguments
 from maniple.framework.points import JobRows
-from maniple.framework.reasons import POD, QUEUE, EvictionCause
+from maniple.framework.reasons import JOB, POD, QUEUE, EvictionCause
 from maniple.framework.session import Session
 from maniple.placement.engine import Placement
 
@@ -43,7 +43,7 @@ class Reclaim:
                 return foreign
 
             return Terms(
-                reason=EvictionCause(_text(session, job), self.name, job, _ASKED, _RULE),
+                reason=EvictionCause(_text(session), self.name, job, _ASKED, _RULE),
                 losers=losers,
                 allowed=others,
                 lets_go=lambda victim: hooks.reclaim_victim_filter(job, victim),
@@ -55,10 +55,10 @@ class Reclaim:
         )
 
 
-def _text(session: Session, job: int) -> str:
+def _text(session: Session) -> str:
     if session.rules.words.plain:
         return ""
-    return f"Pod {POD} was preempted by workload {session.job_key(job)}."
+    return f"Pod {POD} was preempted by workload {JOB}."
 
 
 __all__ = ["Reclaim"]

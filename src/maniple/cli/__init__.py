@@ -9,6 +9,8 @@ from typing import Any
 
 import click
 
+from maniple.objects.printable import printable_lines
+
 # The profile if no --profile is given.
 DEFAULT_PROFILE = "maniple"
 EXIT_WAITING = 1
@@ -21,6 +23,9 @@ class InputError(click.ClickException):
     """Invalid input that leaves nothing to do."""
 
     exit_code = EXIT_BAD_INPUT
+
+    def format_message(self) -> str:
+        return printable_lines(self.message)
 
 
 @contextmanager

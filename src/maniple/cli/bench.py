@@ -12,6 +12,7 @@ from typing import Any
 import click
 import msgspec
 
+from maniple.cli.echo import echo
 from maniple.cli.live.options import LiveOptions, live_options
 from maniple.cli.peers import recorded
 from maniple.cli.progress import progress
@@ -128,14 +129,14 @@ def command(
     figures = [_measure(shape, scale, profile, repeat) for shape, scale in runs]
     if output == "json":
         answer: Figures | list[Figures] = figures[0] if len(figures) == 1 else figures
-        click.echo(msgspec.json.format(msgspec.json.encode(answer), indent=2).decode())
+        echo(msgspec.json.format(msgspec.json.encode(answer), indent=2).decode())
     else:
         _print_table(runs, figures)
 
 
 def _measure(shape: str, scale: Fraction, profile: str, repeat: int) -> Figures:
     """Run one shape in a process of its own."""
-    click.echo(f"shape {shape} at scale {scale} ...", err=True)
+    echo(f"shape {shape} at scale {scale} ...", err=True)
     arguments = ["--shape", shape, "--scale", str(scale), "--profile", profile, "--repeat", str(repeat)]
     with progress(f"measuring shape {shape}"):
         done = subprocess.run(
@@ -147,7 +148,7 @@ def _measure(shape: str, scale: Fraction, profile: str, repeat: int) -> Figures:
         raise click.ClickException(f"shape {shape} at scale {scale} ended with code {done.returncode}")
     figures: Figures = msgspec.json.decode(done.stdout)
     figures["recorded"] = recorded(shape, scale)
-    click.echo(f"shape {shape} at scale {scale}: cycle {figures['cycle']:.3f} s", err=True)
+    echo(f"shape {shape} at scale {scale}: cycle {figures['cycle']:.3f} s", err=True)
     return figures
 
 

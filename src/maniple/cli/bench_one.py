@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
+from maniple.cli.echo import echo
 from maniple.cli.shape_model import FIRST_PENDING, Object, Shape
 from maniple.cli.shapes import DIALECTS, SHAPES
 
@@ -31,7 +32,7 @@ NOW = datetime.fromtimestamp(FIRST_PENDING + 3600, UTC)
 @click.option("--repeat", type=click.IntRange(min=1), required=True)
 def command(shape: str, scale: str, profile: str, repeat: int) -> None:
     """Measure one shape and print its figures."""
-    click.echo(msgspec.json.encode(measure(shape, Fraction(scale), profile, repeat)).decode())
+    echo(msgspec.json.encode(measure(shape, Fraction(scale), profile, repeat)).decode())
 
 
 def measure(name: str, scale: Fraction, profile: str, repeat: int) -> dict[str, Any]:

@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from maniple.cli import InputError
+from maniple.cli.echo import echo
 from maniple.cli.lines import Origin, Source
 
 if TYPE_CHECKING:
@@ -92,10 +91,10 @@ class ClusterInput:
         for kind in wanted:
             if kind in self._refused:
                 message = f"warning: {KINDS[kind]}: {self._refused[kind]}; skipped: {_cost(kind)}"
-                click.echo(message, err=True)
+                echo(message, err=True)
         absent = [f"{KINDS[kind]} ({_cost(kind)})" for kind in wanted if kind in self._absent]
         if absent:
-            click.echo(f"note: not served by this cluster, skipped: {', '.join(absent)}", err=True)
+            echo(f"note: not served by this cluster, skipped: {', '.join(absent)}", err=True)
 
 
 def _no_text() -> bytes:

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from maniple.cli import DEFAULT_PROFILE, EXIT_BAD_INPUT, EXIT_WAITING, InputError, with_extensions
+from maniple.cli.echo import echo
 from maniple.cli.planning import configuration_message, read_conf
+from maniple.objects.printable import printable, printable_json
 
 if TYPE_CHECKING:
     from maniple.planner import Planner
@@ -66,13 +68,13 @@ def check(file: str, fail_on_warning: bool, profile: str, plugins_dir: Path | No
 
     found = problems(file, read_conf(file) or "", profile, with_extensions(None, plugins_dir))
     for text in found.errors:
-        click.echo(f"error: {text}")
+        echo(f"error: {printable(text)}")
     for text in found.warnings:
-        click.echo(f"warning: {text}")
+        echo(f"warning: {printable(text)}")
     if found.errors:
         sys.exit(EXIT_BAD_INPUT)
     if not found.warnings:
-        click.echo(f"{file}: good for the profile {profile}")
+        echo(f"{file}: good for the profile {profile}")
     elif fail_on_warning:
         sys.exit(EXIT_DOUBTFUL)
 
@@ -102,9 +104,9 @@ def show(file: str | None, form: str, profile: str, plugins_dir: Path | None) ->
     planner = _planner(file, profile, plugins_dir)
     text = read_conf(file)
     if form == "json":
-        click.echo(json.dumps(as_json(planner, file, text), indent=2))
+        echo(printable_json(json.dumps(as_json(planner, file, text), indent=2)))
     else:
-        click.echo(as_yaml(planner, file, text), nl=False)
+        echo(as_yaml(planner, file, text), nl=False)
 
 
 @command.command("diff")
@@ -130,7 +132,7 @@ def diff(file: str, other: str | None, profile: str, plugins_dir: Path | None) -
     after = _planner(other if other is not None else file, profile, plugins_dir)
     found = differences(before.configuration, after.configuration)
     for line in found:
-        click.echo(line)
+        echo(printable(line))
     if found:
         sys.exit(EXIT_DIFFERENT)
 

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 import click
 
 from maniple.cli import InputError
+from maniple.cli.echo import echo
+from maniple.cli.logs import message_handler
 
 if TYPE_CHECKING:
     from maniple.kube.configuration import Configuration
@@ -61,7 +63,7 @@ def _install(wanted: list["Manifest"], kubeconfig: Path | None, context: str, re
     from maniple.kube.configuration import load_configuration
     from maniple.kube.errors import ApiError, KubeconfigError
 
-    logging.basicConfig(format="%(message)s", level=logging.WARNING)
+    logging.basicConfig(handlers=[message_handler()], level=logging.WARNING)
     try:
         configuration = load_configuration(kubeconfig, context)
         asyncio.run(_apply(configuration, wanted, replace))
@@ -77,4 +79,4 @@ async def _apply(configuration: "Configuration", wanted: list["Manifest"], repla
 
     async with Client(configuration, attempts=6) as client:
         async for done in install(client, wanted, replace=replace):
-            click.echo(f"{done.name}: {_SAID[done.outcome]}")
+            echo(f"{done.name}: {_SAID[done.outcome]}")

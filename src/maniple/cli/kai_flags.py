@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
+from maniple.cli.echo import echo
 from maniple.framework.configuration.scalars import parse_bool
 from maniple.profiles.kai_flags import BY_NAME, KAI_FLAGS, Flag
 
@@ -88,7 +89,7 @@ def _taker(flag: Flag) -> Callable[[click.Context, click.Parameter, str | bool |
         if flag.option:
             ctx.meta.setdefault(_GIVEN, {})[flag.option] = read
         else:
-            click.echo(f"note: --{flag.name} has no effect here: {flag.instead}", err=True)
+            echo(f"note: --{flag.name} has no effect here: {flag.instead}", err=True)
 
     return take
 

@@ -9,11 +9,13 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from textwrap import indent
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from maniple.cli.log_flags import Logging
+from maniple.objects.printable import printable, printable_lines
 
 if TYPE_CHECKING:
     from maniple.cli.run_view import View
@@ -39,12 +41,13 @@ class Log:
 class TextFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         cycle = getattr(record, "cycle", 0)
-        text = (
-            f"{_time(record)} {record.levelname.lower()} cycle={cycle} {record.name}: {record.getMessage()}"
-        )
         # One record is one line, whatever a message from elsewhere contains.
-        line = " ".join(text.splitlines())
-        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+        text = printable(" ".join(record.getMessage().split("\n")))
+        line = f"{_time(record)} {record.levelname.lower()} cycle={cycle} {record.name}: {text}"
+        if not record.exc_info:
+            return line
+        # No line of a trace looks like a record.
+        return f"{line}\n{indent(printable_lines(self.formatException(record.exc_info)), '  ')}"
 
 
 class JsonFormatter(logging.Formatter):
@@ -54,11 +57,23 @@ class JsonFormatter(logging.Formatter):
             "level": record.levelname.lower(),
             "cycle": getattr(record, "cycle", 0),
             "logger": record.name,
-            "message": record.getMessage(),
+            "message": printable_lines(record.getMessage()),
         }
         if record.exc_info:
-            content["exception"] = self.formatException(record.exc_info)
+            content["exception"] = printable_lines(self.formatException(record.exc_info))
         return msgspec.json.encode(content).decode()
+
+
+class _MessageFormatter(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return printable(record.getMessage())
+
+
+def message_handler() -> logging.Handler:
+    """Messages alone on standard error, for commands that end soon."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_MessageFormatter())
+    return handler
 
 
 def _time(record: logging.LogRecord) -> str:

@@ -12,6 +12,7 @@ import click
 from maniple.cli import InputError
 from maniple.cli.profile_choice import choose
 from maniple.cli.read import read_paths
+from maniple.objects.printable import printable
 
 WIDTH = 100
 # Rich's own format has fonts from a network.
@@ -80,6 +81,6 @@ def drawn(path: str, named: str = "") -> str:
         highlight=False,
         legacy_windows=False,
     )
-    out.print(Text.assemble(("$ ", "dim"), f"maniple plan {named or path}"))
+    out.print(Text.assemble(("$ ", "dim"), printable(f"maniple plan {named or path}")))
     print_plan(plan, jobs_of_tasks(plan), out)
     return out.export_svg(title="maniple", theme=DIMMED_MONOKAI, code_format=SVG, unique_id="maniple")

@@ -26,6 +26,7 @@ from maniple.cli import (
     with_transport,
 )
 from maniple.cli.cluster_input import ClusterInput, first_kinds, open_cluster
+from maniple.cli.echo import echo
 from maniple.cli.hints import NAME_OF_PROFILE, hints
 from maniple.cli.inspection import inspect
 from maniple.cli.inspection.remarks import Remark, lines_of, of_problems
@@ -35,6 +36,7 @@ from maniple.cli.profile_choice import chosen_profile
 from maniple.cli.progress import progress
 from maniple.cli.read import STANDARD_INPUT, Reading, read_paths
 from maniple.framework.configuration.loading import ConfigurationError
+from maniple.objects.printable import printable
 
 if TYPE_CHECKING:
     from maniple.objects.load import Problem
@@ -433,8 +435,8 @@ def with_file_name(source: str | None, conf: object, warning: str) -> str:
 
 def print_messages(word: str, messages: Iterable[object]) -> None:
     """Each message on its line of standard error; a long list is cut, with a note."""
-    lines = [f"{word}: {message}" for message in messages]
+    lines = [f"{word}: {printable(str(message))}" for message in messages]
     for line in lines[:MESSAGES_SHOWN]:
-        click.echo(line, err=True)
+        echo(line, err=True)
     if len(lines) > MESSAGES_SHOWN:
-        click.echo(f"{word}: and {len(lines) - MESSAGES_SHOWN:,} more", err=True)
+        echo(f"{word}: and {len(lines) - MESSAGES_SHOWN:,} more", err=True)

@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeVar
 import click
 
 from maniple.cli import seconds
+from maniple.cli.echo import echo
 from maniple.cli.feature_gates import FeatureGates, parse_gates
 from maniple.cli.kai_flags import KaiCommand
 from maniple.framework.configuration.scalars import parse_bool
@@ -295,7 +296,7 @@ def _taker(flag: ProcessFlag) -> Callable[[click.Context, click.Parameter, Any],
         if flag.setting:
             found[flag.setting] = read
         else:
-            click.echo(f"note: --{flag.name} has no effect here: {flag.instead}", err=True)
+            echo(f"note: --{flag.name} has no effect here: {flag.instead}", err=True)
 
     return take
 

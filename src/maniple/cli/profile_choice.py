@@ -11,9 +11,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import click
-
 from maniple.cli import DEFAULT_PROFILE
+from maniple.cli.echo import echo
 from maniple.cli.hints import PROFILE_OF_NAME
 
 PROFILE_OF_GROUP = {"scheduling.volcano.sh": "volcano", "scheduling.run.ai": "kai"}
@@ -32,7 +31,7 @@ def chosen_profile(objects: Iterable[Mapping[str, Any]], options: Mapping[str, A
     """The profile for these objects, told on standard error unless it is the default one."""
     choice = Choice(DEFAULT_PROFILE) if "schedulerName" in options else choose(objects)
     if choice.profile != DEFAULT_PROFILE:
-        click.echo(f"note: profile {choice.profile}, from {choice.evidence}; --profile overrides", err=True)
+        echo(f"note: profile {choice.profile}, from {choice.evidence}; --profile overrides", err=True)
     return choice.profile
 
 

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from time import monotonic
 
+from maniple.objects.printable import printable
+
 AFTER_SECONDS = 2.0
 EVERY_SECONDS = 0.5
 _ERASE_LINE = "\r\x1b[K"
@@ -16,7 +18,7 @@ _ERASE_LINE = "\r\x1b[K"
 
 def progress(step: str) -> AbstractContextManager[None]:
     """Tells on standard error, if that is a terminal, that this step is going on."""
-    return _told(step, sys.stderr.write) if sys.stderr.isatty() else nullcontext()
+    return _told(printable(step), sys.stderr.write) if sys.stderr.isatty() else nullcontext()
 
 
 @contextmanager

@@ -32,6 +32,7 @@ from maniple.objects.load import title_of
 
 SUFFIXES = (".yaml", ".yml", ".json")
 STANDARD_INPUT = "-"
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 JSON_SPACE = re.compile(r"[ \t\r\n]*")
 LARGEST_HANDWRITTEN = 2**20
 LARGEST_TEXT = 2**30  # bytes; ten times the dump of a large cluster
@@ -363,7 +364,16 @@ def _json_in_a_row(text: str) -> list[Any]:
             raise UnreadableError(error.lineno, f"not JSON: {error.msg} (column {error.colno})") from None
         values.append(value)
         position = _after_space(text, position)
-    return values
+    return [*map(_whole_characters, values)] if _SURROGATE.search(text) else values
+
+
+def _whole_characters(value: Any) -> Any:
+    """Half of a character becomes a replacement character, as it does when an API server reads it."""
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, dict):
+        return {_whole_characters(key): _whole_characters(each) for key, each in value.items()}
+    return [*map(_whole_characters, value)] if isinstance(value, list) else value
 
 
 def _after_space(text: str, position: int) -> int:

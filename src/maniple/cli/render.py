@@ -29,7 +29,8 @@ from maniple.cli.summary import (
     shown_resources,
     summary,
 )
-from maniple.cli.tables import Bar, Table
+from maniple.cli.tables import Bar, Table, prose
+from maniple.objects.printable import printable_json, printable_lines
 
 if TYPE_CHECKING:
     from maniple.planner import Plan
@@ -61,6 +62,18 @@ class _Output(Console):
         raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
 
 
+class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
+    """Quotes what is not printable: between double quotes, our escapes are YAML's own."""
+
+    def represent_str(self, text: str) -> yaml.Node:
+        style = None if printable_lines(text) == text else '"'
+        node: yaml.Node = self.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+        return node
+
+
+_Dumper.add_representer(str, _Dumper.represent_str)
+
+
 def console() -> Console:
     """Standard output: as wide as the terminal, or without bounds when there is none."""
     return bounded(_Output(highlight=False))
@@ -85,7 +98,7 @@ def plan_json(plan: "Plan") -> str:
 
 
 def as_json(values: Mapping[str, Any]) -> str:
-    return msgspec.json.format(msgspec.json.encode(values), indent=2).decode()
+    return printable_json(msgspec.json.format(msgspec.json.encode(values), indent=2).decode())
 
 
 def plan_yaml(plan: "Plan") -> str:
@@ -93,9 +106,8 @@ def plan_yaml(plan: "Plan") -> str:
 
 
 def as_yaml(values: Mapping[str, Any]) -> str:
-    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-    text: str = yaml.dump(msgspec.to_builtins(values), Dumper=dumper, sort_keys=False, allow_unicode=True)
-    return text.rstrip("\n")
+    text: str = yaml.dump(msgspec.to_builtins(values), Dumper=_Dumper, sort_keys=False, allow_unicode=True)
+    return printable_lines(text.rstrip("\n"))
 
 
 def plan_names(plan: "Plan", jobs_of: Mapping[str, str]) -> list[str]:
@@ -155,7 +167,7 @@ def _placed_table(rows: list[Placed], wide: bool) -> Table:
         where = places(row.nodes, len(row.nodes) if wide else NODES_IN_A_ROW)
         if row.held:
             where += f" ({row.held} once volumes are bound)"
-        table.add_row(Text(row.job), Text(row.queue), str(row.tasks), Text(where))
+        table.add_row(row.job, row.queue, str(row.tasks), where)
     return table
 
 
@@ -175,15 +187,14 @@ def _task_table(plan: "Plan", jobs_of: Mapping[str, str]) -> Table:
         (plan.pipelined, "pipelined"),
     ):
         for task, node in placements.items():
-            table.add_row(Text(task), Text(jobs_of.get(task, "")), Text(node), how)
+            table.add_row(task, jobs_of.get(task, ""), node, how)
     return table
 
 
 def _starting_table(rows: list[Later]) -> Table:
     table = Table("Starting when others have left", "job", "queue", "tasks", "on", "when", right=("tasks",))
     for row in rows:
-        when = "\n".join(row.reasons)
-        table.add_row(Text(row.job), Text(row.queue), str(row.tasks), Text(places(row.nodes)), Text(when))
+        table.add_row(row.job, row.queue, str(row.tasks), places(row.nodes), prose(row.reasons))
     return table
 
 
@@ -192,16 +203,15 @@ def _eviction_table(rows: list[Evicted]) -> Table:
     table = Table("Evicted", *columns, right=("tasks",))
     for row in rows:
         where = places(row.nodes) + (f" → {places(row.moves_to)}" if row.moves_to else "")
-        texts = (where, row.actor or "-", row.reason)
-        table.add_row(Text(row.job), Text(row.queue), str(len(row.pods)), *map(Text, texts))
+        table.add_row(row.job, row.queue, str(len(row.pods)), where, row.actor or "-", prose([row.reason]))
     return table
 
 
 def _waiting_table(rows: list[Waiting]) -> Table:
     table = Table("Waiting", "job", "queue", "tasks", "ready", "why", right=("tasks", "ready"))
     for row in rows:
-        why = "\n".join(row.reasons)
-        table.add_row(Text(row.job), Text(row.queue), str(row.tasks), f"{row.ready}/{row.minimum}", Text(why))
+        ready = f"{row.ready}/{row.minimum}"
+        table.add_row(row.job, row.queue, str(row.tasks), ready, prose(row.reasons))
     return table
 
 
@@ -212,7 +222,7 @@ def fill_table(
     table = Table(title, name, share, *resources, right=tuple(resources))
     for row in rows:
         amounts = [_amount_of(resource, row) for resource in resources]
-        table.add_row(Text(row.name), bar(row.share), *amounts)
+        table.add_row(row.name, bar(row.share), *amounts)
     return table
 
 
@@ -231,7 +241,7 @@ def _queue_table(plan: "Plan") -> Table:
     for line in lines:
         amounts = [_amount_of(resource, line.fill) for resource in resources]
         words = [line.quota, line.limit, *([line.usage] if used else [])]
-        table.add_row(Text("  " * line.depth + line.fill.name), bar(line.fill.share), *amounts, *words)
+        table.add_row("  " * line.depth + line.fill.name, bar(line.fill.share), *amounts, *words)
     return table
 
 

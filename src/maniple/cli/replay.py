@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from maniple.cli import reader_may_leave, seconds
+from maniple.cli.echo import echo
 from maniple.cli.kai_flags import KaiCommand
 from maniple.cli.planning import Asked, Question, exit_code, planning_options, question, report
 from maniple.cli.showing import Shown, output_options
@@ -65,7 +66,7 @@ def command(asked: Asked, shown: Shown, rounds: int, period: float, fail_on_wait
     else:
         if rounds > 1:
             with reader_may_leave():
-                click.echo("\n".join(_story(plans, rounds)) + "\n", err=shown.output == "name")
+                echo("\n".join(_story(plans, rounds)) + "\n", err=shown.output == "name")
         waits = shown.show(last)
     raise SystemExit(exit_code(asking, last, waits=waits, fail_on_waiting=fail_on_waiting))
 
@@ -111,5 +112,5 @@ def _show_rounds(plans: list["Plan"], shown: Shown) -> bool:
         "plan": render.plan_values(last),
     }
     with reader_may_leave():
-        click.echo(render.as_json(values) if shown.output == "json" else render.as_yaml(values))
+        echo(render.as_json(values) if shown.output == "json" else render.as_yaml(values))
     return shown.waits(last)

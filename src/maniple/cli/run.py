@@ -16,6 +16,7 @@ import click
 
 from maniple import __version__
 from maniple.cli import DEFAULT_PROFILE, InputError, seconds, with_extensions
+from maniple.cli.echo import echo
 from maniple.cli.kai_flags import given_flags, with_kai_flags
 from maniple.cli.leader_flags import leader_flags
 from maniple.cli.listen_flags import listen_flags, listens_of
@@ -101,6 +102,12 @@ COLLECT = (100_000, 50, 100)
 )
 @click.option("--default-queue", metavar="NAME", help="The queue of jobs that name none.  [default: default]")
 @click.option(
+    "--messages-name-others/--no-messages-name-others",
+    "name_others",
+    default=None,
+    help="Whether events and conditions of one namespace name jobs and queues of others.  [default: no]",
+)
+@click.option(
     "--plugins-dir",
     metavar="FOLDER",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
@@ -128,6 +135,7 @@ def command(
     names: tuple[str, ...],
     bind: str | None,
     default_queue: str | None,
+    name_others: bool | None,
     plugins_dir: Path | None,
     election: "Election | None",
     listening: dict[str, Any],
@@ -193,6 +201,8 @@ def command(
         options["schedulerName"] = list(names)
     if default_queue:
         options["defaultQueue"] = default_queue
+    if name_others is not None:
+        options["messagesNameOthers"] = name_others
     place: Configuration | Given
     place = find_cluster(settings) if settings.on_cluster else read_objects(files)
     if not profile and not shard and isinstance(place, Given):
@@ -213,7 +223,7 @@ def command(
 def _print_version(process: Process, profile: str | None) -> None:
     """Volcano's scheduler prints its version and exits, KAI's prints it and continues."""
     if process.prints_version:
-        click.echo(f"maniple {__version__}")
+        echo(f"maniple {__version__}")
         if profile != "kai":
             sys.exit(0)
 
@@ -223,7 +233,7 @@ def _is_in_pod(process: Process, kubeconfig: Path | None, context: str, *, embed
     named = kubeconfig is not None or context or process.master
     if named or embedded or not process.given or "KUBERNETES_SERVICE_HOST" not in os.environ:
         return False
-    click.echo("note: no cluster is named; using the cluster of this pod, as with --in-cluster", err=True)
+    echo("note: no cluster is named; using the cluster of this pod, as with --in-cluster", err=True)
     return True
 
 

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from maniple.cli.render import count, fill_table, places
 from maniple.cli.summary import Fill, measured
-from maniple.cli.tables import GAP, Table
+from maniple.cli.tables import GAP, Table, field
 from maniple.live.overview import JobLine, NodeLine, Overview
 
 _STYLES = {
@@ -119,7 +119,7 @@ def screen_of(
 ) -> Group:
     """Everything from top to bottom; one line less than the terminal has, where the cursor stays."""
     high, airy = size.height >= LEAST_HEIGHT, size.height >= AIRY_HEIGHT
-    head_part = [Text(f"{head} · cycle {state.cycle}", "bold"), _counts(state)]
+    head_part = [field(f"{head} · cycle {state.cycle}", "bold"), _counts(state)]
     foot: list[Text | Table] = []
     if high and state.nodes and not choice.nodes:
         shown = _fullest(state.nodes)[: size.height // NODE_SHARE]
@@ -200,14 +200,14 @@ def job_table(jobs: Iterable[JobLine], width: int) -> Table:
 
 
 def _job_row(job: JobLine, width: int) -> tuple[Text, ...]:
-    key, queue = Text(job.key), Text(job.queue)
+    key, queue = field(job.key), field(job.queue)
     key.truncate(width // 3, overflow="ellipsis")
     queue.truncate(width // 6, overflow="ellipsis")
     told = {"waits": shortened(job.why), "pipelined": job.starts, "evicted": job.evicted_why}
     detail = told.get(job.state) or places(job.nodes)
     if job.state == "starts" and job.binding:
         detail = f"binding {job.binding} of {job.tasks}: {detail}"
-    return key, queue, Text(job.state, style=_STYLES[job.state]), Text(_progress(job)), Text(detail)
+    return key, queue, Text(job.state, style=_STYLES[job.state]), Text(_progress(job)), field(detail)
 
 
 def _progress(job: JobLine) -> str:

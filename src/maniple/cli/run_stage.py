@@ -12,9 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
 from maniple.cli import InputError
+from maniple.cli.echo import echo
 from maniple.cli.log_flags import Logging
 from maniple.cli.process_flags import Process
 
@@ -61,7 +60,7 @@ def open_view(title: str) -> "Lines | Tables":
     from maniple.cli.run_view import Lines, Tables
 
     out = console()
-    return Tables(out, f"maniple · {title}") if out.is_terminal else Lines(click.echo)
+    return Tables(out, f"maniple · {title}") if out.is_terminal else Lines(echo)
 
 
 def observer(view: "View", elapsed: Callable[[], float]) -> Callable[["Scheduler"], None]:

@@ -18,6 +18,7 @@ from maniple.cli.render import NODES_IN_A_ROW, count, places
 from maniple.cli.run_keys import Keyboard
 from maniple.cli.run_screen import Choice, screen_of, shortened
 from maniple.live.overview import JobLine, Overview
+from maniple.objects.printable import printable
 
 NEWS_KEPT = 50
 
@@ -155,6 +156,7 @@ class Lines:
 
 
 def line(seconds: float, subject: str, text: str) -> str:
+    subject, text = printable(subject), printable(text)
     return f"{seconds:7.1f}s  {subject:<22}  {text}" if subject else f"{seconds:7.1f}s  {text}"
 
 

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from maniple.cli import reader_may_leave
+from maniple.cli.echo import echo
 from maniple.cli.narrowing import Scope, narrowed
+from maniple.objects.printable import printable
 
 if TYPE_CHECKING:
     from maniple.planner import Plan
@@ -50,11 +52,11 @@ class Shown:
         jobs_of = summary.jobs_of_tasks(part)
         match self.output:
             case "json":
-                click.echo(render.plan_json(part))
+                echo(render.plan_json(part))
             case "yaml":
-                click.echo(render.plan_yaml(part))
+                echo(render.plan_yaml(part))
             case "name":
-                click.echo("".join(f"{name}\n" for name in render.plan_names(part, jobs_of)), nl=False)
+                echo("".join(f"{printable(name)}\n" for name in render.plan_names(part, jobs_of)), nl=False)
             case _:
                 render.print_plan(
                     part, jobs_of, render.console(), self.everything, wide=self.output == "wide"
@@ -63,11 +65,11 @@ class Shown:
     def show_again(self, plan: "Plan") -> None:
         """Print it as one of several plans: with the time, where people read it, and apart from the one before."""
         if self.output in ("table", "wide"):
-            click.echo(f"at {datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}:")
+            echo(f"at {datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}:")
         elif self.output == "yaml":
-            click.echo("---")
+            echo("---")
         self._print(self.part_of(plan))
-        click.echo()
+        echo()
 
 
 def output_options(*formats: str) -> Callable[[Callable[..., None]], Callable[..., None]]:

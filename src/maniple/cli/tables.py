@@ -8,13 +8,16 @@ separated by spaces, for `awk` and `grep`.
 """
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from dataclasses import field as with_default
 
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.segment import Segment
 from rich.text import Text
+
+from maniple.objects.printable import printable, printable_lines
 
 GAP = 3
 INDENT = 2
@@ -31,14 +34,25 @@ class Bar(Text):
     number = ""
 
 
+# A string is from objects, or may be; a Text is styled here.
 Cell = Text | str
+
+
+def field(text: str, style: str = "") -> Text:
+    """A name or a value from objects, on one line."""
+    return Text(printable(text), style)
+
+
+def prose(lines: Iterable[str]) -> Text:
+    """Messages, each on its line or lines."""
+    return Text("\n".join(map(printable_lines, lines)))
 
 
 @dataclass(slots=True)
 class Column:
     name: str
     right: bool = False
-    cells: list[Text] = field(default_factory=list)
+    cells: list[Text] = with_default(default_factory=list)
 
     def is_prose(self) -> bool:
         """Whether any cell has words that can go on separate lines."""
@@ -76,22 +90,22 @@ class _Layout:
     columns: list[Column]
     widths: list[int]
     below: Column | None = None
-    dropped: list[str] = field(default_factory=list)
+    dropped: list[str] = with_default(default_factory=list)
 
 
 class Table:
     """Rows of cells; numbers in the columns that are named in `right`."""
 
     def __init__(self, title: str, *columns: str, right: Sequence[str] = ()) -> None:
-        self.title = title
+        self.title = printable(title)
         self.bare = False  # as part of a screen: nothing but names and rows, so that its height is known
-        self.columns = [Column(name, name in right) for name in columns]
+        self.columns = [Column(printable(name), name in right) for name in columns]
 
     def add_row(self, *cells: Cell) -> None:
         """A row; missing cells at its end are empty."""
         padded = (*cells, *[""] * (len(self.columns) - len(cells)))
         for column, cell in zip(self.columns, padded, strict=True):
-            column.cells.append(Text(cell) if isinstance(cell, str) else cell)
+            column.cells.append(field(cell) if isinstance(cell, str) else cell)
 
     @property
     def row_count(self) -> int:

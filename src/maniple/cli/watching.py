@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from maniple.cli.echo import echo
 from maniple.cli.planning import Asked
 from maniple.cli.read import manifests_below
 
@@ -37,7 +38,7 @@ def watch(asked: Asked, make: Callable[[], "Plan"], show: Callable[["Plan"], Non
             stamp = _stamp(files)
             plan, words = _tried(make)
             if words != said:
-                click.echo(words, err=True, nl=False)
+                echo(words, err=True, nl=False)
                 said = words
             if plan is not None and plan != last:
                 show(plan)
@@ -55,7 +56,7 @@ def _tried(make: Callable[[], "Plan"]) -> tuple["Plan | None", str]:
         try:
             plan = make()
         except click.ClickException as error:
-            click.echo(f"Error: {error.format_message()}", err=True)
+            echo(f"Error: {error.format_message()}", err=True)
             plan = None
     return plan, words.getvalue()
 

@@ -18,6 +18,7 @@ OTHER = "another reason; it is not named because a cycle has too many different 
 FULL = MOST_REASONS // 2  # of a table that is used from cycle to cycle: a new one is begun
 POD = "<pod>"  # placeholder, in a reason shared by equal pods, for the pod in the message
 QUEUE = "<queue>"  # the same for the queue of that pod
+JOB = "<job>"  # the same for the job for which the pod is evicted
 
 
 class Code(Enum):
@@ -94,7 +95,8 @@ NO_JOB = -1
 
 
 class EvictionCause(str):
-    """The cause of an eviction, as the original system words it; POD stands in it for the evicted pod.
+    """The cause of an eviction, as the original system words it; POD stands in it for the evicted pod, JOB for the
+    actor.
 
     Empty where the plan's own sentence is the message: that is made when it is read (`plans/evictions.py`).
     """

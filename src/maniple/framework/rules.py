@@ -413,6 +413,10 @@ class WordRules:
     plain: bool = _rule(
         True, "Why jobs wait and pods are evicted is said in plain words, not in those of the original."
     )
+    name_others: bool = _rule(
+        False,
+        "Messages to one namespace name jobs, pods and queues of others (option `messagesNameOthers`).",
+    )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

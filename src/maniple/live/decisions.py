@@ -20,6 +20,7 @@ from maniple.live.binding import Binding
 from maniple.live.cache import Assumption, Cache, bound, leaving, ungated
 from maniple.live.dialect import EvictionNotice, LiveDialect, group_of
 from maniple.live.effects import Effect, Effects, Urgency
+from maniple.live.messages import message
 from maniple.live.notes import Notes
 from maniple.live.permissions import BIND_VOLUMES, REMOVE_GATES, Feature, Permissions
 from maniple.live.port import CONFLICT, NOT_FOUND, TOO_MANY, Port, status_of
@@ -282,11 +283,11 @@ class Decisions:
 
     def _notices(self, plan: Plan) -> Iterator[tuple[Pod, EvictionNotice]]:
         """The evictions of a plan; not of a pod that is gone by now."""
-        for eviction in plan.evicted:
+        for eviction, told in zip(plan.evicted, plan.eviction_notices, strict=True):
             pod = self._cache.pod(eviction.pod)
             if pod is not None:
                 self.evicted[pod.key] = eviction
-                yield pod, self._notice(plan, eviction, pod)
+                yield pod, self._notice(plan, told, pod)
 
     def _notice(self, plan: Plan, eviction: Eviction, pod: Pod) -> EvictionNotice:
         """A pod that is to move is annotated with its target until it is gone, so that the place is kept."""
@@ -325,7 +326,7 @@ class Decisions:
                 type="DisruptionTarget",
                 status="True",
                 reason="PreemptionByScheduler",
-                message=notice.condition,
+                message=message(notice.condition),
             )
             await self._port.patch_pod_condition(pod, target, when)
         if notice.promised:

@@ -3,7 +3,7 @@
 For programs; called by `kai.py`.
 """
 
-from maniple.framework.plans.outcome import Eviction
+from maniple.framework.plans.outcome import OTHERS, Eviction
 
 EVICTED_PODS = "num-evicted-pods"
 ACTION = "evictor-action-type"
@@ -14,6 +14,8 @@ EVICTOR_NAMESPACE = "evictor-pod-group-namespace"
 def eviction_annotations(eviction: Eviction) -> dict[str, str]:
     annotations = {EVICTED_PODS: str(eviction.together)}
     if eviction.actor:
+        annotations[ACTION] = eviction.action
+    if eviction.actor not in ("", OTHERS):
         namespace, _, name = eviction.actor.rpartition("/")
-        annotations |= {ACTION: eviction.action, EVICTOR_NAME: name, EVICTOR_NAMESPACE: namespace}
+        annotations |= {EVICTOR_NAME: name, EVICTOR_NAMESPACE: namespace}
     return annotations

@@ -17,6 +17,7 @@ from maniple.framework.plans.outcome import GroupOutcome
 from maniple.framework.plans.plan import Plan
 from maniple.framework.reasons import joined
 from maniple.live.dialect import GroupEvent
+from maniple.live.messages import message
 from maniple.objects.kai import Explanation, KaiPodGroup, SchedulingCondition
 from maniple.profiles.kai import LAST_START, STALE_SINCE
 
@@ -33,15 +34,15 @@ def why_waiting(one: GroupOutcome) -> tuple[str, str]:
     return standing.POD_ERRORS, joined(one.refusals) or standing.NO_TURN
 
 
-def explanations(one: GroupOutcome, reason: str, message: str) -> tuple[Explanation, ...]:
+def explanations(one: GroupOutcome, reason: str, why: str) -> tuple[Explanation, ...]:
     """The same for programs, cause by cause."""
     refusals = one.refusals if reason == standing.POD_ERRORS else ()
-    found = standing.explained(one.over, refusals or (message,), reason)
-    return tuple(Explanation(**each) for each in found)
+    found = standing.explained(one.over, refusals or (why,), reason)
+    return tuple(Explanation(**{**each, "message": message(each["message"])}) for each in found)
 
 
 def with_condition(
-    group: KaiPodGroup, pool: str, message: str, reasons: tuple[Explanation, ...], when: datetime
+    group: KaiPodGroup, pool: str, why: str, reasons: tuple[Explanation, ...], when: datetime
 ) -> KaiPodGroup:
     """The group whose last condition says that it is unschedulable in a node pool; the same if it says so
     already."""
@@ -52,7 +53,7 @@ def with_condition(
         node_pool=pool,
         status="True",
         reason=UNSCHEDULABLE,
-        message=message,
+        message=message(why),
         reasons=reasons,
         transition_id=str(_latest(known) + 1),
         last_transition_time=when,

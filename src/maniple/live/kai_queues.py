@@ -6,7 +6,7 @@ Of the two queues concerned; called by `kai.py`.
 from collections.abc import Sequence
 from math import inf
 
-from maniple.framework.plans.outcome import Eviction, QueueAccount
+from maniple.framework.plans.outcome import OTHERS, Eviction, QueueAccount
 from maniple.framework.plans.plan import Plan
 from maniple.live.dialect import Find
 from maniple.objects.kai import KaiQueue
@@ -17,16 +17,15 @@ RECLAIM = "reclaim"
 
 def queue_lines(plan: Plan, eviction: Eviction, find: Find) -> str:
     """Lines about the preemptor's and the victim's queue: the leaves if they are siblings, otherwise those
-    above."""
+    above. The victim's alone if the preemptor is not named."""
     if eviction.action != RECLAIM:
         return ""
-    actor, victim = plan.group(eviction.actor), plan.group(eviction.job)
-    if actor is None or victim is None:
+    jobs = (eviction.job,) if eviction.actor == OTHERS else (eviction.actor, eviction.job)
+    groups, accounts = [plan.group(job) for job in jobs], plan.accounts
+    queues = [group.queue for group in groups if group is not None and group.queue in accounts]
+    if len(queues) < len(jobs):
         return ""
-    queues, accounts = [actor.queue, victim.queue], plan.accounts
-    if any(queue not in accounts for queue in queues):
-        return ""
-    if accounts[queues[0]].parent != accounts[queues[1]].parent:
+    if len({accounts[queue].parent for queue in queues}) > 1:
         queues = [accounts[queue].parent or queue for queue in queues]
     return "".join(f"\n{_line(queue, accounts[queue], find)}" for queue in queues)
 

@@ -14,6 +14,7 @@ from maniple.live.effects import Effect, Effects, Lane, Urgency
 from maniple.live.pace import NUMBERS_SECONDS, apart
 from maniple.live.port import EventType, Port
 from maniple.objects.meta import Object
+from maniple.objects.printable import printable_lines
 
 log = logging.getLogger(__name__)
 
@@ -90,6 +91,7 @@ class Notes:
         annotations: Mapping[str, str] | None = None,
     ) -> None:
         """Record it regardless of earlier records."""
+        note = printable_lines(note)
         effect = Effect(
             lane=Lane(f"note on {regarding.api_group}/{regarding.kind}", regarding.key),
             aspect=reason,

@@ -55,9 +55,10 @@ class Trace:
                 self._decided[pod.metadata.uid] = self.cycle
                 if debug:
                     log.debug("Pod %s: decided in cycle %d, node %s", key, self.cycle, node)
-        if debug:
-            for eviction in plan.evicted:
-                log.debug("Pod %s: evicted in cycle %d by %s", eviction.pod, self.cycle, eviction.action)
+        # Complete, as events and conditions are not: those name nothing of other namespaces.
+        for eviction in plan.evicted if log.isEnabledFor(logging.INFO) else ():
+            by = f" by {eviction.action}" if eviction.action else ""
+            log.info("Pod %s: evicted in cycle %d%s: %s", eviction.pod, self.cycle, by, eviction.why)
 
     def write(self, pod: Pod, text: str, *arguments: object) -> None:
         """A line about a write to a pod."""

@@ -15,6 +15,7 @@ from maniple.framework.plans.outcome import Eviction, GroupOutcome, WaitingPod
 from maniple.framework.plans.plan import Plan
 from maniple.framework.reasons import joined
 from maniple.live.dialect import EvictionNotice, Find, GroupEvent, Patch, PodReporting, Report
+from maniple.live.messages import message
 from maniple.objects import core, dra
 from maniple.objects.core import Pod
 from maniple.objects.kai import BindRequest
@@ -301,7 +302,7 @@ def _conditions(
     """One condition of each type; a new one replaces the old, and makes its opposite false."""
     by_type = {condition.type: condition for condition in known}
     for each in stated:
-        _set(by_type, each["type"], each["status"], each["reason"], each["message"], now, cause)
+        _set(by_type, each["type"], each["status"], each["reason"], message(each["message"]), now, cause)
         opposite = by_type.get(_OPPOSITE.get(each["type"], ""))
         if each["status"] == "True" and opposite is not None and opposite.status == "True":
             _set(by_type, opposite.type, "False", opposite.reason, "", now, cause)

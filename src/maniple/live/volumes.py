@@ -38,7 +38,7 @@ def naming(claim: PersistentVolumeClaim) -> Missing:
         if known is not None and (known.namespace, known.name, known.uid) == (namespace, name, uid):
             return None
         if known is not None and (known.namespace, known.name, known.uid) != (namespace, name, ""):
-            raise conflict(ref, f"is claimed by {known.namespace}/{known.name} by now")
+            raise conflict(ref, "is claimed by another claim by now")  # of another namespace, perhaps
         if volume.metadata.deletion_timestamp is not None:
             raise conflict(ref, "is being deleted")
         reference = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": namespace}

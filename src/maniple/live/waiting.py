@@ -15,6 +15,7 @@ from maniple.framework.plans.standing import REFUSED
 from maniple.live.cache import Assumption
 from maniple.live.dialect import Find, LiveDialect, PodReporting, group_of
 from maniple.live.essence import POD_SCHEDULED, scheduled_condition
+from maniple.live.messages import message
 from maniple.live.notes import Notes
 from maniple.live.pace import NUMBERS_SECONDS, Pace, apart
 from maniple.live.refs import Ref
@@ -37,6 +38,9 @@ class _PodReport:
     reason: str
     message: str
     nominated: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "message", message(self.message))
 
 
 class WaitingPods:

@@ -32,6 +32,10 @@ class FieldError(Exception):
 def require_word(field: str, text: str) -> None:
     if len(text) > _LONGEST_NAME:
         raise FieldError(field, f"must have at most {_LONGEST_NAME} characters")
+    require_printable(field, text)
+
+
+def require_printable(field: str, text: str) -> None:
     if " " in text or not text.isprintable():
         raise FieldError(field, f"must not contain spaces or control characters: {text!a}")
 
@@ -114,6 +118,7 @@ def check_requests(field: str, resources: ResourceList) -> None:
 def check_resources(field: str, resources: ResourceList) -> None:
     """What containers ask for or nodes offer."""
     for name, amount in resources.items():
+        require_printable(field, name)
         problem = _request_problem(amount)
         # Nearly all amounts are digits, which need no second look.
         if problem is None and "/" in name and not (type(amount) is str and amount.isdigit()):

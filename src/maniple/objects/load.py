@@ -19,6 +19,7 @@ from maniple.objects.admission import POLICY_KINDS, Policies, admitted
 from maniple.objects.checks import FieldError
 from maniple.objects.lease import Lease
 from maniple.objects.meta import Object
+from maniple.objects.printable import printable
 from maniple.objects.validate import check
 
 KINDS: tuple[type[Object], ...] = (
@@ -91,8 +92,7 @@ class Problem:
                 object.__setattr__(self, name, f"{text[:_LONGEST]}...")
 
     def __str__(self) -> str:
-        text = ": ".join(filter(None, (self.object, self.field, self.message)))
-        return text if text.isprintable() else text.encode("unicode_escape").decode("ascii")
+        return printable(": ".join(filter(None, (self.object, self.field, self.message))))
 
 
 class ObjectError(Exception):

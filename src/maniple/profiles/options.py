@@ -222,6 +222,7 @@ _OURS: dict[str, Callable[[Any], str]] = {
     "debug": _is_bool,
     "extenderTransport": _is_callable,
     "extensions": _is_extensions,
+    "messagesNameOthers": _is_bool,
     "priorityClasses": _is_strings,
     "queueAccess": _is_one_of("open", "closed"),
     "searchBudget": _is_budget,

@@ -3,6 +3,10 @@
 A preset names only what differs from `framework/rules.py`. docs/rules.md has the whole table.
 """
 
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
 from maniple.framework.rules import (
     BudgetRules,
     DeviceRules,
@@ -185,7 +189,21 @@ KAI_STRICT_RULES = Rules(
         binding_pods_hold_room=False,
         moved_pods_take_room=False,
     ),
-    words=WordRules(lacking_is_grouped=True, plain=False),
+    words=WordRules(lacking_is_grouped=True, plain=False, name_others=True),
 )
 
-__all__ = ["KAI_RULES", "KAI_STRICT_RULES", "MANIPLE_RULES", "VOLCANO_RULES", "VOLCANO_STRICT_RULES"]
+
+def with_options(rules: Rules, options: Mapping[str, Any]) -> Rules:
+    """The rules, with those that an option decides."""
+    given = options.get("messagesNameOthers")
+    return rules if given is None else replace(rules, words=replace(rules.words, name_others=given))
+
+
+__all__ = [
+    "KAI_RULES",
+    "KAI_STRICT_RULES",
+    "MANIPLE_RULES",
+    "VOLCANO_RULES",
+    "VOLCANO_STRICT_RULES",
+    "with_options",
+]

@@ -16,6 +16,7 @@ from maniple.actions.allocate import waiting
 from maniple.actions.order import JobsByQueue
 from maniple.live.refs import kind_of
 from maniple.objects.meta import Object
+from maniple.objects.printable import printable_json, printable_lines
 from maniple.plugins.kai.snapshot import snapshot_file, written
 from maniple.web.profile import MOST_SECONDS, collapsed, sampled, table
 
@@ -64,7 +65,7 @@ class Debug:
         text = collapsed(stacks)
         if request.query.get("format") != "collapsed":
             text = f"{table(stacks, seconds)}\nstacks\n{text}"
-        return web.Response(text=text)
+        return web.Response(text=printable_lines(text))
 
     # -- state --------------------------------------------------------------------------------------------------------
 
@@ -74,8 +75,8 @@ class Debug:
                 found = await self._between_cycles(read)
             except TimeoutError:
                 return web.Response(status=503, text="the current cycle takes too long\n")
-            body = msgspec.json.format(msgspec.json.encode(found), indent=2)
-            return web.Response(body=body, content_type="application/json")
+            text = msgspec.json.format(msgspec.json.encode(found), indent=2).decode()
+            return web.Response(text=printable_json(text), content_type="application/json")
 
         return answer
 

@@ -9,6 +9,8 @@ from math import isinf, isnan
 
 from prometheus_client.core import Metric
 
+from maniple.objects.printable import printable_lines
+
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _TYPES = {"unknown": "untyped", "info": "gauge", "stateset": "gauge"}
 _ENDINGS = {"counter": "_total", "info": "_info"}
@@ -51,6 +53,7 @@ def _number(value: float) -> str:
 
 
 def _escaped(text: str) -> str:
+    text = printable_lines(text)
     if "\\" in text or "\n" in text or '"' in text:
         return text.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
     return text

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from aiohttp import web
 
+from maniple.objects.printable import printable
 from maniple.web.certificates import Certificate
 from maniple.web.debug import Debug
 from maniple.web.exposition import CONTENT_TYPE
@@ -151,4 +152,4 @@ def _refusal(status: int) -> web.Response:
 def _lines(wrong: list[str], remarks: list[str], status: int) -> web.Response:
     """`ok` or what is wrong, and remarks: a line each."""
     lines = [*(wrong or ["ok"]), *remarks]
-    return web.Response(status=status if wrong else 200, text="\n".join(lines) + "\n")
+    return web.Response(status=status if wrong else 200, text="\n".join(map(printable, lines)) + "\n")

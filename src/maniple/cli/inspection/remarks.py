@@ -7,6 +7,7 @@ from typing import Any
 
 from maniple.cli.lines import Origin
 from maniple.objects.load import Problem, title_of
+from maniple.objects.printable import printable
 
 _EXAMPLES = 3
 _MESSAGES = 5
@@ -71,7 +72,3 @@ def _line(group: list[Remark], objects: Sequence[object], origins: Sequence[Orig
     named = ", ".join(title.partition(" ")[2] for title in others[: _EXAMPLES - 1])
     more = f"{len(others):,} more of kind {kind}: {named}{', ...' if len(others) >= _EXAMPLES else ''}"
     return printable(f"{text} (and {more})")
-
-
-def printable(text: str) -> str:
-    return text if text.isprintable() else text.encode("unicode_escape").decode("ascii")

@@ -8,6 +8,7 @@ import click
 import msgspec
 
 from maniple.cli import InputError
+from maniple.cli.echo import echo
 from maniple.cli.live.cluster import Stage
 from maniple.cli.live.measures import PARTS, Figures, Measures, Settings
 from maniple.cli.live.watching import NotBoundError, bindings
@@ -60,7 +61,7 @@ def run_live(settings: Settings, parts: Sequence[str], output: str) -> None:
     except* click.ClickException as errors:
         raise errors.exceptions[0] from None
     if output == "json":
-        click.echo(msgspec.json.format(msgspec.json.encode(figures), indent=2).decode())
+        echo(msgspec.json.format(msgspec.json.encode(figures), indent=2).decode())
     else:
         _print(figures)
 
@@ -80,7 +81,7 @@ async def _measure(configuration: "Configuration", settings: Settings, parts: Se
             await stage.open(beside_others=settings.beside_others)
         try:
             async with bindings(client, stage.namespace) as seen:
-                measures = Measures(settings, stage, seen, lambda text: click.echo(text, err=True))
+                measures = Measures(settings, stage, seen, lambda text: echo(text, err=True))
                 for part in parts or PARTS:
                     with progress(f"measuring: {part}"):
                         figures[part] = await PARTS[part](measures)

@@ -25,6 +25,7 @@ from maniple.framework.plans.standing import (
 )
 from maniple.framework.reasons import Histogram, joined
 from maniple.objects.kai import KaiPodGroup
+from maniple.objects.printable import printable
 
 # Of pods that are not pending; any other is on a node.
 _STATES = {
@@ -47,9 +48,12 @@ def counted(reasons: Iterable[str]) -> list[str]:
 
 
 class Causes:
-    def __init__(self, closed: Closed, invalid: Mapping[str, str] | None = None) -> None:
-        """`invalid`: why objects were refused, by kind and name."""
+    def __init__(
+        self, closed: Closed, invalid: Mapping[str, str] | None = None, *, discreet: bool = False
+    ) -> None:
+        """`invalid`: why objects were refused, by kind and name. `discreet`: queues of others are not named."""
         self._closed = closed
+        self._discreet = discreet
         self._invalid = invalid or {}
         self._of_job: dict[int, list[str]] = {}
         self._pod_sets: dict[int, tuple[PodSetOutcome, ...]] = dict(closed.jobs.parts)
@@ -68,7 +72,7 @@ class Causes:
             return "belongs to no pod group"
         if job not in closed.jobs.facts:
             name = closed.names.job(job)
-            return self._refusal("PodGroup", name) or f"pod group {name} does not exist"
+            return self._refusal("PodGroup", name) or f"pod group {printable(name)} does not exist"
         if gated:
             return "waits for its scheduling gates to be removed"
         return joined(self.of_job(job)) or NO_TURN
@@ -88,7 +92,8 @@ class Causes:
         problems, queue = self._closed.queues.problems, int(self._closed.jobs.queue[job])
         if queue not in problems:
             return ""
-        return self._refusal("Queue", self._closed.names.queues[queue]) or problems[queue]
+        problem = problems[queue].text if self._discreet else problems[queue].complete
+        return self._refusal("Queue", self._closed.names.queues[queue]) or problem
 
     def _refusal(self, kind: str, name: str) -> str:
         """Why an object that is in the input does not exist for the scheduler; empty if it was not refused."""

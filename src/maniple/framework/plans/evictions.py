@@ -13,10 +13,11 @@ import numpy as np
 
 from maniple.cluster.statuses import Status
 from maniple.framework.plans.freezing import Closed
-from maniple.framework.plans.outcome import Eviction, Starting
-from maniple.framework.reasons import NO_JOB, POD, QUEUE, EvictionCause
+from maniple.framework.plans.outcome import OTHERS, Eviction, Starting
+from maniple.framework.reasons import JOB, NO_JOB, POD, QUEUE, EvictionCause
 
 _NAMED = 3  # pods or nodes that a sentence names at most
+_ELSEWHERE = "of another namespace"  # where the originals' words name a workload
 
 
 class Evictions:
@@ -27,28 +28,44 @@ class Evictions:
 
     def all(self) -> Iterator[Eviction]:
         """In the order in which they were decided."""
-        for row, reason in self._closed.decided.evicted:
-            cause = reason if isinstance(reason, EvictionCause) else self._named(reason)
+        for row, cause in self._decided():
             yield self._eviction(row, cause)
+
+    def notices(self) -> Iterator[Eviction]:
+        """The same for the owners of the pods: nothing of other namespaces is named, unless a rule allows it."""
+        for row, cause in self._decided():
+            hidden = not self._closed.names_others and self._is_for_others(row, cause)
+            yield self._eviction(row, cause, hidden=hidden)
+
+    def _decided(self) -> Iterator[tuple[int, EvictionCause]]:
+        for row, reason in self._closed.decided.evicted:
+            yield row, reason if isinstance(reason, EvictionCause) else self._named(reason)
+
+    def _is_for_others(self, row: int, cause: EvictionCause) -> bool:
+        """Whether the job that gets the room is in another namespace than the pod."""
+        names = self._closed.names
+        return cause.actor != NO_JOB and _namespace(names.job(cause.actor)) != _namespace(names.tasks[row])
 
     def _named(self, reason: str) -> EvictionCause:
         """The cause of an action that gives a text only; its name, as a rule."""
         return EvictionCause(reason, reason if reason in self._closed.actions else "")
 
-    def _eviction(self, row: int, cause: EvictionCause) -> Eviction:
+    def _eviction(self, row: int, cause: EvictionCause, *, hidden: bool = False) -> Eviction:
+        """`hidden`: for which job the pod leaves is not said."""
         closed, names = self._closed, self._closed.names
         job, node, target = int(closed.tasks.job[row]), self._origin(row), self._target(row)
-        pod, why = names.tasks[row], self._why(row, cause)
+        pod, why = names.tasks[row], self._why(row, cause, hidden=hidden)
+        actor = "" if cause.actor == NO_JOB else OTHERS if hidden else names.job(cause.actor)
         told = Eviction(
             pod=pod,
             job=names.job(job) if job >= 0 else "",
-            text=str(cause).replace(POD, pod),
+            text=str(cause).replace(JOB, _ELSEWHERE if hidden else actor).replace(POD, pod),
             action=cause.action,
-            actor=names.job(cause.actor) if cause.actor != NO_JOB else "",
+            actor=actor,
             together=self.of_job[job],
             node=names.nodes[node] if node >= 0 else "",
             moves_to=names.nodes[target] if target >= 0 else "",
-            pods=self._names(self._gets.get((cause.actor, node), ())),
+            pods=() if hidden else self._names(self._gets.get((cause.actor, node), ())),
             allowed_by=closed.decided.asked.get(cause.asked, ()),
             why=why,
         )
@@ -69,7 +86,7 @@ class Evictions:
         evicted = self._closed.decided.evicted
         return Counter(int(self._closed.tasks.job[row]) for row, _ in evicted if self._target(row) >= 0)
 
-    def _why(self, row: int, cause: EvictionCause) -> str:
+    def _why(self, row: int, cause: EvictionCause, *, hidden: bool) -> str:
         """The rule by which a pod leaves, as the end of a sentence about it."""
         closed, names, target = self._closed, self._closed.names, self._target(row)
         if cause.actor == NO_JOB:
@@ -79,8 +96,10 @@ class Evictions:
             return "makes room for another pod of its own job"
         goes = f"moves to {names.nodes[target]} and makes room" if target >= 0 else "makes room"
         queue, theirs = int(closed.jobs.queue[cause.actor]), self._queue(own)
-        of = f" of queue {names.queues[queue]}" if queue >= 0 and names.queues[queue] != theirs else ""
         rule = f", {cause.detail.replace(QUEUE, theirs)}" if cause.detail else ""
+        if hidden:
+            return f"{goes} for {OTHERS}{rule}"
+        of = f" of queue {names.queues[queue]}" if queue >= 0 and names.queues[queue] != theirs else ""
         return f"{goes} for job {names.job(cause.actor)}{of}{rule}"
 
     def _queue(self, job: int) -> str:
@@ -203,6 +222,10 @@ def _starts(node: str, after: tuple[str, ...]) -> str:
     if not after:
         return f"starts on {node} when resources there are released"
     return f"starts on {node} when {listed(after, 'pod')} {'has' if len(after) == 1 else 'have'} left"
+
+
+def _namespace(key: str) -> str:
+    return key.partition("/")[0]
 
 
 def _with_action(one: Eviction) -> str:

@@ -22,7 +22,7 @@ from maniple.cluster.tables import job_name
 from maniple.framework.conditions import Conditions
 from maniple.framework.criteria import NodeRows
 from maniple.framework.plans.outcome import PodSetOutcome
-from maniple.framework.plans.standing import queue_problem
+from maniple.framework.plans.standing import QueueProblem, queue_problem
 from maniple.framework.points import Capacity, PodVolumes, TaskRows
 from maniple.framework.reasons import EvictionCause, Histogram
 from maniple.framework.session import Session
@@ -103,7 +103,7 @@ class Queues:
 
     facts: Mapping[int, QueueFacts]
     reports: Mapping[int, Mapping[str, Any]]
-    problems: Mapping[int, str]  # why jobs of a queue cannot be served
+    problems: Mapping[int, QueueProblem]  # why jobs of a queue cannot be served
     paths: Mapping[int, Sequence[int]]
     usage: Mapping[str, Mapping[str, float]]
     gpu: int | None  # the dimension that GPUs are reported as
@@ -166,6 +166,7 @@ class Closed:
     by_pod_sets: bool  # jobs wait until their pod sets have enough pods
     by_queue_tree: bool  # jobs are served by the queue tree
     plain_words: bool
+    names_others: bool  # messages to one namespace may name what is in another
     pool: str
     scheduler_names: tuple[str, ...]
     actions: tuple[str, ...]
@@ -199,6 +200,7 @@ def freeze(session: Session) -> Closed:
         by_pod_sets=session.rules.gangs.wait_for_pods,
         by_queue_tree=session.rules.queues.only_leaves_take_jobs,
         plain_words=session.rules.words.plain,
+        names_others=session.rules.words.name_others,
         pool=str(session.options.get("nodePoolLabelValue") or "default"),
         scheduler_names=tuple(sorted(cluster.dialect.scheduler_names)),
         actions=session.actions,

@@ -71,6 +71,10 @@ class NodeOutcome:
 # -- what statuses and events are written from -------------------------------------------------------------------------
 
 
+# Stands for a job that may not be named.
+OTHERS = "a job of another namespace"
+
+
 @dataclass(frozen=True, slots=True)
 class Eviction:
     """One evicted pod: which action evicts it, for which job (`actor`) and pods, and by which rule.

@@ -109,6 +109,14 @@ class Plan:
         return tuple(self._evictions.all())
 
     @cached_property
+    def eviction_notices(self) -> tuple[Eviction, ...]:
+        """`evicted` for the owners of the pods: jobs, pods and queues of other namespaces are not named.
+
+        With the rule `words.name_others`, they are.
+        """
+        return tuple(self._evictions.notices())
+
+    @cached_property
     def admitted(self) -> list[str]:
         """Pods whose scheduling gate may be removed."""
         names = self._closed.names.tasks
@@ -172,8 +180,15 @@ class Plan:
 
     @cached_property
     def _causes(self) -> Causes:
-        invalid = {one.object: ": ".join(filter(None, (one.field, one.message))) for one in self.problems}
-        return Causes(self._closed, invalid)
+        return Causes(self._closed, self._invalid)
+
+    @cached_property
+    def _causes_for_owners(self) -> Causes:
+        return Causes(self._closed, self._invalid, discreet=not self._closed.names_others)
+
+    @property
+    def _invalid(self) -> dict[str, str]:
+        return {one.object: ": ".join(filter(None, (one.field, one.message))) for one in self.problems}
 
     @cached_property
     def _evictions(self) -> Evictions:
@@ -184,7 +199,7 @@ class Plan:
     @cached_property
     def groups(self) -> dict[str, GroupOutcome]:
         """Every pod group, by job."""
-        return telling.groups(self._closed, self._causes, [*self._closed.jobs.groups])
+        return telling.groups(self._closed, self._causes_for_owners, [*self._closed.jobs.groups])
 
     def group(self, job: str) -> GroupOutcome | None:
         """The pod group of one job; None if it has none."""
@@ -192,13 +207,13 @@ class Plan:
         if row is None:
             return None
         if job not in self._told:
-            self._told.update(telling.groups(self._closed, self._causes, [row]))
+            self._told.update(telling.groups(self._closed, self._causes_for_owners, [row]))
         return self._told[job]
 
     def groups_since(self, before: "Plan | None") -> dict[str, GroupOutcome]:
         """The pod groups whose outcome may differ from that of an earlier plan for the same cluster."""
         rows = news(self._closed, None if before is None else before._closed)
-        found = telling.groups(self._closed, self._causes, rows)
+        found = telling.groups(self._closed, self._causes_for_owners, rows)
         self._told.update(found)
         return found
 
@@ -210,7 +225,7 @@ class Plan:
     @cached_property
     def waiting(self) -> dict[str, WaitingPod]:
         """The pods of jobs that are on no node yet, and why."""
-        return telling.waiting(self._closed, self._causes)
+        return telling.waiting(self._closed, self._causes_for_owners)
 
     @cached_property
     def holdings(self) -> dict[str, QueueHolding]:

@@ -6,6 +6,7 @@ they are tried and their queue to be a leaf of the queue tree.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from maniple.framework.groups.tree import DEFAULT
@@ -28,21 +29,33 @@ _TRIED_ONCE = 1  # of a group's back-off
 # -- why a turn cannot come ------------------------------------------------------------------------------------------
 
 
-def queue_problem(session: Session, queue: int) -> str:
-    """What is wrong with a queue that jobs name; empty if nothing is."""
+@dataclass(frozen=True, slots=True)
+class QueueProblem:
+    """What is wrong with a queue that jobs name; `others` are queues that not everybody may know of."""
+
+    text: str
+    others: tuple[str, ...] = ()
+
+    @property
+    def complete(self) -> str:
+        listed = ", ".join(self.others[:_TOLD]) + (" ..." if len(self.others) > _TOLD else "")
+        return f"{self.text}: {listed}" if listed else self.text
+
+
+def queue_problem(session: Session, queue: int) -> QueueProblem | None:
+    """What is wrong with a queue that jobs name; None if nothing is."""
     name = session.queue_name(queue)
     if queue not in session.queues.facts:
-        return f"queue {name!r} does not exist"
+        return QueueProblem(f"queue {name!r} does not exist")
     if not session.rules.queues.only_leaves_take_jobs:
-        return ""
+        return None
     tree = session.queue_tree
     if queue not in tree:
-        return _off_the_tree(session, queue)
+        return QueueProblem(_off_the_tree(session, queue))
     if not tree.leaf(queue):
-        below = [session.queue_name(one) for one in tree.children(queue)]
-        listed = ", ".join(below[:_TOLD]) + (" ..." if len(below) > _TOLD else "")
-        return f"queue {name!r} has queues below it; only those take jobs: {listed}"
-    return ""
+        below = tuple(session.queue_name(one) for one in tree.children(queue))
+        return QueueProblem(f"queue {name!r} has queues below it; only those take jobs", below)
+    return None
 
 
 def _off_the_tree(session: Session, queue: int) -> str:
@@ -140,6 +153,7 @@ __all__ = [
     "POD_ERRORS",
     "QUEUE_MISSING",
     "UNSCHEDULABLE_ON_POOL",
+    "QueueProblem",
     "explained",
     "not_ready",
     "pods_of_others",

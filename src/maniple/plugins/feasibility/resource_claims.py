@@ -23,6 +23,7 @@ from maniple.framework.session import Session
 from maniple.objects import dra
 from maniple.objects.core import Pod
 from maniple.objects.pod import PodResourceClaim
+from maniple.objects.printable import printable
 
 MOST_CONSUMERS = 256  # a claim can be reserved for at most this many pods
 _OWNER = "predicates: resource claims"
@@ -161,7 +162,7 @@ class ResourceClaims:
         claim = self._claims.get(key)
         own = one.resource_claim_name is None
         if claim is None:
-            return f'resourceclaim "{name}" not found'
+            return f'resourceclaim "{printable(name)}" not found'
         message = self._unusable(pod, claim, own=own)
         if not message:
             if claim.status.allocation is not None:

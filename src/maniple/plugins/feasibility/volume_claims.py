@@ -13,6 +13,7 @@ from maniple.cluster.classes import TaskClass
 from maniple.cluster.storage import Storage
 from maniple.framework.reasons import Code, Reason
 from maniple.objects.core import PersistentVolumeClaim, Pod
+from maniple.objects.printable import printable
 
 BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
@@ -59,13 +60,13 @@ def waits_for_node(storage: Storage, claim: PersistentVolumeClaim) -> bool:
 
 
 def _unusable(pod: Pod, ephemeral: bool, key: str, claim: PersistentVolumeClaim | None) -> str:
-    name = key.partition("/")[2]
+    name = printable(key.partition("/")[2])  # a pod may name anything; nothing may break the line
     if claim is None and ephemeral:
         return f'waiting for ephemeral volume controller to create the persistentvolumeclaim "{name}"'
     if claim is None:
         return f'persistentvolumeclaim "{name}" not found'
     if claim.status.phase == "Lost":
-        return f'persistentvolumeclaim "{name}" bound to non-existent persistentvolume "{claim.spec.volume_name}"'
+        return f'persistentvolumeclaim "{name}" bound to non-existent persistentvolume "{printable(claim.spec.volume_name)}"'
     if claim.metadata.deletion_timestamp is not None:
         return f'persistentvolumeclaim "{name}" is being deleted'
     if ephemeral and not owned_by(claim, pod):

@@ -19,6 +19,7 @@ from maniple.framework.points import Event
 from maniple.framework.reasons import FITS, Code, Verdicts
 from maniple.framework.session import Session
 from maniple.objects.core import CSINode, PersistentVolumeClaim, VolumeSource
+from maniple.objects.printable import printable
 from maniple.plugins.feasibility.placed import classes_in_use, present_rows
 
 EXCEEDED = "node(s) exceed max volume count"
@@ -118,7 +119,8 @@ class VolumeLimits:
     def _check(self, class_: TaskClass, cells: Cells) -> Verdicts:
         missing = self._missing(class_)
         if missing is not None:
-            text = f'looking up PVC {missing}: persistentvolumeclaim "{missing.partition("/")[2]}" not found'
+            named = printable(missing)
+            text = f'looking up PVC {named}: persistentvolumeclaim "{named.partition("/")[2]}" not found'
             number = self._session.reasons.number(text, Code.UNRESOLVABLE)
             return np.full(len(self._session.nodes), number, dtype=np.int16)[cells.rows]
         # After a first task of this class all its volumes are attached already.

@@ -14,6 +14,7 @@ from maniple.framework.criteria import Cells, Dependence, Filter
 from maniple.framework.reasons import FITS, Code, Reason, Verdicts
 from maniple.framework.session import Session
 from maniple.objects.core import PersistentVolume, PersistentVolumeClaim
+from maniple.objects.printable import printable
 from maniple.plugins.feasibility.node_affinity import Mask, has_value
 from maniple.plugins.feasibility.volume_claims import refused, waits_for_node
 
@@ -74,7 +75,7 @@ class VolumeZone:
             if pod_volume.persistent_volume_claim is None:
                 continue
             if claim is None:
-                return [], f'persistentvolumeclaim "{key.partition("/")[2]}" not found'
+                return [], f'persistentvolumeclaim "{printable(key.partition("/")[2])}" not found'
             if not claim.spec.volume_name:
                 message = self._unbound(claim)
                 if message:
@@ -82,7 +83,7 @@ class VolumeZone:
                 continue
             volume = self._storage.volumes.get(claim.spec.volume_name)
             if volume is None:
-                return [], f'persistentvolume "{claim.spec.volume_name}" not found'
+                return [], f'persistentvolume "{printable(claim.spec.volume_name)}" not found'
             zones += _zone_labels(volume)
         return zones, ""
 
@@ -91,7 +92,7 @@ class VolumeZone:
         if not class_name:
             return "PersistentVolumeClaim had no pv name and storageClass name"
         if class_name not in self._storage.classes:
-            return f'storageclass.storage.k8s.io "{class_name}" not found'
+            return f'storageclass.storage.k8s.io "{printable(class_name)}" not found'
         return "" if waits_for_node(self._storage, claim) else "PersistentVolume had no name"
 
 

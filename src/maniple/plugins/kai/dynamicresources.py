@@ -21,6 +21,7 @@ from maniple.framework.reasons import FITS, Code, Reason, Verdicts
 from maniple.framework.session import Session
 from maniple.objects import dra
 from maniple.objects.kai import KaiPodGroup
+from maniple.objects.printable import printable
 from maniple.plugins.feasibility.resource_claims import MOST_CONSUMERS, claims_anything
 from maniple.plugins.kai.holdings import Holdings
 from maniple.plugins.settings import report
@@ -71,7 +72,7 @@ class DynamicResources:
             if not name:
                 return "no resource claim has been created yet"
             if claim is None:
-                return f"failed to get resource claim {namespace}/{name}: it does not exist"
+                return f"failed to get resource claim {namespace}/{printable(name)}: it does not exist"
             job = int(session.tasks.job[row])
             # A pod whose pod group does not exist has no queue, and waits for it.
             if not own and job in session.cluster.jobs.facts and claimed_gpus(claim):
