@@ -291,10 +291,12 @@ def test_an_option_lists_the_priority_classes_of_namespaces_that_list_none(profi
 def test_the_class_of_a_pod_counts_like_that_of_its_group(profile: str) -> None:
     writer = Writer(profile)
     group, *pods = robbers(writer, priority="low")
-    pods[1]["spec"]["priorityClassName"] = "high"
+    pods[1]["spec"]["priorityClassName"] = pods[2]["spec"]["priorityClassName"] = "high"
     space = namespace(HOSTILE, priority_classes="low")
-    told = waits(profile, [*queues(writer), *CLASSES, space, group, *pods])
+    objects = [*queues(writer), *CLASSES, space, group, *pods]
+    told = waits(profile, objects)
     assert "pod evil/bad-1: spec.priorityClassName: priority class 'high' may not be used" in told
+    assert told == waits(profile, objects[::-1]), "whatever came first"
 
 
 # -- what a job without the right does not do --------------------------------------------------------------------------
