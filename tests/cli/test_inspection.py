@@ -65,6 +65,19 @@ def test_only_a_slip_is_near(word: str, meant: str | None) -> None:
     assert near_miss(word, ["minMember", "queue"]) == meant
 
 
+@pytest.mark.parametrize(
+    "key", ["namespace", "namespace-selectors", "queue", "priority-class-es", "Namespaces"]
+)
+def test_a_misspelt_rule_for_tenants_is_named_since_without_it_everything_is_open(key: str) -> None:
+    raw = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "spec": {"weight": 1}}
+    raw["metadata"] = {"name": "gold", "annotations": {f"maniple.dev/{key}": "a"}}
+    told = [
+        message for _, field, message in remarks([raw]) if field == f"metadata.annotations.maniple.dev/{key}"
+    ]
+    assert len(told) == 1
+    assert "did you mean" in told[0]
+
+
 def test_a_field_beside_the_right_one_is_reported_every_time() -> None:
     group = base("volcano")["group"]
     group["spec"]["minmember"] = 3

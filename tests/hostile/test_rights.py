@@ -28,9 +28,14 @@ tiers:
 CRITICAL = "system-node-critical"
 
 
+STRICT = {"kai-strict": "kai", "volcano-strict": "volcano"}
+
+
 def planner(profile: str, shares: str = "proportion", **options: Any) -> Planner:
-    conf = PREEMPTING.format(shares=shares) if profile == "volcano" else None
-    return Planner(conf, profile=profile, options={"debug": True, **options})
+    system = STRICT.get(profile, profile)
+    conf = PREEMPTING.format(shares=shares) if system == "volcano" else ""
+    conf += "compat: strict\n" if profile in STRICT else ""
+    return Planner(conf or None, profile=system, options={"debug": True, **options})
 
 
 def planned(profile: str, objects: list[Raw], shares: str = "proportion", **options: Any) -> Plan:
@@ -135,6 +140,23 @@ def test_a_system_priority_outside_kube_system_can_be_refused(profile: str) -> N
     told = f"spec.priorityClassName: priority class '{CRITICAL}' may not be used in namespace 'evil'"
     assert told in reason(plan)
     assert "systemPriorities allows it in kube-system only" in reason(plan)
+
+
+@pytest.mark.parametrize("profile", STRICT)
+def test_the_rules_hold_with_the_originals_own_search(profile: str) -> None:
+    writer = Writer(STRICT[profile])
+
+    def outcome(of_queue: dict[str, str], **options: Any) -> Plan:
+        objects = [*scene(writer, **of_queue), *robbers(writer)]
+        for raw in objects:
+            if raw["metadata"]["name"].startswith("work-") and raw["kind"] == "PodGroup":
+                raw["spec"]["minMember"] = 0  # Volcano's gang protects all pods that a job needs
+        return planned(profile, objects, **options)
+
+    assert len(outcome({}).evictions) == 3
+    for plan in (outcome({"namespaces": HEALTHY}), outcome({}, systemPriorities="kube-system")):
+        assert not plan.evictions
+        assert not plan.binds
 
 
 # -- which namespaces --------------------------------------------------------------------------------------------------
@@ -269,10 +291,12 @@ def test_an_option_lists_the_priority_classes_of_namespaces_that_list_none(profi
 def test_the_class_of_a_pod_counts_like_that_of_its_group(profile: str) -> None:
     writer = Writer(profile)
     group, *pods = robbers(writer, priority="low")
-    pods[1]["spec"]["priorityClassName"] = "high"
+    pods[1]["spec"]["priorityClassName"] = pods[2]["spec"]["priorityClassName"] = "high"
     space = namespace(HOSTILE, priority_classes="low")
-    told = waits(profile, [*queues(writer), *CLASSES, space, group, *pods])
+    objects = [*queues(writer), *CLASSES, space, group, *pods]
+    told = waits(profile, objects)
     assert "pod evil/bad-1: spec.priorityClassName: priority class 'high' may not be used" in told
+    assert told == waits(profile, objects[::-1]), "whatever came first"
 
 
 # -- what a job without the right does not do --------------------------------------------------------------------------
@@ -435,7 +459,7 @@ def test_pods_of_two_namespaces_with_the_same_terms_are_told_apart(profile: str)
 
 def gang_apart(profile: str, count: int, **options: Any) -> Plan:
     """A hostile gang that wants to be alone, beside a node with a pod of the other team and empty ones."""
-    writer = Writer(profile)
+    writer = Writer(STRICT.get(profile, profile))
     gang = writer.group("bad", count, HOSTILE, "kind", priorityClassName="high")
     pods = [
         writer.pod(f"bad-{one}", "bad", affinity=apart(**EVERYWHERE), labels=SELECTED) for one in range(count)
@@ -447,15 +471,16 @@ def gang_apart(profile: str, count: int, **options: Any) -> Plan:
     return planned(profile, objects, **options)
 
 
-@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("profile", [*PROFILES, *STRICT])
 def test_the_owner_of_the_term_still_stays_away(profile: str) -> None:
     plan = gang_apart(profile, 2, affinityAcrossNamespaces="own")
     assert {plan.binds[f"{HOSTILE}/bad-0"], plan.binds[f"{HOSTILE}/bad-1"]} == {"node-0001", "node-0002"}
 
 
-@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("profile", [*PROFILES, *STRICT])
 def test_nobody_is_evicted_or_moved_for_anti_affinity_across_namespaces(profile: str) -> None:
-    assert f"{HEALTHY}/work-0" in gang_apart(profile, 3).evictions
+    if profile not in STRICT:
+        assert f"{HEALTHY}/work-0" in gang_apart(profile, 3).evictions
     plan = gang_apart(profile, 3, affinityAcrossNamespaces="own")
     assert not plan.evictions
     assert not plan.binds

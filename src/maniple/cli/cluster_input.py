@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 # What a plan lacks without a kind, by its name. Any other kind is simply not there.
 _COSTS = {
     "PriorityClass": "priorities of new pods and of groups are those in their specs",
-    "Namespace": "affinity terms with a namespaceSelector match no namespace",
+    "Namespace": "selectors of namespaces match none, and rules in annotations of namespaces do not count",
     "ResourceQuota": "resource quotas are not checked",
     "PersistentVolumeClaim": "pods with volumes are pending",
     "PersistentVolume": "claims can only get new volumes",

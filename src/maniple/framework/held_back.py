@@ -74,8 +74,8 @@ class HeldBack:
                 yield job, f"{self._field(job, 'spec.priorityClassName')}{problem}"
         self._lower(refused)
         tasks, pods = session.tasks, session.cluster.tasks.pods
-        served = np.isin(tasks.job, session.jobs.rows)
-        for row in np.flatnonzero((tasks.status == _PENDING) & served).tolist():
+        rows = np.flatnonzero((tasks.status == _PENDING) & np.isin(tasks.job, session.jobs.rows))
+        for row in rows[np.argsort(tasks.rank[rows])].tolist():  # the pod that is named is always the same
             name, job = pods[row].spec.priority_class_name, int(tasks.job[row])
             namespace = pods[row].metadata.namespace or "default"
             if problem := rights.class_problem(namespace, int(session.jobs.queue[job]), name):
