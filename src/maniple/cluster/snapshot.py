@@ -143,12 +143,11 @@ def leave_out_pods_elsewhere(snapshot: Snapshot) -> None:
 
 def missing_nodes(snapshot: Snapshot) -> list[str]:
     """Nodes that pods are on and that do not exist, in the order of their names."""
-    tasks, table = snapshot.tasks, snapshot.cluster.tasks
-    away = (tasks.node < 0) & (table.node[: len(tasks)] >= 0) & (tasks.status >= 0)
-    rows = np.unique(table.node[: len(tasks)][away & ALLOCATED_LIKE[tasks.status]])
-    return sorted(
-        {snapshot.cluster.nodes.keys[row] for row in rows.tolist()} - snapshot.cluster.nodes_of_others
-    )
+    cluster, tasks = snapshot.cluster, snapshot.tasks
+    named = cluster.tasks.node[: len(tasks)]
+    away = (tasks.node < 0) & (named >= 0) & (tasks.status >= 0) & ALLOCATED_LIKE[tasks.status]
+    names = {cluster.nodes.keys[row] for row in set(named[away].tolist())}
+    return sorted(names - cluster.nodes_of_others)
 
 
 def _nodes(cluster: Cluster) -> NodeState:
