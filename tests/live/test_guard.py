@@ -4,6 +4,7 @@
 """
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -26,17 +27,27 @@ BAD = "example.com/bad"
 # -- taking in and carrying out ----------------------------------------------------------------------------------------
 
 
-def test_an_object_that_cannot_be_taken_in_costs_nobody_else_anything(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def has_image(item: Object) -> bool:
+    """Whether it is a pod, and no stand-in."""
+    return isinstance(item, Pod) and any(container.image for container in item.spec.containers)
+
+
+def refusing(monkeypatch: pytest.MonkeyPatch, refused: Callable[[Object], bool]) -> None:
+    """Some objects cannot be taken in."""
     apply = Cluster.apply
 
     def failing(self: Cluster, item: Object) -> None:
-        if BAD in item.metadata.annotations:
+        if refused(item):
             raise OverflowError("too large for a column")
         apply(self, item)
 
     monkeypatch.setattr(Cluster, "apply", failing)
+
+
+def test_an_object_that_cannot_be_taken_in_costs_nobody_else_anything(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    refusing(monkeypatch, lambda item: BAD in item.metadata.annotations)
 
     async def scene(stage: Stage) -> None:
         stage.create(node("n1", 8), group("bad", 1), pod("bad-0", "bad", **{BAD: "yes"}), *gang("good", 4))
@@ -55,6 +66,83 @@ def test_an_object_that_cannot_be_taken_in_costs_nobody_else_anything(
     played(scene, debug=False)
     assert "too large for a column" in caplog.text  # for operators, with the trace
     assert "Traceback" in caplog.text
+
+
+def test_an_object_that_could_not_be_taken_in_is_gone_when_it_is_deleted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    refusing(monkeypatch, lambda item: BAD in item.metadata.annotations)
+
+    async def scene(stage: Stage) -> None:
+        stage.create(node("n1", 8), group("bad", 1), pod("bad-0", "bad", **{BAD: "yes"}))
+        await asyncio.sleep(5)
+        assert len(stage.scheduler.cache.aside) == 1
+        stage.store.remove(Pod, f"{NAMESPACE}/bad-0")
+        await asyncio.sleep(5)
+        assert len(stage.scheduler.cache.aside) == 0
+        assert [*stage.scheduler.cache.of_kind(Pod)] == []
+        assert stage.scheduler.guard.faults == {"taking in a change": 1}
+
+    played(scene, debug=False)
+
+
+def test_a_bound_pod_that_can_only_be_taken_in_without_its_annotations_keeps_its_room(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    refusing(monkeypatch, lambda item: BAD in item.metadata.annotations)
+
+    async def scene(stage: Stage) -> None:
+        stage.create(node("n1", 8), *gang("first", 1, cpu="6"))
+        await asyncio.sleep(5)
+        stage.store.patch(Pod, f"{NAMESPACE}/first-0", {"metadata": {"annotations": {BAD: "yes"}}})
+        await asyncio.sleep(1)
+        stage.create(*gang("small", 1, cpu="2"), *gang("large", 1, cpu="3"))
+        await asyncio.sleep(5)
+        assert stage.nodes() == {"first-0": "n1", "small-0": "n1", "large-0": ""}
+
+    played(scene, debug=False)
+
+
+def test_a_pod_that_cannot_be_taken_in_at_all_does_not_end_the_process(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    refusing(monkeypatch, lambda item: item.metadata.name == "bad-0")
+
+    async def scene(stage: Stage) -> None:
+        bad = pod("bad-0", "bad")
+        bad["spec"]["nodeName"] = "n1"
+        stage.create(node("n1", 8), group("bad", 1), bad, *gang("good", 4))
+        await asyncio.sleep(5)
+        assert all(stage.nodes().values())
+
+    played(scene, debug=False)
+    assert "Pod team/bad-0: what it takes is not counted" in caplog.text
+
+
+def test_what_was_set_aside_is_tried_again_with_another_configuration(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """And an object that the new columns refuse costs only itself."""
+    refused = {"bad-0"}
+    refusing(
+        monkeypatch, lambda item: item.metadata.name in refused and not item.metadata.annotations.get(BAD)
+    )
+
+    async def scene(stage: Stage) -> None:
+        stage.create(node("n1", 8), *gang("bad", 1), *gang("good", 4))
+        await asyncio.sleep(5)
+        assert [name for name, bound in stage.nodes().items() if not bound] == ["bad-0"]
+        refused.clear()
+        refused.add("good-0")
+        stage.scheduler.adopt(Planner(profile="volcano"))
+        await asyncio.sleep(10)
+        assert stage.nodes()["bad-0"] == "n1"
+        assert [key for _, key in stage.scheduler.cache.aside] == [f"{NAMESPACE}/good-0"]
+        stage.create(*gang("more", 3))
+        await asyncio.sleep(5)
+        assert all(stage.nodes().values())
+
+    played(scene, debug=False)
 
 
 def test_a_group_whose_status_cannot_be_worked_out_costs_nobody_else_theirs(

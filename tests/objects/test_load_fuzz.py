@@ -10,6 +10,7 @@ from maniple.objects import selectors
 from maniple.objects.core import Pod
 from maniple.objects.load import load_batch
 from maniple.objects.requests import nonzero_requests, pod_requests
+from tests.fuzz.values import places
 from tests.objects.samples import SAMPLES
 
 SCALARS = st.one_of(
@@ -30,16 +31,6 @@ VALUES = st.recursive(
     ),
     max_leaves=6,
 )
-
-
-def places(value: Any) -> list[tuple[Any, Any]]:
-    """Every container in an object with every key or index into it."""
-    found: list[tuple[Any, Any]] = []
-    keys = list(value) if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
-    for key in keys:
-        found.append((value, key))
-        found.extend(places(value[key]))
-    return found
 
 
 @st.composite

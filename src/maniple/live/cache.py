@@ -87,14 +87,12 @@ class Cache:
         self._avoiding: set[str] = set()  # pods that are believed to avoid a node
         self._groups: dict[str, Ref] = {}  # by pod: the group that was created for it
         self._pods: dict[Ref, str] = {}  # and the inverse
-        self.group_gone: Callable[[Object], None] = lambda group: (
-            None
-        )  # called for one that existed only here
+        # called with a group that existed only here
+        self.group_gone: Callable[[Object], None] = lambda group: None
         self.deferred = Deferred()
         self.aside = SetAside()
-        self.changed: dict[
-            Ref, None
-        ] = {}  # since planning last succeeded, the latest last; the guard clears it
+        # what has changed since planning last succeeded, the latest last; the guard clears it
+        self.changed: dict[Ref, None] = {}
 
     # -- watch events ------------------------------------------------------------------------------------------------
 
@@ -142,12 +140,12 @@ class Cache:
         """Take out an object."""
         ref = (type(item), item.key)
         self._forget(ref)
-        self.let_back(ref)
         self._whole.pop(ref, None)
         self._versions.pop(ref, None)
-        matters = self._seen.pop(ref, None) is not None and self._refresh(ref)
+        was_seen = self._seen.pop(ref, None) is not None
+        matters = was_seen and self._refresh(ref)
         self.changed.pop(ref, None)
-        return matters
+        return self.let_back(ref) or matters
 
     # -- decisions ---------------------------------------------------------------------------------------------------
 
@@ -387,18 +385,21 @@ class Cache:
         pods = (self.pod(key) for kind, key in self._assumed if kind is Pod)
         return {pod.spec.node_name for pod in pods if pod is not None and pod.spec.node_name}
 
-    def rebuild(self, cluster: Cluster) -> None:
+    def rebuild(self, cluster: Cluster) -> list[tuple[Object, Exception]]:
         """Fill new columns with what is believed; decisions that are not confirmed stay, and so does kept room.
 
-        What was set aside is tried again.
+        Returns the objects that could not be taken in.
         """
-        for ref in [*self.aside]:
-            self.let_back(ref)
         for kind in self.cluster.unlisted:
             cluster.know(kind, known=False)
         self.cluster = cluster
+        failed: list[tuple[Object, Exception]] = []
         for item in (*self._believed.values(), *self._barred.kept.values()):
-            cluster.apply(item)
+            try:
+                cluster.apply(item)
+            except Exception as error:
+                failed.append((item, error))
+        return failed
 
     # -- updating the columns ----------------------------------------------------------------------------------------
 

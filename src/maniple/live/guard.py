@@ -34,7 +34,7 @@ Fault = Exception | SystemExit
 
 
 class _GivenUpError(Exception):
-    """No attempt is left."""
+    """There is no plan, and why."""
 
 
 class Guard:
@@ -70,7 +70,9 @@ class Guard:
             error = await self._try(attempt)
             if error is not None:
                 await self._plan_without_culprits(error, attempt)
-        except _GivenUpError:
+        except _GivenUpError as error:
+            self.blocked = str(error)
+            log.error("nothing can be planned: %s", self.blocked)
             self._cache.leave_out(())
             self._wait()
             return None
@@ -89,6 +91,12 @@ class Guard:
             self._put(ref, self._cache.seen(ref) or one, self._why(error))
         if not about:
             self._wait()
+
+    def rebuilt(self, failed: Iterable[tuple[Object, Exception]]) -> None:
+        """The columns were filled anew, except with these; what was set aside before is tried again bit by bit."""
+        self._probation = [*self._cache.aside]
+        for item, error in failed:
+            self.caught(error, "taking in a change", item)
 
     @property
     def pause(self) -> float:
@@ -110,8 +118,15 @@ class Guard:
         some, self._probation = self._probation[: self._batch], self._probation[self._batch :]
         self._batch *= 2
         self._next_batch = now() + self._between
-        let_back = [self._cache.let_back(ref) for ref in some]
+        let_back = [self._let_back(ref) for ref in some]
         return any(let_back)
+
+    def _let_back(self, ref: Ref) -> bool:
+        try:
+            return self._cache.let_back(ref)
+        except Exception as error:
+            self.caught(error, "taking in a change", self._cache.seen(ref))
+            return True
 
     def next_due(self) -> float | None:
         return self._next_batch if self._probation else None
@@ -127,7 +142,7 @@ class Guard:
     async def _try(self, attempt: Attempt, without: Collection[Ref] = ()) -> Fault | None:
         """Plan, without some; returns what that raised."""
         if not self._tries:
-            raise _GivenUpError
+            raise _GivenUpError(f"after {MOST_TRIES} attempts it still fails; the log has what was raised")
         self._tries -= 1
         self._cache.leave_out(without)
         try:
@@ -152,9 +167,7 @@ class Guard:
                 continue
             culprits = hints if succeeded else await self._halved(attempt)
             if not culprits:
-                self.blocked = self._fault(left)
-                log.error("nothing can be planned, whichever object is left out: %s", self.blocked)
-                raise _GivenUpError
+                raise _GivenUpError(f"it fails whichever object is left out: {self._fault(left)}")
             left = await self._set_aside(culprits, self._why(left), attempt)
 
     async def _hinted(self, error: Fault, attempt: Attempt) -> tuple[list[Ref], bool]:
@@ -236,7 +249,14 @@ class Guard:
 
     def _put(self, ref: Ref, item: Object, why: str) -> None:
         self.set_aside += 1
-        self._cache.set_aside(ref, why, item=item)
+        for barely in (False, True):
+            try:
+                self._cache.set_aside(ref, why, item=item, barely=barely)
+                break
+            except Exception as error:  # not even its stand-in can be taken in
+                self._count(error, "taking in a stand-in")
+        else:
+            log.error("%s %s: what it takes is not counted", kind_of(ref[0]), ref[1])
         self._notes.write(item, "Warning", REASON, why)
         log.error("%s %s: %s", kind_of(ref[0]), ref[1], why)
 

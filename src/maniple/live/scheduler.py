@@ -254,7 +254,7 @@ class Scheduler:
         if planner is not self._wanted:
             return False
         self.planner = planner
-        self.cache.rebuild(planner.build(()))
+        self.guard.rebuilt(self.cache.rebuild(planner.build(())))
         self._status.compare_all()
         self._options = planner.with_options(self._given)
         self._always_clocked = planner.registry.triggers(planner.configuration).time
@@ -268,17 +268,24 @@ class Scheduler:
     def _take_in(self) -> None:
         while self._inbox:
             self._dirty |= self._take_safely(self._inbox.popleft())
-        self._dirty |= self.guard.let_back()
-        self._dirty |= self.cache.release(now())
-        self._dirty |= self._decisions.expire(now())
-        self._dirty |= self._take_options()
+        self._dirty |= self._take_safely(self._take_due)
+
+    def _take_due(self) -> bool:
+        """Whatever is due without a change; returns whether a decision may depend on it."""
         binds_come_first = bool(self.binding.pods) and not self._work_is_left
-        self._dirty |= self.cache.deferred.is_due(now(), starts_wait=binds_come_first)
+        due = (
+            self.guard.let_back(),
+            self.cache.release(now()),
+            self._decisions.expire(now()),
+            self._take_options(),
+            self.cache.deferred.is_due(now(), starts_wait=binds_come_first),
+        )
         if self._queues_listed and self._synced.is_set():
             self._queues_listed = False
             queues = [item for kind in self.dialect.queue_kinds for item in self.cache.of_kind(kind)]
             for raw in self.dialect.missing_objects(queues):
                 self.effects.submit(self._creation(raw))
+        return any(due)
 
     def _take_options(self) -> bool:
         """Whether there is something new to plan with; on an error, report it and keep the last valid
