@@ -2,27 +2,30 @@
 
 The entry point is `maniple.plan(objects, conf=..., profile=..., actions=..., now=..., options=...)`: it takes
 Kubernetes objects as plain dictionaries and returns a `Plan` with binds, evictions and the reasons of
-everything that is pending. Importing this package is cheap: the engine is loaded when `plan` is first
-accessed.
+everything that is pending. `maniple.explain(objects, "namespace/job", ...)` says why one of them waits.
+Importing this package is cheap: the engine is loaded when a function is first accessed.
 """
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from maniple.explaining.diagnosis import explain
     from maniple.planner import plan
 
 __version__ = "0.1.0"
 
-__all__ = ["__version__", "plan"]
+__all__ = ["__version__", "explain", "plan"]
+
+_HOMES = {"explain": "maniple.explaining.diagnosis", "plan": "maniple.planner"}
 
 
 def __getattr__(name: str) -> Any:
-    if name != "plan":
+    if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from maniple.planner import plan
-
-    globals()[name] = plan  # the next look-up does not come here
-    return plan
+    found = getattr(importlib.import_module(_HOMES[name]), name)
+    globals()[name] = found  # the next look-up does not come here
+    return found
 
 
 def __dir__() -> list[str]:

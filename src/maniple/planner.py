@@ -148,11 +148,19 @@ class Planner:
             return self.frozen(self._decided(cluster, now, self.options if options is None else options))
 
     def session(
-        self, cluster: Cluster, now: datetime | None = None, options: Mapping[str, Any] | None = None
+        self,
+        cluster: Cluster,
+        now: datetime | None = None,
+        options: Mapping[str, Any] | None = None,
+        *,
+        alone: int | None = None,
     ) -> Session:
-        """The same up to the close, for tests and debugging; `frozen` makes its plan."""
+        """The same up to the close, for tests and `explain`; `frozen` makes its plan.
+
+        `alone`: the row of a job that is to be served as if no other one waited.
+        """
         with _gc_disabled():
-            return self._decided(cluster, now, self.options if options is None else options)
+            return self._decided(cluster, now, self.options if options is None else options, alone)
 
     def frozen(self, session: Session) -> Plan:
         """The plan of a closed session."""
@@ -162,7 +170,13 @@ class Planner:
         self._watch.lap("close")
         return Plan(closed, problems, warnings, self.timings)
 
-    def _decided(self, cluster: Cluster, now: datetime | None, options: Mapping[str, Any]) -> Session:
+    def _decided(
+        self,
+        cluster: Cluster,
+        now: datetime | None,
+        options: Mapping[str, Any],
+        alone: int | None = None,
+    ) -> Session:
         watch = self._watch = _Stopwatch(self._clock, self.timings)
         session = Session(
             snapshot.take(cluster),
@@ -172,7 +186,7 @@ class Planner:
             now=now,
             options=options,
         )
-        held_back = HeldBack(session)
+        held_back = HeldBack(session, alone)
         self.plugin_timings = {}
         plugins = _Stopwatch(self._clock, self.plugin_timings)
         self.registry.open_plugins(session, self.configuration, plugins.lap)

@@ -70,6 +70,10 @@ class NodeFacts:
             column = self._labels[key] = self._label_column(key)
         return column
 
+    def label_keys(self) -> list[str]:
+        """Every label that some node has."""
+        return sorted({key for node in self.objects for key in node.metadata.labels})
+
     def _label_column(self, key: str) -> LabelColumn:
         found: dict[str, int] = {}
         codes = np.full(len(self), MISSING, dtype=np.int32)

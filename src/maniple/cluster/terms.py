@@ -24,6 +24,7 @@ from maniple.objects.core import (
     WeightedPodAffinityTerm,
 )
 from maniple.objects.meta import LabelSelector, Requirement
+from maniple.objects.printable import printable
 from maniple.objects.selectors import matches
 
 Labels = Mapping[str, str]
@@ -88,6 +89,14 @@ class OwnTerms:
         """Whether it says which pods to be near or far from."""
         required = self.affinity or self.anti_affinity or self.anti_affinity_to_others
         return bool(required or self.preferred or self.preferred_anti)
+
+
+def written(term: Term) -> str:
+    """A term as people say it: the labels of the pods, and the label of nodes by which they are counted."""
+    selector = term.selector if term.selector is not None else LabelSelector()
+    labels = [f"{key}={value}" for key, value in selector.match_labels.items()]
+    labels += [f"{one.key} {one.operator} ({', '.join(one.values)})" for one in selector.match_expressions]
+    return printable(f"{', '.join(labels) or 'any pod'} per {term.topology_key}")
 
 
 class TermTable:

@@ -21,7 +21,7 @@ from maniple.cluster.classes import TaskClass
 from maniple.cluster.resources import Amounts
 from maniple.cluster.snapshot import NodeState
 from maniple.framework.groups.tree import Progress
-from maniple.framework.reasons import Verdicts
+from maniple.framework.reasons import Detail, Verdicts
 
 Scores = NDArray[np.float64]
 NodeRows = NDArray[np.intp]
@@ -145,6 +145,8 @@ class Filter:
     steps: Callable[[TaskClass, NodeRows], Gate] | None = None  # for one that can tell a whole sequence
     by_amounts: bool = False
     alike: Alike = unlike
+    # of a class and a node that rejects it: what the refusal is about
+    detail: Callable[[TaskClass, int], Detail] | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -5,7 +5,7 @@ A verdict column holds 0 for "yes" or the number of a reason. A reason also says
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 import numpy as np
@@ -28,9 +28,24 @@ class Code(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class Detail:
+    """What a refusal is about, for `explain`: made when it is asked for, not while deciding.
+
+    `kind` is for programs; `phrase` completes "2 nodes: ..."; `subject` names the taint, label, claim or port;
+    `example` is a pod in the way, where each node may have another.
+    """
+
+    kind: str
+    phrase: str
+    subject: str = ""
+    example: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Reason:
     text: str
     code: Code = Code.UNSCHEDULABLE
+    detail: Detail | None = field(default=None, compare=False)
 
 
 class ReasonTable:
@@ -83,6 +98,18 @@ class NotWhole(str):
     """The cause of a task for which there was a place, which it does not get because its gang lacks others."""
 
     __slots__ = ()
+
+
+class Refused(str):
+    """Why a job is refused, in the words of its profile, with what it is about."""
+
+    __slots__ = ("detail",)
+    detail: Detail
+
+    def __new__(cls, text: str, detail: Detail) -> "Refused":
+        made = super().__new__(cls, text)
+        made.detail = detail
+        return made
 
 
 class QueueRefusal(str):

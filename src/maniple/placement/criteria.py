@@ -57,7 +57,7 @@ class CriteriaTable:
         self._plain: dict[tuple[int, ...], Criteria] = {}
 
     def of(self, class_: TaskClass) -> Criteria:
-        filters = [f for f in self._filters if f.applies is always or f.applies(class_)]
+        filters = self.filters(class_)
         scorers = [s for s in self._scorers if s.applies is always or s.applies(class_)]
         verdict = self._verdict(class_, filters)
         if verdict is not self._no_verdict or any(s.depends is _STATIC for s in scorers):
@@ -67,6 +67,10 @@ class CriteriaTable:
         if known is None:
             known = self._plain[key] = self._made(class_, filters, scorers, verdict)
         return known
+
+    def filters(self, class_: TaskClass) -> list[Filter]:
+        """The filters that concern a class, in their order."""
+        return [one for one in self._filters if one.applies is always or one.applies(class_)]
 
     def _made(
         self, class_: TaskClass, filters: list[Filter], scorers: list[Scorer], verdict: Verdicts

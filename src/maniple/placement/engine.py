@@ -330,6 +330,12 @@ class Placement:
             verdict = reasons.merge(verdict, self._full())
         return verdict
 
+    def each_verdict(self, class_: TaskClass) -> Iterator[tuple[Filter, Verdicts]]:
+        """What every filter says of every node for the next task of a class, one after the other."""
+        cells = Cells(self._session.nodes, class_)
+        for one in self._criteria.filters(class_):
+            yield one, one.check(class_, cells)
+
     def refusing(self, class_: TaskClass) -> Mask:
         """Nodes that do not take the next task of a class, not even later."""
         column = self.column(class_)

@@ -170,6 +170,11 @@ class Plan:
     def jobs(self) -> dict[str, JobOutcome]:
         return telling.jobs(self._closed, self._causes, self._evictions)
 
+    def job(self, row: int) -> JobOutcome:
+        """One of `jobs`, by its row, without the others."""
+        (found,) = telling.jobs(self._closed, self._causes, self._evictions, (row,)).values()
+        return found
+
     @cached_property
     def queues(self) -> dict[str, QueueOutcome]:
         return telling.queues(self._closed)

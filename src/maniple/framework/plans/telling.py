@@ -103,12 +103,16 @@ def waiting(closed: Closed, causes: Causes) -> dict[str, WaitingPod]:
 # -- jobs -------------------------------------------------------------------------------------------------------------
 
 
-def jobs(closed: Closed, causes: Causes, evictions: Evictions) -> dict[str, JobOutcome]:
-    """Those that the cycle served, then those that it could not, because of their queue."""
-    columns, all_phases, placed = closed.jobs, phases(closed), _placed(closed)
+def jobs(
+    closed: Closed, causes: Causes, evictions: Evictions, among: Sequence[int] | None = None
+) -> dict[str, JobOutcome]:
+    """Those that the cycle served, then those that it could not, because of their queue; all, or those `among`."""
+    columns, all_phases, placed = closed.jobs, phases(closed, among), _placed(closed)
     rows = columns.rows.tolist()
     served = frozenset(rows)
     rows += [job for job in columns.facts if job not in served]
+    if among is not None:
+        rows = [job for job in among if job in columns.facts]
     return {
         closed.names.job(job): _job(
             closed, causes, evictions, job, all_phases.get(job, "Pending"), placed.get(job, 0)

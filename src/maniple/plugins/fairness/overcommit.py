@@ -11,6 +11,7 @@ from typing import Any
 
 from maniple.framework.combine import Vote
 from maniple.framework.configuration.arguments import Arguments
+from maniple.framework.reasons import Detail, Refused
 from maniple.framework.session import Session
 from maniple.plugins.fairness.amounts import TOLERANCE, named
 from maniple.plugins.fairness.min_resources import MinResources
@@ -66,7 +67,9 @@ class Overcommit:
         if not short and not unoffered:
             return Vote.PERMIT
         names = [*(self._session.resources.names[dimension] for dimension in short), *unoffered]
-        self._session.refusals.of_job(job, named(REFUSED, "overused", names))
+        phrase = f"not admitted yet: jobs that were admitted before leave too little {' and '.join(names)} (overcommit)"
+        refused = Refused(named(REFUSED, "overused", names), Detail("Overcommit", phrase, ", ".join(names)))
+        self._session.refusals.of_job(job, refused)
         return Vote.REJECT
 
     def job_enqueued(self, job: int) -> None:

@@ -10,9 +10,11 @@ from fractions import Fraction
 from typing import Any
 
 from maniple.framework.combine import Vote
+from maniple.framework.reasons import Detail, Refused
 from maniple.framework.session import Session
 from maniple.objects.core import ResourceQuota
 from maniple.objects.meta import Quantity
+from maniple.objects.printable import printable
 from maniple.objects.quantity import parse
 from maniple.plugins.settings import takes_none
 
@@ -74,11 +76,15 @@ class ResourceQuotas:
 
 def _refusal(
     quota: ResourceQuota, hard: Mapping[str, Quantity], minimum: Mapping[str, Quantity], exceeded: list[str]
-) -> str:
+) -> Refused:
     def listed(amounts: Mapping[str, Quantity]) -> str:
         return ", ".join(f"{name}={amounts.get(name, 0)}" for name in exceeded)
 
-    return (
-        f"{REFUSED}: {quota.metadata.name}, requested: {listed(minimum)}, "
-        f"used: {listed(quota.status.used)}, limited: {listed(hard)}"
+    name, used = printable(quota.metadata.name), listed(quota.status.used)
+    detail = Detail(
+        "ResourceQuota",
+        f"ResourceQuota {name} has a limit of {listed(hard)}: {used} is used and {listed(minimum)} more is requested",
+        name,
     )
+    text = f"{REFUSED}: {quota.metadata.name}, requested: {listed(minimum)}, used: {used}, limited: {listed(hard)}"
+    return Refused(text, detail)

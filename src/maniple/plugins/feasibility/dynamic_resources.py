@@ -26,10 +26,11 @@ from maniple.cluster.statuses import WAITING, Status
 from maniple.framework.criteria import Cells, Dependence, Filter, NodeRows, Scorer, Scores
 from maniple.framework.draws import drawn
 from maniple.framework.points import Event
-from maniple.framework.reasons import FITS, Code, Reason, Verdicts
+from maniple.framework.reasons import FITS, Code, Detail, Reason, Verdicts
 from maniple.framework.session import Session
 from maniple.objects import dra
 from maniple.objects.core import Pod
+from maniple.objects.printable import printable
 from maniple.plugins.feasibility.claim_status import allocation
 from maniple.plugins.feasibility.device_search import (
     DeviceSearch,
@@ -44,11 +45,12 @@ from maniple.plugins.feasibility.node_affinity import Mask
 from maniple.plugins.feasibility.resource_claims import (
     Asked,
     ResourceClaims,
+    claim_detail,
     claims_anything,
     is_reserved,
+    requested,
 )
 from maniple.plugins.feasibility.search_memory import SearchMemory
-from maniple.plugins.feasibility.volume_claims import refused
 from maniple.plugins.normalise import by_maximum
 
 NAME = "DynamicResources"
@@ -134,7 +136,7 @@ class DynamicResources:
         return self._stock_made
 
     def filter(self) -> Filter:
-        return Filter(NAME, Dependence.CLUSTER, self._check, claims_anything)
+        return Filter(NAME, Dependence.CLUSTER, self._check, claims_anything, detail=self._detail)
 
     def scorer(self) -> Scorer:
         return Scorer(NAME, 1, Dependence.CLUSTER, self._points, by_maximum, self._has_alternatives)
@@ -166,7 +168,10 @@ class DynamicResources:
 
     def refusal(self, class_: TaskClass) -> Reason | None:
         message = self.problem(class_)
-        return refused(NAME, message) if message else None
+        if not message:
+            return None
+        text = f"plugin {NAME} pre-predicates failed {message}"
+        return Reason(text, Code.UNRESOLVABLE, claim_detail(class_.spec.pod, message))
 
     def has_claims(self, class_: TaskClass) -> bool:
         return claims_anything(class_) and bool(self._claims.of_class(class_).claims)
@@ -187,6 +192,19 @@ class DynamicResources:
             column = self._column(undecided, rows[within])
             verdict[within] = column.verdict[rows[within]]
         return verdict
+
+    def _detail(self, class_: TaskClass, node: int) -> Detail:
+        """What is requested of the devices of a node, and how many devices it has."""
+        asked = self._claims.of_class(class_)
+        undecided = [] if asked.refusal else self._undecided(asked)
+        if not self._within(asked)[node] or not undecided:
+            names = ", ".join(printable(one.key) for one in asked.allocated)
+            return Detail(
+                "DevicesElsewhere", f"the devices of ResourceClaim {names} are on other nodes", names
+            )
+        names = ", ".join(printable(one.key) for one in undecided)
+        wanted = ", ".join(printable(one) for claim in undecided for one in requested(claim))
+        return Detail("DevicesShort", f"too few free devices for ResourceClaim {names} ({wanted})", names)
 
     def _points(self, class_: TaskClass, cells: Cells) -> Scores:
         asked, rows = self._claims.of_class(class_), cells.node_rows()

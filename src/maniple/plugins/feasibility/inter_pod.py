@@ -30,9 +30,10 @@ from numpy.typing import NDArray
 from maniple.cluster.classes import TaskClass
 from maniple.cluster.nodes import NodeFacts
 from maniple.cluster.statuses import Status
+from maniple.cluster.terms import written
 from maniple.eviction.chunks import Outcome
 from maniple.framework.criteria import EVERY_NODE, Cells, Dependence, Filter, NodeRows, Scorer, Scores
-from maniple.framework.reasons import Code, Verdicts
+from maniple.framework.reasons import Code, Detail, Verdicts
 from maniple.framework.session import Session
 from maniple.plugins.feasibility.node_affinity import Mask
 from maniple.plugins.feasibility.placed import (
@@ -121,6 +122,8 @@ class InterPodFilter(InterPod):
         self._too_near = session.reasons.number(TOO_NEAR)
         self._too_near_others = session.reasons.number(TOO_NEAR_OTHERS, Code.UNRESOLVABLE)
         self._unwelcome = session.reasons.number(UNWELCOME)
+        # By length of the change log, term and whether its owners are meant: a pod of each domain, for `explain`
+        self._examples: dict[tuple[int, int, bool], dict[int, int]] = {}
 
     def filter(self) -> Filter:
         return Filter(
@@ -132,6 +135,7 @@ class InterPodFilter(InterPod):
             asked_on_trial=True,
             steps=self.steps,
             alike=self._alike,
+            detail=self._detail,
         )
 
     def _alike(self, class_: TaskClass) -> Hashable | None:
@@ -167,6 +171,40 @@ class InterPodFilter(InterPod):
         if own.affinity:
             verdict[~self._near(class_)] = self._not_near
         return verdict[cells.rows]
+
+    def _detail(self, class_: TaskClass, node: int) -> Detail:
+        """The term that a node fails, and a pod in its domain that makes it fail."""
+        own = class_.spec.own
+        if own.affinity and not self._near(class_)[node]:
+            terms = " and ".join(written(self._terms[term]) for term in own.affinity)
+            return Detail("Affinity", f"no pod that the affinity term {terms} selects is there", terms)
+        for term in (*own.anti_affinity, *own.anti_affinity_to_others):
+            near, text = self._near_pod(term, node, owners=False), written(self._terms[term])
+            if near:
+                phrase = f"the pod's anti-affinity ({text}) keeps it away from pods there"
+                return Detail("AntiAffinity", phrase, text, near)
+        for term in class_.terms:
+            near = self._near_pod(term, node, owners=True) if term in self._with_anti_affinity else ""
+            if near:
+                text = written(self._terms[term])
+                phrase = f"the anti-affinity ({text}) of pods there keeps it away"
+                return Detail("AntiAffinityOfOthers", phrase, text, near)
+        return Detail("AntiAffinity", "affinity rules between pods do not hold")
+
+    def _near_pod(self, term: int, node: int, *, owners: bool) -> str:
+        """A pod in the node's domain that a term selects, or that owns it; empty if there is none."""
+        session, bins, key = self._session, self.bins(term), (len(self._session.changes), term, owners)
+        known = self._examples.get(key)
+        if known is None:
+            selected = (one.number for one in classes_in_use(session) if term in one.terms)
+            classes = list(self._with_anti_affinity[term] if owners else selected)
+            rows = present_rows(session)
+            rows = rows[np.isin(session.tasks.class_of[rows], classes)][::-1]
+            known = self._examples[key] = dict(
+                zip(bins[session.tasks.node[rows]].tolist(), rows.tolist(), strict=True)
+            )
+        domain = int(bins[node])
+        return session.task_key(known[domain]) if domain and domain in known else ""
 
     def _near_others(self, term: int) -> Mask:
         """Nodes in a domain with pods of other namespaces that a term selects; no eviction makes them leave it."""

@@ -7,6 +7,7 @@ value, never per node.
 """
 
 from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from maniple.cluster.classes import TaskClass
 from maniple.cluster.nodes import MISSING, NodeFacts
 from maniple.framework.criteria import Cells, Dependence, Filter, Scorer, Scores
-from maniple.framework.reasons import FITS, Code, Reason, Verdicts
+from maniple.framework.reasons import FITS, Code, Detail, Reason, Verdicts
 from maniple.framework.session import Session
 from maniple.objects.core import NodeAffinity as Wishes
 from maniple.objects.core import NodeSelector, NodeSelectorTerm, Pod, PreferredSchedulingTerm
@@ -26,6 +27,7 @@ Mask = NDArray[np.bool_]
 
 NO_MATCH = "node(s) didn't match Pod's node affinity/selector"
 CONFLICT = Reason("plugin NodeAffinity pre-predicates failed pod affinity terms conflict", Code.UNRESOLVABLE)
+_LISTED = 4  # values of a label to name
 
 
 class NodeAffinity:
@@ -34,9 +36,10 @@ class NodeAffinity:
     def __init__(self, session: Session) -> None:
         self._facts = session.nodes.facts
         self._no_match = session.reasons.number(NO_MATCH, Code.UNRESOLVABLE)
+        self._mismatches: dict[tuple[str, str], Detail] = {}
 
     def filter(self) -> Filter:
-        return Filter("NodeAffinity", Dependence.STATIC, self._check, _asks)
+        return Filter("NodeAffinity", Dependence.STATIC, self._check, _asks, detail=self._detail)
 
     def scorer(self, weight: int) -> Scorer:
         return Scorer("NodeAffinity", weight, Dependence.STATIC, self._raw, by_maximum, _prefers)
@@ -56,11 +59,59 @@ class NodeAffinity:
         fits = required_mask(self._facts, class_.spec.pod)
         return np.where(fits, FITS, self._no_match).astype(np.int16)[cells.rows]
 
+    def _detail(self, class_: TaskClass, node: int) -> Detail:
+        """What of the selector does not hold on a node; of several terms the first says why."""
+        spec = class_.spec.pod.spec
+        for key, value in spec.node_selector.items():
+            if not has_value(self._facts, key, (value,))[node]:
+                return self._mismatch("node selector", f"{key}={value}", key, (value,))
+        wishes = _wishes(class_.spec.pod)
+        required = wishes.required_during_scheduling_ignored_during_execution if wishes is not None else None
+        for term in required.node_selector_terms if required is not None else ():
+            for one in term.match_expressions:
+                if not _requirement_mask(self._facts, one)[node]:
+                    return self._mismatch("node affinity", written(one), one.key, one.values)
+        return Detail("NodeAffinity", "does not match the node affinity of the pod")
+
+    def _mismatch(self, what: str, term: str, key: str, values: Sequence[str]) -> Detail:
+        """With the nearest that there is: a value of the label or, if no node has the label, another key."""
+        known = self._mismatches.get((what, term))
+        if known is None:
+            known = self._mismatches[what, term] = self._compared(what, term, key, values)
+        return known
+
+    def _compared(self, what: str, term: str, key: str, values: Sequence[str]) -> Detail:
+        there = self._facts.label(key).values
+        if there:
+            close = [near for value in values for near in get_close_matches(value, there, n=1, cutoff=0.5)]
+            listed = close or sorted(there)[:_LISTED]
+            more = " ..." if not close and len(there) > _LISTED else ""
+            hint = f"nodes have {key}={' or '.join(listed)}{more}"
+        else:
+            near = get_close_matches(key, self._facts.label_keys(), n=1, cutoff=0.7)
+            hint = f"no node has the label {key}" + (f"; nodes have {near[0]}" if near else "")
+        return Detail("NodeAffinity", f"{what} {term} does not match ({hint})", term)
+
     def _raw(self, class_: TaskClass, cells: Cells) -> Scores:
         raw = np.zeros(len(self._facts))
         for term in _preferred(class_.spec.pod):
             raw += term.weight * term_mask(self._facts, term.preference)
         return raw[cells.rows]
+
+
+def written(requirement: Requirement) -> str:
+    """A requirement as `kubectl -l` writes it."""
+    key, values = requirement.key, ", ".join(requirement.values)
+    match requirement.operator:
+        case "In":
+            return f"{key} in ({values})"
+        case "NotIn":
+            return f"{key} notin ({values})"
+        case "Exists":
+            return key
+        case "DoesNotExist":
+            return f"!{key}"
+    return f"{key} {'>' if requirement.operator == 'Gt' else '<'} {values}"
 
 
 def _wishes(pod: Pod) -> Wishes | None:

@@ -11,7 +11,7 @@ import numpy as np
 from maniple.cluster.classes import TaskClass
 from maniple.cluster.resources import PODS
 from maniple.framework.criteria import Cells, Dependence, Filter
-from maniple.framework.reasons import Verdicts
+from maniple.framework.reasons import Detail, Verdicts
 from maniple.framework.session import Session
 
 FULL = "node(s) pod number exceeded"
@@ -30,4 +30,11 @@ def pod_count_filter(session: Session) -> Filter:
         verdict: Verdicts = ((places if waits else coming)[cells.rows] <= cells.pods()) * full  # 0 is FITS
         return verdict
 
-    return Filter("PodCount", Dependence.NODE, check, by_amounts=True)
+    return Filter(
+        "PodCount", Dependence.NODE, check, by_amounts=True, detail=lambda _, node: pods_detail(session, node)
+    )
+
+
+def pods_detail(session: Session, node: int) -> Detail:
+    most = int(session.nodes.allocatable[PODS, node]) // session.resources.scale(PODS)
+    return Detail("PodsPerNode", f"all {most} places for pods are taken", "pods")

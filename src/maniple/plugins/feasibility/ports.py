@@ -11,10 +11,10 @@ import numpy as np
 
 from maniple.cluster.classes import TaskClass
 from maniple.framework.criteria import Cells, Dependence, Filter
-from maniple.framework.reasons import FITS, Verdicts
+from maniple.framework.reasons import FITS, Detail, Verdicts
 from maniple.framework.session import Session
 from maniple.objects.core import Pod
-from maniple.plugins.feasibility.placed import Placements, Weights, classes_in_use
+from maniple.plugins.feasibility.placed import Placements, Weights, classes_in_use, present_rows
 
 TAKEN = "node(s) didn't have free ports for the requested pod ports"
 _EVERY_ADDRESS = "0.0.0.0"
@@ -30,15 +30,29 @@ class Ports:
         self._session = session
         self._placements = placements
         self._taken = session.reasons.number(TAKEN)
+        # By length of the change log and class: on each node a pod with one of its ports, for `explain`
+        self._holders: dict[tuple[int, int], dict[int, int]] = {}
 
     def filter(self) -> Filter:
-        return Filter("NodePorts", Dependence.NODE, self._check, _uses_ports)
+        return Filter("NodePorts", Dependence.NODE, self._check, _uses_ports, detail=self._detail)
 
     def _check(self, class_: TaskClass, cells: Cells) -> Verdicts:
         column = self._placements.column(("ports", class_.number), partial(self._users, class_))
         # A pod conflicts with a copy of itself.
         clash = (np.asarray(cells.extra) > 0) | (column.amounts[cells.rows] > 0)
         return np.where(clash, self._taken, FITS).astype(np.int16)
+
+    def _detail(self, class_: TaskClass, node: int) -> Detail:
+        """Which ports, and a pod on the node that has one of them."""
+        ports = ", ".join(f"{number}/{protocol}" for _, (protocol, number) in host_ports(class_.spec.pod))
+        session, key = self._session, (len(self._session.changes), class_.number)
+        if key not in self._holders:
+            rows = present_rows(session)
+            rows = rows[np.isin(session.tasks.class_of[rows], list(self._users(class_)))][::-1]
+            self._holders[key] = dict(zip(session.tasks.node[rows].tolist(), rows.tolist(), strict=True))
+        holder = self._holders[key].get(node)
+        by = session.task_key(holder) if holder is not None else ""
+        return Detail("HostPort", f"host port {ports} is taken", ports, by)
 
     def _users(self, class_: TaskClass) -> Weights:
         """Classes that use a port which conflicts with one that this class wants."""

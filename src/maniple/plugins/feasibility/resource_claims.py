@@ -19,6 +19,7 @@ import numpy as np
 
 from maniple.cluster.classes import TaskClass
 from maniple.cluster.statuses import ON_NODE, Status
+from maniple.framework.reasons import Detail
 from maniple.framework.session import Session
 from maniple.objects import dra
 from maniple.objects.core import Pod
@@ -193,6 +194,31 @@ class ResourceClaims:
             if demand.device_class_name not in self._device_classes:
                 return f"request {name}: device class {demand.device_class_name} does not exist"
         return ""
+
+
+def requested(claim: dra.ResourceClaim) -> list[str]:
+    """What a claim requests, as "4 of gpu.example.com"."""
+    found = []
+    for request in claim.spec.devices.requests:
+        demands = [request.exact] if request.exact is not None else [*request.first_available]
+        ways = [
+            f"{'all' if one.allocation_mode == 'All' else one.count or 1} of {one.device_class_name}"
+            for one in demands
+        ]
+        found.append(" or ".join(ways))
+    return found
+
+
+def claim_detail(pod: Pod, message: str) -> Detail:
+    """Of a pod that a resource claim keeps from being considered at all."""
+    names = ", ".join(
+        printable(one.resource_claim_name or one.resource_claim_template_name or one.name)
+        for one in pod.spec.resource_claims
+    )
+    missing = "not found" in message or "does not exist" in message or "not created" in message
+    if missing and "device class" not in message:
+        return Detail("ResourceClaimMissing", f"ResourceClaim {names} does not exist", names)
+    return Detail("ResourceClaim", f"ResourceClaim {names}: {message}", names)
 
 
 def is_reserved(claim: dra.ResourceClaim, pod: Pod) -> bool:

@@ -27,7 +27,7 @@ from maniple.cluster.classes import TaskClass
 from maniple.cluster.nodes import NodeFacts
 from maniple.cluster.terms import Spread
 from maniple.framework.criteria import Cells, Dependence, Filter, NodeRows, Scorer, Scores
-from maniple.framework.reasons import FITS, Code, Verdicts
+from maniple.framework.reasons import FITS, Code, Detail, Verdicts
 from maniple.framework.session import Session
 from maniple.plugins.feasibility.node_affinity import Mask, required_mask
 from maniple.plugins.feasibility.placed import Bins, Column, Placements, bins_of
@@ -97,6 +97,7 @@ class Spreading:
             prepared=True,
             steps=self.hard_steps,
             alike=lambda class_: self._alike(class_, self._hard_constraints(class_)),
+            detail=self._detail,
         )
 
     def scorer(self, weight: int) -> Scorer:
@@ -127,6 +128,20 @@ class Spreading:
             )
             for one in constraints
         )
+
+    def _detail(self, class_: TaskClass, node: int) -> Detail:
+        """The first constraint that a node fails."""
+        for one in self._hard_constraints(class_):
+            if not one.bins[node]:
+                return Detail(
+                    "TopologySpread", f"lacks the label {one.key} of a topology spread constraint", one.key
+                )
+            sums = one.column(self._placements).by_domain(one.counting, one.size)
+            skew = int(one.skew(sums, one.bins)[node])
+            if skew > one.max_skew:
+                phrase = f"topology spread over {one.key} would have skew {skew}, allowed is {one.max_skew}"
+                return Detail("TopologySpread", phrase, one.key)
+        return Detail("TopologySpread", SKEWED.removeprefix("node(s) "))
 
     # -- constraints ----------------------------------------------------------------------------------------------
 

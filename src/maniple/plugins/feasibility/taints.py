@@ -13,7 +13,7 @@ import numpy as np
 
 from maniple.cluster.classes import TaskClass
 from maniple.framework.criteria import Cells, Dependence, Filter, NodeRows, Scorer, Scores
-from maniple.framework.reasons import FITS, Code, Verdicts
+from maniple.framework.reasons import FITS, Code, Detail, Verdicts
 from maniple.framework.session import Session
 from maniple.objects.core import Taint, Toleration
 from maniple.objects.selectors import tolerates, untolerated
@@ -23,6 +23,7 @@ from maniple.plugins.normalise import reversed_by_maximum
 UNTOLERATED = "node(s) had untolerated taint(s)"
 CORDONED = "node(s) were unschedulable"
 
+CORDON_DETAIL = Detail("NodeUnschedulable", "cordoned (spec.unschedulable)", "spec.unschedulable")
 KEEPING_OUT = ("NoSchedule", "NoExecute")
 _CORDON = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 _DISCOURAGING = "PreferNoSchedule"
@@ -35,6 +36,15 @@ _CONDITIONS = {
     ("PIDPressure", "True"): ("pid-pressure", "node(s) were short of process ids"),
     ("NetworkUnavailable", "True"): ("network-unavailable", "node(s) had no network"),
 }
+_WORDS = {
+    f"node.kubernetes.io/{name}": text.removeprefix("node(s) ").removeprefix("were ")
+    for name, text in _CONDITIONS.values()
+}
+
+
+def written(taint: Taint) -> str:
+    """A taint as kubectl writes it."""
+    return f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
 
 
 class Taints:
@@ -51,16 +61,26 @@ class Taints:
         self._bad_conditions = _bad_conditions(session)
 
     def filter(self) -> Filter:
-        return Filter("TaintToleration", Dependence.STATIC, self._check, lambda _: self._keep_out)
+        return Filter(
+            "TaintToleration", Dependence.STATIC, self._check, lambda _: self._keep_out, detail=self._detail
+        )
 
     def cordon_filter(self) -> Filter:
         return Filter(
-            "NodeUnschedulable", Dependence.STATIC, self._check_cordon, lambda _: self._any_cordoned
+            "NodeUnschedulable",
+            Dependence.STATIC,
+            self._check_cordon,
+            lambda _: self._any_cordoned,
+            detail=lambda _class, _node: CORDON_DETAIL,
         )
 
     def condition_filter(self) -> Filter:
         return Filter(
-            "NodeConditions", Dependence.STATIC, self._check_conditions, lambda _: bool(self._bad_conditions)
+            "NodeConditions",
+            Dependence.STATIC,
+            self._check_conditions,
+            lambda _: bool(self._bad_conditions),
+            detail=self._condition_detail,
         )
 
     def scorer(self, weight: int) -> Scorer:
@@ -84,6 +104,27 @@ class Taints:
     def _check(self, class_: TaskClass, cells: Cells) -> Verdicts:
         fits = self.tolerated_mask(class_.spec.pod.spec.tolerations)
         return np.where(fits, FITS, self._untolerated).astype(np.int16)[cells.rows]
+
+    def _detail(self, class_: TaskClass, node: int) -> Detail:
+        """The taints that a pod does not tolerate."""
+        tolerations = class_.spec.pod.spec.tolerations
+        taints = [
+            one
+            for one in self._facts.taint_sets[self._facts.taint_codes[node]]
+            if one.effect in KEEPING_OUT and not tolerates(tolerations, one)
+        ]
+        if any(one.key == _CORDON.key for one in taints):
+            return CORDON_DETAIL
+        listed = ", ".join(written(one) for one in taints)
+        word = "taint" if len(taints) == 1 else "taints"
+        verb = "is" if len(taints) == 1 else "are"
+        return Detail("Taint", f"{word} {listed} {verb} not tolerated", listed)
+
+    def _condition_detail(self, class_: TaskClass, node: int) -> Detail:
+        taints = (taint for taint, _, rows in self._bad_conditions if node in rows)
+        keys = [one.key for one in taints if not tolerates(class_.spec.pod.spec.tolerations, one)]
+        words = [_WORDS.get(key, key) for key in keys]
+        return Detail("NodeNotReady", " and ".join(words), ", ".join(keys))
 
     def _check_cordon(self, class_: TaskClass, cells: Cells) -> Verdicts:
         verdict = np.zeros(len(self._facts), dtype=np.int16)

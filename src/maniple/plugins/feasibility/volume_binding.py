@@ -18,17 +18,19 @@ from maniple.cluster.nodes import NodeFacts
 from maniple.cluster.statuses import WAITING
 from maniple.framework.criteria import Cells, Dependence, Filter
 from maniple.framework.points import Event, PodVolumes
-from maniple.framework.reasons import FITS, Code, Reason, Verdicts
+from maniple.framework.reasons import FITS, Code, Detail, Reason, Verdicts
 from maniple.framework.session import Session
 from maniple.objects.core import (
     CSIDriver,
     CSIStorageCapacity,
+    PersistentVolume,
     PersistentVolumeClaim,
     StorageClass,
     TopologySelectorTerm,
 )
+from maniple.objects.printable import printable
 from maniple.objects.quantity import units
-from maniple.plugins.feasibility.node_affinity import Mask, has_value, label_selector_mask
+from maniple.plugins.feasibility.node_affinity import Mask, has_value, label_selector_mask, written
 from maniple.plugins.feasibility.volume_claims import (
     SELECTED_NODE,
     VolumeClaims,
@@ -77,9 +79,19 @@ class VolumeBinding:
     def filters(self) -> list[Filter]:
         """Bound claims depend on labels; the others on what has been promised so far."""
         return [
-            Filter("VolumeBinding", Dependence.STATIC, self._check_bound, self._has_bound),
             Filter(
-                "VolumeBinding of waiting claims", Dependence.CLUSTER, self._check_delayed, self.has_delayed
+                "VolumeBinding",
+                Dependence.STATIC,
+                self._check_bound,
+                self._has_bound,
+                detail=self._bound_detail,
+            ),
+            Filter(
+                "VolumeBinding of waiting claims",
+                Dependence.CLUSTER,
+                self._check_delayed,
+                self.has_delayed,
+                detail=self._delayed_detail,
             ),
         ]
 
@@ -89,7 +101,7 @@ class VolumeBinding:
 
     def refusal(self, class_: TaskClass) -> Reason | None:
         message = self.problem(class_)
-        return refused("VolumeBinding", message) if message else None
+        return refused("VolumeBinding", message, self._storage, class_.spec.pod) if message else None
 
     def _claims(self, class_: TaskClass) -> VolumeClaims:
         found = self._classes.get(class_.number)
@@ -120,6 +132,37 @@ class VolumeBinding:
             else:
                 verdict[(verdict == FITS) & ~self._offers.reachable(volume)] = self._out_of_reach
         return verdict[cells.rows]
+
+    def _bound_detail(self, class_: TaskClass, node: int) -> Detail:
+        for claim in self._claims(class_).bound:
+            name, volume = (
+                printable(claim.spec.volume_name),
+                self._storage.volumes.get(claim.spec.volume_name),
+            )
+            if volume is None:
+                return Detail(
+                    "VolumeMissing", f"PersistentVolume {name} of {printable(claim.key)} does not exist", name
+                )
+            if not self._offers.reachable(volume)[node]:
+                where = _needed(volume)
+                hint = f" (it needs {where})" if where else ""
+                return Detail("VolumeZone", f"volume {name} cannot be reached from there{hint}", name)
+        return Detail("VolumeZone", "a volume of the pod cannot be reached from there")
+
+    def _delayed_detail(self, class_: TaskClass, node: int) -> Detail:
+        for claim in self._claims(class_).delayed:
+            if not self._offers.available(claim)[node] and self._making(claim)[node] != FITS:
+                name, class_name = printable(claim.key), self._storage.class_name(claim)
+                driver = printable(self._storage.classes[class_name].provisioner)
+                room = int(self._making(claim)[node]) == self._no_room
+                why = "has too little storage there" if room else "cannot provision one there"
+                return Detail(
+                    "VolumeUnavailable",
+                    f"no volume for PersistentVolumeClaim {name}: driver {driver} of storage class "
+                    f"{printable(class_name)} {why}",
+                    name,
+                )
+        return Detail("VolumeUnavailable", "no volume for a claim of the pod can be had there")
 
     def _check_delayed(self, class_: TaskClass, cells: Cells) -> Verdicts:
         verdict = np.zeros(len(self._facts), dtype=np.int16)
@@ -269,3 +312,11 @@ class VolumeBinding:
             for task in rows
             if (promises := self._promises.get(task)) is not None
         }
+
+
+def _needed(volume: PersistentVolume) -> str:
+    """The labels that nodes need to reach a volume."""
+    affinity = volume.spec.node_affinity
+    required = affinity.required if affinity is not None else None
+    terms = required.node_selector_terms if required is not None else ()
+    return " or ".join(" and ".join(written(one) for one in term.match_expressions) for term in terms)

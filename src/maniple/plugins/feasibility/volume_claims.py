@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from maniple.cluster.classes import TaskClass
 from maniple.cluster.storage import Storage
-from maniple.framework.reasons import Code, Reason
+from maniple.framework.reasons import Code, Detail, Reason
 from maniple.objects.core import PersistentVolumeClaim, Pod
 from maniple.objects.printable import printable
 
@@ -86,6 +86,39 @@ def owned_by(claim: PersistentVolumeClaim, pod: Pod) -> bool:
     )
 
 
-def refused(plugin: str, message: str) -> Reason:
-    """A pod that is not considered at all."""
-    return Reason(f"plugin {plugin} pre-predicates failed {message}", Code.UNRESOLVABLE)
+def refused(plugin: str, message: str, storage: Storage, pod: Pod) -> Reason:
+    """A pod that is not considered at all, because of one of its claims."""
+    text = f"plugin {plugin} pre-predicates failed {message}"
+    return Reason(text, Code.UNRESOLVABLE, claims_detail(storage, pod, message))
+
+
+def claims_detail(storage: Storage, pod: Pod, message: str) -> Detail:
+    """Which claim is not there, or is not bound; otherwise the message."""
+    for _, key, claim in storage.claims_of(pod):
+        name = printable(key)
+        if claim is None:
+            return Detail("VolumeClaimMissing", f"PersistentVolumeClaim {name} does not exist", name)
+        bound = claim.spec.volume_name and BIND_COMPLETED in claim.metadata.annotations
+        if bound and claim.spec.volume_name not in storage.volumes:
+            volume = printable(claim.spec.volume_name)
+            return Detail(
+                "VolumeMissing",
+                f"PersistentVolume {volume} of PersistentVolumeClaim {name} does not exist",
+                volume,
+            )
+        if not bound and not waits_for_node(storage, claim):
+            return Detail("VolumeClaimUnbound", _unbound(storage, claim, name), name)
+    return Detail("VolumeClaim", message)
+
+
+def _unbound(storage: Storage, claim: PersistentVolumeClaim, name: str) -> str:
+    """Why a claim that has to be bound before its pod is placed is not bound yet."""
+    class_name = printable(storage.class_name(claim))
+    stated = f"PersistentVolumeClaim {name} is not bound"
+    if not class_name:
+        return f"{stated}: it names no storage class and no volume"
+    if class_name not in storage.classes:
+        return f"{stated}: its storage class {class_name} does not exist"
+    if claim.spec.volume_name:
+        return f"{stated} to its volume {printable(claim.spec.volume_name)} yet"
+    return f"{stated}: its storage class {class_name} binds volumes at once (Immediate), and none was provisioned yet"

@@ -16,7 +16,7 @@ from maniple.cluster.resources import Amounts
 from maniple.cluster.storage import UNLIMITED_VOLUMES
 from maniple.framework.criteria import Cells, Dependence, Filter
 from maniple.framework.points import Event
-from maniple.framework.reasons import FITS, Code, Verdicts
+from maniple.framework.reasons import FITS, Code, Detail, Verdicts
 from maniple.framework.session import Session
 from maniple.objects.core import CSINode, PersistentVolumeClaim, VolumeSource
 from maniple.objects.printable import printable
@@ -87,7 +87,7 @@ class VolumeLimits:
         self._attachments: Attachments | None = None
 
     def filter(self) -> Filter:
-        return Filter("NodeVolumeLimits", Dependence.NODE, self._check, self._applies)
+        return Filter("NodeVolumeLimits", Dependence.NODE, self._check, self._applies, detail=self._detail)
 
     def follow(self, event: Event, sign: int) -> None:
         if self._attachments is not None and event.class_.spec.pod.spec.volumes:
@@ -126,6 +126,21 @@ class VolumeLimits:
         # After a first task of this class all its volumes are attached already.
         refused = self._exceeds(class_)[cells.rows] & (np.asarray(cells.extra) == 0)
         return np.where(refused, self._exceeded, FITS).astype(np.int16)
+
+    def _detail(self, class_: TaskClass, node: int) -> Detail:
+        """The driver that has no place left for a volume on a node."""
+        missing = self._missing(class_)
+        if missing is not None:
+            name = printable(missing)
+            return Detail("VolumeClaimMissing", f"PersistentVolumeClaim {name} does not exist", name)
+        for driver in sorted({volume[0] for volume in self._attaches(class_)}):
+            limit = int(self._limits[driver][node])
+            if self._attachments is not None and self._attachments.counts(driver)[node] + 1 > limit:
+                name = printable(driver)
+                return Detail(
+                    "VolumeLimit", f"driver {name} attaches at most {limit} volumes to the node", name
+                )
+        return Detail("VolumeLimit", "too many volumes are attached to the node")
 
     def _exceeds(self, class_: TaskClass) -> NDArray[np.bool_]:
         if self._attachments is None:

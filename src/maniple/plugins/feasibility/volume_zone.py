@@ -11,7 +11,7 @@ import numpy as np
 from maniple.cluster.classes import TaskClass
 from maniple.cluster.nodes import MISSING, NodeFacts
 from maniple.framework.criteria import Cells, Dependence, Filter
-from maniple.framework.reasons import FITS, Code, Reason, Verdicts
+from maniple.framework.reasons import FITS, Code, Detail, Reason, Verdicts
 from maniple.framework.session import Session
 from maniple.objects.core import PersistentVolume, PersistentVolumeClaim
 from maniple.objects.printable import printable
@@ -39,12 +39,12 @@ class VolumeZone:
         self._elsewhere = session.reasons.number(ELSEWHERE, Code.UNRESOLVABLE)
 
     def filter(self) -> Filter:
-        return Filter("VolumeZone", Dependence.STATIC, self._check, _names_claims)
+        return Filter("VolumeZone", Dependence.STATIC, self._check, _names_claims, detail=self._detail)
 
     def refusal(self, class_: TaskClass) -> Reason | None:
         """Why a pod is not considered at all."""
         message = self._zones(class_)[1] if _names_claims(class_) else ""
-        return refused("VolumeZone", message) if message else None
+        return refused("VolumeZone", message, self._storage, class_.spec.pod) if message else None
 
     def _check(self, class_: TaskClass, cells: Cells) -> Verdicts:
         zones, message = self._zones(class_)
@@ -54,6 +54,17 @@ class VolumeZone:
                 fits &= self._agrees(key, values)
             fits |= ~self._zoned()
         return np.where(fits, FITS, self._elsewhere).astype(np.int16)[cells.rows]
+
+    def _detail(self, class_: TaskClass, node: int) -> Detail:
+        """The volume that is in another zone."""
+        for _, _, claim in self._storage.claims_of(class_.spec.pod):
+            volume = self._storage.volumes.get(claim.spec.volume_name) if claim is not None else None
+            for key, values in _zone_labels(volume) if volume is not None else ():
+                if not self._agrees(key, values)[node]:
+                    assert volume is not None
+                    name, where = printable(volume.metadata.name), " or ".join(sorted(values))
+                    return Detail("VolumeZone", f"volume {name} is in {key}={where}", name)
+        return Detail("VolumeZone", "a volume of the pod is in another zone")
 
     def _agrees(self, key: str, values: set[str]) -> Mask:
         agrees = has_value(self._facts, key, values)

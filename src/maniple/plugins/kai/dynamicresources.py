@@ -22,7 +22,7 @@ from maniple.framework.session import Session
 from maniple.objects import dra
 from maniple.objects.kai import KaiPodGroup
 from maniple.objects.printable import printable
-from maniple.plugins.feasibility.resource_claims import MOST_CONSUMERS, claims_anything
+from maniple.plugins.feasibility.resource_claims import MOST_CONSUMERS, claim_detail, claims_anything
 from maniple.plugins.kai.holdings import Holdings
 from maniple.plugins.settings import report
 
@@ -101,7 +101,8 @@ class DynamicResources:
     def pre_predicate(self, class_: TaskClass) -> Reason | None:
         mark = class_.marks.get(self.name)
         if mark is not None:
-            return Reason(self._refusals[mark], Code.UNRESOLVABLE)
+            text = self._refusals[mark]
+            return Reason(text, Code.UNRESOLVABLE, claim_detail(class_.spec.pod, text))
         for claim in self._shared_claims(class_):
             if self._holdings.is_full(claim):
                 text = f"resource claim {claim.key} has reached its maximum number of consumers ({MOST_CONSUMERS})"

@@ -12,9 +12,10 @@ from maniple.cluster.nodes import MISSING, PRESSURES
 from maniple.cluster.statuses import ON_NODE
 from maniple.framework.criteria import Cells, Dependence, Filter
 from maniple.framework.devices.gpu_facts import MIXED, SINGLE
-from maniple.framework.reasons import FITS, Code, Verdicts, joined
+from maniple.framework.reasons import FITS, Code, Detail, Verdicts, joined
 from maniple.framework.session import Session
 from maniple.objects.core import Node
+from maniple.plugins.feasibility.taints import CORDON_DETAIL
 from maniple.plugins.kai.gpu_requests import requests_device_plugin, requests_gpu, requests_mig
 
 Mask = NDArray[np.bool_]
@@ -36,6 +37,11 @@ NOT_READY = "node has NotReady condition"
 NO_GPU_WORKER = "gpu task can't run on non gpu nodes"
 NO_CPU_WORKER = "cpu task can't run on non cpu nodes"
 
+UNSYNCED = Detail(
+    "GpuMemoryUnknown",
+    "the label nvidia.com/gpu.memory is missing, so that the memory of its GPUs is not known",
+    "nvidia.com/gpu.memory",
+)
 _ROLES = ("node-role.kubernetes.io/gpu-worker", "node-role.kubernetes.io/cpu-worker")
 
 
@@ -77,7 +83,13 @@ class NodeRules:
                 self._check_neighbours,
                 lambda class_: any_legacy and requests_mig(self._session, class_),
             ),
-            Filter("GpuMemorySynced", Dependence.STATIC, self._check_synced, _asks_memory),
+            Filter(
+                "GpuMemorySynced",
+                Dependence.STATIC,
+                self._check_synced,
+                _asks_memory,
+                detail=lambda _class, _node: UNSYNCED,
+            ),
         ]
 
     def _check_kind(self, class_: TaskClass, cells: Cells) -> Verdicts:
@@ -125,7 +137,14 @@ class NodeRules:
             return []
         verdict = np.full(len(facts), FITS, dtype=np.int16)
         verdict[bad] = [self._number(_bad_conditions(facts.objects[row])) for row in bad.tolist()]
-        return [Filter("NodeConditions", Dependence.STATIC, lambda _, cells: verdict[cells.rows])]
+        return [
+            Filter(
+                "NodeConditions",
+                Dependence.STATIC,
+                lambda _, cells: verdict[cells.rows],
+                detail=lambda _, node: _condition_detail(facts.objects[node]),
+            )
+        ]
 
     def by_role(self) -> list[Filter]:
         """With restricted node scheduling: GPU tasks on GPU workers, the others on CPU workers."""
@@ -161,6 +180,18 @@ def _is_legacy(class_: TaskClass) -> bool:
 
 def _asks_memory(class_: TaskClass) -> bool:
     return class_.share is not None and class_.share.memory > 0
+
+
+def _condition_detail(node: Node) -> Detail:
+    if node.spec.unschedulable:
+        return CORDON_DETAIL
+    bad = [
+        one.type
+        for one in node.status.conditions
+        if (one.type == "Ready" and one.status != "True") or (one.type in PRESSURES and one.status != "False")
+    ]
+    words = ["not ready" if one == "Ready" else f"in condition {one}" for one in bad]
+    return Detail("NodeNotReady", " and ".join(words), ", ".join(bad))
 
 
 def _bad_conditions(node: Node) -> str:

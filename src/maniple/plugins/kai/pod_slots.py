@@ -17,7 +17,7 @@ from maniple.framework.criteria import Cells, Dependence, Filter
 from maniple.framework.reasons import FITS, Verdicts
 from maniple.framework.session import Session
 from maniple.placement.shares import WHOLE, devices_in_order
-from maniple.plugins.feasibility.pod_count import FULL
+from maniple.plugins.feasibility.pod_count import FULL, pods_detail
 
 _NUMBER = re.compile(r"[+-]?[0-9]+", re.ASCII)
 
@@ -43,6 +43,7 @@ class PodSlots:
             self._check,
             lambda class_: self._for_all or class_.best_effort or class_.share is not None,
             by_amounts=True,
+            detail=lambda _, node: pods_detail(self._session, node),
         )
 
     def _check(self, class_: TaskClass, cells: Cells) -> Verdicts:

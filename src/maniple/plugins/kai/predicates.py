@@ -19,15 +19,18 @@ from maniple.cluster.classes import TaskClass
 from maniple.eviction.chunks import Outcome
 from maniple.framework.criteria import Filter
 from maniple.framework.points import Event, PodVolumes
-from maniple.framework.reasons import POD, Code, Reason
+from maniple.framework.reasons import POD, Code, Detail, Reason
 from maniple.framework.session import Session
 from maniple.framework.triggers import Triggers
 from maniple.objects.core import ConfigMap
+from maniple.objects.printable import printable
 from maniple.plugins.feasibility.inter_pod import InterPodFilter
 from maniple.plugins.feasibility.node_affinity import NodeAffinity
 from maniple.plugins.feasibility.ports import Ports
+from maniple.plugins.feasibility.resource_claims import claim_detail
 from maniple.plugins.feasibility.taints import Taints
 from maniple.plugins.feasibility.volume_binding import VolumeBinding
+from maniple.plugins.feasibility.volume_claims import claims_detail
 from maniple.plugins.kai.config_maps import ConfigMaps
 from maniple.plugins.kai.holdings import Holdings
 from maniple.plugins.kai.max_node_resources import MaxNodeResources
@@ -111,9 +114,20 @@ class Predicates:
         listed = "".join(f"{name}: {problem}.\n" for name, problem in problems.items() if problem)
         if not listed:
             return None
-        return Reason(
-            f"Scheduling conditions were not met for pod {POD}:\n{listed.rstrip()}", Code.UNRESOLVABLE
-        )
+        text = f"Scheduling conditions were not met for pod {POD}:\n{listed.rstrip()}"
+        return Reason(text, Code.UNRESOLVABLE, self._detail(class_, problems))
+
+    def _detail(self, class_: TaskClass, problems: Mapping[str, str]) -> Detail | None:
+        """Of the claims and config maps of a pod; that it is too large is seen from the nodes."""
+        pod = class_.spec.pod
+        if problems["VolumeBinding"]:
+            return claims_detail(self._session.cluster.storage, pod, problems["VolumeBinding"])
+        if problems["DynamicResources"]:
+            return claim_detail(pod, problems["DynamicResources"])
+        for kind, name in (("ConfigMapMissing", "ConfigMap"), ("NodeAffinity", "NodeAffinity")):
+            if problems[name]:
+                return Detail(kind, printable(problems[name]))
+        return None
 
     def pre_bind(self, class_: TaskClass) -> str | None:
         """Delayed claims must get their volumes before the pod is bound."""

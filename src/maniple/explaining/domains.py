@@ -1,0 +1,122 @@
+"""The network domains that a gang has to fit into, and for how many of its pods each has room."""
+
+from collections.abc import Iterator
+from difflib import get_close_matches
+
+import numpy as np
+
+from maniple.explaining.model import Cause, Domain
+from maniple.explaining.parts import Parts
+from maniple.framework.groups.tree import Group, PodSet
+from maniple.framework.session import Session
+from maniple.objects.printable import printable
+from maniple.placement.engine import Mask
+
+_MOST = 200  # domains to try
+
+
+class Domains:
+    """Of one session."""
+
+    def __init__(self, session: Session, parts: Parts) -> None:
+        self._session = session
+        self._parts = parts
+
+    def problem(self, job: int) -> Cause | None:
+        """A topology, level or tier that does not exist."""
+        known = self._session.domains.kai
+        for one in self._constrained(job):
+            wish, limit = one.wish, one.limit
+            if wish is not None and wish.required and wish.topology not in known:
+                near = get_close_matches(wish.topology, known, n=1)
+                hint = f"; did you mean {near[0]}?" if near else ""
+                name = printable(wish.topology)
+                text = f"topology {name} does not exist{hint}"
+                return Cause(kind="TopologyMissing", sentence=text, lasting=True, subject=name)
+            if wish is not None and wish.required and wish.required not in known[wish.topology].levels:
+                levels, name = ", ".join(known[wish.topology].levels), printable(wish.required)
+                text = f"topology {printable(wish.topology)} has no level {name}; it has {levels}"
+                return Cause(kind="TopologyLevelMissing", sentence=text, lasting=True, subject=name)
+            if limit is not None and limit.unknown:
+                name = printable(limit.unknown)
+                text = f"no HyperNode has the tier name {name}"
+                return Cause(kind="TopologyLevelMissing", sentence=text, lasting=True, subject=name)
+        return None
+
+    def rooms(self, job: int) -> tuple[Domain, ...]:
+        """The domains that the job as a whole may choose from, the roomiest first; none if it may be anywhere."""
+        found = [
+            Domain(name=printable(name), nodes=int(mask.sum()), room=self._parts.room(job, mask))
+            for name, mask in self._masks(job)
+        ]
+        return tuple(sorted(found, key=lambda one: (-one.room, one.name)))
+
+    def cause(self, job: int, rooms: tuple[Domain, ...]) -> Cause | None:
+        """That no domain is large enough; None if one is."""
+        needed = len(self._parts.rows(job))
+        if not rooms or rooms[0].room >= needed:
+            return None
+        what = self._what(job)
+        best = ", ".join(f"{one.name} has room for {one.room}" for one in rooms[:3])
+        more = f" and {len(rooms) - 3} more for no more than that" if len(rooms) > 3 else ""
+        return Cause(
+            kind="DomainTooSmall",
+            sentence=f"all {needed} pods have to be in one {what}: {best}{more}",
+            lasting=self._empty_room(job) < needed,
+            subject=rooms[0].name,
+            needed={"pods": str(needed)},
+            there={"pods": str(rooms[0].room)},
+        )
+
+    def _empty_room(self, job: int) -> int:
+        """How many such pods the roomiest domain would hold if it were empty."""
+        session, rows = self._session, self._parts.rows(job)
+        request = session.requests(rows[:1])[:, 0]
+        asked = request > 0
+        slots = (session.nodes.allocatable[asked] // request[asked][:, None]).min(axis=0)
+        return max((int(slots[mask].sum()) for _, mask in self._masks(job)), default=0)
+
+    def _what(self, job: int) -> str:
+        constrained = self._constrained(job)
+        for one in constrained:
+            if one.wish is not None and one.wish.required:
+                return f"domain of level {printable(one.wish.required)} (topology {printable(one.wish.topology)})"
+        highest = next((one.limit.highest for one in constrained if one.limit is not None), None)
+        return f"HyperNode of tier {highest} or lower"
+
+    def _constrained(self, job: int) -> list[Group | PodSet]:
+        root = self._session.groups.root(job)
+        return [root, *root.groups, *root.all_pod_sets()]
+
+    def _masks(self, job: int) -> Iterator[tuple[str, Mask]]:
+        root = self._session.groups.root(job)
+        inner = root.all_pod_sets()
+        choices: list[Group | PodSet] = [root, *inner] if len(inner) == 1 else [root]
+        for one in choices:
+            if one.wish is not None and one.wish.required:
+                yield from self._by_level(one.wish.topology, one.wish.required)
+                return
+            if one.limit is not None and one.limit.highest is not None and not one.limit.wished:
+                yield from self._by_tier(one.limit.highest)
+                return
+
+    def _by_level(self, topology: str, label: str) -> Iterator[tuple[str, Mask]]:
+        tree = self._session.domains.kai.get(topology)
+        if tree is None or label not in tree.levels:
+            return
+        of_nodes = tree.domain_of[tree.levels.index(label)]
+        for domain in np.unique(of_nodes[of_nodes >= 0]).tolist()[:_MOST]:
+            yield ".".join(tree.paths[domain]), of_nodes == domain
+
+    def _by_tier(self, highest: int) -> Iterator[tuple[str, Mask]]:
+        tree = self._session.domains
+        rows = [row for row in range(1, len(tree)) if tree.tier[row] <= highest]
+        # A domain inside another that is allowed has no more room than that.
+        outermost = [row for row in rows if not set(tree.ancestors(row)[1:]) & set(rows)]
+        for row in outermost[:_MOST]:
+            mask = np.zeros(len(self._session.nodes), dtype=np.bool_)
+            mask[tree.nodes(row)] = True
+            yield tree.names[row], mask
+
+
+__all__ = ["Domains"]

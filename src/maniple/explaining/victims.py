@@ -1,0 +1,189 @@
+"""Whom a job could take room from, and which rule spares each: asked of the plugins that decide it, one by one.
+
+Candidates are the pods on nodes that suit the waiting one. Profiles whose plugins vote on tasks (`preemptable`,
+`reclaimable`) are asked so; the others are asked about jobs (`preempt_victim_filter`, `reclaim_victim_filter`).
+"""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from maniple.cluster.priorities import NEVER
+from maniple.cluster.statuses import ACTIVE_ALLOCATED, ON_NODE
+from maniple.explaining.model import Protection
+from maniple.framework.points import TaskRows
+from maniple.framework.session import Session
+from maniple.objects.core import PodDisruptionBudget
+from maniple.objects.printable import printable
+from maniple.objects.selectors import matches
+from maniple.placement.engine import Mask
+
+FREE = "MayBeEvicted"
+_JOBS = 3  # to name
+_BY_PLUGIN = {
+    "gang": ("GangMinimum", "the gang would fall below its minimum"),
+    "priority": ("Priority", "the priority is not lower"),
+    "conformance": ("Critical", "critical for the cluster"),
+    "drf": ("Share", "the dominant share of the job is not above that of the waiting one"),
+    "minruntime": ("MinRuntime", "the minimum run time is not over"),
+    "proportion": ("WithinShare", "queue {queue} has no more than its share"),
+    "capacity": ("WithinShare", "queue {queue} has no more than it deserves"),
+    "fairness": ("NotReclaimable", "queue {queue} is not reclaimable"),
+    "cdp": ("Cooldown", "the cooldown time is not over"),
+    "tdm": ("RevocableZone", "not in a revocable zone"),
+}
+
+
+class Victims:
+    """Of one session."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        actions = set(session.actions)
+        self._preempts = bool(actions & {"preempt", "gangpreempt"})
+        self._reclaims = bool(actions & {"reclaim", "gangreclaim"})
+        self._reclaiming: dict[int, bool] = {}
+        self._content: dict[int, bool] = {}  # by queue: it has no more than its share
+        self._votes = not session.hooks.answered.isdisjoint(
+            {"preemptable", "reclaimable", "unified_evictable"}
+        )
+
+    def protections(self, job: int, task: int, nodes: Mask) -> tuple[Protection, ...]:
+        """The pods on these nodes by the rule that spares them, most pods first."""
+        tasks = self._session.tasks
+        rows = np.flatnonzero((tasks.node >= 0) & ON_NODE[tasks.status] & (tasks.job != job))
+        rows = rows[nodes[tasks.node[rows]]]
+        sorted_: dict[tuple[str, str], list[int]] = {}
+        for why, some in self._sorted(job, task, rows):
+            sorted_.setdefault(why, []).extend(some)
+        made = [
+            Protection(kind=kind, phrase=phrase, pods=len(some), jobs=self._jobs(some))
+            for (kind, phrase), some in sorted_.items()
+        ]
+        return tuple(sorted(made, key=lambda one: (-one.pods, one.kind)))
+
+    def _jobs(self, rows: Sequence[int]) -> tuple[str, ...]:
+        owners = np.unique(self._session.tasks.job[list(rows)])
+        return tuple(self._session.job_key(job) for job in owners[owners >= 0][:_JOBS].tolist())
+
+    def _sorted(self, job: int, task: int, rows: TaskRows) -> Iterator[tuple[tuple[str, str], list[int]]]:
+        session = self._session
+        owners = session.tasks.job[rows]
+        others = ~np.isin(owners, session.jobs.rows)
+        if others.any():
+            yield ("NotOurs", "not a pod of this scheduler's jobs"), rows[others].tolist()
+        rows = rows[~others]
+        before = session.cluster.tasks.node[rows] >= 0
+        if (~before).any():
+            yield ("JustPlaced", "placed in this cycle"), rows[~before].tolist()
+        rows = rows[before]
+        if not self._preempts and not self._reclaims:
+            if len(rows):
+                yield ("NoEviction", "no action that evicts pods is configured"), rows.tolist()
+            return
+        if session.cluster.tasks.pods[task].spec.preemption_policy == NEVER:
+            yield ("PreemptionPolicy", "preemptionPolicy of the waiting pod is Never"), rows.tolist()
+            return
+        if not len(rows):
+            return
+        rows = rows[np.argsort(session.tasks.job[rows], kind="stable")]
+        owners, starts = np.unique(session.tasks.job[rows], return_index=True)
+        for victim, own in zip(owners.tolist(), np.split(rows, starts[1:]), strict=True):
+            yield from self._of_job(job, task, victim, own)
+
+    # -- one job ------------------------------------------------------------------------------------------------------
+
+    def _of_job(
+        self, job: int, task: int, victim: int, rows: TaskRows
+    ) -> Iterator[tuple[tuple[str, str], list[int]]]:
+        session = self._session
+        same = bool(session.jobs.queue[job] == session.jobs.queue[victim])
+        if same and not self._preempts:
+            yield ("NoPreempt", "action preempt is not configured"), rows.tolist()
+        elif not same and not self._reclaims:
+            yield ("NoReclaim", "action reclaim is not configured"), rows.tolist()
+        elif self._votes:
+            yield from self._by_votes(task, victim, rows, same=same)
+        else:
+            yield self._by_filters(job, victim, same=same), rows.tolist()
+
+    def _by_votes(
+        self, task: int, victim: int, rows: TaskRows, *, same: bool
+    ) -> Iterator[tuple[tuple[str, str], list[int]]]:
+        """Each plugin's vote; a pod is counted with the first that spares it."""
+        session, point = self._session, "preemptable" if same else "reclaimable"
+        asked = session.tasks.preemptable[rows]
+        if (~asked).any():
+            yield ("NotPreemptible", "not preemptible"), rows[~asked].tolist()
+        rows = rows[asked]
+        order = {"priority": 0}
+        answers = sorted(session._answering(point), key=lambda one: order.get(one[0].name, 1))
+        for option, plugin in answers:
+            if not len(rows):
+                return
+            allowed = getattr(plugin, point)(task, rows)
+            if allowed is None:
+                continue
+            spared = rows[~np.isin(rows, allowed)]
+            if len(spared):
+                yield self._rule(option.name, victim, spared), spared.tolist()
+            rows = rows[np.isin(rows, allowed)]
+        if len(rows):
+            yield (FREE, "may be evicted, but that would not make enough room"), rows.tolist()
+
+    def _by_filters(self, job: int, victim: int, *, same: bool) -> tuple[str, str]:
+        session = self._session
+        if not session.preemptible(victim):
+            return "NotPreemptible", "not preemptible"
+        mine, theirs = int(session.jobs.priority[job]), int(session.jobs.priority[victim])
+        if same and theirs >= mine:
+            word = "the same" if theirs == mine else "a higher"
+            return "Priority", f"{word} priority ({theirs}; the waiting job has {mine})"
+        own = self._queue(job)
+        if not same and not self._may_reclaim(job):
+            return "OwnShare", f"queue {own} would have more than its own share"
+        point = "preempt_victim_filter" if same else "reclaim_victim_filter"
+        for option, plugin in session.plugins:
+            ask = getattr(plugin, point, None)
+            if ask is not None and not ask(job, victim):
+                rows = session.tasks_of(victim)
+                return self._rule(option.name, victim, rows[ACTIVE_ALLOCATED[session.tasks.status[rows]]])
+        if not same and self._within_share(victim):
+            return "WithinShare", f"queue {self._queue(victim)} has no more than its share"
+        return FREE, "may be evicted, but that would not make enough room"
+
+    def _may_reclaim(self, job: int) -> bool:
+        if job not in self._reclaiming:
+            self._reclaiming[job] = self._session.hooks.can_reclaim_resources(job)
+        return self._reclaiming[job]
+
+    def _within_share(self, victim: int) -> bool:
+        queue = int(self._session.jobs.queue[victim])
+        if queue not in self._content:
+            report = self._session.hooks.queue_report(queue)
+            within = "deserved" in report and (
+                np.asarray(report["allocated"]) <= np.asarray(report["deserved"])
+            )
+            self._content[queue] = bool(np.all(within))
+        return self._content[queue]
+
+    def _rule(self, plugin: str, victim: int, rows: TaskRows) -> tuple[str, str]:
+        if plugin == "pdb":
+            names = ", ".join(self._budgets(rows)) or "of theirs"
+            return "DisruptionBudget", f"PodDisruptionBudget {names} allows no more disruptions"
+        kind, phrase = _BY_PLUGIN.get(plugin, ("Plugin", f"protected by plugin {plugin}"))
+        return kind, phrase.format(queue=self._queue(victim))
+
+    def _budgets(self, rows: TaskRows) -> list[str]:
+        session, found = self._session, dict[str, None]()
+        budgets = session.cluster.all(PodDisruptionBudget)
+        for row in rows.tolist():
+            pod = session.cluster.tasks.pods[row]
+            for key, one in budgets.items():
+                own = key.partition("/")[0] == (pod.metadata.namespace or "default")
+                if own and matches(one.spec.selector, pod.metadata.labels):
+                    found[printable(key)] = None
+        return list(found)
+
+    def _queue(self, job: int) -> str:
+        return printable(self._session.queue_name(int(self._session.jobs.queue[job])))

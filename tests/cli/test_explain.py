@@ -1,0 +1,66 @@
+"""The command `maniple explain`."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+import maniple
+from maniple.cli.main import main
+from tests.explain.reasons import REASONS
+from tests.explain.scene import JOB
+
+
+def run(folder: Path, name: str, *arguments: str, profile: str = "maniple") -> Result:
+    scene = REASONS[name].scene(profile)
+    file = folder / "cluster.json"
+    file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": scene.objects}))
+    more = ["--now", scene.now.isoformat(), "--profile", profile]
+    return CliRunner().invoke(main, ["explain", *arguments, str(file), *more])
+
+
+def test_the_sentence_comes_first_and_the_nodes_are_counted(tmp_path: Path) -> None:
+    found = run(tmp_path, "full-and-tainted", JOB)
+    assert found.exit_code == 0
+    lines = found.stdout.splitlines()
+    assert lines[0] == "ml/job in queue team: waiting"
+    assert "taint dedicated=research:NoSchedule is not tolerated" in lines[1]
+    assert "The 3 nodes and the next pod" in lines
+    assert any(line.split()[:2] == ["2", "too"] for line in lines)
+
+
+def test_a_pod_stands_for_its_job(tmp_path: Path) -> None:
+    assert (
+        run(tmp_path, "taint", "ml/job-1", "-o", "name").stdout
+        == run(tmp_path, "taint", JOB, "-o", "name").stdout
+    )
+
+
+def test_programs_get_every_part(tmp_path: Path) -> None:
+    found = json.loads(run(tmp_path, "parent-at-its-limit", JOB, "-o", "json").stdout)
+    assert found["causes"][0]["kind"] == "QueueLimit"
+    assert [level["name"] for level in found["levels"]] == ["team", "dep"]
+    assert found["levels"][1]["holders"] == [{"job": "ml/cousin", "amounts": {"cpu": "4"}}]
+
+
+@pytest.mark.parametrize(("flags", "code"), [((), 0), (("--fail-on-waiting",), 1)])
+def test_the_exit_code_says_that_it_waits_if_asked(tmp_path: Path, flags: tuple[str, ...], code: int) -> None:
+    assert run(tmp_path, "taint", JOB, *flags).exit_code == code
+
+
+def test_an_unknown_name_gets_the_nearest(tmp_path: Path) -> None:
+    found = run(tmp_path, "taint", "ml/jop")
+    assert found.exit_code == 2
+    assert "no job or pod ml/jop; did you mean ml/job?" in found.stderr
+
+
+def test_the_original_words_are_kept(tmp_path: Path) -> None:
+    found = run(tmp_path, "taint", JOB, profile="volcano")
+    assert "In Volcano's words: 0/2 nodes are unavailable: 2 node(s) had untolerated taint(s)" in found.stdout
+
+
+def test_the_library_says_the_same(tmp_path: Path) -> None:
+    scene = REASONS["taint"].scene("kai")
+    found = maniple.explain(scene.objects, JOB, profile="kai", now=scene.now)
+    assert run(tmp_path, "taint", JOB, "-o", "name", profile="kai").stdout.strip() == found.sentence

@@ -1,0 +1,50 @@
+"""Every reason to wait is named, in every profile that knows it."""
+
+import pytest
+
+from maniple.explaining.diagnosis import Diagnosis
+from maniple.explaining.model import Explanation
+from maniple.planner import Planner
+from tests.explain.reasons import REASONS, Waiting
+from tests.explain.scene import JOB
+
+CASES = [(reason, profile) for reason in REASONS.values() for profile in reason.profiles]
+
+
+def explained(reason: Waiting, profile: str) -> Explanation:
+    scene = reason.scene(profile)
+    planner = Planner(conf=scene.conf, profile=profile, options=scene.options)
+    return Diagnosis(planner, planner.build(scene.objects), scene.now).of(JOB)
+
+
+@pytest.mark.parametrize(
+    ("reason", "profile"), CASES, ids=[f"{one.name}-{profile}" for one, profile in CASES]
+)
+def test_the_binding_cause_is_named(reason: Waiting, profile: str) -> None:
+    found = explained(reason, profile)
+    expected = reason.kind if isinstance(reason.kind, str) else reason.kind[profile]
+    assert found.binding is not None
+    assert found.binding.kind == expected, found.sentence
+    assert [word for word in reason.says if word not in found.sentence] == [], found.sentence
+
+
+@pytest.mark.parametrize(
+    ("reason", "profile"), CASES, ids=[f"{one.name}-{profile}" for one, profile in CASES]
+)
+def test_the_nodes_add_up(reason: Waiting, profile: str) -> None:
+    for part in explained(reason, profile).parts:
+        if part.groups:
+            assert sum(group.count for group in part.groups) == part.nodes
+
+
+@pytest.mark.parametrize("profile", ["volcano", "kai", "maniple"])
+def test_explaining_changes_nothing(profile: str) -> None:
+    """Trials are undone: the plan before and after is the same."""
+    scene = REASONS["two-roles-short"].scene(profile)
+    planner = Planner(conf=scene.conf, profile=profile, options=scene.options)
+    cluster = planner.build(scene.objects)
+    before = planner.cycle(cluster, scene.now)
+    diagnosis = Diagnosis(planner, cluster, scene.now)
+    diagnosis.of(JOB)
+    assert diagnosis.plan == before
+    assert planner.cycle(cluster, scene.now) == before
