@@ -23,6 +23,7 @@ from maniple.framework.plans.outcome import JobOutcome
 from maniple.framework.plans.plan import Plan
 from maniple.framework.plans.standing import pods_of_others, queue_problem
 from maniple.framework.reasons import Refused
+from maniple.framework.sentences import CLOSED
 from maniple.framework.session import Session
 from maniple.objects.printable import printable
 from maniple.placement.engine import Placement
@@ -212,7 +213,7 @@ class Diagnosis:
         for one in self._queues.path(queue):
             if not facts[one].open and not self._has_begun(job):
                 shut = printable(session.queue_name(one))
-                text = f"queue {shut} is closed and takes no new jobs"
+                text = CLOSED.format(queue=shut)
                 yield Cause(kind="QueueClosed", sentence=text, lasting=True, subject=shut)
 
     def _not_a_leaf(self, job: int, queue: int, name: str) -> Iterator[Cause]:

@@ -12,7 +12,7 @@ from maniple.cluster.resources import PODS, Amounts, ResourceSpace
 NO_NODE = "no node fits a pod requesting {asked}"
 SINGLE = "{pod} cannot be placed: {cause}"
 GANG = "gang needs {minimum} pods{where} placed together; {found} can be placed now: {cause}"
-ENOUGH = "; room for {short} more such pod{s} would be enough"
+
 LIMIT = "queue {queue} has a limit of {limit} of {resource}: {has} is allocated and {asked} more is requested"
 # The most that a queue can have may be its limit, or what the cluster has and others are not guaranteed.
 CEILING = (
@@ -23,6 +23,7 @@ QUOTA = (
     "non-preemptible jobs may not exceed the quota of their queue: queue {queue} has a quota of {limit} of "
     "{resource}, such jobs have {has} of it, and this one requests {asked}"
 )
+CLOSED = "queue {queue} is closed and accepts no new jobs"
 _NOTHING = "nothing"
 
 
@@ -39,8 +40,10 @@ def asked(resources: ResourceSpace, request: Amounts, share: GpuAsk | None) -> s
     return ", ".join(amounts) or _NOTHING
 
 
-def left(resources: ResourceSpace, dimension: int, idle: Amounts) -> str:
-    """How much of a resource nodes have left."""
+def left(resources: ResourceSpace, dimension: int, idle: Amounts, offered: bool) -> str:
+    """How much of a resource nodes have left. `offered`: some node has the resource at all."""
+    if not offered:
+        return "no node has any"
     free = np.maximum(idle, 0)
     if not free.any():
         return "none is left"

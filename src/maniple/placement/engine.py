@@ -308,14 +308,20 @@ class Placement:
     # -- explaining -----------------------------------------------------------------------------------------------
 
     def verdicts(
-        self, class_: TaskClass, *, resources: bool = True, prepared: Verdicts | None = None
+        self,
+        class_: TaskClass,
+        *,
+        resources: bool = True,
+        prepared: Verdicts | None = None,
+        lasting_first: bool = False,
     ) -> Verdicts:
         """Why each node rejects the next task of a class; 0 where it does not.
 
-        `prepared` stands for what filters that count pods beforehand would say now.
+        `prepared` stands for what filters that count pods beforehand would say now. Too little room hides what filters
+        say; with `lasting_first`, only what passes.
         """
         lacking = self._lacking(class_).verdicts() if resources and self._counts(class_) else None
-        if lacking is not None and lacking.all():
+        if lacking is not None and lacking.all() and not lasting_first:
             return lacking
         criteria, reasons = self._column(class_).criteria, self._session.reasons
         verdict, cells = criteria.verdict, Cells(self._session.nodes, class_)
@@ -325,7 +331,10 @@ class Placement:
         if prepared is not None:
             verdict = reasons.merge(verdict, prepared)
         if lacking is not None:
-            verdict = np.where(lacking != FITS, lacking, verdict)
+            hidden = lacking != FITS
+            if lasting_first:
+                hidden &= ~reasons.lasting()[verdict]
+            verdict = np.where(hidden, lacking, verdict)
         elif resources and self._session.rules.placing.pods_without_requests_need_places:
             verdict = reasons.merge(verdict, self._full())
         return verdict

@@ -1,20 +1,20 @@
 """Why a job was not placed, in plain words.
 
-The text says how many pods the job needs and how many can be placed, what they request, what nodes have, and what
-would be enough. It replaces KAI's sentences where the dialect says so, and is made by
-`actions/placing/job_placer.py`. A filter's reasons are kept as they are: users of Kubernetes know them.
+The text says how many pods the job needs and how many can be placed, what they request and what nodes have. What
+lasts (a taint, say) hides what passes (too little left). It replaces KAI's sentences where the dialect says so, and is
+made by `actions/placing/job_placer.py`. A filter's reasons are kept as they are: users of Kubernetes know them.
 """
 
 import numpy as np
 
 from maniple.actions.placing.causes import Causes, Found
 from maniple.cluster.classes import TaskClass
-from maniple.cluster.statuses import ACTIVE_ALLOCATED, Status
+from maniple.cluster.statuses import ACTIVE_ALLOCATED
 from maniple.framework.criteria import NodeRows
 from maniple.framework.groups.tree import DEFAULT, PodSet
 from maniple.framework.reasons import FITS
 from maniple.framework.refusals import Refusals
-from maniple.framework.sentences import ENOUGH, GANG, NO_NODE, SINGLE, asked, left
+from maniple.framework.sentences import GANG, NO_NODE, SINGLE, asked, left
 from maniple.placement.engine import Mask
 from maniple.placement.lacking import PLAIN
 
@@ -25,7 +25,7 @@ class PlainCauses(Causes):
         if self._detailed:
             by_node = self._placement.by_node(class_, mask, mates=mates)
             return "".join([f"{said}.", *(f"\n<{node}>: {told}." for node, told in by_node.items())])
-        verdicts = self._placement.verdicts(class_)
+        verdicts = self._placement.verdicts(class_, lasting_first=True)
         rows = np.arange(len(verdicts)) if mask is None else np.flatnonzero(mask)
         if not len(rows):
             return f"{said}: there is no node"
@@ -50,16 +50,8 @@ class PlainCauses(Causes):
         else:
             where = "" if pod_set.name == DEFAULT else f" of {pod_set.name}"
             text = GANG.format(minimum=pod_set.minimum, where=where, found=have, cause=found.cause)
-            if self._alike(pod_set, row):
-                text += ENOUGH.format(short=short, s="" if short == 1 else "s")
         refusals.of_job(job, text)
         refusals.of_tasks(job, int(session.tasks.role[row]), np.array([row]), found.cause)
-
-    def _alike(self, pod_set: PodSet, row: int) -> bool:
-        """Whether all that wait of it are like this one, so that it is enough to speak of one."""
-        tasks = self._session.tasks
-        waiting = pod_set.rows[tasks.status[pod_set.rows] == Status.PENDING]
-        return bool((tasks.class_of[waiting] == tasks.class_of[row]).all())
 
     def _reason(self, class_: TaskClass, number: int, rows: NodeRows) -> str:
         """A reason, and of a resource that is short how much of it there is where it is short."""
@@ -68,7 +60,8 @@ class PlainCauses(Causes):
         for dimension in np.flatnonzero(class_.request).tolist():
             if text == PLAIN.format(resource=resources.names[dimension]):
                 idle = session.nodes.future_idle(rows)[dimension]
-                return f"{text} ({left(resources, dimension, idle)})"
+                offered = bool(session.nodes.allocatable[dimension].any())
+                return f"{text} ({left(resources, dimension, idle, offered)})"
         return text
 
 

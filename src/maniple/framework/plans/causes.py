@@ -24,6 +24,7 @@ from maniple.framework.plans.standing import (
     scheduling_condition,
 )
 from maniple.framework.reasons import Histogram, joined
+from maniple.framework.sentences import CLOSED
 from maniple.objects.kai import KaiPodGroup
 from maniple.objects.printable import printable
 
@@ -82,8 +83,9 @@ class Causes:
         known = self._of_job.get(job)
         if known is None:
             held = self._closed.jobs.held_back.get(job)
-            problem = held or self.queue_problem(job) or self._of_others(job) or self.not_ready(job)
-            known = [problem] if problem else list(self._closed.refused.jobs.get(job, ()))
+            problem = held or self.queue_problem(job) or self._of_others(job)
+            found = [problem] if problem else [*self._closed_queue(job), *filter(None, [self.not_ready(job)])]
+            known = found or list(self._closed.refused.jobs.get(job, ()))
             self._of_job[job] = known
         return known
 
@@ -94,6 +96,15 @@ class Causes:
             return ""
         problem = problems[queue].text if self._discreet else problems[queue].complete
         return self._refusal("Queue", self._closed.names.queues[queue]) or problem
+
+    def _closed_queue(self, job: int) -> list[str]:
+        """That no pod would help, since a queue on the way up takes no new jobs."""
+        queues, counts = self._closed.queues, self._closed.jobs.counts[:, job]
+        if not self._closed.plain_words or counts[ACTIVE_ALLOCATED].any():
+            return []
+        path = queues.paths.get(int(self._closed.jobs.queue[job]), ())
+        shut = (self._closed.names.queues[one] for one in path if not queues.facts[one].open)
+        return [CLOSED.format(queue=name) for name in shut][:1]
 
     def _refusal(self, kind: str, name: str) -> str:
         """Why an object that is in the input does not exist for the scheduler; empty if it was not refused."""

@@ -132,7 +132,8 @@ class PlainSentences:
         """The resources of which no node has enough left, and how much there is."""
         idle, resources = self._idle, self._closed.resources
         return [
-            f"Insufficient {resources.names[dimension]} ({left(resources, dimension, idle[dimension])})"
+            f"Insufficient {resources.names[dimension]} "
+            f"({left(resources, dimension, idle[dimension], bool(self._closed.nodes.allocatable[dimension].any()))})"
             for dimension in np.flatnonzero(request[: len(idle)]).tolist()
             if not (idle[dimension] >= request[dimension]).any()
         ]

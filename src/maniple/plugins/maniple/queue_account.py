@@ -11,7 +11,7 @@ from fractions import Fraction
 from math import inf, isinf
 
 from maniple.framework.points import Capacity
-from maniple.framework.sentences import LIMIT, QUOTA
+from maniple.framework.sentences import CLOSED, LIMIT, QUOTA
 from maniple.objects.quantity import format_quantity, human_cpu
 from maniple.plugins.kai.counting import GPU, Amount, Counting
 from maniple.plugins.kai.proportion_capacity import OVER_LIMIT, OVER_QUOTA, SCHEDULABLE, beyond, details
@@ -25,7 +25,7 @@ GUARANTEE = (
     "queue {queue} cannot have {asked} more of {resource}: of {bound}, {has} is allocated and {reserved} is "
     "guaranteed to others"
 )
-CLOSED_REASON, CLOSED = "QueueClosed", "queue {queue} is closed and accepts no new jobs"
+CLOSED_REASON = "QueueClosed"
 CLUSTER, ABOVE_ALL = -1, -2  # rows for the cluster, and for what is above it: nothing
 
 
