@@ -1,15 +1,14 @@
-"""Explanations over random clusters: `python -m tests.explain.soak --profile P --first SEED --clusters N`.
+"""Explanations over random clusters: `python -m tests.explain --profile P --first SEED --clusters N`.
 
 Of every waiting job: no exception, a cause with a kind of its own, nodes that add up; and the plan is what it was.
 """
 
-import argparse
 from collections import Counter
 from collections.abc import Iterator
 
 from maniple.explaining.diagnosis import Diagnosis
 from maniple.planner import Planner
-from tests.soak.clusters import PROFILES, generate
+from tests.soak.clusters import generate
 from tests.soak.shapes import START
 
 
@@ -34,22 +33,3 @@ def wrong(profile: str, seed: int, kinds: Counter[str] | None = None) -> Iterato
                 yield f"{key}: the nodes of {part.name or 'all pods'} do not add up"
     if diagnosis.plan != before:
         yield "the plan changed"
-
-
-def main() -> None:
-    asked = argparse.ArgumentParser(description=__doc__)
-    asked.add_argument("--profile", choices=PROFILES, default="maniple")
-    asked.add_argument("--first", type=int, default=0)
-    asked.add_argument("--clusters", type=int, default=100)
-    given, kinds, count = asked.parse_args(), Counter[str](), 0
-    for seed in range(given.first, given.first + given.clusters):
-        for text in wrong(given.profile, seed, kinds):
-            count += 1
-            print(f"{given.profile} {seed}: {text}")
-    listed = ", ".join(f"{kind} {number}" for kind, number in kinds.most_common())
-    print(f"{given.clusters} clusters, {sum(kinds.values())} waiting jobs, {count} wrong: {listed}")
-    raise SystemExit(count > 0)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,0 +1,28 @@
+"""Explain the waiting jobs of random clusters, and print what is wrong: see `soak.py`."""
+
+import argparse
+import sys
+from collections import Counter
+
+from tests.explain.soak import wrong
+from tests.soak.clusters import PROFILES
+
+
+def main() -> None:
+    asked = argparse.ArgumentParser(description=__doc__)
+    asked.add_argument("--profile", choices=PROFILES, default="maniple")
+    asked.add_argument("--first", type=int, default=0)
+    asked.add_argument("--clusters", type=int, default=100)
+    given, kinds, count = asked.parse_args(), Counter[str](), 0
+    for seed in range(given.first, given.first + given.clusters):
+        for text in wrong(given.profile, seed, kinds):
+            count += 1
+            sys.stdout.write(f"{given.profile} {seed}: {text}\n")
+    listed = ", ".join(f"{kind} {number}" for kind, number in kinds.most_common())
+    said = f"{given.clusters} clusters, {sum(kinds.values())} waiting jobs, {count} wrong: {listed}"
+    sys.stdout.write(f"{said}\n")
+    raise SystemExit(count > 0)
+
+
+if __name__ == "__main__":
+    main()
