@@ -218,6 +218,11 @@ def test_debug_pages() -> None:
             order = json.loads(await page.body("/get-job-order"))
             assert [one["id"] for one in order["global_order"]] == ["team/two"]
             assert list(order["queue_order"]) == ["default"]
+            found = json.loads(await page.body("/debug/explain?job=team/two-1"))
+            assert found["job"] == "team/two"
+            assert "gang needs 2 pods placed together" in found["sentence"]
+            assert (await page.get("/debug/explain?job=team/tow"))[0] == 404
+            assert (await page.get("/debug/explain"))[0] == 400
             objects = json.loads(await page.body("/debug/objects"))
             assert not plan([objects], profile="volcano").binds
             assert set(plan([objects], profile="volcano").tasks) == {"team/two-0", "team/two-1"}

@@ -7,6 +7,7 @@ keeps a job from being tried at all comes first, then what lasts, then queues, t
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from difflib import get_close_matches
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from maniple.framework.plans.outcome import JobOutcome
 from maniple.framework.plans.plan import Plan
 from maniple.framework.plans.standing import pods_of_others, queue_problem
 from maniple.framework.reasons import Refused
-from maniple.framework.sentences import CLOSED
+from maniple.framework.sentences import CLOSED, not_a_leaf
 from maniple.framework.session import Session
 from maniple.objects.printable import printable
 from maniple.placement.engine import Placement
@@ -124,7 +125,7 @@ class Diagnosis:
             domains=rooms,
             turn=self._turn(job),
         )
-        causes = [*early, *self._of_room(job, tried, rooms, outcome)]
+        causes = [*early, *self._of_room(job, tried, rooms)]
         protections: tuple[Protection, ...] = ()
         if causes and causes[0].kind in _PASSING_ROOM:
             protections = self._protections(job, tried)
@@ -134,39 +135,25 @@ class Diagnosis:
             causes = [Cause(kind="Other", sentence=text)]
         return replace(said, causes=tuple(causes), sentence=causes[0].sentence, protections=protections)
 
-    @property
-    def _in_session(self) -> set[int]:
-        return set(self.session.jobs.rows.tolist())
+    @cached_property
+    def _in_session(self) -> frozenset[int]:
+        return frozenset(self.session.jobs.rows.tolist())
 
-    def _of_room(
-        self, job: int, tried: list[Tried], rooms: tuple[Domain, ...], outcome: JobOutcome
-    ) -> Iterator[Cause]:
-        """What lasts, then queues, then what passes."""
-        short = [(one, self._parts.cause(one)) for one in tried if one.task >= 0]
-        lasting = [cause for _, cause in short if cause.lasting]
-        too_large = [cause for _, cause in short if not cause.lasting and cause.kind == "GangTooLarge"]
-        passing = [cause for _, cause in short if cause not in lasting and cause not in too_large]
+    def _of_room(self, job: int, tried: list[Tried], rooms: tuple[Domain, ...]) -> list[Cause]:
+        """What lasts, then queues, then what passes: rivals first, since they may be the reason of all the rest."""
+        short = [self._parts.cause(one) for one in tried if one.task >= 0]
         domain = self._domains.cause(job, rooms) if rooms else None
+        lasting = _summed([one for one in short if one.lasting])
+        passing = _summed([one for one in short if not one.lasting])
+        if domain is not None:
+            (lasting if domain.lasting else passing).insert(0, domain)
         queues = list(self._queues.causes(job, self._parts.rows(job))) if tried else []
         answered = self._queues.answered(job)
         if not queues and answered is not None:
             queues = [answered]
-        together = lasting + too_large
-        if len(together) > 1:
-            yield _several(together)
-        yield from together
-        yield from queues
-        if domain is not None:
-            yield domain
-        if not together and not queues and (passing or domain):
-            rival = self._rival(job)
-            if rival is not None:
-                yield rival
-        if len(passing) > 1:
-            yield _several(passing)
-        yield from passing
-        if tried and not short and not queues and domain is None:
-            yield from self._with_room(job)
+        rivals = [self._rival(job)] if passing and not lasting and not queues else []
+        found = [*lasting, *queues, *filter(None, rivals), *passing]
+        return found or (list(self._with_room(job)) if tried else [])
 
     def _with_room(self, job: int) -> Iterator[Cause]:
         """The nodes have room: the queue may have no more, or others stand before it."""
@@ -209,30 +196,20 @@ class Diagnosis:
                 subject=name,
             )
             return
-        yield from self._not_a_leaf(job, queue, name)
+        yield from self._not_a_leaf(queue, name)
         for one in self._queues.path(queue):
             if not facts[one].open and not self._has_begun(job):
                 shut = printable(session.queue_name(one))
                 text = CLOSED.format(queue=shut)
                 yield Cause(kind="QueueClosed", sentence=text, lasting=True, subject=shut)
 
-    def _not_a_leaf(self, job: int, queue: int, name: str) -> Iterator[Cause]:
-        session = self.session
-        problem = queue_problem(session, queue)
-        below = [
-            session.queue_name(one) for one, facts in session.queues.facts.items() if facts.parent == name
-        ]
-        hierarchical = session.rules.queues.only_leaves_take_jobs or self._by_hierarchy(job)
-        if below and hierarchical:
-            listed = ", ".join(printable(one) for one in sorted(below)[:5])
-            text = f"queue {name} has queues below it, and only those take jobs: {listed}"
+    def _not_a_leaf(self, queue: int, name: str) -> Iterator[Cause]:
+        problem = queue_problem(self.session, queue)
+        if problem is not None and problem.others:
+            text = not_a_leaf(name, sorted(problem.others))
             yield Cause(kind="QueueNotLeaf", sentence=text, lasting=True, subject=name)
         elif problem is not None:
             yield Cause(kind="QueueBroken", sentence=problem.complete, lasting=True, subject=name)
-
-    def _by_hierarchy(self, job: int) -> bool:
-        """Whether a plugin that knows of the queue tree refused the job for its queue."""
-        return any("leaf" in one for one in self.session.refusals.jobs.get(job, ()))
 
     def _has_begun(self, job: int) -> bool:
         return bool(ACTIVE_ALLOCATED @ self.session.jobs.counts[:, job])
@@ -366,15 +343,18 @@ def _starts(session: Session, job: int) -> bool:
     ) and (not session.groups.pending(job) or session.groups.satisfied(job))
 
 
-def _several(causes: list[Cause]) -> Cause:
-    """Several parts that are short, as one sentence."""
+def _summed(causes: list[Cause]) -> list[Cause]:
+    """The causes of parts, with one in front that sums up several."""
+    if len(causes) < 2:
+        return causes
     text = "; ".join(one.sentence for one in causes)
-    return Cause(
+    together = Cause(
         kind="SeveralParts",
         sentence=f"{len(causes)} parts of the gang are short: {text}",
         lasting=any(one.lasting for one in causes),
         part=", ".join(one.part for one in causes),
     )
+    return [together, *causes]
 
 
 def _spared(cause: Cause, protections: tuple[Protection, ...]) -> Cause:

@@ -155,10 +155,11 @@ class Parts:
                 part=tried.part.name,
             )
         binding = self._binding(tried)
+        kind = self._kind(tried, binding)
         return Cause(
-            kind=self._kind(tried, binding),
+            kind=kind,
             sentence=f"{self._lead(tried)}: {self._nodes_told(tried)}",
-            lasting=binding.lasting,
+            lasting=binding.lasting or kind == "GangTooLarge",
             subject=binding.subject,
             part=tried.part.name,
             needed={"pods": str(max(tried.part.minimum - tried.part.have, 1)), "request": tried.part.request},

@@ -4,10 +4,13 @@ The default profile says nothing else (`actions/placing/plain_causes.py`, `plugi
 the other profiles add the same sentences to the originals' words (`plans/plain.py`).
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from maniple.cluster.facts import GpuAsk
 from maniple.cluster.resources import PODS, Amounts, ResourceSpace
+from maniple.objects.printable import printable
 
 NO_NODE = "no node fits a pod requesting {asked}"
 SINGLE = "{pod} cannot be placed: {cause}"
@@ -25,6 +28,13 @@ QUOTA = (
 )
 CLOSED = "queue {queue} is closed and accepts no new jobs"
 _NOTHING = "nothing"
+_LISTED = 5  # queues to name at most
+
+
+def not_a_leaf(queue: str, below: Sequence[str]) -> str:
+    """That a queue takes no jobs, and which do instead."""
+    listed = ", ".join(below[:_LISTED]) + (" ..." if len(below) > _LISTED else "")
+    return printable(f"queue {queue} has queues below it, and only those take jobs: {listed}")
 
 
 def asked(resources: ResourceSpace, request: Amounts, share: GpuAsk | None) -> str:

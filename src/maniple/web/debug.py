@@ -7,6 +7,7 @@ import asyncio
 import copy
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -14,9 +15,12 @@ from aiohttp import web
 
 from maniple.actions.allocate import waiting
 from maniple.actions.order import JobsByQueue
+from maniple.cluster.cluster import Cluster
+from maniple.explaining.diagnosis import Diagnosis, UnknownJobError
 from maniple.live.refs import kind_of
 from maniple.objects.meta import Object
 from maniple.objects.printable import printable_json, printable_lines
+from maniple.planner import Planner
 from maniple.plugins.kai.snapshot import snapshot_file, written
 from maniple.web.profile import MOST_SECONDS, collapsed, sampled, table
 
@@ -41,6 +45,7 @@ class Debug:
             "/debug/effects": self._json(self._effects),
             "/debug/inbox": self._json(self._inbox),
             "/debug/objects": self._json(self._objects),
+            "/debug/explain": self._explain,
             "/get-job-order": self._json(self._job_order),
             "/get-snapshot": self._snapshot,
         }
@@ -140,6 +145,31 @@ class Debug:
         items = [_raw(item) for item in self._scheduler.cache.seen_objects()]
         return {"apiVersion": "v1", "kind": "List", "items": items}
 
+    async def _explain(self, request: web.Request) -> web.Response:
+        """Why a job waits, as of now: `job` is its namespace/name, or that of one of its pods."""
+        name = request.query.get("job", "")
+        if not name:
+            return web.Response(status=400, text="job: expected namespace/name\n")
+        try:
+            found = await self._between_cycles(
+                lambda: Diagnosis(self._probe(), *self._moment_of_cache()).of(name)
+            )
+        except TimeoutError:
+            return web.Response(status=503, text="the current cycle takes too long\n")
+        except UnknownJobError as error:
+            return web.Response(status=404, text=f"{error}\n")
+        text = msgspec.json.format(msgspec.json.encode(found), indent=2).decode()
+        return web.Response(text=printable_json(text), content_type="application/json")
+
+    def _probe(self) -> Planner:
+        """The scheduler's planner, with timings of its own."""
+        probe = copy.copy(self._scheduler.planner)
+        probe.timings, probe.plugin_timings = {}, {}
+        return probe
+
+    def _moment_of_cache(self) -> tuple[Cluster, datetime]:
+        return self._scheduler.cache.cluster, self._scheduler.now()
+
     # -- KAI's pages --------------------------------------------------------------------------------------------------
 
     async def _snapshot(self, request: web.Request) -> web.Response:
@@ -154,10 +184,9 @@ class Debug:
 
     def _job_order(self) -> dict[str, Any]:
         """The jobs in the order in which they would have their turn now, in all and by queue."""
-        scheduler = self._scheduler
-        probe = copy.copy(scheduler.planner)
-        probe.actions, probe.timings, probe.plugin_timings = (), {}, {}
-        session = probe.session(scheduler.cache.cluster, scheduler.now())
+        probe = self._probe()
+        probe.actions = ()
+        session = probe.session(*self._moment_of_cache())
         depth = session.configuration.queue_depth.get("allocate")
         line = JobsByQueue(session, waiting(session), depth=depth, steady=True)
         order: list[dict[str, Any]] = []

@@ -8,7 +8,10 @@ have jobs.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from maniple.framework.reasons import Detail, Refused
+from maniple.framework.sentences import not_a_leaf
 from maniple.framework.session import Session
+from maniple.objects.printable import printable
 
 ROOT = "root"
 ASSUMED_ROOT = -1  # the row of a root that is not among the objects
@@ -29,14 +32,18 @@ class Lineage:
     inner: frozenset[int]  # have queues below them
     problems: Mapping[int, str]  # of queues outside the tree
 
-    def refusals(self, session: Session) -> dict[int, str]:
+    def refusals(self, session: Session) -> dict[int, Refused]:
         """By queue, why it accepts no jobs."""
         causes = dict.fromkeys(self.inner, _INNER) | dict(self.problems)
-        return {
-            row: f"queue {session.queue_name(row)!r} cannot be used: {why}"
-            for row, why in causes.items()
-            if row != ASSUMED_ROOT
-        }
+        return {row: self._refused(session, row, why) for row, why in causes.items() if row != ASSUMED_ROOT}
+
+    def _refused(self, session: Session, row: int, why: str) -> Refused:
+        name = session.queue_name(row)
+        text = f"queue {name!r} cannot be used: {why}"
+        if row in self.problems:
+            return Refused(text, Detail("QueueBroken", text, printable(name)))
+        below = sorted(session.queue_name(one) for one, path in self.above.items() if path[:1] == (row,))
+        return Refused(text, Detail("QueueNotLeaf", not_a_leaf(name, below), printable(name)))
 
     def stops_everything(self, session: Session) -> str:
         """Why the original schedules nothing at all; empty if it does."""
