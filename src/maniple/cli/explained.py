@@ -116,6 +116,6 @@ def _turn(found: Explanation) -> Iterator[str]:
 def _original(found: Explanation) -> Iterator[str]:
     systems = {"volcano": "Volcano", "kai": "KAI"}
     system = systems.get(found.profile)
-    said = [one for one in found.original if one not in found.sentence]
-    if system and said and found.state == "waiting":
-        yield f"In {system}'s words: {said[0]}"
+    words = [one for one in found.original if one not in found.sentence]
+    if system and words and found.state == "waiting":
+        yield f"In {system}'s words: {words[0]}"

@@ -60,7 +60,7 @@ class Diagnosis:
         key = self.session.job_key(job)
         outcome = self.plan.job(job)
         facts = self.session.job_facts(job)
-        said = Explanation(
+        begun = Explanation(
             job=key,
             profile=self._planner.profile.name,
             state=outcome.state,
@@ -69,8 +69,8 @@ class Diagnosis:
             original=tuple(outcome.reasons),
         )
         if outcome.state == "waiting":
-            return self._waiting(said, job, outcome)
-        return replace(said, sentence=self._served(job, outcome), causes=self._being_served(outcome))
+            return self._waiting(begun, job, outcome)
+        return replace(begun, sentence=self._served(job, outcome), causes=self._being_served(outcome))
 
     def _row(self, name: str) -> int:
         jobs, tasks = self.session.cluster.jobs, self.session.cluster.tasks
@@ -112,14 +112,14 @@ class Diagnosis:
 
     # -- jobs that wait -----------------------------------------------------------------------------------------------
 
-    def _waiting(self, said: Explanation, job: int, outcome: JobOutcome) -> Explanation:
+    def _waiting(self, begun: Explanation, job: int, outcome: JobOutcome) -> Explanation:
         early = list(self._before_nodes(job))
         rows = self._parts.rows(job)
         tried = self._parts.tried(job) if len(rows) else []
         levels = self._queues.levels(job, rows) if job in self._in_session else ()
         rooms = self._domains.rooms(job) if len(rows) and not early else ()
-        said = replace(
-            said,
+        begun = replace(
+            begun,
             parts=tuple(one.part for one in tried),
             levels=levels,
             domains=rooms,
@@ -133,7 +133,7 @@ class Diagnosis:
         if not causes:
             text = "; ".join(outcome.reasons) or "not tried in this cycle"
             causes = [Cause(kind="Other", sentence=text)]
-        return replace(said, causes=tuple(causes), sentence=causes[0].sentence, protections=protections)
+        return replace(begun, causes=tuple(causes), sentence=causes[0].sentence, protections=protections)
 
     @cached_property
     def _in_session(self) -> frozenset[int]:
@@ -359,17 +359,17 @@ def _summed(causes: list[Cause]) -> list[Cause]:
 
 def _spared(cause: Cause, protections: tuple[Protection, ...]) -> Cause:
     """The cause with why nothing is evicted for the job."""
-    told = [
+    listed = [
         f"{one.pods} pod{'' if one.pods == 1 else 's'}{_of(one.jobs)}: {one.phrase}" for one in protections
     ]
-    if not told:
+    if not listed:
         return cause
     word = (
         "no eviction would help"
         if any(one.kind == FREE for one in protections)
         else "nothing can be evicted for it"
     )
-    sentence = f"{cause.sentence}; {word} ({'; '.join(told[:3])})"
+    sentence = f"{cause.sentence}; {word} ({'; '.join(listed[:3])})"
     return replace(cause, sentence=sentence)
 
 

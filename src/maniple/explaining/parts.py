@@ -24,7 +24,7 @@ from maniple.framework.transactions.transaction import Transaction
 from maniple.objects.printable import printable
 from maniple.placement.engine import Mask, Placement
 
-_GROUPS_TOLD = 4
+_GROUPS_LISTED = 4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,6 +35,7 @@ class Tried:
     class_: TaskClass | None = None
     task: int = -1
     refusal: Reason | None = None
+    alike: bool = True  # all of its next pods request the same
     unshared: bool = False  # nothing else holds room on the nodes that suit it
     spread: str = ""  # what is free in all, if that is enough for the next pod, only not on one node
 
@@ -109,13 +110,20 @@ class Parts:
         if class_ is None or stuck < 0:
             return Tried(made, class_, stuck, refusal)
         return Tried(
-            made, class_, stuck, refusal, self._unshared(class_, one.job), self._spread(class_, groups)
+            part=made,
+            class_=class_,
+            task=stuck,
+            refusal=refusal,
+            alike=len(np.unique(session.tasks.class_of[rows])) == 1,
+            unshared=self._unshared(class_, one.job),
+            spread=self._spread(class_, groups),
         )
 
     def _unshared(self, class_: TaskClass, job: int) -> bool:
         """Whether only the gang itself, and DaemonSets, have pods on the nodes that suit it."""
         tasks = self._session.tasks
-        rows = np.flatnonzero((tasks.node >= 0) & ON_NODE[tasks.status] & (tasks.job != job))
+        there = ON_NODE[tasks.status] | (tasks.status == Status.PIPELINED)
+        rows = np.flatnonzero((tasks.node >= 0) & there & (tasks.job != job))
         rows = rows[~self._placement.shut(class_)[tasks.node[rows]]]
         return all(self.nodes.is_of_daemon_set(row) for row in rows.tolist())
 
@@ -134,12 +142,12 @@ class Parts:
             if dimension != PODS and not (idle[dimension] >= class_.request[dimension]).any()
         ]
         written = session.resources.written
-        told = [
+        listed = [
             f"{session.resources.names[d]} {written(d, int(idle[d].sum()))} is free on all of them together"
             f" and at most {written(d, int(idle[d].max()))} on one"
             for d in short
         ]
-        return " and ".join(told) or "no node has enough of all of them"
+        return " and ".join(listed) or "no node has enough of all of them"
 
     # -- causes -------------------------------------------------------------------------------------------------------
 
@@ -158,7 +166,7 @@ class Parts:
         kind = self._kind(tried, binding)
         return Cause(
             kind=kind,
-            sentence=f"{self._lead(tried)}: {self._nodes_told(tried)}",
+            sentence=f"{self._lead(tried)}: {self._answers(tried)}",
             lasting=binding.lasting or kind == "GangTooLarge",
             subject=binding.subject,
             part=tried.part.name,
@@ -170,8 +178,9 @@ class Parts:
         part, where = tried.part, f" of {tried.part.name}" if tried.part.name else ""
         if part.minimum > 1 and part.short:
             have = f" ({part.have} have theirs)" if part.have else ""
+            each = "each requesting" if tried.alike else "the next one requesting"
             return (
-                f"gang needs {part.minimum} pods{where} placed together{have}, each requesting {part.request}; "
+                f"gang needs {part.minimum} pods{where} placed together{have}, {each} {part.request}; "
                 f"{part.found or 'none'} can be placed now"
             )
         return f"no node fits pod {self._session.task_key(tried.task)}{where}, which requests {part.request}"
@@ -197,19 +206,19 @@ class Parts:
             return False
         return tried.unshared or (part.empty is not None and part.have + part.empty < part.minimum)
 
-    def _nodes_told(self, tried: Tried) -> str:
+    def _answers(self, tried: Tried) -> str:
         part = tried.part
         if not part.nodes:
             return "there is no node"
-        told = [
+        listed = [
             f"{one.count} node{'' if one.count == 1 else 's'}: {one.phrase}"
             for one in part.groups
             if one.kind != FITS
         ]
-        if tried.refusal is not None and not told:
+        if tried.refusal is not None and not listed:
             return printable(tried.refusal.text.replace(POD, self._session.task_key(tried.task)))
-        more = f"; and {len(told) - _GROUPS_TOLD} more reasons" if len(told) > _GROUPS_TOLD else ""
-        text = "; ".join(told[:_GROUPS_TOLD]) + more
+        more = f"; and {len(listed) - _GROUPS_LISTED} more reasons" if len(listed) > _GROUPS_LISTED else ""
+        text = "; ".join(listed[:_GROUPS_LISTED]) + more
         too_large = self._kind(tried, self._binding(tried)) == "GangTooLarge"
         if too_large and tried.unshared:
             text += "; nothing else runs on the nodes that suit these pods"

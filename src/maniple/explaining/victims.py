@@ -1,4 +1,4 @@
-"""Whom a job could take room from, and which rule spares each: asked of the plugins that decide it, one by one.
+"""The pods that a job could take room from, and the rule that spares each: asked of the plugins that decide it.
 
 Candidates are the pods on nodes that suit the waiting one. Profiles whose plugins vote on tasks (`preemptable`,
 `reclaimable`) are asked so; the others are asked about jobs (`preempt_victim_filter`, `reclaim_victim_filter`).
