@@ -1,6 +1,8 @@
 """Why a job waits and why a pod goes, in plain words."""
 
+import maniple
 from maniple.planner import Plan
+from tests.explain.reasons import REASONS
 from tests.plugins.maniple.scenes import GPU, cycle, gang, kai_queue, node, volcano_queue, why
 from tests.support import make, priority_class
 
@@ -98,3 +100,10 @@ def test_what_lasts_hides_what_passes() -> None:
 def test_what_no_node_ever_had_is_not_called_used_up() -> None:
     plan = cycle(node("n1", 0), Q, gang("new", "q", 1, gpus=1))
     assert "Insufficient nvidia.com/gpu (no node has any)" in why(plan, "new")
+
+
+def test_devices_of_claims_are_not_called_a_resource() -> None:
+    scene = REASONS["dra-devices-short"].scene("maniple")
+    (reason,) = maniple.plan(scene.objects, now=scene.now).jobs["ml/job"].reasons
+    assert "of 2 nodes 2 cannot allocate all claims" in reason
+    assert "Insufficient" not in reason

@@ -102,7 +102,7 @@ class Parts:
             have=session.groups.count(one, ACTIVE_ALLOCATED) - found,
             found=found,
             waiting=waits + found,
-            request=asked(session.resources, class_.request, class_.share) if class_ is not None else "",
+            request=self._request(class_) if class_ is not None else "",
             nodes=len(session.nodes) if within is None else int(within.sum()),
             empty=self.nodes.room_when_empty(class_) if class_ is not None and stuck >= 0 else None,
             groups=groups,
@@ -118,6 +118,21 @@ class Parts:
             unshared=self._unshared(class_, one.job),
             spread=self._spread(class_, groups),
         )
+
+    def _request(self, class_: TaskClass) -> str:
+        """What a pod requests; devices of its claims count as a resource in some profiles, which it does not name."""
+        spec, resources = class_.spec.pod.spec, self._session.resources
+        named = {name for one in (*spec.containers, *spec.init_containers) for name in one.resources.requests}
+        claimed = [
+            dimension
+            for dimension in np.flatnonzero(class_.request).tolist()
+            if spec.resource_claims and dimension != PODS and resources.names[dimension] not in named
+        ]
+        request = class_.request.copy()
+        request[claimed] = 0
+        stated = asked(resources, request, class_.share)
+        names = ", ".join(printable(one.resource_claim_name or one.name) for one in spec.resource_claims)
+        return f"{stated} and the devices of resource claim {names}" if names else stated
 
     def _unshared(self, class_: TaskClass, job: int) -> bool:
         """Whether only the gang itself, and DaemonSets, have pods on the nodes that suit it."""

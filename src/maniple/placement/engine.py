@@ -333,7 +333,9 @@ class Placement:
         if lacking is not None:
             hidden = lacking != FITS
             if lasting_first:
-                hidden &= ~reasons.lasting()[verdict]
+                # Devices of claims may be counted as resources as well: what the claims' filter says is more exact.
+                claims = bool(class_.spec.pod.spec.resource_claims)
+                hidden &= (verdict == FITS) if claims else ~reasons.lasting()[verdict]
             verdict = np.where(hidden, lacking, verdict)
         elif resources and self._session.rules.placing.pods_without_requests_need_places:
             verdict = reasons.merge(verdict, self._full())
