@@ -72,7 +72,9 @@ class Solver:
         jobs = jobs[jobs != job]
         for some in self._rounds(jobs, terms):
             sequence = VictimSequence(session, pool, some, terms.lets_go)
-            sums = RoomSums(session, self._placement, demands_of(session, rows), self._held)
+            demands = demands_of(session, rows)
+            allowance.prepare(len(demands))
+            sums = RoomSums(session, self._placement, demands, self._held)
             sums.many = self._many
             place = partial(self._places, job, rows)
             search = Search(session, self._placement, job, rows, terms, sequence, sums, allowance, place)
@@ -174,6 +176,8 @@ class Search:
             return self._finds() and (not self._terms.all_return or self._lasts())
         except OutOfBudgetError:
             return False
+        finally:
+            self._allowance.add_up(self._sums.looked_at)
 
     def _finds(self) -> bool:
         return self._searched() or (self._objected and self._tries_all())
