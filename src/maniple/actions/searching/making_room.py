@@ -59,7 +59,9 @@ class RoomMaking:
         ahead: dict[int, list[int]] = {}  # by queue, jobs that had their turn and still wait
         while (job := line.pop()) is not None:
             waiting = ahead.setdefault(int(session.jobs.queue[job]), [])
-            asks = self._whole(job) and not self._never_preempts(job) and admits(job)
+            asks = (
+                self._whole(job) and not self._never_preempts(job) and not self._refused(job) and admits(job)
+            )
             allowance = budget.next(job)
             if not asks or not self._served(job, terms, budget, allowance, waiting):
                 waiting.append(job)
@@ -81,6 +83,17 @@ class RoomMaking:
         pods = session.cluster.tasks.pods
         rows = session.groups.to_allocate(job)
         return any(pods[row].spec.preemption_policy == NEVER for row in rows.tolist())
+
+    def _refused(self, job: int) -> bool:
+        """A pod is refused before nodes are considered, so that no eviction can help.
+
+        The stepwise solver finds out by itself: as in KAI, such a failure rules out other jobs.
+        """
+        if self._rules.added_one_by_one:
+            return False
+        session = self._session
+        refused = session.hooks.pre_predicate
+        return any(refused(session.classes[number]) is not None for number in self._classes(job))
 
     def _served(
         self,
