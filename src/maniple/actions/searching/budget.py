@@ -112,16 +112,17 @@ class Budget:
         given = int(session.options.get(OPTION, DEFAULT))
         bounded = session.rules.victims.search_is_bounded and given > 0  # a budget of 0 is none
         total = float(given) if bounded else _UNLIMITED
-        self._session = session
         self._number = drawn(int(session.now.timestamp()) if session.now is not None else 0)
         self._common = total / 2
         self._kept = self._from_some_place(total / 4, len(jobs))
-        counts = Counter(map(self._namespace, jobs))
+        namespaces = [session.job_key(job).partition("/")[0] for job in jobs]
+        counts = Counter(namespaces)
         own = total / 4 / max(len(counts), 1)
-        self._shares = {
+        shares = {
             name: _Share(self._from_some_place(own, count), own / 2, self._from_some_place(own / 2, count))
             for name, count in counts.items()
         }
+        self._share_of = {job: shares[name] for job, name in zip(jobs, namespaces, strict=True)}
         self._nodes = len(session.nodes)
         self._last = -1
         self._known: set[frozenset[int]] = set()  # the classes of jobs that had a search
@@ -129,12 +130,9 @@ class Budget:
     def _from_some_place(self, units: float, jobs: int) -> _Kept:
         return _Kept(units, self._number % max(jobs, 1))
 
-    def _namespace(self, job: int) -> str:
-        return self._session.job_key(job).partition("/")[0]
-
     def next(self, job: int) -> Allowance:
         """For the next job in line, or for the same one again."""
-        share = self._shares[self._namespace(job)]
+        share = self._share_of[job]
         if job != self._last:
             self._last = job
             for kept in (self._kept, share.kept, share.later_tries):
@@ -143,11 +141,11 @@ class Budget:
 
     def may_try(self, job: int) -> bool:
         """Whether a search may begin: the job's namespace has something left."""
-        return self._shares[self._namespace(job)].may_try
+        return self._share_of[job].may_try
 
     def settle(self, job: int, used: Allowance, asked: frozenset[int], *, served: bool) -> None:
         """What a job has spent is gone. `asked`: the classes of the tasks that it was to place."""
-        share = self._shares[self._namespace(job)]
+        share = self._share_of[job]
         common = min(used.spent, self._common * _QUARTER)
         self._common -= common
         own = min(used.spent - common, share.kept.part)
