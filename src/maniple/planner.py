@@ -79,12 +79,12 @@ class Planner:
             hint = suggestion(profile, PROFILES) or f"; expected one of {', '.join(PROFILES)}"
             raise ConfigurationError("profile", None, "", f"unknown profile {profile!r}{hint}")
         self.profile = PROFILES[profile]
-        self.options = self.profile.checked_options(options)
-        more: Extensions = self.options.get("extensions", Extensions())
+        more: Extensions = self.profile.checked_options(options).get("extensions", Extensions())
         self.registry, self._remarks = self.profile.registry.extended(more)
         self.configuration: Configuration = self.profile.load(
             _with_actions(conf, actions), self.registry.actions
         )
+        self.options = self.profile.checked_options({**self.configuration.policy, **(options or {})})
         self.rules = with_options(self.profile.rules_for(self.configuration), self.options)
         self.actions = self._actions(actions)
         self.problems: list[Problem] = []

@@ -1,45 +1,76 @@
 """Hostile objects on a real API server: whatever it accepts, a healthy gang of another namespace is bound at once.
 
-The objects are those of `tests/hostile/cases.py`. Some of them the API server refuses; the rest stay there together.
+The objects are those of `tests/hostile/cases.py`, in the dialects that a profile reads. Some of them the API server
+refuses; the rest stay there together.
 """
 
 import asyncio
 import json
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from maniple.kube.errors import ApiError
-from maniple.kube.kinds import PODS, resource_of
-from tests.chaos.faults import MORE_SECONDS, Scenario, usual, waits_no_longer
+from maniple.kube.kinds import KINDS, PODS, resource_of
+from maniple.objects.core import Pod
+from maniple.objects.dra import ResourceClaim
+from maniple.objects.kai import KaiPodGroup
+from maniple.objects.volcano import VolcanoPodGroup
+from tests.chaos.faults import MORE_SECONDS, Scenario
 from tests.chaos.stage import Stage, Violation
 from tests.hostile.cases import CASES
 from tests.hostile.objects import HOSTILE, Raw, Writer
-from tests.live.objects import GROUP_NAME, NAMESPACE, gang
+from tests.live.objects import NAMESPACE
 
 LEAST_ACCEPTED = 0.6  # of the cases; fewer would show little
-QUICK = 6  # cases of a quick round; the next round has others
+QUICK = 5  # cases of a quick round; the next round has others
 AT_ONCE = 16
+SIZE = 8
 
 
 async def hostile_objects(stage: Stage, quick: bool) -> None:
+    """Volcano's groups, with Volcano's rules."""
+    await _one_after_the_other(stage, quick, "volcano", [Writer("volcano")])
+
+
+async def hostile_objects_with_kai(stage: Stage, quick: bool) -> None:
+    """KAI's groups, with KAI's rules; the scheduler binds by itself, since KAI's binder is not here."""
+    await _one_after_the_other(stage, quick, "kai", [Writer("kai")], "--bind=direct")
+
+
+async def hostile_objects_with_both(stage: Stage, quick: bool) -> None:
+    """Groups of both systems in turn, in Maniple's own profile."""
+    await _one_after_the_other(stage, quick, "maniple", [Writer("maniple"), Writer("maniple", kai=True)])
+
+
+async def _one_after_the_other(
+    stage: Stage, quick: bool, profile: str, writers: Sequence[Writer], *options: str
+) -> None:
     """One case after the other, none of them taken away, and a healthy gang after each."""
-    writer = Writer("volcano")
-    cases = CASES[stage.number % len(CASES) :][:QUICK] if quick else CASES
-    async with stage.scheduler():
+    first = QUICK * stage.number % len(CASES)
+    cases = [*CASES[first:], *CASES[:first]][:QUICK] if quick else CASES
+    async with stage.scheduler(*options, profile=profile):
         await stage.nodes(10 if quick else 100, cpu=64)
-        before = await usual(stage)
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": HOSTILE}}
-        await _create(stage, [namespace, {**writer.queue("mean"), "status": {}}])
-        accepted = 0
+        await _create(stage, [namespace, *(queue for one in writers for queue in one.queues())])
+        before = await _usual(stage, writers[0])
+        accepted, slow = 0, []
         for number, case in enumerate(cases):
+            writer = writers[(number + stage.number) % len(writers)]
             objects = [_renamed(raw, f"r{stage.number}-{number}-") for raw in case(writer)]
             accepted += await _create(stage, objects)
-            name = stage.name(f"healthy{number}")
-            seconds = await _latency(stage, name)
-            stage.check_time(seconds, before + MORE_SECONDS, f"binding a healthy gang beside {case.__name__}")
+            for healthy in writers:
+                seconds = await _latency(stage, stage.name(f"healthy{number}"), healthy)
+                if stage.is_late(seconds, before + MORE_SECONDS):
+                    slow.append(f"{case.__name__} {seconds:.1f} s")
+        if slow:
+            raise Violation(
+                f"a healthy gang, usually bound in {before:.1f} s, waits beside {', '.join(slow)}"
+            )
         if accepted < LEAST_ACCEPTED * len(cases):
             raise Violation(f"the API server accepted only {accepted} of {len(cases)} cases")
-        await waits_no_longer(stage, stage.name("last"), before)
+        last = await _latency(stage, stage.name("last"), writers[0])
+        stage.check_time(last, before + MORE_SECONDS, "binding a healthy gang")
     await _clear(stage)
 
 
@@ -65,17 +96,36 @@ async def _create(stage: Stage, raws: list[Raw]) -> bool:
 
 
 def _renamed(raw: Raw, prefix: str) -> Raw:
-    """With a name of its own, and that of its group."""
+    """With a name of its own, that of its group and of its claims; what has no namespace is there for all cases."""
+    if "namespace" not in raw["metadata"]:
+        return raw
     metadata: dict[str, Any] = {**raw["metadata"], "name": prefix + raw["metadata"]["name"]}
     metadata.pop("uid", None)
     notes = metadata.get("annotations", {})
-    if GROUP_NAME in notes:
-        metadata["annotations"] = {**notes, GROUP_NAME: prefix + notes[GROUP_NAME]}
-    return {**raw, "metadata": metadata}
+    names = {name: prefix + notes[name] for name in Writer.GROUP_NAMES if name in notes}
+    if names:
+        metadata["annotations"] = {**notes, **names}
+    spec = raw.get("spec", {})
+    if "resourceClaims" in spec:
+        claims = [
+            {**one, "resourceClaimName": prefix + one["resourceClaimName"]} for one in spec["resourceClaims"]
+        ]
+        spec = {**spec, "resourceClaims": claims}
+    return {**raw, "metadata": metadata, "spec": spec}
 
 
-async def _latency(stage: Stage, name: str) -> float:
-    began = await stage.create(gang(name, 8))
+async def _usual(stage: Stage, writer: Writer) -> float:
+    """How long gangs wait without hostile objects: the longest of three, after one that waited for the start."""
+    waits = [await _latency(stage, stage.name(f"usual{number}"), writer) for number in range(4)]
+    return max(waits[1:])
+
+
+async def _latency(stage: Stage, name: str, writer: Writer) -> float:
+    """Seconds until a new healthy gang is bound."""
+    name = f"{name}-{'k' if writer.kai else 'v'}"
+    members = [writer.pod(f"{name}-{number}", name, NAMESPACE) for number in range(SIZE)]
+    group = {**writer.group(name, SIZE, NAMESPACE, "kind"), "status": {}}  # it has to be admitted first
+    began = await stage.create([group, *members])
     await stage.until(lambda: _is_bound(stage, name), f"gang {name} is bound")
     return time.monotonic() - began
 
@@ -83,13 +133,15 @@ async def _latency(stage: Stage, name: str) -> float:
 async def _is_bound(stage: Stage, name: str) -> bool:
     """Asked of the healthy namespace alone: a list of the others would be megabytes."""
     pods = json.loads(await stage.client.request("GET", PODS.path_in(NAMESPACE)))["items"]
-    mine = [one for one in pods if one["metadata"].get("annotations", {}).get(GROUP_NAME) == name]
-    return len(mine) == 8 and all(one["spec"].get("nodeName") for one in mine)
+    mine = [one for one in pods if one["metadata"]["name"].startswith(f"{name}-")]
+    return len(mine) == SIZE and all(one["spec"].get("nodeName") for one in mine)
 
 
 async def _clear(stage: Stage) -> None:
     body = {"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0}
-    await stage.client.request("DELETE", PODS.path_in(HOSTILE), body=body)
+    for kind in (Pod, VolcanoPodGroup, KaiPodGroup, ResourceClaim):
+        path = KINDS[kind].at(KINDS[kind].versions[0]).path_in(HOSTILE)
+        await stage.client.request("DELETE", path, body=body)
 
 
-HOSTILES: tuple[Scenario, ...] = (hostile_objects,)
+HOSTILES: tuple[Scenario, ...] = (hostile_objects, hostile_objects_with_kai, hostile_objects_with_both)

@@ -25,6 +25,7 @@ from maniple.kube.errors import ApiError
 from maniple.kube.kinds import KINDS, PODS, resource_of
 from maniple.kube.watch import list_all
 from maniple.objects.core import Node, Pod
+from maniple.objects.kai import KaiPodGroup
 from maniple.objects.volcano import VolcanoPodGroup
 from plane.plane import Plane
 from tests.chaos.proxy import Proxy, Rule
@@ -80,7 +81,9 @@ class Stage:
     # -- schedulers --------------------------------------------------------------------------------------------------
 
     @asynccontextmanager
-    async def scheduler(self, *options: str, rule: Rule | None = None) -> AsyncIterator[Process]:
+    async def scheduler(
+        self, *options: str, rule: Rule | None = None, profile: str = "volcano"
+    ) -> AsyncIterator[Process]:
         """`maniple run` behind a proxy of its own."""
         proxy = Proxy(self.client.configuration)
         if rule is not None:
@@ -90,7 +93,7 @@ class Stage:
         log = self.logs / f"scheduler-{self._started:03d}.log"
         kubeconfig = self.logs / f"kubeconfig-{self._started:03d}"
         self._write_kubeconfig(kubeconfig, proxy.url)
-        running = Process(proxy, self.start(kubeconfig, log, *options), log)
+        running = Process(proxy, self.start(kubeconfig, log, *options, profile=profile), log)
         self._schedulers.append(running)
         try:
             yield running
@@ -101,8 +104,10 @@ class Stage:
             self._bound.update(one.uid for one in proxy.writes if one.uid)
             kubeconfig.unlink()
 
-    def start(self, kubeconfig: Path, log: Path, *options: str) -> "subprocess.Popen[bytes]":
-        command = [sys.executable, "-m", "maniple.cli.main", "run", "--profile", "volcano"]
+    def start(
+        self, kubeconfig: Path, log: Path, *options: str, profile: str = "volcano"
+    ) -> "subprocess.Popen[bytes]":
+        command = [sys.executable, "-m", "maniple.cli.main", "run", "--profile", profile]
         environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"}
         with log.open("ab") as output:
             return subprocess.Popen(
@@ -199,14 +204,17 @@ class Stage:
 
         await self.until(is_set, what, seconds)
 
+    def is_late(self, seconds: float, most: float) -> bool:
+        return seconds > (most if self.timed else most + UNTIMED_SECONDS)
+
     def check_time(self, seconds: float, most: float, what: str) -> None:
         """Something must not take longer."""
-        if seconds > (most if self.timed else most + UNTIMED_SECONDS):
+        if self.is_late(seconds, most):
             raise Violation(f"{what} took {seconds:.1f} s, more than {most:.1f} s")
 
     async def clear(self) -> None:
         """Remove what a round has created."""
-        for kind in (Pod, VolcanoPodGroup, Node):
+        for kind in (Pod, VolcanoPodGroup, KaiPodGroup, Node):
             resource = KINDS[kind].at(KINDS[kind].versions[0])
             path = resource.path_in(NAMESPACE) if resource.namespaced else resource.path()
             body = {"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0}
@@ -276,7 +284,7 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
 @asynccontextmanager
 async def stage(plane: Plane, logs: Path, *, timed: bool = True) -> AsyncIterator[Stage]:
     async with Client(load_configuration(plane.kubeconfig), attempts=3) as client:
-        async for _ in crds.install(client, crds.manifests("volcano")):
+        async for _ in crds.install(client, crds.manifests()):
             pass
         for name in (NAMESPACE, "maniple-system"):
             try:

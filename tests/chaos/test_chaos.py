@@ -8,7 +8,7 @@ import pytest
 
 from plane.plane import Plane
 from tests.chaos.faults import Scenario, a_missing_permission, failing_webhook, killed_in_the_middle
-from tests.chaos.hostile import hostile_objects
+from tests.chaos.hostile import HOSTILES
 from tests.chaos.leaders import a_leader_that_is_killed_while_it_binds
 from tests.chaos.stage import Stage, Violation, stage
 from tests.live.objects import gang
@@ -18,7 +18,7 @@ SHORT: tuple[Scenario, ...] = (
     killed_in_the_middle,
     a_missing_permission,
     a_leader_that_is_killed_while_it_binds,
-    hostile_objects,
+    *HOSTILES,
 )
 
 

@@ -123,3 +123,16 @@ def test_wrong_usage() -> None:
     assert config("check", EXAMPLE, "--profile", "volcanoe").exit_code == 2
     assert config("diff", EXAMPLE, "--profile", "volcanoe").exit_code == 2
     assert config().exit_code in (0, 2)
+
+
+@pytest.mark.parametrize("profile", ["volcano", "kai", "maniple"])
+def test_a_policy_is_checked_and_shown(profile: str, tmp_path: Path) -> None:
+    file = tmp_path / "conf"
+    file.write_text("policy:\n  queueAccess: closed\n")
+    assert config("check", str(file), "--profile", profile).exit_code == 0
+    shown = config("show", str(file), "--profile", profile).output
+    assert yaml.safe_load(shown)["policy"] == {"queueAccess": "closed"}
+    file.write_text("policy:\n  queueAccess: shut\n")
+    result = config("check", str(file), "--profile", profile)
+    assert result.exit_code == 2
+    assert "policy.queueAccess: must be one of open, closed" in result.output

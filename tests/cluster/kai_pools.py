@@ -12,7 +12,12 @@ LATER = "2026-01-02T00:00:00Z"
 SHAPES: list[dict[str, Any]] = [
     {},
     {"requests": {"cpu": "1", GPU: "1"}, "group": "g0"},
-    {"requests": {"cpu": "1", GPU: "1"}, "labels": {"app": "kai-resource-reservation"}, "on": "n0"},
+    {
+        "requests": {"cpu": "1", GPU: "1"},
+        "labels": {"app": "kai-resource-reservation"},
+        "on": "n0",
+        "spec": {"schedulerName": "default-scheduler"},
+    },
     {"requests": {"cpu": "1", GPU: "1"}, "on": "n0"},
     {"requests": {"amd.com/gpu": "2"}, "group": "g0", "role": "a"},
     {"group": "g0", "fraction": "0.5"},

@@ -277,7 +277,7 @@ class Scene:
             namespace="kai-resource-reservation",
             metadata={"labels": {"app": "kai-resource-reservation", "runai-gpu-group": name}},
             spec={
-                "schedulerName": "kai-scheduler",
+                "schedulerName": "default-scheduler",
                 "nodeName": node,
                 "containers": [
                     {"name": "hold", "image": "x", "resources": {"requests": {"nvidia.com/gpu": "1"}}}

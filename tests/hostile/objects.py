@@ -9,10 +9,12 @@ AMOUNTS = {"cpu": "64", "memory": "256Gi", "pods": "110", "nvidia.com/gpu": "8",
 
 
 class Writer:
-    """Objects in the form of a profile's system: KAI's for `kai`, Volcano's for the others."""
+    """Objects in the form of a profile's system: KAI's for `kai`, Volcano's for the others unless `kai` is set."""
 
-    def __init__(self, profile: str) -> None:
-        self.kai = profile == "kai"
+    GROUP_NAMES = ("scheduling.k8s.io/group-name", "pod-group-name")  # of Volcano, of KAI
+
+    def __init__(self, profile: str, *, kai: bool = False) -> None:
+        self.kai = kai or profile == "kai"
         self.scheduler = {"kai": "kai-scheduler"}.get(profile, profile)
 
     def group(
@@ -36,7 +38,7 @@ class Writer:
         annotations: Raw | None = None,
         **spec: Any,
     ) -> Raw:
-        named = {"pod-group-name" if self.kai else "scheduling.k8s.io/group-name": group} if group else {}
+        named = {self.GROUP_NAMES[self.kai]: group} if group else {}
         metadata = _metadata(name, namespace)
         metadata |= {"labels": labels or {}, "annotations": {**named, **(annotations or {})}}
         container = {"name": "main", "image": "work:1", "resources": {"requests": requests or {"cpu": "1"}}}
@@ -63,16 +65,19 @@ class Writer:
         body = {"resources": resources, **({} if name == "top" else {"parentQueue": "top"}), **spec}
         return {"apiVersion": "scheduling.run.ai/v2", "kind": "Queue", "metadata": metadata, "spec": body}
 
+    def queues(self) -> list[Raw]:
+        """One for healthy jobs and one for the others."""
+        return [self.queue(name) for name in (["top"] if self.kai else []) + ["kind", "mean"]]
+
     def healthy(self, nodes: int, gangs: int) -> list[Raw]:
         """Nodes, queues and gangs of four that fit."""
-        queues = [self.queue(name) for name in (["top"] if self.kai else []) + ["kind", "mean"]]
         groups = [self.group(f"gang-{one}", 4, HEALTHY, "kind") for one in range(gangs)]
         pods = [
             self.pod(f"gang-{one}-{member}", f"gang-{one}", HEALTHY)
             for one in range(gangs)
             for member in range(4)
         ]
-        return [*queues, *map(node, range(nodes)), *groups, *pods]
+        return [*self.queues(), *map(node, range(nodes)), *groups, *pods]
 
 
 def _metadata(name: str, namespace: str) -> Raw:

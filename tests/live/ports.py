@@ -7,11 +7,12 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import aclosing, suppress
+from datetime import datetime
 from typing import Any
 
 from maniple.live.port import Change, Port
 from maniple.objects.core import Pod
-from maniple.objects.meta import Object
+from maniple.objects.meta import Condition, Object
 from maniple.objects.pod import MOVES_TO
 
 
@@ -42,12 +43,12 @@ class Recorder(Between):
         self.bound: dict[str, set[str]] = {}
         self.promised: dict[str, str] = {}
 
-    async def patch_status(
-        self, kind: Any, key: str, patch: Mapping[str, Any], subresource: bool | None = None
+    async def patch_pod_condition(
+        self, pod: Pod, condition: Condition, now: datetime, nominated_node: str | None = None
     ) -> object:
-        answer = await self._port.patch_status(kind, key, patch, subresource)
-        if node := patch.get("metadata", {}).get("annotations", {}).get(MOVES_TO):
-            self.promised[key] = node
+        answer = await self._port.patch_pod_condition(pod, condition, now, nominated_node)
+        if condition.type == MOVES_TO:
+            self.promised[pod.key] = condition.message
         return answer
 
     async def bind(self, pod: Pod, node: str, annotations: Mapping[str, str] | None = None) -> None:

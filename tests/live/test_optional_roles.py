@@ -15,7 +15,6 @@ from maniple.kube.cluster import KubeCluster
 from maniple.kube.configuration import load_configuration
 from maniple.kube.errors import ApiError
 from maniple.objects.core import Pod
-from maniple.objects.pod import MOVES_TO
 from plane.plane import Plane
 from tests.live import kai_objects
 from tests.live.audit import optional_roles, refused
@@ -146,13 +145,13 @@ def test_labels_and_annotations_of_pods_are_written_through_their_status(
             metadata = {
                 "uid": before.metadata.uid,
                 "labels": {"pool": "red"},
-                "annotations": {MOVES_TO: "n2"},
+                "annotations": {"example.com/note": "n2"},
             }
             image = {"containers": [{"name": "main", "image": "evil:1"}]}
             await port.patch_status(Pod, key, {"metadata": metadata, "spec": image})
             (after,) = await world.objects(Pod)
             assert after.metadata.labels == {"pool": "red"}
-            assert after.metadata.annotations[MOVES_TO] == "n2"
+            assert after.metadata.annotations["example.com/note"] == "n2"
             assert after.spec.containers[0].image == before.spec.containers[0].image
             with pytest.raises(ApiError) as refusal:
                 await port.patch_status(Pod, key, {"spec": image}, False)

@@ -295,11 +295,17 @@ def test_slices_that_containers_ask_for_are_not_of_the_old_kind() -> None:
 
 def test_the_binder_notes_the_shared_devices_in_labels() -> None:
     assert task(pod("p", on="n", groups=("x",))).gpu_groups == ("x",)
-    assert task(pod("p", on="n", groups=("x", "y", "z"))).gpu_groups == ("x", "y", "z")
+    three = {"gpu-fraction": "0.5", "gpu-fraction-num-devices": "3"}
+    assert task(pod("p", on="n", groups=("x", "y", "z"), annotations=three)).gpu_groups == ("x", "y", "z")
+
+
+def test_labels_name_no_more_devices_than_the_pod_requests() -> None:
+    assert task(pod("p", on="n", groups=("x", "y", "z"))).gpu_groups == ("x",)
 
 
 def test_of_several_devices_the_original_sees_none_unless_one_is_noted_as_the_only_one() -> None:
-    several = pod("p", on="n", labels={"runai-gpu-group/x": "x", "runai-gpu-group/y": "y"})
+    labels, two = {"runai-gpu-group/x": "x", "runai-gpu-group/y": "y"}, {"gpu-fraction-num-devices": "2"}
+    several = pod("p", on="n", labels=labels, annotations=two)
     assert task(several).gpu_groups == ("x", "y")
     assert task(several, strict=True).gpu_groups == ()
 
@@ -309,17 +315,23 @@ def test_a_request_knows_the_devices_better_than_labels_do() -> None:
     assert facts.gpu_groups == ("y",)
 
 
+BY_BINDER = {"schedulerName": "default-scheduler"}  # it has a node from the beginning
+
+
 def test_reservation_pods_take_no_gpu_and_are_not_taken_for_their_like() -> None:
-    asked = {"cpu": "1", GPU: "1"}
+    asked, labels = {"cpu": "1", GPU: "1"}, {"app": "kai-resource-reservation"}
     cluster = cluster_of(
-        pod("like", asked, on="n"), pod("reserves", asked, on="n", labels={"app": "kai-resource-reservation"})
+        pod("like", asked, on="n", spec=BY_BINDER),
+        pod("reserves", asked, on="n", labels=labels, spec=BY_BINDER),
+        pod("forged", asked, on="n", labels=labels),
     )
     assert requested(cluster, "reserves") == {"cpu": 1000, "pods": 1}
     assert requested(cluster, "like") == {"cpu": 1000, "pods": 1, GPU: 1}
+    assert requested(cluster, "forged") == {"cpu": 1000, "pods": 1, GPU: 1}
 
 
 def test_the_label_of_reservation_pods_is_given() -> None:
-    item = pod("r", {GPU: "1"}, on="n", labels={"app": "mine"})
+    item = pod("r", {GPU: "1"}, on="n", labels={"app": "mine"}, spec=BY_BINDER)
     assert requested(cluster_of(item, dialect=KaiDialect(reservation_app="mine")), "r") == {"pods": 1}
 
 

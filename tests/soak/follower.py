@@ -77,7 +77,8 @@ class Follower:
         for key, node in plan.nominations.items():
             pod = world.pods.get(key)
             if pod is not None and leaves(pod):
-                pod["metadata"]["annotations"] = {**pod["metadata"].get("annotations", {}), MOVES_TO: node}
+                moves = {"type": MOVES_TO, "status": "True", "message": node}
+                pod["status"] = {**pod["status"], "conditions": [moves]}
             elif pod is not None and "nodeName" not in pod["spec"]:
                 pod["status"] = {**pod["status"], "nominatedNodeName": node}
 
@@ -115,7 +116,6 @@ class Follower:
         fresh = deepcopy(pod)
         metadata = fresh["metadata"]
         del metadata["deletionTimestamp"]
-        metadata.get("annotations", {}).pop(MOVES_TO, None)
         metadata["labels"] = {
             name: value
             for name, value in metadata.get("labels", {}).items()

@@ -42,7 +42,7 @@ class StaleGangEviction:
         for job in sorted(broken | known):
             since = session.cluster.jobs.facts[job].stale_since
             if job in broken:
-                if since is None:
+                if since is None or _age(session.now, since) < timedelta(0):  # noted by its owner, for later
                     since = session.decisions.stale_since[job] = session.now
                 age = _age(session.now, since)
                 if grace >= timedelta(0) and age >= grace:

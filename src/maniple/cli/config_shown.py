@@ -119,6 +119,8 @@ def _others(configuration: Configuration) -> Iterator[tuple[str, Any]]:
         yield "usageDBConfig", {key: _safe(key, value) for key, value in configuration.usage.items()}
     if configuration.compat != "better":
         yield "compat", configuration.compat
+    if configuration.policy:
+        yield "policy", dict(configuration.policy)
 
 
 def _safe(key: str, value: Any) -> Any:

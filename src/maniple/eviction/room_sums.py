@@ -94,6 +94,7 @@ class RoomSums:
         self._enough_at_all: bool | None = None
         self._everywhere: Amounts | None = None  # what will be free on all nodes, once computed
         self.many = 0  # chunks that it took the last time that a few were not enough
+        self.looked_at = 0  # chunks, one by one
         telling = [one for one in demands if not one.class_.best_effort]
         self._dimensions = sorted({d for one in telling for d in one.class_.request.nonzero()[0].tolist()})
         shared = [one.class_.share is not None for one in telling]
@@ -231,6 +232,7 @@ class RoomSums:
         """Note what chunks would leave where, and what is free there."""
         if not chunks:
             return
+        self.looked_at += len(chunks)
         session = self._session
         rows = np.concatenate([chunk.rows for chunk in chunks])
         where: list[int] = session.tasks.node[rows].tolist()

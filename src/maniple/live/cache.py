@@ -26,7 +26,7 @@ from maniple.live.refs import Ref
 from maniple.live.set_aside import GROUP_KINDS, Aside, SetAside, gated
 from maniple.objects.core import PersistentVolume, PersistentVolumeClaim, Pod, SchedulingGate
 from maniple.objects.dra import ResourceClaim
-from maniple.objects.meta import Object
+from maniple.objects.meta import Condition, Object
 from maniple.objects.pod import MOVES_TO
 
 _LONGEST_VERSION = 20  # digits of 64 bits
@@ -564,9 +564,12 @@ def leaving(pod: Pod, since: datetime, promised: str = "") -> Assumption:
     """
 
     def change(seen: Pod) -> Pod:
-        annotations = {**seen.metadata.annotations, **({MOVES_TO: promised} if promised else {})}
-        metadata = replace(seen.metadata, deletion_timestamp=since, annotations=annotations)
-        return replace(seen, metadata=metadata)
+        metadata = replace(seen.metadata, deletion_timestamp=since)
+        if not promised:
+            return replace(seen, metadata=metadata)
+        others = (one for one in seen.status.conditions if one.type != MOVES_TO)
+        conditions = (*others, Condition(type=MOVES_TO, status="True", message=promised))
+        return replace(seen, metadata=metadata, status=replace(seen.status, conditions=conditions))
 
     return Assumption(
         uid=pod.metadata.uid,

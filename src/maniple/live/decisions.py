@@ -330,8 +330,8 @@ class Decisions:
             )
             await self._port.patch_pod_condition(pod, target, when)
         if notice.promised:
-            metadata = {"uid": pod.metadata.uid, "annotations": {MOVES_TO: notice.promised}}
-            await self._port.patch_status(Pod, pod.key, {"metadata": metadata})
+            moves = Condition(type=MOVES_TO, status="True", reason="Moves", message=notice.promised)
+            await self._port.patch_pod_condition(pod, moves, when)
 
     # -- both --------------------------------------------------------------------------------------------------------
 

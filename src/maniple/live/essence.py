@@ -1,7 +1,7 @@
 """The fields of an object that scheduling reads, so that other changes neither wake a cycle nor touch a
 column.
 
-`slim` drops what is never read: versions, conditions except two of a pod's, times and messages of a node's;
+`slim` drops what is never read: versions, conditions except three of a pod's, times and messages of a node's;
 so heartbeats of nodes are no change at all. Dialects drop what their system does not read (`trimmed`). `essence`
 further drops the messages that this scheduler itself writes: its own writes must not wake it.
 """
@@ -20,12 +20,13 @@ from maniple.objects.kai import (
     KaiQueueStatus,
 )
 from maniple.objects.meta import Condition, Object, ObjectMeta
+from maniple.objects.pod import MOVES_TO
 from maniple.objects.volcano import VolcanoPodGroup, VolcanoPodGroupStatus, VolcanoQueue
 
 Any = TypeVar("Any", bound=Object)
 
 POD_SCHEDULED = "PodScheduled"
-_READ = (POD_SCHEDULED, "PodResizePending")
+_READ = (POD_SCHEDULED, "PodResizePending", MOVES_TO)
 
 
 def slim(item: Any) -> Any:

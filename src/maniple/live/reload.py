@@ -157,7 +157,10 @@ def _check_fixed(before: Planner, after: Planner) -> None:
 
 def _changes(before: Planner, after: Planner) -> list[str]:
     found = differences(before.configuration, after.configuration)
+    listed = {*before.configuration.policy, *after.configuration.policy}
     for name in {**before.options, **after.options}:
+        if name in listed:
+            continue
         old, new = before.options.get(name), after.options.get(name)
         if old != new and not callable(new):
             found.append(f"{name}: {old} → {new}")

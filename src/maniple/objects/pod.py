@@ -116,7 +116,9 @@ class PodStatus(Record, frozen=True, kw_only=True):
     resize: str = ""
 
 
-# Set on a pod that is evicted to be placed elsewhere: the API server rejects a nomination on a bound pod.
+# The condition of a pod that is evicted to be placed elsewhere, with the node as its message: the API server rejects a
+# nomination on a bound pod. It is part of the status, which a user who may create pods cannot write. An annotation
+# could be forged, and would keep room free for as long as the pod takes to terminate.
 MOVES_TO = "maniple.dev/moves-to"
 
 
@@ -131,5 +133,5 @@ class Pod(Object, frozen=True, kw_only=True):
         """The node being cleared for the pod or, while the pod is evicted in order to move, for its
         replacement."""
         if self.metadata.deletion_timestamp is not None:
-            return self.metadata.annotations.get(MOVES_TO, "")
+            return next((one.message for one in self.status.conditions if one.type == MOVES_TO), "")
         return self.status.nominated_node_name

@@ -26,7 +26,7 @@ from maniple.objects.kai import (
     SubGroup,
     TopologyConstraint,
 )
-from maniple.objects.meta import Object
+from maniple.objects.meta import Object, ObjectMeta
 from maniple.objects.quantity import parse
 from maniple.plugins.kai.labelled import ORDER_LABELS
 
@@ -146,9 +146,13 @@ class KaiDialect:
     def negligible(self, resource: str) -> int:
         return _NEGLIGIBLE.get(resource, 10)
 
+    def _may_reserve(self, pod: Pod) -> bool:
+        """The binder gives reservation pods their node. One that is scheduled here is a user's with a forged label."""
+        return self._strict or pod.spec.scheduler_name not in self.scheduler_names
+
     def gpu(self, pod: Pod) -> GpuAsk | None:
         annotations = pod.metadata.annotations
-        if pod.metadata.labels.get("app") == self._reservation_app:
+        if pod.metadata.labels.get("app") == self._reservation_app and self._may_reserve(pod):
             return GpuAsk(reserves=True)
         if not annotations:
             return None
@@ -199,20 +203,25 @@ class KaiDialect:
             role=meta.labels.get(SUB_GROUP, ""),
             nominated=pod.promised_node,
             gated=status is Status.GATED,
-            gpu_groups=groups or self._groups_on(meta.labels),
+            gpu_groups=groups or self._groups_on(meta),
         )
 
     def group_of(self, pod: Pod) -> str | None:
         group = pod.metadata.annotations.get(GROUP_NAME)
         return f"{pod.metadata.namespace or 'default'}/{group}" if group else None
 
-    def _groups_on(self, labels: Mapping[str, str]) -> tuple[str, ...]:
-        """The shared devices that the binder recorded; the original overlooks several of them."""
+    def _groups_on(self, meta: ObjectMeta) -> tuple[str, ...]:
+        """The shared devices that the binder recorded; the original overlooks several of them.
+
+        Users can write labels, too: no more devices count than the pod requests and its queue is charged for.
+        """
+        labels = meta.labels
         one = labels.get(GPU_GROUP)
         if not one and self._strict:
             return ()
         several = [labels[key] for key in sorted(labels) if key.startswith(f"{GPU_GROUP}/")]
-        return tuple(dict.fromkeys(name for name in (one, *several) if name))
+        found = tuple(dict.fromkeys(name for name in (one, *several) if name))
+        return found if self._strict else found[: _count(meta.annotations.get(DEVICES, "")) or 1]
 
     # -- groups and queues ----------------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from maniple.framework.configuration.document import ConfigurationError, describe, suggestion
+from maniple.framework.configuration.policy import CHOICES
 from maniple.framework.configuration.registry import Extensions
 from maniple.profiles.kai_flags import DECIDING, KAI_FLAGS, Flag, duration_text
 
@@ -218,15 +219,13 @@ _MEASURED: dict[str, Callable[[Any], str]] = {"at": _is_time, "cpu": _is_percent
 
 _DIVIDED = ("cpu", "memory", "gpu")
 _OURS: dict[str, Callable[[Any], str]] = {
-    "affinityAcrossNamespaces": _is_one_of("any", "own"),
+    **{name: _is_one_of(*choices) for name, choices in CHOICES.items()},
     "debug": _is_bool,
     "extenderTransport": _is_callable,
     "extensions": _is_extensions,
     "messagesNameOthers": _is_bool,
     "priorityClasses": _is_strings,
-    "queueAccess": _is_one_of("open", "closed"),
     "searchBudget": _is_budget,
-    "systemPriorities": _is_one_of("any", "kube-system"),
 }
 _CHECKS: dict[str, Callable[[Any], str]] = {
     **_OURS,

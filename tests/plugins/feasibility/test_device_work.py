@@ -265,6 +265,34 @@ def test_many_hard_claims_leave_other_namespaces_their_share(
 
 
 @PROFILES
+def test_of_many_different_claims_some_have_their_turn_at_a_time(
+    profile: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(device_work, "MOST_SETS", 20)
+    monkeypatch.setattr(device_work, "LEAST_SETS", 5)
+    run = Run(
+        profile,
+        *nodes(2),
+        *(claim(f"c{one}", "evil", request("r", f"{OWN}.index == {100 + one}")) for one in range(35)),
+        *(raw for one in range(35) for raw in job(profile, f"a{one}", "evil", f"c{one}")),
+        claim("c", "good", request("r", f"{OWN}.index == 5")),
+        *job(profile, "z", "good", "c"),
+    )
+    jobs = [f"evil/a{one}" for one in range(35)]
+    searched: set[str] = set()
+    for turn in range(4):
+        plan = run.cycle(turn * dynamic_resources._ROTATION)
+        later = [
+            name for name in jobs if "10 different sets of claims have their turn" in reasons(plan, name)
+        ]
+        assert len(later) == 25
+        assert plan.time_matters
+        assert list(bound(plan)) == ["good/z-0"]
+        searched |= {*jobs} - {*later}
+    assert searched == {*jobs}
+
+
+@PROFILES
 def test_a_large_gang_of_simple_claims_is_placed_at_once(
     profile: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,7 +2,8 @@
 
 Jobs come in the order of the queue tree, each once. What a solver finds is carried out at once; a job that
 cannot be served leaves no trace and is remembered, so that jobs that request the same, or more, are skipped
-(`signatures.py`). If the search ran out of budget (`budget.py`), the job's message says so.
+(`signatures.py`). If the search ran out of budget (`budget.py`), or was not begun since the job's namespace had
+used up its part, the job's message says so.
 """
 
 from collections.abc import Callable, Iterable
@@ -54,17 +55,19 @@ class RoomMaking:
         session = self._session
         jobs = list(jobs)
         line = JobsByQueue(session, jobs, depth=session.configuration.queue_depth.get(action))
-        budget = Budget(session, len(jobs))
+        budget = Budget(session, jobs)
         ahead: dict[int, list[int]] = {}  # by queue, jobs that had their turn and still wait
         while (job := line.pop()) is not None:
             waiting = ahead.setdefault(int(session.jobs.queue[job]), [])
-            asks = self._whole(job) and not self._never_preempts(job) and admits(job)
-            allowance = budget.next()
-            if not asks or not self._served(job, terms, allowance, waiting):
+            asks = (
+                self._whole(job) and not self._never_preempts(job) and not self._refused(job) and admits(job)
+            )
+            allowance = budget.next(job)
+            if not asks or not self._served(job, terms, budget, allowance, waiting):
                 waiting.append(job)
-            budget.settle(allowance)
             if allowance.ran_out:
                 session.refusals.of_job(job, words.ran_out(action))
+                session.decisions.goes_on_later = True
 
     def _whole(self, job: int) -> bool:
         """It has not lost so much to others in this action that what waits of it would be no gang."""
@@ -81,15 +84,38 @@ class RoomMaking:
         rows = session.groups.to_allocate(job)
         return any(pods[row].spec.preemption_policy == NEVER for row in rows.tolist())
 
+    def _refused(self, job: int) -> bool:
+        """A pod is refused before nodes are considered, so that no eviction can help.
+
+        The stepwise solver finds out by itself: as in KAI, such a failure rules out other jobs.
+        """
+        if self._rules.added_one_by_one:
+            return False
+        session = self._session
+        refused = session.hooks.pre_predicate
+        return any(refused(session.classes[number]) is not None for number in self._classes(job))
+
     def _served(
-        self, job: int, terms: Callable[[int], Terms | None], allowance: Allowance, ahead: list[int]
+        self,
+        job: int,
+        terms: Callable[[int], Terms | None],
+        budget: Budget,
+        allowance: Allowance,
+        ahead: list[int],
     ) -> bool:
         known = self._known(job)
         if self._remembers and (effort := known.rules_out(job, allowance.most)) is not None:
             allowance.ran_out = effort < COMPLETE
             return False
+        if not budget.may_try(job):
+            allowance.ran_out = True
+            return False
         agreed = terms(job)
-        transaction = self._solved(job, agreed, allowance, ahead) if agreed is not None else None
+        transaction = None
+        if agreed is not None:
+            asked = self._classes(job)
+            transaction = self._solved(job, agreed, allowance, ahead)
+            budget.settle(job, allowance, asked, served=transaction is not None)
         if transaction is None:
             known.remember(job, allowance.most if allowance.ran_out else COMPLETE)
             return False
@@ -104,6 +130,11 @@ class RoomMaking:
         if found is None or self._rules.new_pods_are_evicted:
             return found
         return settled(self._session, self._placer, found)
+
+    def _classes(self, job: int) -> frozenset[int]:
+        """Of the tasks that the job would place next."""
+        session = self._session
+        return frozenset(session.tasks.class_of[session.groups.to_allocate(job)].tolist())
 
     def _known(self, job: int) -> Failures:
         queue = int(self._session.jobs.queue[job]) if self._by_queue else -1

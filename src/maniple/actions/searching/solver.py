@@ -62,8 +62,10 @@ class Solver:
         """
         session = self._session
         rows = session.groups.to_allocate(job)
-        if not len(rows) or self._is_hopeless(job, rows, terms):
+        if not len(rows):
             return None
+        if terms.all_return and not session.hooks.is_job_over_capacity(job, rows).schedulable:
+            return None  # the victims would all come back to a queue that is full
         if self._pool is None:
             self._pool = VictimPool(session, terms.losers.jobs())
             self._differ = len(np.bincount(session.tasks.class_of[self._placed()]).nonzero()[0]) > 1
@@ -72,7 +74,9 @@ class Solver:
         jobs = jobs[jobs != job]
         for some in self._rounds(jobs, terms):
             sequence = VictimSequence(session, pool, some, terms.lets_go)
-            sums = RoomSums(session, self._placement, demands_of(session, rows), self._held)
+            demands = demands_of(session, rows)
+            allowance.prepare(len(demands))
+            sums = RoomSums(session, self._placement, demands, self._held)
             sums.many = self._many
             place = partial(self._places, job, rows)
             search = Search(session, self._placement, job, rows, terms, sequence, sums, allowance, place)
@@ -112,17 +116,6 @@ class Solver:
         """The tasks of all jobs that have a place."""
         tasks = self._session.tasks
         return np.flatnonzero((tasks.status >= 0) & ACTIVE_ALLOCATED[tasks.status] & (tasks.job >= 0))
-
-    def _is_hopeless(self, job: int, rows: TaskRows, terms: Terms) -> bool:
-        """Whether no eviction can help.
-
-        Either a pod is refused before nodes are considered, or all victims come back to a queue that is full.
-        """
-        session = self._session
-        numbers = set(session.tasks.class_of[rows].tolist())
-        if any(session.hooks.pre_predicate(session.classes[number]) is not None for number in numbers):
-            return True
-        return terms.all_return and not session.hooks.is_job_over_capacity(job, rows).schedulable
 
 
 _GONE = status_set(Status.RELEASING, Status.PIPELINED)
@@ -174,6 +167,8 @@ class Search:
             return self._finds() and (not self._terms.all_return or self._lasts())
         except OutOfBudgetError:
             return False
+        finally:
+            self._allowance.add_up(self._sums.looked_at)
 
     def _finds(self) -> bool:
         return self._searched() or (self._objected and self._tries_all())

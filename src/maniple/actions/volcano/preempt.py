@@ -10,7 +10,7 @@ plugins allow there. With `enableTopologyAwarePreemption` the nodes are tried on
 lowest cost is taken (`eviction/volcano/least_cost.py`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -63,7 +63,7 @@ class Preempt:
         asking = Asking(session, starving)
         one_by_one = _TaskByTask(session, placement, asking, self._limits if self._least_cost else None)
         pod_by_pod = session.rules.victims.sought_pod_by_pod or self._least_cost
-        whole = None if pod_by_pod else _JobByJob(session, placement, asking, len(starving))
+        whole = None if pod_by_pod else _JobByJob(session, placement, asking, starving)
         turns = JobTurns(session, starving)
         by_queue: dict[int, list[int]] = {}
         while (queue := turns.next_queue()) is not None:
@@ -95,7 +95,7 @@ def _candidates(session: Session) -> TaskRows:
 class _JobByJob:
     """Room for a whole job."""
 
-    def __init__(self, session: Session, placement: Placement, asking: Asking, jobs: int) -> None:
+    def __init__(self, session: Session, placement: Placement, asking: Asking, jobs: Sequence[int]) -> None:
         self._session = session
         self._room = RoomMaker(session, placement, asking, _candidates(session), jobs)
 

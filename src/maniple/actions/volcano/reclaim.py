@@ -7,7 +7,7 @@ room here and there would not help them. With `victims.sought_pod_by_pod` Volcan
 by node in order of names, the tasks that the plugins give up there, and a topology is not looked at.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -45,7 +45,7 @@ class Reclaim:
             return
         asking = Asking(session, starving)
         way = _Original if session.rules.victims.sought_pod_by_pod else _Reclaim
-        serve = way(session, placement, asking, len(starving)).serve
+        serve = way(session, placement, asking, starving).serve
         turns = JobTurns(session, starving)
         while (queue := turns.next_queue()) is not None:
             if session.hooks.overused(queue):
@@ -82,7 +82,7 @@ def _reclaimable(item: object) -> bool:
 class _Reclaim:
     """Whole jobs at a time."""
 
-    def __init__(self, session: Session, placement: Placement, asking: Asking, jobs: int) -> None:
+    def __init__(self, session: Session, placement: Placement, asking: Asking, jobs: Sequence[int]) -> None:
         self._session = session
         self._queues = _with_jobs(session, _reclaimable_queues(session))
         self._room = RoomMaker(session, placement, asking, _candidates(session), jobs)
@@ -111,7 +111,7 @@ def _all_rows(demands: list[Demand]) -> TaskRows:
 class _Original:
     """Task by task."""
 
-    def __init__(self, session: Session, placement: Placement, asking: Asking, jobs: int) -> None:
+    def __init__(self, session: Session, placement: Placement, asking: Asking, jobs: Sequence[int]) -> None:
         self._session = session
         self._placement = placement
         self._asking = asking

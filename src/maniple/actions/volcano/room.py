@@ -82,7 +82,12 @@ class RoomMaker:
     """Serves starving jobs out of one pool of victims."""
 
     def __init__(
-        self, session: Session, placement: Placement, asking: Asking, candidates: TaskRows, jobs: int
+        self,
+        session: Session,
+        placement: Placement,
+        asking: Asking,
+        candidates: TaskRows,
+        jobs: Sequence[int],
     ) -> None:
         self._session = session
         self._placement = placement
@@ -99,11 +104,10 @@ class RoomMaker:
         """Make room for a job as long as it starves."""
         session = self._session
         while session.hooks.job_starving(job) and len(wanted := self._wanted(job)):
-            allowance = self._budget.next()
-            served = self._try(job, wanted, terms, allowance)
-            self._budget.settle(allowance)
-            if not served:
+            allowance = self._budget.next(job)
+            if not self._try(job, wanted, terms, allowance):
                 cut_short = allowance.ran_out
+                session.decisions.goes_on_later |= cut_short
                 told = words.ran_out(terms.reason) if cut_short else NO_VICTIMS.format(reason=terms.reason)
                 session.refusals.of_job(job, told)
                 break
@@ -127,7 +131,12 @@ class RoomMaker:
         if (effort := known.rules_out(job, allowance.most)) is not None:
             allowance.ran_out = effort < COMPLETE
             return False
-        if self._solve(job, wanted, terms, allowance):
+        if not self._budget.may_try(job):
+            allowance.ran_out = True
+            return False
+        served = self._solve(job, wanted, terms, allowance)
+        self._budget.settle(job, allowance, frozenset(numbers), served=served)
+        if served:
             for failed in self._failures.values():
                 failed.changed()
             return True
@@ -156,6 +165,7 @@ class RoomMaker:
 
     def _solve(self, job: int, wanted: TaskRows, terms: Terms, allowance: Allowance) -> bool:
         session, demands = self._session, demands_of(self._session, wanted)
+        allowance.prepare(len(demands))
         placer = _TaskPlacer(self._placement, demands, terms)
         for sequence in self._sequences(demands, wanted, terms):
             if self._repeats(demands, terms, placer, sequence):

@@ -20,7 +20,7 @@ def _differences(before: Configuration, after: Configuration) -> Iterator[str]:
         yield f"actions: {', '.join(before.actions)} → {', '.join(after.actions)}"
     yield from _plugins(before, after)
     yield from _nested("configurations", before.action_arguments, after.action_arguments)
-    for name in ("metrics", "queue_depth", "usage"):
+    for name in ("metrics", "queue_depth", "usage", "policy"):
         key = {"queue_depth": "queueDepthPerAction", "usage": "usageDBConfig"}.get(name, name)
         yield from _mappings(key, getattr(before, name), getattr(after, name))
     if before.compat != after.compat:

@@ -29,6 +29,7 @@ from maniple.framework.configuration.file_dialects import (
     FileDialect,
     PluginOption,
 )
+from maniple.framework.configuration.policy import read_policy
 from maniple.framework.configuration.usage import read_usage
 
 __all__ = [
@@ -81,6 +82,7 @@ class Configuration:
     queue_depth: Mapping[str, int] = field(default_factory=dict)
     usage: Mapping[str, Any] = field(default_factory=dict)
     compat: Literal["strict", "better"] = "better"
+    policy: Mapping[str, Any] = field(default_factory=dict)  # options of the planner, see `policy.py`
     warnings: tuple[str, ...] = ()
 
 
@@ -109,6 +111,7 @@ def load_volcano(
         action_arguments=_action_arguments(fields.get("configurations"), known_actions),
         metrics=_metrics(fields.get("metrics")),
         compat=_compat(fields.get("compat")),
+        policy=read_policy(fields.get("policy")),
         warnings=tuple(root.document.warnings),
     )
 
@@ -130,6 +133,7 @@ def load_kai(
         queue_depth=_queue_depth(fields.get("queueDepthPerAction"), known_actions),
         usage=read_usage(fields.get("usageDBConfig")),
         compat=_compat(fields.get("compat")),
+        policy=read_policy(fields.get("policy")),
         warnings=tuple(root.document.warnings),
     )
 
@@ -159,6 +163,7 @@ def load_maniple(
         action_arguments=_action_arguments(fields.get("configurations"), known_actions),
         queue_depth=_queue_depth(fields.get("queueDepthPerAction"), known_actions),
         usage=read_usage(fields.get("usageDBConfig")),
+        policy=read_policy(fields.get("policy")),
         warnings=tuple(root.document.warnings),
     )
 

@@ -10,6 +10,9 @@ different sets of claims, so that neither many claims nor hard ones cost another
 is common: in the order of turns, each set may take a quarter of what is left. On top of that, each pod brings what
 it takes to look at a node again after another pod took devices there; otherwise a large gang could not be placed.
 
+Not only the search takes time, so the number of sets is bounded as well: of a namespace with more of them than its
+share, others have their turn in every `period`. A turn lasts for a while, or statuses would change all the time.
+
 What is known from an earlier cycle is paid for like everything else, although no search is needed for it. So a plan
 does not depend on what happens to be remembered.
 """
@@ -20,6 +23,8 @@ from typing import Protocol
 
 TOTAL = 1_200_000  # up to a thousand nodes; beyond, in proportion
 PER_POD = 200
+MOST_SETS = 400  # of claims, of all namespaces together
+LEAST_SETS = 20  # of one namespace, however many there are
 _NODES = 1000
 _QUARTER = 0.25
 
@@ -69,20 +74,35 @@ class Account:
 
 
 class DeviceBudget:
-    """Of one cycle. `waiting`: pods by namespace and by the key of their set of claims."""
+    """Of one cycle. `waiting`: pods by namespace and by the key of their set of claims; `period` counts up."""
 
-    def __init__(self, nodes: int, waiting: Mapping[str, Mapping[Hashable, int]]) -> None:
+    def __init__(self, nodes: int, waiting: Mapping[str, Mapping[Hashable, int]], period: int = 0) -> None:
         total = TOTAL * max(1.0, nodes / _NODES)
         self._common = total / 2
         self._namespaces = max(len(waiting), 1)
         self._guaranteed = total / 2
         self._shares: dict[Hashable, float] = {}
+        self.most_sets = max(MOST_SETS // self._namespaces, LEAST_SETS)
+        self._later: set[Hashable] = set()
         for pods in waiting.values():
-            for key, count in pods.items():
-                share = self._guaranteed / self._namespaces / len(pods) + PER_POD * count
+            keys = self._whose_turn_it_is([*pods], period)
+            self._later.update(pods)
+            for key in keys:
+                share = self._guaranteed / self._namespaces / len(keys) + PER_POD * pods[key]
                 self._shares[key] = self._shares.get(key, 0.0) + share
+        self._later -= self._shares.keys()
         self._accounts: dict[Hashable, Account] = {}
         self.paid: set[Charged] = set()
+
+    def _whose_turn_it_is(self, keys: list[Hashable], period: int) -> list[Hashable]:
+        if len(keys) <= self.most_sets:
+            return keys
+        first = period * self.most_sets % len(keys)
+        return [*keys[first:], *keys[:first]][: self.most_sets]
+
+    def comes_later(self, key: Hashable) -> bool:
+        """Whether pods wait for this set of claims, and it is not its turn."""
+        return key in self._later
 
     def account(self, key: Hashable) -> Account:
         """Of a set of claims; one that no pod waits for, such as that of a pod to be moved, has no share."""

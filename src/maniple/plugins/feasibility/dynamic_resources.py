@@ -61,9 +61,13 @@ CUT_SHORT = (
     "not searched for devices in this cycle: resource claim {claim} takes too much work; "
     "use fewer requests, alternatives, constraints or selectors, or simpler selectors"
 )
+LATER = (
+    "not searched for devices in this cycle: too many pods of this namespace wait for resource claims that differ; "
+    "{most} different sets of claims have their turn at a time"
+)
 IN_PROGRESS = "resource claim {claim} is in the process of being allocated"
 MOST_FLAWS = 100  # to report in a session
-_ROTATION = 30  # seconds after which the search begins at another node
+_ROTATION = 30  # seconds after which the search begins at another node, and other claims have their turn
 _UNKNOWN = -1
 _NO_NODES: NDArray[np.intp] = np.zeros(0, dtype=np.intp)
 
@@ -149,10 +153,19 @@ class DynamicResources:
         return asked.refusal or self._in_progress(asked) or self.cut_short(class_)
 
     def cut_short(self, class_: TaskClass) -> str:
-        """That the work for a pod's claims is used up and no node was found: nothing can help in this cycle."""
+        """That it is not the turn of a pod's claims, or the work for them is used up and no node was found.
+
+        Nothing can help in this cycle.
+        """
         asked = self._claims.of_class(class_)
         undecided = [] if asked.refusal else self._undecided(asked)
-        column = self._columns.get(self._key(undecided)) if undecided else None
+        if not undecided:
+            return ""
+        key = self._key(undecided)
+        if self._budget.comes_later(key):
+            self._session.decisions.goes_on_later = True
+            return LATER.format(most=self._budget.most_sets)
+        column = self._columns.get(key)
         if column is None or not column.account.empty or (column.verdict == FITS).any():
             return ""
         return CUT_SHORT.format(claim=undecided[0].key)
@@ -272,7 +285,7 @@ class DynamicResources:
                 keys = waiting.setdefault(undecided[0].key.partition("/")[0], {})
                 key = self._key(undecided)
                 keys[key] = keys.get(key, 0) + count
-        return DeviceBudget(len(self._facts), waiting)
+        return DeviceBudget(len(self._facts), waiting, self._period)
 
     def _key(self, claims: Sequence[dra.ResourceClaim]) -> tuple[bytes, ...]:
         return tuple(self._claims.spec_keys.of(claim) for claim in claims)
@@ -308,11 +321,14 @@ class DynamicResources:
             column.verdict[node], column.points[node] = self._verdict_of[found.outcome], found.points
 
     @cached_property
+    def _period(self) -> int:
+        now = self._session.now
+        return int(now.timestamp()) // _ROTATION if now is not None else 0
+
+    @cached_property
     def _first(self) -> int:
         """The node at which searches begin."""
-        now = self._session.now
-        period = int(now.timestamp()) // _ROTATION if now is not None else 0
-        return drawn(period) % max(len(self._facts), 1)
+        return drawn(self._period) % max(len(self._facts), 1)
 
     def _find(self, column: _Column, claims: Sequence[dra.ResourceClaim], node: int) -> Finding | None:
         """The outcome of the search on a node; None if there is no work left for it."""

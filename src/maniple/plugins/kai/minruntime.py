@@ -93,7 +93,19 @@ class MinRuntime:
         now, started = self._session.now, self._session.job_facts(job).started
         if now is None or started is None or time <= 0:
             return False
-        return now < _same_kind(started, now) + timedelta(microseconds=time / 1000)
+        length = timedelta(microseconds=time / 1000)
+        return now < _same_kind(started, now) + length and now < self._oldest(job, now) + length
+
+    def _oldest(self, job: int, now: datetime) -> datetime:
+        """When the first of the pods that run was started, by its kubelet.
+
+        The start of a job is noted on its group, where its owner can write a later one. Its pods start after it.
+        """
+        session = self._session
+        rows = session.tasks_of(job)
+        rows = rows[ACTIVE_USED[session.tasks.status[rows]]]
+        times = [session.cluster.tasks.pods[row].status.start_time for row in rows.tolist()]
+        return min((_same_kind(one, now) for one in times if one is not None), default=now)
 
     def _keeps_its_minimum(self, job: int, rows: TaskRows) -> bool:
         pod_sets = self._session.groups
