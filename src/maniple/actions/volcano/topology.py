@@ -95,6 +95,7 @@ class TopologyAllocation:
         self._placement = placement
         self._reasons = DomainReasons(session)
         self._known_room: DomainRoom | None = None
+        self._job = -1  # that is being served
 
     @property
     def _room(self) -> DomainRoom:
@@ -105,13 +106,22 @@ class TopologyAllocation:
     def serve(self, sheet: JobSheet) -> bool:
         """One turn of a job. True when that ended in a commit."""
         session, waiting = self._session, [sheet[one].left() for one in sheet.pod_sets()]
+        trace = session.trace if session.trace is not None and session.trace.follows(sheet.job) else None
+        if trace is not None:
+            trace.task_order(sheet.job, np.concatenate(waiting))
         self._reasons.begin(sheet.shape)
         trial = self._place_job(sheet)
         if trial is None:
+            if trace is not None:
+                trace.undone(sheet.job, 0, "no domain takes the job")
             self._reasons.conclude(np.concatenate(waiting))
             return False
         session.refusals.take_over(trial.refusals)
-        if not session.hooks.job_ready(sheet.job):
+        ready = session.hooks.job_ready(sheet.job)
+        if trace is not None:
+            trace.asked(sheet.job, "job_ready", ready)
+        if not ready:
+            trial.transaction.keep()
             self._put_back(trial.before)
             return False
         trial.transaction.commit()
@@ -137,6 +147,13 @@ class TopologyAllocation:
                 if best is not None:
                     self._set_aside(best, sheet, before)
                 trial = self._try_job(sheet, candidate.domain)
+                self._tell(
+                    sheet.job,
+                    "",
+                    candidate.domain,
+                    fits=trial is not None,
+                    score=None if trial is None else trial.score,
+                )
                 if trial is None:
                     sheet.restore(before)
                 elif trial.is_better(best):
@@ -151,6 +168,7 @@ class TopologyAllocation:
     def _candidates(self, sheet: JobSheet, domains: list[int]) -> Iterator[_Candidate]:
         """Domains of a gradient that have room, the most promising first."""
         need, demand = self._need_of_job(sheet.job), _demand(self._session, sheet)
+        self._job = sheet.job
         roomy = self._roomy(domains, need, demand)
         bounds = self._bounds(sheet, roomy) if len(roomy) > 1 else None
         if bounds is not None:
@@ -229,19 +247,24 @@ class TopologyAllocation:
             while len(left):
                 scores = self._scores(one, left)
                 place = int(scores.argmax())
-                if self._try_pod_set(one, sheet, int(left[place]), trial):
-                    return float(scores[place])
+                score = float(scores[place])
+                if self._try_pod_set(one, sheet, int(left[place]), trial, score):
+                    return score
                 left = np.delete(left, place)
         trial.refusals.of_tasks(one.job, -1, sheet.left(), self._reasons.why(one), failed=False)
         return None
 
-    def _try_pod_set(self, one: PodSet, sheet: Worksheet, domain: int, trial: _Trial) -> bool:
+    def _try_pod_set(
+        self, one: PodSet, sheet: Worksheet, domain: int, trial: _Trial, score: float | None = None
+    ) -> bool:
         session, mark, checkpoint = self._session, sheet.mark(), trial.transaction.checkpoint()
         within = None if domain == ROOT else session.domains.members[domain]
         ground = Ground(one.job, Refusals(), one, domain, within, session.groups.progress(one, domain))
         ready = self._placer.fill(trial.transaction, sheet, ground)
         placed = trial.transaction.checkpoint() > checkpoint
-        if placed and (ready or session.groups.is_pipelined(one)):
+        fits = placed and (ready or session.groups.is_pipelined(one))
+        self._tell(one.job, one.name, domain, fits=fits, score=score)
+        if fits:
             trial.refusals.take_over(ground.refusals)
             self._decide(one, domain, trial)
             return True
@@ -249,6 +272,12 @@ class TopologyAllocation:
         trial.transaction.rollback(checkpoint)
         sheet.restore(mark)
         return False
+
+    def _tell(self, job: int, part: str, domain: int, *, fits: bool, score: float | None) -> None:
+        session, trace = self._session, self._session.trace
+        if trace is not None and trace.follows(job):
+            nodes = int(session.domains.members[domain].sum())
+            trace.domain(job, part, session.domains.names[domain], nodes, fits, score=score)
 
     def _decide(self, one: PodSet, domain: int, trial: _Trial) -> None:
         trial.before.setdefault(one, one.domain)
@@ -265,6 +294,13 @@ class TopologyAllocation:
             return domains
         slots = self._room.for_demand(demand)[domains]
         self._reasons.looked_at(domains, slots, need, part)
+        trace, job = self._session.trace, self._job if part is None else part.job
+        if trace is not None and trace.follows(job):
+            names, left = self._session.domains.names, domains[slots < need].tolist()
+            room = {
+                names[one]: int(slots[place]) for place, one in enumerate(domains.tolist()) if one in left
+            }
+            trace.domains_left(job, part.name if part is not None else "", need, room)
         return domains[slots >= need]
 
     def _need_of_job(self, job: int) -> int:

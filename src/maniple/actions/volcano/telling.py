@@ -1,0 +1,120 @@
+"""What a trace says of a search for victims in profile `volcano`: which pods may go, and which plugin protects others.
+
+Called by `room.py` for a job that is traced, before it searches; `Terms` are the terms of such a search.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from maniple.actions.searching.telling import CANDIDATES, RULE, candidate
+from maniple.cluster.statuses import ON_NODE
+from maniple.eviction.asking import Demand
+from maniple.eviction.chunks import Chunk
+from maniple.framework.points import TaskRows
+from maniple.framework.reasons import EvictionCause
+from maniple.framework.session import Session
+from maniple.framework.traces.events import Search, Spared
+from maniple.framework.traces.recorder import Recorder
+
+FAILED_BEFORE = "a job that requests no more found no victims before, and nothing was freed since"
+GANG = "its job would be left below its minimum, and cannot be evicted as a whole"
+
+
+@dataclass(slots=True, eq=False)
+class Terms:
+    """The terms on which room is made: from which queues, which victims the plugins allow, and why."""
+
+    queue: int  # that requests room
+    queues: Sequence[int]
+    approve: Callable[[int, TaskRows], TaskRows]
+    within_limits: Callable[
+        [list[Demand]], bool
+    ]  # called after evicting the victims, before placing the tasks
+    accept: Callable[[], bool]  # called once the tasks are placed
+    reason: str
+
+
+def tell_surplus(
+    session: Session,
+    trace: Recorder,
+    job: int,
+    wanted: TaskRows,
+    terms: Terms,
+    candidates: TaskRows,
+    chunks: Sequence[Chunk],
+) -> None:
+    """`candidates`: tasks that the action may evict at all; `chunks`: the first that the search would take."""
+    blame = _blame(session, trace, job, int(wanted[0]), terms, candidates)
+    found = set(np.concatenate([np.zeros(0, np.int64), *(one.rows for one in chunks)]).tolist())
+    if len(chunks) < CANDIDATES:  # all that there are
+        for row in candidates.tolist():
+            if row not in found and row not in blame and session.tasks.job[row] != job:
+                blame[row] = (RULE, GANG)
+    spared: dict[tuple[int, str, str], int] = {}
+    for row, (by, why) in blame.items():
+        key = (int(session.tasks.job[row]), by, why)
+        spared[key] = spared.get(key, 0) + 1
+    told = [
+        Spared(session.job_key(one), session.queue_name(int(session.jobs.queue[one])), by, why, count)
+        for (one, by, why), count in spared.items()
+    ]
+    trace.add(
+        Search(
+            session.job_key(job),
+            trace.pods(wanted),
+            tuple(candidate(session, trace, one) for one in chunks),
+            len(candidates) - len(set(blame).intersection(candidates.tolist())),
+            tuple(told if trace.everything else told[:64]),
+            len(told),
+        )
+    )
+
+
+def tell_failed(
+    session: Session, trace: Recorder, job: int, wanted: TaskRows, terms: Terms, candidates: TaskRows
+) -> None:
+    """No search was needed, since an equal one has failed."""
+    tell_surplus(session, trace, job, wanted, terms, candidates, ())
+    trace.search_ended(job, False, FAILED_BEFORE)
+
+
+def _blame(
+    session: Session, trace: Recorder, job: int, asker: int, terms: Terms, candidates: TaskRows
+) -> dict[int, tuple[str, str]]:
+    """By task that is on a node and may not be evicted: which plugin or rule protects it."""
+    tasks, blame = session.tasks, dict[int, tuple[str, str]]()
+    there = np.flatnonzero((tasks.status >= 0) & (tasks.job >= 0) & (tasks.job != job) & (tasks.node >= 0))
+    there = there[np.asarray(ON_NODE[tasks.status[there]], dtype=np.bool_)]
+    may = set(candidates.tolist())
+    for row in there.tolist():
+        queue = int(session.jobs.queue[tasks.job[row]])
+        if row not in may:
+            preemptable = bool(tasks.preemptable[row])
+            blame[row] = (
+                RULE,
+                "this action does not evict pods in this state or of this queue"
+                if preemptable
+                else "it is not preemptable",
+            )
+        elif queue not in terms.queues:
+            why = f"the action does not take from queue {session.queue_name(queue)!r} for this job"
+            blame[row] = (RULE, why)
+    open_ = np.array([row for row in candidates.tolist() if row not in blame], dtype=np.int64)
+    open_ = open_[tasks.job[open_] != job]
+    if not len(open_):
+        return blame
+    with trace.aside():
+        allowed = set(np.asarray(terms.approve(asker, open_)).tolist())
+        cause = terms.reason
+        points = cause.asked if isinstance(cause, EvictionCause) else ()
+        said = [one for point in points for one in session.answers(point, asker, open_)]
+    for row in open_.tolist():
+        if row not in allowed:
+            by = next((name for name, given in said if given is not None and row not in given), RULE)
+            blame[row] = (by, f"protected by plugin {by}" if by != RULE else "no plugin allows it")
+    return blame
+
+
+__all__ = ["Terms", "tell_failed", "tell_surplus"]
