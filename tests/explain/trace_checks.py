@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from maniple.framework.traces.events import Kept, Outcome, TaskTried, Trace
+from maniple.framework.traces.events import Kept, Outcome, TaskTried, Trace, Trial
 from maniple.framework.traces.recorder import Recorder
 from maniple.planner import Plan, Planner
 
@@ -24,16 +24,18 @@ def problems(plain: Plan, plan: Plan, trace: Trace) -> Iterator[str]:
     if plain != plan:
         yield "the plan differs: " + ", ".join(_differences(plain, plan))
     nodes = set(plan.nodes)
-    last: dict[str, TaskTried] = {}
+    tried: dict[str, str] = {}
     kept: dict[str, str] = {}
     for event in trace.flat():
         if isinstance(event, TaskTried):
-            last[event.pod] = event
+            tried[event.pod] = event.node
             yield from _complete(event, nodes)
+        elif isinstance(event, Trial) and event.pod and event.fits:
+            tried[event.pod] = event.node
         elif isinstance(event, Kept):
             for pod, node in {**event.bound, **event.waiting}.items():
-                if (tried := last.get(pod)) is not None and tried.node != node:
-                    yield f"{pod} is kept on {node}, and was last tried on {tried.node}"
+                if tried.get(pod, node) != node:
+                    yield f"{pod} is kept on {node}, and was last tried on {tried[pod]!r}"
             kept |= event.bound | event.waiting | event.moved
     outcomes = {event.job: event for event in trace.events if isinstance(event, Outcome)}
     for pod, node in {**plan.binds, **plan.held, **plan.pipelined}.items():
@@ -51,7 +53,7 @@ def _complete(event: TaskTried, nodes: set[str]) -> Iterator[str]:
         yield f"{event.pod} got {event.node}, and the best by the table is {event.best}"
     if not event.node and event.candidates and not event.forced:
         yield f"{event.pod} got no node, and the table has {event.candidates} candidates"
-    if event.forced or not event.request and not event.refused and not event.scores:
+    if event.forced or (not event.request and not event.refused and not event.scores):
         return
     refused = {node for one in event.refused for node in one.nodes}
     scored = [one.node for one in event.scores]

@@ -334,6 +334,12 @@ def trace_forced(session: Session, rows: TaskRows) -> None:
         session.trace.add(_brief(session, row, node, waits=True, forced=True))
 
 
+def trace_choice(session: Session, row: int, node: int) -> None:
+    """A task got the best node of a search of its own."""
+    assert session.trace is not None
+    session.trace.add(_brief(session, row, node, waits=True))
+
+
 def _brief(session: Session, row: int, node: int, *, waits: bool, forced: bool = False) -> TaskTried:
     size, name = len(session.nodes), session.node_name(node)
     job = session.job_key(int(session.tasks.job[row]))
@@ -342,4 +348,4 @@ def _brief(session: Session, row: int, node: int, *, waits: bool, forced: bool =
     )
 
 
-__all__ = ["Tables", "trace_forced", "trace_proposal"]
+__all__ = ["Tables", "trace_choice", "trace_forced", "trace_proposal"]

@@ -380,7 +380,7 @@ class Search:
         outcome = Outcome(self._job, self._rows, lost)
         points = [point for point in cause.asked if point.endswith("validator")]
         answers = [one for point in points for one in trace.answers(point, outcome)]
-        trace.judged(self._job, REFUSED, tuple(answers))
+        trace.judged(REFUSED, tuple(answers))
 
     def _first_in_line(self, lost: Mapping[int, list[TaskRows]]) -> tuple[set[int], Iterable[int]]:
         """Place the evicted victims with a turn before the job's.

@@ -211,7 +211,7 @@ class _Part:
     def _judged(self, scenario: _Scenario, evicted: list[_Group], transaction: Transaction) -> _Solved | None:
         if not self._terms.accept(Outcome(self._job, self._rows, scenario.everybody())):
             if self._session.trace is not None and self._session.trace.follows(self._job):
-                self._session.trace.judged(self._job, "the plugins do not accept the result", ())
+                self._session.trace.judged("the plugins do not accept the result", ())
             transaction.discard()
             return None
         status = self._session.tasks.status

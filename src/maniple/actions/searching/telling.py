@@ -9,6 +9,7 @@ import numpy as np
 from maniple.actions.searching.terms import Terms
 from maniple.cluster.statuses import ACTIVE_ALLOCATED, Status
 from maniple.eviction.chunks import Chunk
+from maniple.eviction.telling import RULE, SPARED
 from maniple.framework.points import TaskRows
 from maniple.framework.reasons import EvictionCause
 from maniple.framework.session import NON_PREEMPTIBLE, Session
@@ -17,8 +18,6 @@ from maniple.framework.traces.recorder import Recorder
 
 NO_SCENARIO = "no set of victims was found with which the job fits and which the plugins accept"
 CANDIDATES = 16  # that are recorded
-_SPARED = 64
-RULE = "rule"  # that protects where no plugin does
 
 
 def tell_search(
@@ -41,7 +40,7 @@ def tell_search(
             trace.pods(rows),
             tuple(candidate(session, trace, one) for one in named[:some]),
             len(free),
-            tuple(spared if trace.everything else spared[:_SPARED]),
+            tuple(spared if trace.everything else spared[:SPARED]),
             len(spared),
         )
     )
@@ -107,4 +106,4 @@ def _there(session: Session, job: int) -> TaskRows:
     return there
 
 
-__all__ = ["CANDIDATES", "NO_SCENARIO", "RULE", "candidate", "tell_search"]
+__all__ = ["CANDIDATES", "NO_SCENARIO", "candidate", "tell_search"]

@@ -49,6 +49,8 @@ class Reclaim:
         turns = JobTurns(session, starving)
         while (queue := turns.next_queue()) is not None:
             if session.hooks.overused(queue):
+                if session.trace is not None:
+                    session.trace.passed_over(queue, "overused", "the queue is overused", turns.left(queue))
                 continue
             while (job := turns.next_job(queue)) is not None:
                 serve(job, queue)

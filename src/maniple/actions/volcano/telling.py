@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from maniple.actions.searching.telling import CANDIDATES, RULE, candidate
+from maniple.actions.searching.telling import CANDIDATES, candidate
 from maniple.cluster.statuses import ON_NODE
 from maniple.eviction.asking import Demand
 from maniple.eviction.chunks import Chunk
+from maniple.eviction.telling import RULE, SPARED, Blame, protected, spared
 from maniple.framework.points import TaskRows
-from maniple.framework.reasons import EvictionCause
 from maniple.framework.session import Session
-from maniple.framework.traces.events import Search, Spared
+from maniple.framework.traces.events import Search
 from maniple.framework.traces.recorder import Recorder
 
 FAILED_BEFORE = "a job that requests no more found no victims before, and nothing was freed since"
@@ -52,21 +52,14 @@ def tell_surplus(
         for row in candidates.tolist():
             if row not in found and row not in blame and session.tasks.job[row] != job:
                 blame[row] = (RULE, GANG)
-    spared: dict[tuple[int, str, str], int] = {}
-    for row, (by, why) in blame.items():
-        key = (int(session.tasks.job[row]), by, why)
-        spared[key] = spared.get(key, 0) + 1
-    told = [
-        Spared(session.job_key(one), session.queue_name(int(session.jobs.queue[one])), by, why, count)
-        for (one, by, why), count in spared.items()
-    ]
+    told = spared(session, blame)
     trace.add(
         Search(
             session.job_key(job),
             trace.pods(wanted),
             tuple(candidate(session, trace, one) for one in chunks),
             len(candidates) - len(set(blame).intersection(candidates.tolist())),
-            tuple(told if trace.everything else told[:64]),
+            tuple(told if trace.everything else told[:SPARED]),
             len(told),
         )
     )
@@ -82,9 +75,9 @@ def tell_failed(
 
 def _blame(
     session: Session, trace: Recorder, job: int, asker: int, terms: Terms, candidates: TaskRows
-) -> dict[int, tuple[str, str]]:
+) -> Blame:
     """By task that is on a node and may not be evicted: which plugin or rule protects it."""
-    tasks, blame = session.tasks, dict[int, tuple[str, str]]()
+    tasks, blame = session.tasks, Blame()
     there = np.flatnonzero((tasks.status >= 0) & (tasks.job >= 0) & (tasks.job != job) & (tasks.node >= 0))
     there = there[np.asarray(ON_NODE[tasks.status[there]], dtype=np.bool_)]
     may = set(candidates.tolist())
@@ -103,18 +96,7 @@ def _blame(
             blame[row] = (RULE, why)
     open_ = np.array([row for row in candidates.tolist() if row not in blame], dtype=np.int64)
     open_ = open_[tasks.job[open_] != job]
-    if not len(open_):
-        return blame
-    with trace.aside():
-        allowed = set(np.asarray(terms.approve(asker, open_)).tolist())
-        cause = terms.reason
-        points = cause.asked if isinstance(cause, EvictionCause) else ()
-        said = [one for point in points for one in session.answers(point, asker, open_)]
-    for row in open_.tolist():
-        if row not in allowed:
-            by = next((name for name, given in said if given is not None and row not in given), RULE)
-            blame[row] = (by, f"protected by plugin {by}" if by != RULE else "no plugin allows it")
-    return blame
+    return blame | protected(trace, asker, open_, terms.approve, terms.reason)
 
 
 __all__ = ["Terms", "tell_failed", "tell_surplus"]

@@ -213,7 +213,8 @@ class Trial(Event, frozen=True, tag="trial"):
     job: str
     victims: tuple[str, ...]
     fits: bool
-    node: str = ""  # where victims are sought node by node
+    pod: str = ""  # where victims are sought pod by pod, and node by node
+    node: str = ""
     why: str = ""
     answers: tuple[Answer, ...] = ()
     events: "tuple[AnyEvent, ...]" = ()

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 
 from maniple.cluster.statuses import ACTIVE_USED, Status
@@ -259,25 +260,25 @@ class Recorder:
         victims: "TaskRows | Sequence[int]",
         fits: bool,
         *,
+        task: int = -1,
         node: int = -1,
         why: str = "",
-        answers: tuple[Answer, ...] = (),
         events: Sequence[AnyEvent] = (),
     ) -> None:
         """A trial is over. What happened inside the one before is dropped."""
         own, self.trials = self._lists[-1], self.trials + 1
         if own and isinstance(before := own[-1], made.Trial) and before.events and not self.everything:
-            own[-1] = made.Trial(
-                before.job, before.victims, before.fits, before.node, before.why, before.answers
-            )
+            own[-1] = msgspec.structs.replace(before, events=())
         where = self.session.node_name(node) if node >= 0 else ""
-        self.add(made.Trial(self._job(job), self.pods(victims), fits, where, why, answers, tuple(events)))
+        pod = self.session.task_key(task) if task >= 0 else ""
+        gone = self.pods(victims)
+        self.add(made.Trial(self._job(job), gone, fits, pod, where, why, events=tuple(events)))
 
-    def judged(self, job: int, why: str, answers: tuple[Answer, ...]) -> None:
+    def judged(self, why: str, answers: tuple[Answer, ...]) -> None:
         """The trial that was recorded last was refused after all."""
         own = self._lists[-1]
         if own and isinstance(last := own[-1], made.Trial):
-            own[-1] = made.Trial(last.job, last.victims, False, last.node, why, answers, last.events)
+            own[-1] = msgspec.structs.replace(last, fits=False, why=why, answers=answers)
 
     def search_ended(self, job: int, found: bool, why: str = "") -> None:
         self.add(made.SearchEnded(self._job(job), found, self.trials, why))
@@ -330,7 +331,13 @@ class Recorder:
             chosen = np.isin(status, states)
             return dict(zip(rows[chosen].tolist(), node[chosen].tolist(), strict=True))
 
-        bound = there(Status.BINDING, Status.ALLOCATED)
+        decided = [*session.decisions.bound, *session.decisions.held]
+        bound = {
+            row: int(place)
+            for placed, places in decided
+            if len(placed) and session.tasks.job[placed[0]] == job
+            for row, place in zip(placed.tolist(), places.tolist(), strict=True)
+        }
         evicted = [row for row, _ in session.decisions.evicted if session.tasks.job[row] == job]
         running = int((ACTIVE_USED @ session.jobs.counts[:, job]).sum()) - len(bound)
         return made.Outcome(
@@ -338,7 +345,7 @@ class Recorder:
             self._queue(int(session.jobs.queue[job])),
             session.phase(job),
             self._nodes(bound),
-            self._nodes(there(Status.PIPELINED)),
+            self._nodes(there(Status.PIPELINED, Status.ALLOCATED)),
             self.pods(evicted),
             self.pods(rows[np.isin(status, (Status.PENDING, Status.GATED))]),
             max(running, 0),
