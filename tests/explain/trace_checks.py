@@ -1,10 +1,11 @@
 """What has to hold of the trace of any cluster, whatever is in it."""
 
+from collections import defaultdict
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from maniple.framework.traces.events import Kept, Outcome, TaskTried, Trace, Trial
+from maniple.framework.traces.events import JobTurn, Kept, Outcome, TaskTried, Trace, Trial
 from maniple.framework.traces.recorder import Recorder
 from maniple.planner import Plan, Planner
 
@@ -24,18 +25,20 @@ def problems(plain: Plan, plan: Plan, trace: Trace) -> Iterator[str]:
     if plain != plan:
         yield "the plan differs: " + ", ".join(_differences(plain, plan))
     nodes = set(plan.nodes)
-    tried: dict[str, str] = {}
+    tried: dict[str, set[str]] = defaultdict(set)  # in the turn that is under way
     kept: dict[str, str] = {}
     for event in trace.flat():
         if isinstance(event, TaskTried):
-            tried[event.pod] = event.node
+            tried[event.pod].add(event.node)
             yield from _complete(event, nodes)
         elif isinstance(event, Trial) and event.pod and event.fits:
-            tried[event.pod] = event.node
+            tried[event.pod].add(event.node)
+        elif isinstance(event, JobTurn):
+            tried.clear()
         elif isinstance(event, Kept):
             for pod, node in {**event.bound, **event.waiting}.items():
-                if tried.get(pod, node) != node:
-                    yield f"{pod} is kept on {node}, and was last tried on {tried[pod]!r}"
+                if tried[pod] and node not in tried[pod]:
+                    yield f"{pod} is kept on {node}, and was tried on {sorted(tried[pod])}"
             kept |= event.bound | event.waiting | event.moved
     outcomes = {event.job: event for event in trace.events if isinstance(event, Outcome)}
     for pod, node in {**plan.binds, **plan.held, **plan.pipelined}.items():

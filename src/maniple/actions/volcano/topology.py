@@ -28,6 +28,7 @@ from maniple.framework.groups.tree import Group, PodSet
 from maniple.framework.points import Purpose, TaskRows
 from maniple.framework.refusals import Refusals
 from maniple.framework.session import Session
+from maniple.framework.traces.events import DomainTaken
 from maniple.framework.transactions.transaction import SavedPlan, Transaction
 from maniple.placement.engine import Placement
 from maniple.placement.room import DomainRoom
@@ -162,6 +163,10 @@ class TopologyAllocation:
                     self._set_aside(trial, sheet, before)
             if best is not None:
                 self._take_up(best, sheet)
+                trace = session.trace
+                if trace is not None and trace.follows(sheet.job):
+                    name = session.domains.names[best.domain]
+                    trace.add(DomainTaken(session.job_key(sheet.job), name, best.score))
                 return best
         return None
 

@@ -108,6 +108,14 @@ class DomainTried(Event, frozen=True, tag="domain-tried"):
     why: str = ""
 
 
+class DomainTaken(Event, frozen=True, tag="domain-taken"):
+    """Of the domains that the job fits into, the one that it gets."""
+
+    job: str
+    domain: str
+    score: float
+
+
 class DomainsLeft(Event, frozen=True, tag="domains-left"):
     """Domains that were not tried: too little room for what is needed."""
 
@@ -271,6 +279,7 @@ AnyEvent = (
     | Asked
     | TaskOrder
     | DomainTried
+    | DomainTaken
     | DomainsLeft
     | TaskTried
     | TaskRefused

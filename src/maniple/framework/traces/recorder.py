@@ -183,7 +183,9 @@ class Recorder:
             return
         queue = int(session.jobs.queue[job])
         minimum = int(session.jobs.minimum[job])
-        if not session.groups.pending(job):
+        if not session.task_count(job):
+            why = "it has no pods of this scheduler"
+        elif not session.groups.pending(job):
             gated = int(session.jobs.counts[Status.GATED, job])
             why = f"{gated} pods wait behind scheduling gates" if gated else "no pod of it waits for a node"
         elif not session.groups.ready(job):
