@@ -4,12 +4,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from maniple.cli import InputError, reader_may_leave
+from maniple.cli import reader_may_leave
 from maniple.cli.echo import echo
 from maniple.cli.kai_flags import KaiCommand
-from maniple.cli.planning import Asked, Question, configuration_message, planning_options, question, report
-from maniple.cli.progress import progress
-from maniple.framework.configuration.loading import ConfigurationError
+from maniple.cli.planning import Asked, Question, planning_options, question, report
 
 if TYPE_CHECKING:
     from maniple.framework.traces.events import Trace
@@ -48,9 +46,9 @@ def command(
 ) -> None:
     """Show step by step how a cycle decides about a pod or a job.
 
-    Reads the same input as `maniple plan`, runs one scheduling cycle on it, and tells in order what happened to the job:
-    which queues and jobs had their turns before it and why, what plugins were asked, which nodes were refused by which
-    filter, what each scorer gave the others, which domains and victims were tried, and what was kept. Nothing is
+    Reads the same input as `maniple plan`, runs one scheduling cycle on it, and tells in order what happened to the
+    job: which queues and jobs had their turns before it and why, what plugins were asked, which nodes were refused by
+    which filter, what each scorer gave the others, which domains and victims were tried, and what was kept. Nothing is
     changed anywhere.
 
     \b
@@ -91,17 +89,11 @@ def _parts(by_node: bool, scores: bool, victims: bool) -> frozenset[str]:
 def _traced(asking: Question, recorder: "Recorder") -> "Trace":
     from maniple.framework.traces.recorder import UnknownSubjectError
 
-    planner = asking.planner()
     try:
-        with progress("planning"):
-            cluster = planner.build(asking.reading.objects)
-            plan = planner.cycle(cluster, now=asking.now, trace=recorder)
+        plan = asking.traced(recorder)
     except UnknownSubjectError as error:
         echo(f"Error: no pod or job {error.name!r} in the input{_nearest(error.name, error.known)}", err=True)
         raise SystemExit(EXIT_NOT_FOUND) from None
-    except ConfigurationError as error:
-        raise InputError(configuration_message(asking.source, error)) from None
-    plan.problems[:0] = asking.unjudged
     report(asking, plan)
     return recorder.trace(asking.profile)
 

@@ -132,6 +132,7 @@ class View:
 
     def _print(self, table: Table) -> None:
         if table.row_count:
+            table.indent = 2 * len(_INDENT)
             self._out.print(table)
 
 

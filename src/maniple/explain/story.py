@@ -4,6 +4,7 @@ A key is told by the part that decides: the first in which two queues or jobs di
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from maniple.framework.traces import events as made
@@ -180,8 +181,16 @@ def _against(key: Key, rivals: Sequence[Rival], word: str) -> str:
 def _difference(key: Key, other: Key) -> str:
     for mine, theirs in zip(key, other, strict=False):
         if mine.value != theirs.value:
-            return f"{mine.plugin} {value(mine.value)} against {value(theirs.value)}"
+            words = _moment if mine.plugin == "created" else value
+            return f"{mine.plugin} {words(mine.value)} against {words(theirs.value)}"
     return "equal keys"
+
+
+def _moment(given: Any) -> str:
+    """A time of creation; infinity where there is none."""
+    if not isinstance(given, int | float) or not given:
+        return "unknown"
+    return datetime.fromtimestamp(given, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def value(given: Any) -> str:

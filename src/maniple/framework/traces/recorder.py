@@ -84,6 +84,10 @@ class Recorder:
         if self.subject:
             self.job, self.pod = _found(session, self.subject)
 
+    @property
+    def events(self) -> list[AnyEvent]:
+        return self._events
+
     def trace(self, profile: str) -> Trace:
         """What has been recorded."""
         return Trace(profile, self._job(self.job) if self.job >= 0 else "", self.pod, tuple(self._events))
@@ -97,7 +101,15 @@ class Recorder:
 
     def outcome(self) -> None:
         """How the followed jobs stand."""
-        for job in self.session.jobs.rows.tolist() if self.job < 0 else [self.job]:
+        session = self.session
+        told = [self.job]
+        if self.job < 0:  # jobs with something to tell
+            counts = session.jobs.counts
+            active = (
+                (counts[Status.PENDING] > 0) | (counts[Status.BINDING] > 0) | (counts[Status.PIPELINED] > 0)
+            )
+            told = session.jobs.rows[active[session.jobs.rows]].tolist()
+        for job in told:
             self.add(self._outcome(job))
 
     # -- what is recorded -------------------------------------------------------------------------------------------
@@ -142,6 +154,8 @@ class Recorder:
         """
         own = self._queues_of_subject()
         shown = [one for one in others if one[1] in own]
+        if self.job < 0 and others:  # of all jobs: the queue that would have been next
+            shown = [min(others, key=lambda one: tuple(one[0]))]
         if queue in own or self.everything:
             shown = sorted(others, key=lambda one: tuple(one[0]))[: None if self.everything else _RIVALS]
         rivals = tuple(Rival(self._queue(one), self._key(point, known)) for known, one in shown)
@@ -158,9 +172,10 @@ class Recorder:
 
     def job_turn(self, job: int, others: Iterable[int] = ()) -> None:
         self._take_turn()
-        session, rivals = self.session, tuple[Rival, ...]()
-        key = self._key("job_order", session.job_key_order(job))
-        if self.follows(job):
+        session, rivals, key = self.session, tuple[Rival, ...](), tuple[KeyPart, ...]()
+        if self.job >= 0 or self.everything:
+            key = self._key("job_order", session.job_key_order(job))
+        if key and self.follows(job):
             few = list(others)[: None if self.everything else _RIVALS]
             rivals = tuple(
                 Rival(self._job(one), self._key("job_order", session.job_key_order(one))) for one in few
