@@ -29,7 +29,8 @@ def problems(plain: Plan, plan: Plan, trace: Trace) -> Iterator[str]:
     kept: dict[str, str] = {}
     for event in trace.flat():
         if isinstance(event, TaskTried):
-            tried[event.pod].add(event.node)
+            if not event.looked:
+                tried[event.pod].add(event.node)
             yield from _complete(event, nodes)
         elif isinstance(event, Trial) and event.pod and event.fits:
             tried[event.pod].add(event.node)
@@ -54,7 +55,7 @@ def _complete(event: TaskTried, nodes: set[str]) -> Iterator[str]:
     """Each node is a candidate or refused, and the best candidate is the one that was taken."""
     if event.node and event.best != event.node:
         yield f"{event.pod} got {event.node}, and the best by the table is {event.best}"
-    if not event.node and event.candidates and not event.forced:
+    if not event.node and event.candidates and not event.looked:
         yield f"{event.pod} got no node, and the table has {event.candidates} candidates"
     if event.forced or (not event.request and not event.refused and not event.scores):
         return

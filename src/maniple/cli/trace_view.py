@@ -92,7 +92,7 @@ class View:
 
     def _refusals(self, refused: Iterable[Refused]) -> Table:
         table = Table("", "nodes", "filter", "plugin", "reason", "for example", right=("nodes",))
-        for one in refused:
+        for one in (one for one in refused if not one.outside):
             table.add_row(str(one.count), one.filter, one.plugin, one.reason, _examples(one))
         return table
 

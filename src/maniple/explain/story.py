@@ -23,6 +23,7 @@ _QUESTIONS = {
     "pre_predicate": "can such a pod be scheduled at all",
     "can_reclaim_resources": "may its queue take from others",
     "overused": "is the queue overused",
+    "job_starving": "does it starve",
 }
 _YES = {True: "yes", False: "no", None: "no opinion"}
 
@@ -55,6 +56,13 @@ def _of_placement(event: AnyEvent) -> str:
             where = f"{event.domain} ({_count(event.nodes, 'node')}{_scored(event.score)})"
             whose = f"{event.part} of " if event.part else ""
             return f"{whose}the job {'fits' if event.fits else 'does not fit'} into {where}{_why(event.why)}"
+        case made.DomainsOffered():
+            lists = [_names(domains) for domains in event.gradients if domains]
+            told = f"domains to try, the nearest first: {'; then '.join(lists) or 'none'}"
+            if not event.not_offered:
+                return told
+            left = "too little room in all, or too far from pods of the job"
+            return f"{told}; not offered by plugin {event.plugin} ({left}): {_names(event.not_offered)}"
         case made.DomainTaken():
             return f"the job gets {event.domain}, with the highest score {number(event.score)}"
         case made.DomainsLeft():
@@ -71,11 +79,10 @@ def _of_placement(event: AnyEvent) -> str:
 def _of_victims(event: AnyEvent) -> str:
     match event:
         case made.Search():
-            spared = _count(event.spared_count, "entry", "entries")
-            return (
-                f"room is sought for {_names(event.pods)}: {_count(event.candidate_count, 'candidate')}, "
-                f"{spared} protected{_protectors(event)}"
-            )
+            told = f"room is sought for {_names(event.pods)}: {_count(event.candidate_count, 'candidate')}"
+            jobs = len({one.job for one in event.spared})
+            more = "more than " if event.spared_count > len(event.spared) else ""
+            return f"{told}, pods of {more}{_count(jobs, 'job')} protected{_protectors(event)}"
         case made.Trial():
             where = f" on {event.node}" if event.node else ""
             victims = f"without {_names(event.victims)}" if event.victims else "without any victim"
@@ -104,7 +111,9 @@ def depth(event: AnyEvent) -> Depth:
     match event:
         case made.TaskTried():
             return Depth.TASKS
-        case made.TaskOrder() | made.TaskRefused() | made.Trial() | made.DomainsLeft():
+        case (
+            made.TaskOrder() | made.TaskRefused() | made.Trial() | made.DomainsLeft() | made.DomainsOffered()
+        ):
             return Depth.TASKS
         case made.Asked() if event.point in ("pre_predicate", "allocatable"):
             return Depth.TASKS
@@ -128,8 +137,10 @@ def _tried(event: made.TaskTried) -> str:
     if event.candidates and event.buckets:
         found += f" ({event.buckets[-1].name})"
     told = f"pod {event.pod}: {found}"
+    if event.looked:
+        told = f"as it stands, {told}"
     if not event.node:
-        refusals = sorted(event.refused, key=lambda one: -one.count)
+        refusals = sorted((one for one in event.refused if not one.outside), key=lambda one: -one.count)
         reasons = "; ".join(f"{one.count} {one.reason}" for one in refusals[:_SHOWN])
         return f"{told}{': ' if reasons else ''}{reasons}"
     scores = ""
@@ -236,8 +247,8 @@ def _names(names: Iterable[str], count: int | None = None) -> str:
     return ", ".join(known[:_SHOWN]) + (f" and {left} more" if left > 0 else "")
 
 
-def _count(count: int, word: str, plural: str = "") -> str:
-    return f"{count} {word if count == 1 else plural or word + 's'}"
+def _count(count: int, word: str) -> str:
+    return f"{count} {word if count == 1 else word + 's'}"
 
 
 def _scored(score: float | None) -> str:

@@ -140,6 +140,10 @@ class Session:
         """The names of the plugins that answer a point, in order."""
         return [option.name for option, _ in self._answering(point)]
 
+    def plugins_answering(self, point: str) -> list[Plugin]:
+        """The plugins that answer a point, in order."""
+        return [plugin for _, plugin in self._answering(point)]
+
     def answers(self, point: str, *arguments: object) -> list[tuple[str, Any]]:
         """What each plugin that answers a point says, with its name: what `hooks` combines to one answer."""
         return [

@@ -7,6 +7,7 @@ sums are worked out by the engine's own functions, so that the best node of a ta
 
 from collections.abc import Iterator
 
+import msgspec
 import numpy as np
 
 from maniple.cluster.classes import TaskClass
@@ -136,7 +137,9 @@ class Tables:
 
     # -- the table ----------------------------------------------------------------------------------------------------
 
-    def of(self, trace: Recorder, row: int, node: int, *, waits: bool = False) -> TaskTried:
+    def of(
+        self, trace: Recorder, row: int, node: int, *, waits: bool = False, looked: bool = False
+    ) -> TaskTried:
         """The table of the next task, which got this node, or none (-1)."""
         session, class_ = self._session, self._class
         verdicts = list(self._of_filters())
@@ -162,6 +165,7 @@ class Tables:
             best=session.node_name(int(candidates[totals.argmax()])) if len(candidates) else "",
             node=session.node_name(node) if node >= 0 else "",
             waits=waits,
+            looked=looked,
         )
 
     def _refused(
@@ -172,7 +176,8 @@ class Tables:
         open_ = chosen.copy()
         inside = self._within if self._within is not None else np.ones(len(self._all), dtype=np.bool_)
         if not inside.all():
-            yield self._refusal(trace, "", "nodes", NOT_CONSIDERED, ~inside)
+            outside = self._refusal(trace, "", "nodes", NOT_CONSIDERED, ~inside)
+            yield msgspec.structs.replace(outside, outside=True)
             open_ |= ~inside
         if table.barred is not None and (barred := (table.barred != FITS) & inside).any():
             yield from self._by_reason(trace, SHARDS, SHARDS, np.where(barred, table.barred, FITS))
@@ -326,6 +331,15 @@ def trace_proposal(
             trace.add(last)
 
 
+def trace_look(session: Session, placement: Placement, row: int, within: Mask) -> None:
+    """Record what nodes say to a task that is not going to be placed there now."""
+    trace = session.trace
+    assert trace is not None
+    class_ = session.classes[session.tasks.class_of[row]]
+    with trace.aside():
+        trace.add(Tables(session, placement, class_, within, None).of(trace, row, -1, looked=True))
+
+
 def trace_forced(session: Session, rows: TaskRows) -> None:
     """Tasks have got all the places that there are for their class."""
     assert session.trace is not None
@@ -348,4 +362,4 @@ def _brief(session: Session, row: int, node: int, *, waits: bool, forced: bool =
     )
 
 
-__all__ = ["Tables", "trace_choice", "trace_forced", "trace_proposal"]
+__all__ = ["Tables", "trace_choice", "trace_forced", "trace_look", "trace_proposal"]

@@ -38,6 +38,7 @@ from maniple.placement.engine import Mask, Placement
 
 NOT_ENOUGH = "without all pods that may be evicted there would still not be enough room"
 DOES_NOT_FIT = "the job does not fit without them"
+TAKEN_BACK = "these have their turns before it and take places back: {jobs}"
 REFUSED = "the job fits, but the result is not accepted"
 _AHEAD = 32  # how many jobs ahead of a job are considered in the order of turns
 _FEW = 32  # chunks that are gone through one by one when validators object
@@ -353,7 +354,7 @@ class Search:
         others: Iterable[int] = ()
         if self.returning is not None:
             faster, others = self._first_in_line(_by_job(chunks))
-        if self._fits_without(chunks):
+        if self._fits_without(chunks, faster):
             self._led = bool(faster)
             return others
         leaves = self._session.tasks.status == _RELEASING
@@ -361,15 +362,18 @@ class Search:
         self.transaction.discard()
         return None
 
-    def _fits_without(self, chunks: list[Chunk]) -> bool:
-        """Place the job, while its victims are evicted on trial."""
+    def _fits_without(self, chunks: list[Chunk], faster: set[int]) -> bool:
+        """Place the job, while its victims are evicted on trial, without those that took their places back."""
         trace = self._session.trace
         if trace is None or not trace.follows(self._job):
             return self._places(self.transaction, self._own_nodes)
         with trace.inside_trial() as events:
             fits = self._places(self.transaction, self._own_nodes)
         victims = np.concatenate([_NOBODY, *(chunk.rows for chunk in chunks)])
-        trace.trial(self._job, victims, fits, why="" if fits else DOES_NOT_FIT, events=events)
+        why = "" if fits else DOES_NOT_FIT
+        if faster and not fits:
+            why = TAKEN_BACK.format(jobs=", ".join(map(self._session.job_key, sorted(faster))))
+        trace.trial(self._job, victims, fits, why=why, events=events)
         return fits
 
     def _tell_refusal(self, chunks: list[Chunk]) -> None:

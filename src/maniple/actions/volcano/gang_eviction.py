@@ -24,6 +24,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from maniple.actions.volcano.gang_placing import Asking, GangPlacer, Part, Places, covers
+from maniple.actions.volcano.telling import tell_absent
 from maniple.actions.volcano.topology import stopped
 from maniple.actions.volcano.turns import JobTurns
 from maniple.actions.volcano.worksheet import JobSheet, Worksheet, worksheets
@@ -74,6 +75,7 @@ class GangAction(ABC):
 
     def run(self, session: Session, placement: Placement) -> None:
         starving = starving_jobs(session)
+        tell_absent(session, starving)
         if starving:
             GangEviction(session, placement, self, self._settings).run(starving)
 

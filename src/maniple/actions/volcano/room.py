@@ -15,7 +15,6 @@ import numpy as np
 from maniple.actions import words
 from maniple.actions.searching.budget import Allowance, Budget
 from maniple.actions.searching.solver import Search
-from maniple.actions.searching.telling import CANDIDATES
 from maniple.actions.searching.terms import SearchTerms
 from maniple.actions.signatures import COMPLETE, Constraints, Failures, failures
 from maniple.actions.volcano.telling import Terms, tell_failed, tell_surplus
@@ -162,8 +161,7 @@ class RoomMaker:
         placer = _TaskPlacer(session, self._placement, demands, terms)
         for sequence in self._sequences(demands, wanted, terms):
             if session.trace is not None and session.trace.follows(job):
-                found = sequence.first(CANDIDATES)
-                tell_surplus(session, session.trace, job, wanted, terms, self._candidates, found)
+                tell_surplus(session, session.trace, job, wanted, terms, self._candidates, sequence)
             if self._repeats(demands, terms, placer, sequence):
                 return True
             search = Search(

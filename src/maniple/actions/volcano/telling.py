@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from maniple.actions.searching.telling import CANDIDATES, candidate
-from maniple.cluster.statuses import ON_NODE
+from maniple.cluster.statuses import ON_NODE, Status
 from maniple.eviction.asking import Demand
-from maniple.eviction.chunks import Chunk
+from maniple.eviction.surplus_first import SurplusSequence
 from maniple.eviction.telling import RULE, SPARED, Blame, protected, spared
 from maniple.framework.points import TaskRows
 from maniple.framework.session import Session
@@ -19,7 +19,6 @@ from maniple.framework.traces.events import Search
 from maniple.framework.traces.recorder import Recorder
 
 FAILED_BEFORE = "a job that requests no more found no victims before, and nothing was freed since"
-GANG = "its job would be left below its minimum, and cannot be evicted as a whole"
 
 
 @dataclass(slots=True, eq=False)
@@ -36,6 +35,23 @@ class Terms:
     reason: str
 
 
+def tell_absent(session: Session, jobs: Sequence[int], why: str = "") -> None:
+    """Why the traced job, if there is one, is not among the starving jobs; `why`: of one that starves."""
+    trace = session.trace
+    if trace is None or trace.job < 0 or trace.job in jobs or trace.job in session.held_back:
+        return
+    job = trace.job
+    if not session.jobs.counts[Status.PENDING, job]:
+        trace.left_out(job, "no pod of it waits for a node")
+    elif session.is_waiting(job):
+        trace.left_out(job, f"it is not admitted: its phase is {session.phase(job)}")
+    elif not session.hooks.job_starving(job):
+        trace.asked(job, "job_starving", False)
+        trace.left_out(job, "it does not starve: it has its minimum, or claims nodes for it")
+    elif why:
+        trace.left_out(job, why)
+
+
 def tell_surplus(
     session: Session,
     trace: Recorder,
@@ -43,15 +59,16 @@ def tell_surplus(
     wanted: TaskRows,
     terms: Terms,
     candidates: TaskRows,
-    chunks: Sequence[Chunk],
+    sequence: SurplusSequence | None,
 ) -> None:
-    """`candidates`: tasks that the action may evict at all; `chunks`: the first that the search would take."""
+    """`candidates`: tasks that the action may evict at all; `sequence`: of them, those that the search would take."""
+    chunks = sequence.first(CANDIDATES) if sequence is not None else []
     blame = _blame(session, trace, job, int(wanted[0]), terms, candidates)
     found = set(np.concatenate([np.zeros(0, np.int64), *(one.rows for one in chunks)]).tolist())
-    if len(chunks) < CANDIDATES:  # all that there are
+    if sequence is not None and len(chunks) < CANDIDATES:  # these are all that there are
         for row in candidates.tolist():
             if row not in found and row not in blame and session.tasks.job[row] != job:
-                blame[row] = (RULE, GANG)
+                blame[row] = (RULE, sequence.why_not(row))
     told = spared(session, blame)
     trace.add(
         Search(
@@ -69,7 +86,7 @@ def tell_failed(
     session: Session, trace: Recorder, job: int, wanted: TaskRows, terms: Terms, candidates: TaskRows
 ) -> None:
     """No search was needed, since an equal one has failed."""
-    tell_surplus(session, trace, job, wanted, terms, candidates, ())
+    tell_surplus(session, trace, job, wanted, terms, candidates, None)
     trace.search_ended(job, False, FAILED_BEFORE)
 
 
@@ -84,13 +101,7 @@ def _blame(
     for row in there.tolist():
         queue = int(session.jobs.queue[tasks.job[row]])
         if row not in may:
-            preemptable = bool(tasks.preemptable[row])
-            blame[row] = (
-                RULE,
-                "this action does not evict pods in this state or of this queue"
-                if preemptable
-                else "it is not preemptable",
-            )
+            blame[row] = (RULE, _not_a_candidate(session, row))
         elif queue not in terms.queues:
             why = f"the action does not take from queue {session.queue_name(queue)!r} for this job"
             blame[row] = (RULE, why)
@@ -99,4 +110,13 @@ def _blame(
     return blame | protected(trace, asker, open_, terms.approve, terms.reason)
 
 
-__all__ = ["Terms", "tell_failed", "tell_surplus"]
+def _not_a_candidate(session: Session, row: int) -> str:
+    status = Status(int(session.tasks.status[row]))
+    if not session.tasks.preemptable[row]:
+        return "it is not preemptable"
+    if status is Status.RUNNING:
+        return "its queue does not give up pods"
+    return f"the action does not evict pods in state {status.name.title()}"
+
+
+__all__ = ["Terms", "tell_absent", "tell_failed", "tell_surplus"]

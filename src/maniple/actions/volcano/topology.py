@@ -23,16 +23,20 @@ from maniple.actions.volcano.placing import Ground, TaskPlacer
 from maniple.actions.volcano.worksheet import JobSheet, Worksheet
 from maniple.cluster.domain_sums import Domains
 from maniple.cluster.domains import NONE, ROOT
+from maniple.cluster.statuses import Status
 from maniple.framework.criteria import Scores
 from maniple.framework.groups.tree import Group, PodSet
 from maniple.framework.points import Purpose, TaskRows
 from maniple.framework.refusals import Refusals
 from maniple.framework.session import Session
-from maniple.framework.traces.events import DomainTaken
+from maniple.framework.traces.events import DomainsOffered, DomainTaken
+from maniple.framework.traces.recorder import Recorder
 from maniple.framework.transactions.transaction import SavedPlan, Transaction
 from maniple.placement.engine import Placement
 from maniple.placement.room import DomainRoom
+from maniple.placement.tables import trace_look
 
+_LOOKED_INTO = 4  # domains with too little room, in a trace
 NO_SUCH_TIER = "no HyperNode has the tier name {name!r}"
 NOT_READY = "jobs with a network topology wait until these HyperNodes are repaired: {names}"
 NOT_KEPT = "its network topology is hard, and no plugin is configured that keeps it (network-topology-aware)"
@@ -135,7 +139,8 @@ class TopologyAllocation:
     def _place_job(self, sheet: JobSheet) -> _Trial | None:
         session, shape = self._session, sheet.shape
         before = sheet.mark()
-        for domains in session.hooks.hyper_node_gradient_for_job(shape.job, ROOT, Purpose.ALLOCATE):
+        gradients = session.hooks.hyper_node_gradient_for_job(shape.job, ROOT, Purpose.ALLOCATE)
+        for domains in self._offered(shape.job, None, gradients):
             best: _Trial | None = None
             tried: set[bytes] = set()
             for candidate in self._candidates(sheet, domains):
@@ -247,7 +252,8 @@ class TopologyAllocation:
             self._decide(one, one.nominated, trial)
             return 0.0
         demand = _classes(session, sheet.left())
-        for domains in hooks.hyper_node_gradient_for_pod_set(one, trial.domain, Purpose.ALLOCATE):
+        gradients = hooks.hyper_node_gradient_for_pod_set(one, trial.domain, Purpose.ALLOCATE)
+        for domains in self._offered(one.job, one, gradients):
             left = self._roomy(domains, self._need_of(one), demand, one)
             while len(left):
                 scores = self._scores(one, left)
@@ -301,12 +307,43 @@ class TopologyAllocation:
         self._reasons.looked_at(domains, slots, need, part)
         trace, job = self._session.trace, self._job if part is None else part.job
         if trace is not None and trace.follows(job):
-            names, left = self._session.domains.names, domains[slots < need].tolist()
-            room = {
-                names[one]: int(slots[place]) for place, one in enumerate(domains.tolist()) if one in left
-            }
+            names, tight = self._session.domains.names, (slots < need).tolist()
+            found = zip(domains.tolist(), slots.tolist(), tight, strict=True)
+            left = {domain: room for domain, room, few in found if few}
+            room = {names[domain]: slots for domain, slots in left.items()}
             trace.domains_left(job, part.name if part is not None else "", need, room)
+            self._look_into(trace, job, list(left))
         return domains[slots >= need]
+
+    def _look_into(self, trace: Recorder, job: int, domains: list[int]) -> None:
+        """Record what the nodes of domains that have too little room say to the first pod."""
+        session = self._session
+        rows = session.tasks_of(job)
+        rows = rows[session.tasks.status[rows] == Status.PENDING]
+        if len(rows) and trace.looks_at_tasks(job):
+            for domain in domains if trace.everything else domains[:_LOOKED_INTO]:
+                trace_look(session, self._placement, int(rows[0]), session.domains.members[domain])
+
+    def _offered(self, job: int, part: PodSet | None, gradients: list[list[int]]) -> list[list[int]]:
+        """The gradients, which are recorded if the job is traced."""
+        session, trace = self._session, self._session.trace
+        if trace is None or not trace.follows(job):
+            return gradients
+        tree = session.domains
+        limit = part.limit if part is not None else session.groups.root(job).limit
+        highest = limit.highest if limit is not None else None
+        offered = {domain for gradient in gradients for domain in gradient}
+        others = [
+            tree.names[domain]
+            for domain in range(1, len(tree))
+            if domain not in offered and (highest is None or tree.tier[domain] <= highest)
+        ]
+        named = tuple(trace.some([tree.names[domain] for domain in gradient]) for gradient in gradients)
+        name = part.name if part is not None else ""
+        plugins = session.answering("hyper_node_gradient_for_job")
+        by = plugins[0] if plugins else ""
+        trace.add(DomainsOffered(session.job_key(job), name, named, trace.some(others), by))
+        return gradients
 
     def _need_of_job(self, job: int) -> int:
         """Tasks without which a plan is not worth keeping: neither ready nor pipelined."""

@@ -96,6 +96,16 @@ class TaskOrder(Event, frozen=True, tag="task-order"):
     count: int
 
 
+class DomainsOffered(Event, frozen=True, tag="domains-offered"):
+    """The domains to try for the job or a part of it: lists, the nearest first; and others that were not offered."""
+
+    job: str
+    part: str
+    gradients: tuple[tuple[str, ...], ...]
+    not_offered: tuple[str, ...] = ()
+    plugin: str = ""  # that offers them
+
+
 class DomainTried(Event, frozen=True, tag="domain-tried"):
     """The job, or a part of it, was tried inside a domain or another set of nodes."""
 
@@ -135,6 +145,7 @@ class Refused(msgspec.Struct, frozen=True):
     count: int
     nodes: dict[str, str] = {}
     lasting: bool = False  # no eviction could change it
+    outside: bool = False  # not asked: the nodes were not considered here
 
 
 class ScorePart(msgspec.Struct, frozen=True):
@@ -175,6 +186,7 @@ class TaskTried(Event, frozen=True, tag="task-tried"):
     node: str = ""
     waits: bool = False  # for what other pods release there
     forced: bool = False  # as many places as pods: scores did not matter
+    looked: bool = False  # nothing was to be placed: it shows why a domain has too little room
 
 
 class TaskRefused(Event, frozen=True, tag="task-refused"):
@@ -278,6 +290,7 @@ AnyEvent = (
     | LeftOut
     | Asked
     | TaskOrder
+    | DomainsOffered
     | DomainTried
     | DomainTaken
     | DomainsLeft

@@ -384,14 +384,20 @@ class Recorder:
 
     def _key(self, point: str, key: Sequence[Any]) -> Key:
         """The parts of a key with the plugins that gave them; the last ones are what breaks ties."""
-        rules = self.session.rules.queues
-        names = [
-            *self.session.answering(point),
-            "created",
-            "name" if rules.ties_by_name else "uid",
-            "name",
-        ]
-        return tuple(KeyPart(name, _plain(value)) for name, value in zip(names, key, strict=False))
+        rules, plugins = self.session.rules.queues, self.session.plugins_answering(point)
+        parts: list[KeyPart] = []
+        for plugin, given in zip(plugins, key, strict=False):
+            # A plugin that gives several values may name them.
+            names = getattr(plugin, "key_parts", {}).get(point, ())
+            if names and isinstance(given, tuple):
+                named = zip(names, given, strict=False)
+                parts += [KeyPart(f"{plugin.name}: {name}", _plain(one)) for name, one in named]
+            else:
+                parts.append(KeyPart(plugin.name, _plain(given)))
+        ties = zip(
+            ("created", "name" if rules.ties_by_name else "uid", "name"), key[len(plugins) :], strict=False
+        )
+        return (*parts, *(KeyPart(name, _plain(one)) for name, one in ties))
 
 
 def _found(session: "Session", subject: str) -> tuple[int, str]:
