@@ -10,15 +10,23 @@ from maniple.framework.traces.recorder import Recorder
 from maniple.planner import Plan, Planner
 
 
-def traced(
-    objects: list[Any], *, now: datetime | None = None, **settings: Any
-) -> tuple[Plan, Plan, list[Trace]]:
-    """The plan without tracing and with it, and the traces of every job, one at a time and all at once."""
+def traced(objects: list[Any], *, now: datetime | None = None, **settings: Any) -> tuple[Plan, Plan, Trace]:
+    """The plan without tracing, the plan with it, and the trace of all jobs."""
     planner = Planner(**settings)
     plain = planner.cycle(planner.build(objects), now=now)
-    everything = Recorder(everything=True)
-    plan = planner.cycle(planner.build(objects), now=now, trace=everything)
-    return plain, plan, [everything.trace(planner.profile.name)]
+    recorder = Recorder(everything=True)
+    plan = planner.cycle(planner.build(objects), now=now, trace=recorder)
+    return plain, plan, recorder.trace(planner.profile.name)
+
+
+def followed(
+    objects: list[Any], job: str, *, now: datetime | None = None, **settings: Any
+) -> tuple[Plan, Trace]:
+    """The plan while one job is traced, and its trace."""
+    planner = Planner(**settings)
+    recorder = Recorder(job, everything=True)
+    plan = planner.cycle(planner.build(objects), now=now, trace=recorder)
+    return plan, recorder.trace(planner.profile.name)
 
 
 def problems(plain: Plan, plan: Plan, trace: Trace) -> Iterator[str]:

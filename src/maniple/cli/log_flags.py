@@ -46,7 +46,8 @@ def logging_of(level: str | None, form: str | None, process: Process) -> Logging
     if form is None and process.logs_json is not None:
         form = "json" if process.logs_json else "text"
     asked = level is not None or process.verbosity is not None
-    return Logging(number, form or ("text" if asked else ""), steps_of(process.verbosity))
+    steps = steps_of(process.verbosity) if number <= logging.INFO else 0
+    return Logging(number, form or ("text" if asked else ""), steps)
 
 
 def steps_of(verbosity: int | None) -> int:

@@ -394,8 +394,8 @@ def configuration_message(source: str | None, error: ConfigurationError) -> str:
     return ": ".join(part for part in (place, error.path, error.message) if part)
 
 
-def report(asking: Question, plan: "Plan") -> None:
-    """Everything that is wrong or doubtful, each on a line of standard error."""
+def report(asking: Question, plan: "Plan", about: str = "") -> None:
+    """Everything that is wrong or doubtful, each on a line of standard error; doubts only of what is named, if any."""
     reading, options = asking.reading, asking.options or {}
     others = plan.problems[len(asking.unjudged) :]
     print_messages("problem", (*asking.unjudged, *problem_lines(others, reading)))
@@ -412,7 +412,7 @@ def report(asking: Question, plan: "Plan") -> None:
         *lines_of(doubts, reading.objects, reading.origins),
         *hints(reading.objects, plan, asking.profile, options),
     ]
-    print_messages("warning", warnings)
+    print_messages("warning", [one for one in warnings if about in one])
 
 
 def doubts_about(

@@ -94,8 +94,9 @@ def _traced(asking: Question, recorder: "Recorder") -> "Trace":
     except UnknownSubjectError as error:
         echo(f"Error: no pod or job {error.name!r} in the input{_nearest(error.name, error.known)}", err=True)
         raise SystemExit(EXIT_NOT_FOUND) from None
-    report(asking, plan)
-    return recorder.trace(asking.profile)
+    trace = recorder.trace(asking.profile)
+    report(asking, plan, about=trace.job)
+    return trace
 
 
 def _nearest(name: str, known: list[str]) -> str:

@@ -117,7 +117,7 @@ class _Allocation:
     def _tell_absent(self, trace: Recorder) -> None:
         """Why the traced job has no sheet."""
         session, job = self._session, trace.job
-        if job < 0 or job in session.held_back:
+        if not trace.considered:
             return
         if session.is_waiting(job):
             trace.left_out(job, f"it is not admitted: its phase is {session.phase(job)}")

@@ -118,16 +118,22 @@ class RoomMaker:
 
     def _try(self, job: int, wanted: TaskRows, terms: Terms, allowance: Allowance) -> bool:
         session = self._session
+        trace = session.trace if session.trace is not None and session.trace.follows(job) else None
         if not terms.queues:
+            if trace is not None:
+                trace.search_ended(job, False, "there is no other queue that gives up pods")
             return False
         numbers = set(session.tasks.class_of[wanted].tolist())
-        if any(session.hooks.pre_predicate(session.classes[number]) is not None for number in numbers):
-            return False
+        for number in numbers:
+            if (refused := session.hooks.pre_predicate(session.classes[number])) is not None:
+                if trace is not None:
+                    trace.asked(job, "pre_predicate", refused, session.classes[number])
+                return False
         known = self._known(terms.queue, int(wanted[0]), numbers)
         if (effort := known.rules_out(job, allowance.most)) is not None:
             allowance.ran_out = effort < COMPLETE
-            if session.trace is not None and session.trace.follows(job):
-                tell_failed(session, session.trace, job, wanted, terms, self._candidates)
+            if trace is not None:
+                tell_failed(session, trace, job, wanted, terms, self._candidates)
             return False
         if self._solve(job, wanted, terms, allowance):
             for failed in self._failures.values():

@@ -38,7 +38,7 @@ class Terms:
 def tell_absent(session: Session, jobs: Sequence[int], why: str = "") -> None:
     """Why the traced job, if there is one, is not among the starving jobs; `why`: of one that starves."""
     trace = session.trace
-    if trace is None or trace.job < 0 or trace.job in jobs or trace.job in session.held_back:
+    if trace is None or not trace.considered or trace.job in jobs:
         return
     job = trace.job
     if not session.jobs.counts[Status.PENDING, job]:

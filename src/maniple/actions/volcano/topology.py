@@ -258,24 +258,22 @@ class TopologyAllocation:
             while len(left):
                 scores = self._scores(one, left)
                 place = int(scores.argmax())
-                score = float(scores[place])
-                if self._try_pod_set(one, sheet, int(left[place]), trial, score):
+                domain, score = int(left[place]), float(scores[place])
+                fits = self._try_pod_set(one, sheet, domain, trial)
+                self._tell(one.job, one.name, domain, fits=fits, score=score)
+                if fits:
                     return score
                 left = np.delete(left, place)
         trial.refusals.of_tasks(one.job, -1, sheet.left(), self._reasons.why(one), failed=False)
         return None
 
-    def _try_pod_set(
-        self, one: PodSet, sheet: Worksheet, domain: int, trial: _Trial, score: float | None = None
-    ) -> bool:
+    def _try_pod_set(self, one: PodSet, sheet: Worksheet, domain: int, trial: _Trial) -> bool:
         session, mark, checkpoint = self._session, sheet.mark(), trial.transaction.checkpoint()
         within = None if domain == ROOT else session.domains.members[domain]
         ground = Ground(one.job, Refusals(), one, domain, within, session.groups.progress(one, domain))
         ready = self._placer.fill(trial.transaction, sheet, ground)
         placed = trial.transaction.checkpoint() > checkpoint
-        fits = placed and (ready or session.groups.is_pipelined(one))
-        self._tell(one.job, one.name, domain, fits=fits, score=score)
-        if fits:
+        if placed and (ready or session.groups.is_pipelined(one)):
             trial.refusals.take_over(ground.refusals)
             self._decide(one, domain, trial)
             return True

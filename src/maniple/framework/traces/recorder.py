@@ -15,18 +15,20 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from maniple.cluster.statuses import ACTIVE_USED, Status
+from maniple.cluster.statuses import Status
 from maniple.framework.combine import votes
-from maniple.framework.points import POINTS, Capacity, Vote
-from maniple.framework.reasons import POD, Reason
+from maniple.framework.points import POINTS, Vote
+from maniple.framework.reasons import POD
 from maniple.framework.refusals import Refusals
 from maniple.framework.traces import events as made
 from maniple.framework.traces.events import Answer, AnyEvent, Key, KeyPart, Rival, Trace
+from maniple.framework.traces.values import answer, is_yes, plain
 
 if TYPE_CHECKING:
     from maniple.framework.points import TaskRows
     from maniple.framework.session import Session
 
+_THERE = [Status.RUNNING, Status.BOUND, Status.BINDING]
 _RIVALS = 5  # of a turn
 _NAMED = 16  # pods in one event, domains, candidates
 
@@ -73,6 +75,7 @@ class Recorder:
         self._events: list[AnyEvent] = []
         self._lists: list[list[AnyEvent]] = [self._events]
         self._turns: list[made.QueueTurn] = []  # of queues, until a job of the last one has its turn
+        self._excluded = ""
         self._session: Session | None = None
 
     # -- for the planner --------------------------------------------------------------------------------------------
@@ -83,6 +86,7 @@ class Recorder:
         session.trace = self
         if self.subject:
             self.job, self.pod = _found(session, self.subject)
+            self._excluded = self._exclusion()
 
     @property
     def events(self) -> list[AnyEvent]:
@@ -95,9 +99,27 @@ class Recorder:
     def action(self, name: str) -> None:
         self._turns.clear()
         self.add(made.Action(name))
-        job, session = self.job, self.session
-        if job >= 0 and job in session.held_back:
-            self.add(made.LeftOut(self._job(job), session.held_back[job]))
+        if self.job >= 0 and self._excluded:
+            self.left_out(self.job, self._excluded)
+
+    @property
+    def considered(self) -> bool:
+        """One job is followed, and actions may consider it."""
+        return self.job >= 0 and not self._excluded
+
+    def _exclusion(self) -> str:
+        """Why no action considers the job, if so."""
+        session, job = self.session, self.job
+        if job in session.held_back:
+            return session.held_back[job]
+        if job in session.jobs.rows:
+            return ""
+        queue = int(session.jobs.queue[job])
+        if job not in session.cluster.jobs.objects:
+            return "its pod group does not exist"
+        if queue not in session.queues.objects:
+            return f"queue {self._queue(queue)!r} does not exist"
+        return "it is not for this scheduler"
 
     def outcome(self) -> None:
         """How the followed jobs stand."""
@@ -165,9 +187,9 @@ class Recorder:
 
     def passed_over(self, queue: int, point: str, why: str, jobs: Sequence[int]) -> None:
         """A queue gets nothing, because of what plugins said at a point."""
-        self._take_turn()
-        answers = self.answers(point, queue)
-        if self.job < 0 or self.job in jobs or queue in self._queues_of_subject():
+        if jobs and (self.job < 0 or self.job in jobs or queue in self._queues_of_subject()):
+            self._take_turn()
+            answers = self.answers(point, queue)
             self.add(made.QueuePassedOver(self._queue(queue), why, answers, len(jobs)))
 
     def job_turn(self, job: int, others: Iterable[int] = ()) -> None:
@@ -194,7 +216,7 @@ class Recorder:
     def absent(self, jobs: Iterable[int]) -> None:
         """Of the job that is followed: why it is not among those that are in line."""
         job, session = self.job, self.session
-        if job < 0 or job in jobs or job in session.held_back:
+        if not self.considered or job in jobs:
             return
         queue = int(session.jobs.queue[job])
         minimum = int(session.jobs.minimum[job])
@@ -202,9 +224,9 @@ class Recorder:
             why = "it has no pods of this scheduler"
         elif not session.groups.pending(job):
             gated = int(session.jobs.counts[Status.GATED, job])
-            why = f"{gated} pods wait behind scheduling gates" if gated else "no pod of it waits for a node"
+            why = f"pods behind scheduling gates: {gated}" if gated else "no pod of it waits for a node"
         elif not session.groups.ready(job):
-            why = f"it has {session.valid(job)} pods and its minimum is {minimum}"
+            why = f"its minimum is {minimum}, and {session.valid(job)} of its pods can be scheduled or run"
         elif not session.queue_tree.serves(queue):
             why = f"queue {self._queue(queue)!r} is not served"
         else:
@@ -217,7 +239,7 @@ class Recorder:
         """A question was put to the plugins; the arguments are the job unless given."""
         answers = self.answers(point, *(arguments or (job,)))
         if answers:
-            self.add(made.Asked(self._job(job), point, _is_yes(outcome), answers))
+            self.add(made.Asked(self._job(job), point, is_yes(outcome), answers))
 
     def answers(self, point: str, *arguments: object) -> tuple[Answer, ...]:
         """What each plugin says."""
@@ -225,7 +247,7 @@ class Recorder:
             said = self.session.answers(point, *arguments)
         if POINTS[point].rule is votes:
             said = [(name, Vote(max(min(int(one), 1), -1))) for name, one in said]
-        return tuple(_answer(name, one) for name, one in said)
+        return tuple(answer(name, one) for name, one in said)
 
     @contextmanager
     def aside(self) -> Iterator[None]:
@@ -356,11 +378,11 @@ class Recorder:
             for row, place in zip(placed.tolist(), places.tolist(), strict=True)
         }
         evicted = [row for row, _ in session.decisions.evicted if session.tasks.job[row] == job]
-        running = int((ACTIVE_USED @ session.jobs.counts[:, job]).sum()) - len(bound)
+        running = int(session.jobs.counts[_THERE, job].sum()) - len(bound)
         return made.Outcome(
             self._job(job),
             self._queue(int(session.jobs.queue[job])),
-            session.phase(job),
+            session.phase(job) if job in session.cluster.jobs.facts else "",
             self._nodes(bound),
             self._nodes(there(Status.PIPELINED, Status.ALLOCATED)),
             self.pods(evicted),
@@ -391,65 +413,27 @@ class Recorder:
             names = getattr(plugin, "key_parts", {}).get(point, ())
             if names and isinstance(given, tuple):
                 named = zip(names, given, strict=False)
-                parts += [KeyPart(f"{plugin.name}: {name}", _plain(one)) for name, one in named]
+                parts += [KeyPart(f"{plugin.name}: {name}", plain(one)) for name, one in named]
             else:
-                parts.append(KeyPart(plugin.name, _plain(given)))
+                parts.append(KeyPart(plugin.name, plain(given)))
         ties = zip(
             ("created", "name" if rules.ties_by_name else "uid", "name"), key[len(plugins) :], strict=False
         )
-        return (*parts, *(KeyPart(name, _plain(one)) for name, one in ties))
+        return (*parts, *(KeyPart(name, plain(one)) for name, one in ties))
 
 
 def _found(session: "Session", subject: str) -> tuple[int, str]:
     """The job of a name, or of a pod of that name, which is given back then."""
-    tasks, served = session.cluster.tasks, set(session.jobs.rows.tolist())
-    found = [job for job in session.cluster.jobs.rows_named(subject) if job in served]
+    jobs, tasks = session.cluster.jobs, session.cluster.tasks
+    served = set(session.jobs.rows.tolist())
+    found = sorted((job for job in jobs.rows_named(subject)), key=lambda job: job not in served)
     if found:
         return found[0], ""
     row = tasks.index_of(subject)
-    if row is not None and int(session.tasks.job[row]) in served:
+    if row is not None and session.tasks.job[row] >= 0:
         return int(session.tasks.job[row]), subject
     pods = (tasks.keys[row] for row in tasks if session.tasks.job[row] >= 0)
-    raise UnknownSubjectError(subject, sorted({*map(session.job_key, served), *pods}))
-
-
-def _answer(plugin: str, said: object) -> Answer:
-    match said:
-        case None:
-            return Answer(plugin)
-        case Capacity():
-            return Answer(plugin, said.schedulable, said.message)
-        case Reason():
-            return Answer(plugin, False, said.text)
-        case str():
-            return Answer(plugin, False, said)
-        case Vote():
-            return Answer(plugin, None if said is Vote.ABSTAIN else said > 0, said.name.lower())
-        case bool() | np.bool_():
-            return Answer(plugin, bool(said))
-        case int() | np.integer():
-            return Answer(plugin, int(said) > 0, str(int(said)))
-    return Answer(plugin, None, str(said))
-
-
-def _is_yes(outcome: object) -> bool:
-    """Points that answer with a cause answer None where there is none."""
-    if isinstance(outcome, Capacity):
-        return outcome.schedulable
-    return outcome is None or (bool(outcome) and not isinstance(outcome, str | Reason))
-
-
-def _plain(value: Any) -> Any:
-    """As JSON can say it."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, tuple | list):
-        return [_plain(one) for one in value]
-    if isinstance(value, np.ndarray):
-        return _plain(value.tolist())
-    if isinstance(value, float) and not np.isfinite(value):
-        return str(value)
-    return value if isinstance(value, bool | int | float | str) or value is None else str(value)
+    raise UnknownSubjectError(subject, sorted({*map(jobs.name, jobs), *pods}))
 
 
 __all__ = ["Depth", "Recorder", "UnknownSubjectError"]
