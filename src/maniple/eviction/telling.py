@@ -54,7 +54,7 @@ class PodSearch:
         self._task = task
         self._job = int(session.tasks.job[task])
         trace = session.trace
-        self._trace = trace if trace is not None and trace.follows(self._job) else None
+        self._trace = trace if trace is not None and trace.looks_at_tasks(self._job) else None
 
     def __bool__(self) -> bool:
         """Whether anything is recorded."""
@@ -62,7 +62,7 @@ class PodSearch:
 
     def begin(self, candidates: TaskRows, approve: Callable[[int, TaskRows], TaskRows], reason: str) -> None:
         session, trace = self._session, self._trace
-        if trace is None:
+        if trace is None or not trace.looks_at_victims(self._job):
             return
         blame = protected(trace, self._task, candidates, approve, reason)
         told = spared(session, blame)

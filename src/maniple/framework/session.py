@@ -344,3 +344,8 @@ class Session:
         if warning not in self._reported:
             self._reported.add(warning)
             self.warnings.append(warning)
+
+    def unreport(self, count: int) -> None:
+        """Take back the warnings after the first ones."""
+        self._reported.difference_update(self.warnings[count:])
+        del self.warnings[count:]

@@ -86,7 +86,9 @@ class JobPlacer:
         if rows is None:
             rows = session.groups.to_allocate(job, simulated=not real)
         capacity = session.hooks.is_job_over_capacity(job, rows)
-        if session.trace is not None and session.trace.follows(job):
+        if session.trace is not None and (session.trace.follows if real else session.trace.looks_at_tasks)(
+            job
+        ):
             session.trace.task_order(job, rows)
             session.trace.asked(job, "is_job_over_capacity", capacity, job, rows)
         if not capacity.schedulable:
@@ -158,7 +160,8 @@ class JobPlacer:
         for some in self._node_sets(attempt, group, rows, ground):
             checkpoint = transaction.checkpoint()
             placed = self._group_on(attempt, group, rows, some)
-            self._tell_domain(attempt, group, ground, some, fits=placed)
+            if self._session.trace is not None:
+                self._tell_domain(attempt, group, ground, some, fits=placed)
             if placed:
                 return True
             transaction.rollback(checkpoint)
@@ -194,7 +197,8 @@ class JobPlacer:
         for some in self._node_sets(attempt, pod_set, rows, ground):
             checkpoint = transaction.checkpoint()
             placed = self._tasks(attempt, pod_set, rows, some)
-            self._tell_domain(attempt, pod_set, ground, some, fits=placed)
+            if self._session.trace is not None:
+                self._tell_domain(attempt, pod_set, ground, some, fits=placed)
             if placed:
                 return True
             transaction.rollback(checkpoint)

@@ -90,7 +90,7 @@ class RoomMaking:
         """Which victims there would be, of a traced job for which no search is needed."""
         session, trace = self._session, self._session.trace
         if trace is not None and trace.follows(job):
-            agreed = terms(job)
+            agreed = terms(job) if trace.looks_at_victims(job) else None
             if agreed is not None:
                 tell_search(session, trace, job, session.groups.to_allocate(job), agreed)
             trace.search_ended(job, False, FAILED_BEFORE)

@@ -29,6 +29,8 @@ def tell_search(
     candidates: list[Chunk] | None = None,
 ) -> None:
     """`candidates`: the first in order; None where they are not known beforehand."""
+    if not trace.looks_at_victims(job):
+        return
     spared, free = _judged(session, trace, job, terms)
     named = (
         candidates if candidates is not None else [Chunk(one, _there(session, one), False) for one in free]

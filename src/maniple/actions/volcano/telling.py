@@ -62,6 +62,8 @@ def tell_surplus(
     sequence: SurplusSequence | None,
 ) -> None:
     """`candidates`: tasks that the action may evict at all; `sequence`: of them, those that the search would take."""
+    if not trace.looks_at_victims(job):
+        return
     chunks = sequence.first(CANDIDATES) if sequence is not None else []
     blame = _blame(session, trace, job, int(wanted[0]), terms, candidates)
     found = set(np.concatenate([np.zeros(0, np.int64), *(one.rows for one in chunks)]).tolist())

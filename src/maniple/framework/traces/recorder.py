@@ -131,8 +131,16 @@ class Recorder:
                 (counts[Status.PENDING] > 0) | (counts[Status.BINDING] > 0) | (counts[Status.PIPELINED] > 0)
             )
             told = session.jobs.rows[active[session.jobs.rows]].tolist()
+        bound: dict[int, dict[int, int]] = {}
+        for placed, nodes in (*session.decisions.bound, *session.decisions.held):
+            if len(placed):  # each is about one job
+                own = bound.setdefault(int(session.tasks.job[placed[0]]), {})
+                own.update(zip(placed.tolist(), nodes.tolist(), strict=True))
+        evicted: dict[int, list[int]] = {}
+        for row, _ in session.decisions.evicted:
+            evicted.setdefault(int(session.tasks.job[row]), []).append(row)
         for job in told:
-            self.add(self._outcome(job))
+            self.add(self._outcome(job, bound.get(job, {}), evicted.get(job, [])))
 
     # -- what is recorded -------------------------------------------------------------------------------------------
 
@@ -144,6 +152,10 @@ class Recorder:
     def follows(self, job: int) -> bool:
         """Whether what happens inside this job's turn is recorded."""
         return self.job < 0 or job == self.job
+
+    def looks_at_victims(self, job: int) -> bool:
+        """Whether every pod that may not be evicted for this job is recorded: that costs much for all jobs."""
+        return self.follows(job) and (self.job >= 0 or self.depth >= Depth.NODES)
 
     def looks_at_tasks(self, job: int) -> bool:
         return self.depth >= Depth.TASKS and self.follows(job)
@@ -253,18 +265,18 @@ class Recorder:
     def aside(self) -> Iterator[None]:
         """While it lasts, what plugins record or report is not part of the plan."""
         session = self.session
-        kept, warned, reported = session.refusals, list(session.warnings), set(session._reported)
+        kept, count = session.refusals, len(session.warnings)
         session.refusals = Refusals()
         try:
             yield
         finally:
             session.refusals = kept
-            session.warnings[:], session._reported = warned, reported
+            session.unreport(count)
 
     # -- tasks and domains ------------------------------------------------------------------------------------------
 
     def task_order(self, job: int, rows: "TaskRows") -> None:
-        if len(rows):
+        if len(rows) and self.depth >= Depth.TASKS:
             self.add(made.TaskOrder(self._job(job), self.pods(rows), len(rows)))
 
     def refused(self, job: int, rows: "TaskRows", why: str) -> None:
@@ -306,6 +318,8 @@ class Recorder:
     ) -> None:
         """A trial is over. What happened inside the one before is dropped."""
         own, self.trials = self._lists[-1], self.trials + 1
+        if self.depth < Depth.TASKS:
+            return
         if own and isinstance(before := own[-1], made.Trial) and before.events and not self.everything:
             own[-1] = msgspec.structs.replace(before, events=())
         where = self.session.node_name(node) if node >= 0 else ""
@@ -361,7 +375,7 @@ class Recorder:
         session = self.session
         return {session.task_key(row): session.node_name(node) for row, node in placed.items()}
 
-    def _outcome(self, job: int) -> made.Outcome:
+    def _outcome(self, job: int, bound: dict[int, int], evicted: list[int]) -> made.Outcome:
         session = self.session
         rows = session.tasks_of(job)
         status, node = session.tasks.status[rows], session.tasks.node[rows]
@@ -370,14 +384,6 @@ class Recorder:
             chosen = np.isin(status, states)
             return dict(zip(rows[chosen].tolist(), node[chosen].tolist(), strict=True))
 
-        decided = [*session.decisions.bound, *session.decisions.held]
-        bound = {
-            row: int(place)
-            for placed, places in decided
-            if len(placed) and session.tasks.job[placed[0]] == job
-            for row, place in zip(placed.tolist(), places.tolist(), strict=True)
-        }
-        evicted = [row for row, _ in session.decisions.evicted if session.tasks.job[row] == job]
         running = int(session.jobs.counts[_THERE, job].sum()) - len(bound)
         return made.Outcome(
             self._job(job),
