@@ -15,6 +15,7 @@ from maniple.framework.traces import events as made
 from maniple.framework.traces.events import AnyEvent, Trace
 from maniple.framework.traces.recorder import Depth, Recorder, UnknownSubjectError
 from maniple.planner import Planner
+from tests.cli import test_plan_command as cluster
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "debugging"
 CONF = (EXAMPLE / "volcano-scheduler.conf").read_text(encoding="utf-8")
@@ -270,3 +271,60 @@ def test_each_level_of_the_log_adds_what_it_stands_for() -> None:
     refused = "node=b-3: refused by TaintToleration of plugin predicates: node(s) had untolerated taint(s)"
     assert any(line.endswith(f"pod=research/typo-0 {refused}") for line in nodes)
     assert any("pod=research/train-0 node=a-1: score " in line for line in nodes)
+
+
+# -- what keeps a job from its turn ----------------------------------------------------------------------------------
+
+
+def small(queue: str = "q", **status: str) -> list[Any]:
+    """A node of eight cores, two queues, and a job of queue q with one pod."""
+    queues = [cluster.queue(name) for name in ("q", "other")]
+    queues[0]["status"] |= status
+    group = cluster.group("j", 1)
+    group["spec"]["queue"] = queue
+    return [cluster.node("n"), *queues, group, cluster.pod("j-0", "j", "1")]
+
+
+def test_an_overused_queue_is_passed_over_with_the_plugin_that_says_so() -> None:
+    running = [{**cluster.group(f"r{n}", 1), "status": {"phase": "Running"}} for n in range(8)]
+    for n in range(8):
+        one = cluster.pod(f"r{n}-0", f"r{n}", "1")
+        one["spec"]["nodeName"], one["status"]["phase"] = "n", "Running"
+        one["spec"]["containers"][0]["resources"]["requests"]["memory"] = "4Gi"
+        running.append(one)
+    rival = cluster.group("rival", 1)
+    rival["spec"]["queue"] = "other"
+    wanted = cluster.pod("rival-0", "rival", "4")
+    wanted["spec"]["containers"][0]["resources"]["requests"]["memory"] = "16Gi"
+    found = [*small(), *running, rival, wanted]
+    found[0]["status"]["allocatable"]["pods"] = "8"  # of pods, too, the queue has more than it deserves
+    trace = maniple.trace(found, "ml/j", profile="volcano")
+    (passed,) = of(trace, made.QueuePassedOver, "allocate")
+    assert (passed.queue, passed.jobs) == ("q", 1)
+    assert [(one.plugin, one.yes) for one in passed.answers] == [("proportion", True)]
+    assert not of(trace, made.TaskTried)
+
+
+@pytest.mark.parametrize(
+    ("objects_", "word"),
+    [
+        (small("nowhere"), "queue 'nowhere' does not exist"),
+        (small(state="Closed"), "queue 'q' is not open"),
+    ],
+)
+def test_a_job_that_no_action_considers_says_why(objects_: list[Any], word: str) -> None:
+    trace = maniple.trace(objects_, "ml/j", profile="volcano")
+    assert word in [left.why for left in of(trace, made.LeftOut)]
+    assert isinstance(trace.events[-1], made.Outcome)
+
+
+def test_a_gang_with_too_few_pods_is_not_valid() -> None:
+    found = small()
+    found[3]["spec"]["minMember"] = 3
+    (asked,) = of(maniple.trace(found, "ml/j", profile="volcano"), made.Asked, "allocate")
+    assert (asked.point, asked.outcome, asked.answers[0].plugin) == ("job_valid", False, "gang")
+    for one in found:
+        if one["kind"] == "Pod":
+            one["spec"]["schedulerName"] = "maniple"
+    (left,) = of(maniple.trace(found, "ml/j"), made.LeftOut, "allocate")
+    assert left.why == "its minimum is 3, and 1 of its pods can be scheduled or run"

@@ -27,8 +27,8 @@ def admit(session: Session) -> None:
     for job in rows:
         there = alive[job] >= session.jobs.minimum[job]
         admitted = there or (_takes(session, job) and hooks.job_enqueueable(job))
-        if session.trace is not None and session.trace.follows(job):
-            _tell(session.trace, job, admitted=admitted, there=there)
+        if (trace := session.traced(job)) is not None:
+            _tell(trace, job, admitted=admitted, there=there)
         if admitted:
             session.decisions.phases[job] = _INQUEUE
             if not there:

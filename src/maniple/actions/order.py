@@ -240,19 +240,11 @@ class JobsByQueue:
         """The next job; None when there is none left."""
         if not len(self._roots):
             return None
-        heap = self._roots
-        turn = _first(heap)
+        turn = _first(self._roots)
         while turn.below is not None:
-            if self._trace is not None:
-                self._tell(self._trace, turn, heap)
-            heap = turn.below
-            turn = _first(heap)
+            turn = _first(turn.below)
         assert turn.jobs is not None  # what has no queues below it has jobs
-        if self._trace is not None:
-            self._tell(self._trace, turn, heap)
-        job = turn.jobs.pop()
-        if self._trace is not None:
-            self._trace.job_turn(job, turn.jobs.waiting())
+        job = turn.jobs.pop() if self._trace is None else self._told(self._trace, turn)
         if self._victims:
             turn.taken.append(job)
         self._shrink(turn)
@@ -322,9 +314,22 @@ class JobsByQueue:
 
     # -- the order of queues --------------------------------------------------------------------------------------
 
-    def _tell(self, trace: Recorder, turn: _Turn, heap: Heap[_Turn]) -> None:
+    def _told(self, trace: Recorder, leaf: _Turn) -> int:
+        """Take the next job of a leaf, and record the turns of the queues down to it and that of the job."""
+        path = [leaf]
+        while path[0].parent is not None:
+            path.insert(0, path[0].parent)
+        for turn in path:
+            self._tell(trace, turn)
+        assert leaf.jobs is not None
+        job = leaf.jobs.pop()
+        trace.job_turn(job, leaf.jobs.waiting())
+        return job
+
+    def _tell(self, trace: Recorder, turn: _Turn) -> None:
         """A queue is chosen; the keys of all are what they would be compared by now."""
-        if len(heap) > 1:
+        heap = self._roots if turn.parent is None else turn.parent.below
+        if heap is not None and len(heap) > 1:
             others = [(self._peek(one), one.queue) for one in heap if one is not turn]
             below = turn.parent is not None
             trace.queue_turn(turn.queue, "queue_turn", self._peek(turn), others, below=below)

@@ -140,6 +140,13 @@ class Session:
         """The names of the plugins that answer a point, in order."""
         return [option.name for option, _ in self._answering(point)]
 
+    def traced(self, job: int, *, tasks: bool = False) -> "Recorder | None":
+        """What records the job's steps, if it is traced; `tasks`: those of single tasks."""
+        trace = self.trace
+        if trace is None or not (trace.looks_at_tasks(job) if tasks else trace.follows(job)):
+            return None
+        return trace
+
     def plugins_answering(self, point: str) -> list[Plugin]:
         """The plugins that answer a point, in order."""
         return [plugin for _, plugin in self._answering(point)]

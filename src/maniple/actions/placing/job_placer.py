@@ -86,11 +86,9 @@ class JobPlacer:
         if rows is None:
             rows = session.groups.to_allocate(job, simulated=not real)
         capacity = session.hooks.is_job_over_capacity(job, rows)
-        if session.trace is not None and (session.trace.follows if real else session.trace.looks_at_tasks)(
-            job
-        ):
-            session.trace.task_order(job, rows)
-            session.trace.asked(job, "is_job_over_capacity", capacity, job, rows)
+        if (trace := session.traced(job, tasks=not real)) is not None:
+            trace.task_order(job, rows)
+            trace.asked(job, "is_job_over_capacity", capacity, job, rows)
         if not capacity.schedulable:
             if real:
                 session.refusals.of_capacity(job, capacity)
@@ -100,8 +98,8 @@ class JobPlacer:
         placed = self._group(attempt, session.groups.root(job), rows, ground)
         if not placed:
             self._causes.undone()
-            if real and session.trace is not None and session.trace.follows(job):
-                session.trace.undone(job, 0, self._why(attempt))
+            if real and trace is not None:
+                trace.undone(job, 0, self._why(attempt))
             if real:
                 session.refusals.take_over(attempt.refusals)
                 for cause in attempt.refusals.jobs.get(job, ()):
@@ -234,13 +232,13 @@ class JobPlacer:
         session, causes, real = self._session, self._causes, attempt.real
         class_ = session.classes[session.tasks.class_of[rows[0]]]
         refused = session.hooks.pre_predicate(class_)
-        traces = session.trace is not None and session.trace.looks_at_tasks(attempt.job)
+        trace = session.traced(attempt.job, tasks=True)
         if refused is not None:
-            if traces and session.trace is not None:
-                session.trace.asked(attempt.job, "pre_predicate", refused, class_)
+            if trace is not None:
+                trace.asked(attempt.job, "pre_predicate", refused, class_)
             return Found(0, refused.text.replace(POD, session.task_key(int(rows[0]))))
         if ground.mask is None and (known := causes.remembered(class_, len(rows), real=real)) is not None:
-            if traces:
+            if trace is not None:
                 self._trace_run(rows, ground)
             return known
         rows = rows.copy()  # they may change places
@@ -250,7 +248,7 @@ class JobPlacer:
             if isinstance(step, Found):
                 return Found(done + step.count, step.cause, step.counted)
             if not step:
-                if traces:
+                if trace is not None:
                     trace_proposal(session, self._placement, rows[done:], None, ground.mask)
                 cause = (
                     causes.no_node(class_, ground.mask, mates=done > 0 or not untouched) if real else UNTOLD
@@ -280,8 +278,7 @@ class JobPlacer:
         proposal = self._placement.fill(class_, len(rows), ground.mask)
         if proposal is None:
             return 0
-        trace = self._session.trace
-        if trace is not None and trace.looks_at_tasks(attempt.job):
+        if self._session.traced(attempt.job, tasks=True) is not None:
             fewer = len(proposal) < len(rows)
             trace_proposal(self._session, self._placement, rows, proposal, ground.mask, short=fewer)
         if len(proposal) < len(rows):
@@ -317,8 +314,7 @@ class JobPlacer:
         waiting = self._session.tasks.status[rows[0]] == _PENDING
         if not waiting or not self._placement.take_last(attempt.transaction, class_, rows):
             return False
-        trace = self._session.trace
-        if trace is not None and trace.looks_at_tasks(attempt.job):
+        if self._session.traced(attempt.job, tasks=True) is not None:
             trace_forced(self._session, rows)
         return True
 
@@ -351,8 +347,7 @@ class JobPlacer:
         session, transaction, mask = self._session, attempt.transaction, ground.mask
         while (proposal := self._placement.fill(class_, 1, mask)) is not None:
             node = int(proposal.nodes[0])
-            trace = session.trace
-            if trace is not None and trace.looks_at_tasks(attempt.job):
+            if session.traced(attempt.job, tasks=True) is not None:
                 trace_proposal(session, self._placement, row, proposal, mask)
             chosen = self._placement.shares(int(row[0]), class_, node, pipeline_only=attempt.pipeline_only)
             if chosen is None:

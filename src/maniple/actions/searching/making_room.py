@@ -116,7 +116,8 @@ class RoomMaking:
         known = self._known(job)
         if self._remembers and (effort := known.rules_out(job, allowance.most)) is not None:
             allowance.ran_out = effort < COMPLETE
-            self._tell_failed_before(job, terms)
+            if self._session.trace is not None:
+                self._tell_failed_before(job, terms)
             return False
         agreed = terms(job)
         if agreed is None and self._session.trace is not None and self._session.trace.follows(job):

@@ -81,8 +81,8 @@ class Solver:
             sums = RoomSums(session, self._placement, demands_of(session, rows), self._held)
             sums.many = self._many
             place = partial(self._places, job, rows)
-            if session.trace is not None and session.trace.follows(job):
-                tell_search(session, session.trace, job, rows, terms, sequence.first(CANDIDATES))
+            if (trace := session.traced(job)) is not None:
+                tell_search(session, trace, job, rows, terms, sequence.first(CANDIDATES))
             search = Search(session, self._placement, job, rows, terms, sequence, sums, allowance, place)
             search.returning = self._placer
             search.guess, search.ahead = self._guess, ahead[:_AHEAD]

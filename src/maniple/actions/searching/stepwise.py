@@ -210,8 +210,8 @@ class _Part:
 
     def _judged(self, scenario: _Scenario, evicted: list[_Group], transaction: Transaction) -> _Solved | None:
         if not self._terms.accept(Outcome(self._job, self._rows, scenario.everybody())):
-            if self._session.trace is not None and self._session.trace.follows(self._job):
-                self._session.trace.judged("the plugins do not accept the result", ())
+            if (trace := self._session.traced(self._job)) is not None:
+                trace.judged("the plugins do not accept the result", ())
             transaction.discard()
             return None
         status = self._session.tasks.status

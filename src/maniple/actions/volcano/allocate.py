@@ -150,15 +150,15 @@ class _Allocation:
             return self._topology.serve(sheet)
         session, job = self._session, sheet.job
         transaction, ground = Transaction(session), Ground(job, session.refusals)
-        traces = session.trace is not None and session.trace.follows(job)
-        if traces and session.trace is not None:
-            session.trace.task_order(job, sheet.left())
+        trace = session.traced(job)
+        if trace is not None:
+            trace.task_order(job, sheet.left())
         if job in session.groups.shaped:
             self._nominations.try_job(transaction, sheet)
             ground.beside = session.groups.progress(session.groups.root(job).members[0])
         ready = self._placer.fill(transaction, sheet, ground)
-        if traces and session.trace is not None:
-            session.trace.asked(job, "job_ready", ready)
+        if trace is not None:
+            trace.asked(job, "job_ready", ready)
         if ready:
             transaction.commit()
             self._nominations.redeem(job)
@@ -166,9 +166,9 @@ class _Allocation:
         if session.hooks.job_pipelined(job):
             transaction.keep()
             return False
-        if traces and session.trace is not None:
+        if trace is not None:
             placed = sum(len(one.event.rows) for one in transaction.operations)
-            session.trace.undone(job, placed, NOT_READY, "job_pipelined")
+            trace.undone(job, placed, NOT_READY, "job_pipelined")
         self._placer.note_not_whole(transaction, ground)
         transaction.discard()
         return False

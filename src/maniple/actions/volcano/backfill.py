@@ -91,8 +91,8 @@ def _serve(session: Session, placement: Placement, job: int, rows: TaskRows) -> 
                 bind_allocated(session, job)  # what else of it has been placed
             return
         transaction.discard()
-        if session.trace is not None and session.trace.follows(job):
-            session.trace.undone(job, found - before, "the gang is not whole", "job_ready")
+        if (trace := session.traced(job)) is not None:
+            trace.undone(job, found - before, "the gang is not whole", "job_ready")
     cause = NotWhole(NOT_WHOLE.format(found=found, ready=before, minimum=session.jobs.minimum[job]))
     session.refusals.of_tasks(job, -1, rows, cause, failed=False)
 
@@ -133,7 +133,7 @@ def _place(
     reason, free = session.hooks.pre_predicate(class_), _with_a_place(session)
     near = free if within is None else within if free is None else free & within
     proposal = placement.fill(class_, 1, near) if reason is None else None
-    trace = session.trace if session.trace is not None and session.trace.looks_at_tasks(job) else None
+    trace = session.traced(job, tasks=True)
     if proposal is not None:
         if trace is not None:
             trace_proposal(session, placement, rows, proposal, near)

@@ -30,8 +30,8 @@ class Enqueue:
             job = turns.next_job(queue)
             if job is None:
                 continue
-            if session.trace is not None and session.trace.follows(job):
-                _tell(session, session.trace, job, queue)
+            if (trace := session.traced(job)) is not None:
+                _tell(session, trace, job, queue)
             if not closed_admit and not session.queues.facts[queue].open:
                 session.refusals.of_job(job, QUEUE_SHUT.format(queue=session.queue_name(queue)))
             elif session.job_facts(job).min_resources is None or session.hooks.job_enqueueable(job):

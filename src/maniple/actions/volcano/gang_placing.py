@@ -130,8 +130,7 @@ class GangPlacer:
         everywhere = None if within.all() else within
         while len(rows):
             proposal = self._placement.fill(demand.class_, len(rows), everywhere, beside)
-            trace = session.trace
-            if trace is not None and trace.looks_at_tasks(int(session.tasks.job[rows[0]])):
+            if session.traced(int(session.tasks.job[rows[0]]), tasks=True) is not None:
                 trace_proposal(session, self._placement, rows, proposal, everywhere, beside)
             if proposal is None:
                 return False
@@ -153,8 +152,7 @@ class GangPlacer:
         now = nodes[_fits(class_, session.nodes.idle()[:, nodes])]
         best = self._placement.by_score(class_, now if len(now) else nodes)[:1]
         if len(best):
-            trace = session.trace
-            if trace is not None and trace.looks_at_tasks(int(session.tasks.job[row])):
+            if session.traced(int(session.tasks.job[row]), tasks=True) is not None:
                 trace_choice(session, row, int(best[0]))
             transaction.pipeline(np.array([row]), best)
         return len(best) > 0

@@ -41,8 +41,7 @@ class NominationPath:
                 sheet.restore(mark)
                 self._forget(one, sheet)
                 return False
-            trace = self._session.trace
-            if trace is not None and trace.looks_at_tasks(one.job):
+            if self._session.traced(one.job, tasks=True) is not None:
                 only = self._placer.only(run.nominated)
                 trace_proposal(self._session, self._placement, run.rows[:1], proposal, only)
             self._placement.place(transaction, run.rows[:1], proposal, self._session.refusals)

@@ -100,7 +100,7 @@ class TaskPlacer:
             return 0, True
         most = min(len(run), self._shortfall(ground, run.role))
         allowed = session.hooks.allocatable(int(session.jobs.queue[job]), run.class_, most)
-        trace = session.trace if session.trace is not None and session.trace.looks_at_tasks(job) else None
+        trace = session.traced(job, tasks=True)
         if allowed == 0:
             sheet.take(len(run))
             cause = self._queue_full(job, run)

@@ -96,8 +96,8 @@ class _Reclaim:
         shape = session.groups.shaped.get(job)
         if shape is not None and shape.hard:
             session.refusals.of_job(job, HELD_TOGETHER)
-            if session.trace is not None and session.trace.follows(job):
-                session.trace.left_out(job, HELD_TOGETHER)
+            if (trace := session.traced(job)) is not None:
+                trace.left_out(job, HELD_TOGETHER)
             return
         terms = Terms(
             queue=queue,

@@ -118,7 +118,7 @@ class RoomMaker:
 
     def _try(self, job: int, wanted: TaskRows, terms: Terms, allowance: Allowance) -> bool:
         session = self._session
-        trace = session.trace if session.trace is not None and session.trace.follows(job) else None
+        trace = session.traced(job)
         if not terms.queues:
             if trace is not None:
                 trace.search_ended(job, False, "there is no other queue that gives up pods")
@@ -166,8 +166,8 @@ class RoomMaker:
         session, demands = self._session, demands_of(self._session, wanted)
         placer = _TaskPlacer(session, self._placement, demands, terms)
         for sequence in self._sequences(demands, wanted, terms):
-            if session.trace is not None and session.trace.follows(job):
-                tell_surplus(session, session.trace, job, wanted, terms, self._candidates, sequence)
+            if (trace := session.traced(job)) is not None:
+                tell_surplus(session, trace, job, wanted, terms, self._candidates, sequence)
             if self._repeats(demands, terms, placer, sequence):
                 return True
             search = Search(

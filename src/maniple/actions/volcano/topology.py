@@ -111,7 +111,7 @@ class TopologyAllocation:
     def serve(self, sheet: JobSheet) -> bool:
         """One turn of a job. True when that ended in a commit."""
         session, waiting = self._session, [sheet[one].left() for one in sheet.pod_sets()]
-        trace = session.trace if session.trace is not None and session.trace.follows(sheet.job) else None
+        trace = session.traced(sheet.job)
         if trace is not None:
             trace.task_order(sheet.job, np.concatenate(waiting))
         self._reasons.begin(sheet.shape)
