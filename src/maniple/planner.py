@@ -24,6 +24,8 @@ from maniple.framework.plans.freezing import freeze
 from maniple.framework.plans.outcome import JobOutcome, NodeOutcome, QueueOutcome, TaskOutcome
 from maniple.framework.plans.plan import Plan
 from maniple.framework.session import Session
+from maniple.framework.traces.events import Trace
+from maniple.framework.traces.recorder import Recorder
 from maniple.objects.core import Pod
 from maniple.objects.generated import with_generated
 from maniple.objects.lists import flattened
@@ -48,6 +50,7 @@ __all__ = [
     "QueueOutcome",
     "TaskOutcome",
     "plan",
+    "trace",
 ]
 
 
@@ -62,6 +65,28 @@ def plan(
     """Decide one cycle over Kubernetes objects given as plain dictionaries."""
     planner = Planner(conf=conf, profile=profile, actions=actions, options=options)
     return planner.cycle(planner.build(objects), now=now)
+
+
+def trace(
+    objects: Iterable[Any],
+    subject: str,
+    conf: Conf = None,
+    profile: str = DEFAULT_PROFILE,
+    actions: Sequence[str] | None = None,
+    now: datetime | None = None,
+    options: Mapping[str, Any] | None = None,
+    *,
+    nodes: Iterable[str] = (),
+    everything: bool = False,
+) -> Trace:
+    """How one cycle decides about a pod or a job, given as namespace/name, as events in order.
+
+    `nodes`: nodes to tell of in any case; `everything`: tell of all. Raises `UnknownSubjectError`.
+    """
+    planner = Planner(conf=conf, profile=profile, actions=actions, options=options)
+    recorder = Recorder(subject, nodes=nodes, everything=everything)
+    planner.cycle(planner.build(objects), now=now, trace=recorder)
+    return recorder.trace(profile)
 
 
 class Planner:
@@ -140,12 +165,15 @@ class Planner:
         now: datetime | None = None,
         options: Mapping[str, Any] | None = None,
         clock: Clock | None = None,
+        trace: Recorder | None = None,
     ) -> Plan:
         """One cycle: open a session, run the actions, close it; `options`: the result of `with_options`, if
-        any. With a `clock`, its steps are measured."""
+        any. With a `clock`, its steps are measured; with a `trace`, what happens is recorded there."""
         self._clock = clock or self._clock
         with _gc_disabled():
-            return self.frozen(self._decided(cluster, now, self.options if options is None else options))
+            return self.frozen(
+                self._decided(cluster, now, self.options if options is None else options, trace)
+            )
 
     def session(
         self,
@@ -160,7 +188,7 @@ class Planner:
         `alone`: the row of a job that is to be served as if no other one waited.
         """
         with _gc_disabled():
-            return self._decided(cluster, now, self.options if options is None else options, alone)
+            return self._decided(cluster, now, self.options if options is None else options, alone=alone)
 
     def frozen(self, session: Session) -> Plan:
         """The plan of a closed session."""
@@ -175,6 +203,7 @@ class Planner:
         cluster: Cluster,
         now: datetime | None,
         options: Mapping[str, Any],
+        trace: Recorder | None = None,
         alone: int | None = None,
     ) -> Session:
         watch = self._watch = _Stopwatch(self._clock, self.timings)
@@ -191,16 +220,22 @@ class Planner:
         plugins = _Stopwatch(self._clock, self.plugin_timings)
         self.registry.open_plugins(session, self.configuration, plugins.lap)
         placement = Placement(session)
+        if trace is not None:
+            trace.begin(session)
         watch.lap("open")
         for name in self.actions:
             arguments = self.configuration.action_arguments.get(name, {})
             action = self.registry.actions[name](arguments)
+            if trace is not None:
+                trace.action(name)
             action.run(session, placement)
             for warning in getattr(action, "arguments", _UNREAD).warnings:
                 session.report(warning)
             watch.lap(name)
         take_back(session)
         held_back.give_back()
+        if trace is not None:
+            trace.outcome()
         session.hooks.on_close()
         if options.get("debug"):
             _check(session)

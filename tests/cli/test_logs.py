@@ -37,6 +37,24 @@ def test_info_tells_of_cycles_and_not_of_pods() -> None:
     assert not any("Pod " in line for line in lines)
 
 
+def test_the_levels_of_klog_give_the_steps_of_every_cycle() -> None:
+    turns, pods = log_of("-v", "3"), log_of("-v", "4")
+    steps = [line for line in turns if " maniple.steps: " in line]
+    assert any(
+        " info cycle=1 maniple.steps: allocate queue=research job=research/pretrain: " in line
+        for line in steps
+    )
+    assert any("job=research/pretrain: committed for job research/pretrain" in line for line in steps)
+    assert not any(" pod=" in line for line in steps)
+    assert any(" debug cycle=1 maniple.steps: allocate job=research/pretrain pod=" in line for line in pods)
+    assert not any(" node=" in line for line in pods)
+    assert any(" node=" in line and ": score " in line for line in log_of("-v", "5"))
+
+
+def test_a_level_of_the_log_alone_gives_no_steps() -> None:
+    assert not any("maniple.steps" in line for line in log_of("--log-level", "debug"))
+
+
 def test_by_default_nothing_is_added() -> None:
     assert log_of() == []
 
@@ -46,7 +64,8 @@ def test_by_default_nothing_is_added() -> None:
     [
         (None, None, Process(), Logging(logging.WARNING, "")),
         (None, None, Process(verbosity=0), Logging(logging.INFO, "text")),
-        (None, None, Process(verbosity=10), Logging(logging.DEBUG, "text")),
+        (None, None, Process(verbosity=3), Logging(logging.INFO, "text", 3)),
+        (None, None, Process(verbosity=10), Logging(logging.DEBUG, "text", 5)),
         ("error", None, Process(verbosity=10), Logging(logging.ERROR, "text")),
         (None, None, Process(logs_json=True), Logging(logging.WARNING, "json")),
         ("debug", "text", Process(logs_json=True), Logging(logging.DEBUG, "text")),

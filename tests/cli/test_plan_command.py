@@ -236,16 +236,20 @@ def test_an_unknown_action_is_one_clear_error() -> None:
 
 
 def test_options_and_time_reach_the_planner(monkeypatch: pytest.MonkeyPatch) -> None:
-    import maniple
+    from maniple import planner
 
     seen: dict[str, Any] = {}
-    real = maniple.plan
 
-    def spy(objects: Any, **settings: Any) -> Any:
-        seen.update(settings)
-        return real(objects, **{**settings, "options": None})
+    class Spy(planner.Planner):
+        def __init__(self, conf: Any, profile: str, actions: Any, options: Any) -> None:
+            seen["options"] = options
+            super().__init__(conf, profile, actions)
 
-    monkeypatch.setattr(maniple, "plan", spy)
+        def cycle(self, cluster: Any, now: Any = None, *more: Any, **settings: Any) -> planner.Plan:
+            seen["now"] = now
+            return super().cycle(cluster, now, *more, **settings)
+
+    monkeypatch.setattr(planner, "Planner", Spy)
     result = run(
         "-",
         "--now",

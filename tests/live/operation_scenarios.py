@@ -1,11 +1,14 @@
-"""Operating a scheduler: a changed configuration, several schedulers with nodes of their own, a limit on writes."""
+"""Operating a scheduler: a changed configuration, several schedulers with nodes of their own, a limit on writes, the
+steps of its cycles in the log."""
 
+import logging
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from maniple.framework.traces.recorder import Depth
 from maniple.live.reload import FileText, Reload, event_regarding
 from maniple.live.scheduler import Scheduler, Timing
 from maniple.objects.core import PodDisruptionBudget
@@ -199,3 +202,42 @@ async def two_schedulers_use_the_nodes_that_their_selectors_name(world: World) -
         await until(lambda: runs(world, "second", 4), "the second gang runs")
         assert {p.spec.node_name for p in await pods_of(world, "first")} == {"n1"}
         assert {p.spec.node_name for p in await pods_of(world, "second")} == {"n2"}
+
+
+class _Lines(logging.Handler):
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(record.getMessage())
+
+
+@scenario
+async def the_steps_of_every_cycle_are_logged_if_asked_for(world: World) -> None:
+    log, handler = logging.getLogger("maniple.steps"), _Lines()
+    level = log.level
+    log.addHandler(handler)
+    log.setLevel(logging.DEBUG)
+    try:
+        async with scheduling(world) as scheduler:
+            await world.create([node("n1", 4), node("n2", 4), *gang("quiet", 4)])
+            await until(lambda: runs(world, "quiet", 4), "the first gang runs")
+            assert handler.lines == []
+            scheduler.trace.depth = Depth.TASKS
+            await world.create(gang("told", 4))
+            await until(lambda: runs(world, "told", 4), "the second gang runs")
+            await settles(world, scheduler)
+        own = [line for line in handler.lines if "job=team/told" in line]
+        wanted = (
+            "has its turn",
+            "to place, in this order",
+            " pod=team/told-0: ",
+            "is the gang ready? yes",
+            "committed",
+        )
+        first = [next(place for place, line in enumerate(own) if text in line) for text in wanted]
+        assert first == sorted(first)
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(level)

@@ -7,6 +7,7 @@ has been admitted already. Groups of other systems need no admission.
 
 from maniple.cluster.statuses import ALIVE
 from maniple.framework.session import Session
+from maniple.framework.traces.recorder import Recorder
 from maniple.objects.volcano import VolcanoPodGroup
 
 _INQUEUE = "Inqueue"
@@ -25,10 +26,20 @@ def admit(session: Session) -> None:
         rows.sort(key=session.job_key_order)
     for job in rows:
         there = alive[job] >= session.jobs.minimum[job]
-        if there or (_takes(session, job) and hooks.job_enqueueable(job)):
+        admitted = there or (_takes(session, job) and hooks.job_enqueueable(job))
+        if (trace := session.traced(job)) is not None:
+            _tell(trace, job, admitted=admitted, there=there)
+        if admitted:
             session.decisions.phases[job] = _INQUEUE
             if not there:
                 hooks.job_enqueued(job)
+
+
+def _tell(trace: Recorder, job: int, *, admitted: bool, there: bool) -> None:
+    if not there and not _takes(trace.session, job):
+        trace.left_out(job, "it is not admitted: its queue, or one above it, is not open")
+    elif not there:
+        trace.asked(job, "job_enqueueable", admitted)
 
 
 def _takes(session: Session, job: int) -> bool:

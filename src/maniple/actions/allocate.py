@@ -33,7 +33,10 @@ class Allocate:
         if session.cluster.tasks.nominated and session.rules.placing.cleared_room_is_kept:
             Promises(session, placement, placer).keep(waiting(session))
         depth = session.configuration.queue_depth.get(self.name)
-        line = JobsByQueue(session, waiting(session), depth=depth, steady=True)
+        jobs = waiting(session)
+        if session.trace is not None:
+            session.trace.absent(jobs)
+        line = JobsByQueue(session, jobs, depth=depth, steady=True, traced=True)
         while (job := line.pop()) is not None:
             if _serve(session, placer, job) and session.pending(job):
                 line.push(job)

@@ -32,7 +32,8 @@ class Backfill:
         tasks = session.tasks
         some = set(tasks.job[(tasks.status == Status.PENDING) & tasks.best_effort].tolist())
         jobs = [job for job in waiting(session) if job in some and len(_asking_for_nothing(session, job))]
-        line = JobsByQueue(session, jobs, depth=session.configuration.queue_depth.get(self.name))
+        depth = session.configuration.queue_depth.get(self.name)
+        line = JobsByQueue(session, jobs, depth=depth, traced=True)
         while (job := line.pop()) is not None:
             for rows in runs(_asking_for_nothing(session, job), session.tasks.class_of):
                 _place(session, placer, job, rows)

@@ -12,7 +12,7 @@ that have been handed out change (`steady`), until the queue has had its turn.
 """
 
 from bisect import insort
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -20,6 +20,7 @@ import numpy as np
 from maniple.cluster.statuses import ACTIVE_ALLOCATED
 from maniple.framework.points import JobRows, Key
 from maniple.framework.session import Session
+from maniple.framework.traces.recorder import Recorder
 
 Item = TypeVar("Item")
 JobPlace = Callable[[int], Key]  # a job's place in the order of jobs
@@ -34,6 +35,9 @@ class Heap(Generic[Item]):
 
     def __len__(self) -> int:
         return len(self._items)
+
+    def __iter__(self) -> Iterator[Item]:
+        return iter(self._items)
 
     def top(self) -> Item:
         return self._items[0]
@@ -112,6 +116,10 @@ class _Jobs:
             place = self._places[job] = self._place(job)
         return place
 
+    def waiting(self) -> list[int]:
+        """The jobs in line, in their order."""
+        return self._jobs[self._first :]
+
     def top(self) -> int:
         return self._jobs[-1 if self._victims else self._first]
 
@@ -156,6 +164,10 @@ class _JobsAsInKai:
         if self._depth is not None and len(self._heap) > self._depth:
             self._heap.remove(self._depth)
 
+    def waiting(self) -> list[int]:
+        """The jobs in line, as the heap has them."""
+        return list(self._heap)
+
     def top(self) -> int:
         return self._heap.top()
 
@@ -193,8 +205,11 @@ class JobsByQueue:
         victims: bool = False,
         depth: int | None = None,
         steady: bool = False,
+        traced: bool = False,
     ) -> None:
+        """`traced`: these are the turns of an action, not those of a simulation."""
         self._session = session
+        self._trace = session.trace if traced else None
         self._steady = steady
         self._victims = victims
         self._depth = None if depth is None or depth < 0 else depth
@@ -229,7 +244,7 @@ class JobsByQueue:
         while turn.below is not None:
             turn = _first(turn.below)
         assert turn.jobs is not None  # what has no queues below it has jobs
-        job = turn.jobs.pop()
+        job = turn.jobs.pop() if self._trace is None else self._told(self._trace, turn)
         if self._victims:
             turn.taken.append(job)
         self._shrink(turn)
@@ -298,6 +313,33 @@ class JobsByQueue:
         _mark(turn)
 
     # -- the order of queues --------------------------------------------------------------------------------------
+
+    def _told(self, trace: Recorder, leaf: _Turn) -> int:
+        """Take the next job of a leaf, and record the turns of the queues down to it and that of the job."""
+        path = [leaf]
+        while path[0].parent is not None:
+            path.insert(0, path[0].parent)
+        for turn in path:
+            self._tell(trace, turn)
+        assert leaf.jobs is not None
+        job = leaf.jobs.pop()
+        trace.job_turn(job, leaf.jobs.waiting())
+        return job
+
+    def _tell(self, trace: Recorder, turn: _Turn) -> None:
+        """A queue is chosen; the keys of all are what they would be compared by now."""
+        heap = self._roots if turn.parent is None else turn.parent.below
+        if heap is not None and len(heap) > 1:
+            others = [(self._peek(one), one.queue) for one in heap if one is not turn]
+            below = turn.parent is not None
+            trace.queue_turn(turn.queue, "queue_turn", self._peek(turn), others, below=below)
+
+    def _peek(self, turn: _Turn) -> Key:
+        """Its key, without remembering it: when a key is worked out affects the order."""
+        before = turn.key, turn.stamp
+        key = self._key(turn)
+        turn.key, turn.stamp = before
+        return key
 
     def _heap(self) -> Heap[_Turn]:
         if self._victims:

@@ -44,6 +44,7 @@ class Preempt:
                 reason=EvictionCause(_text(session), self.name, job, _ASKED, words.HIGHER_PRIORITY),
                 losers=losers,
                 allowed=lower,
+                not_allowed=lambda victim: _spared(session, job, victim),
                 lets_go=lambda victim: hooks.preempt_victim_filter(job, victim),
                 accept=hooks.preempt_scenario_validator,
             )
@@ -51,6 +52,14 @@ class Preempt:
         RoomMaking(session, placement, by_queue=True).serve(
             self.name, waiting(session), lambda _: True, terms
         )
+
+
+def _spared(session: Session, job: int, victim: int) -> str:
+    queue = int(session.jobs.queue[victim])
+    if queue != session.jobs.queue[job]:
+        return f"preempt stays inside a queue, and this job is in queue {session.queue_name(queue)!r}"
+    own, theirs = int(session.jobs.priority[job]), int(session.jobs.priority[victim])
+    return f"its priority {theirs} is not lower than {own}"
 
 
 def _text(session: Session) -> str:

@@ -46,6 +46,7 @@ class Reclaim:
                 reason=EvictionCause(_text(session), self.name, job, _ASKED, _RULE),
                 losers=losers,
                 allowed=others,
+                not_allowed=lambda _: "reclaim takes from other queues, and this job is in the same queue",
                 lets_go=lambda victim: hooks.reclaim_victim_filter(job, victim),
                 accept=hooks.reclaim_scenario_validator,
             )

@@ -5,6 +5,8 @@ from maniple.framework.reasons import QUEUE
 # About the job that gets the room, behind its name.
 HIGHER_PRIORITY = "which has a higher priority in the same queue"
 TAKES_BACK = f"which takes back from queue {QUEUE} what it deserves"
+# Of a search, in a trace.
+NOT_BEGUN = "the searches of its namespace have used up their budget for this cycle"
 
 
 def ran_out(action: str) -> str:
@@ -14,4 +16,4 @@ def ran_out(action: str) -> str:
     )
 
 
-__all__ = ["HIGHER_PRIORITY", "TAKES_BACK", "ran_out"]
+__all__ = ["HIGHER_PRIORITY", "NOT_BEGUN", "TAKES_BACK", "ran_out"]

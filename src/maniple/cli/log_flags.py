@@ -15,6 +15,7 @@ LEVELS = {
     "error": logging.ERROR,
 }
 FORMATS = ("text", "json")
+FIRST_STEPS, MOST_STEPS = 3, 5
 DEBUG_VERBOSITY = 4  # of klog, from which on single objects are logged
 
 
@@ -24,6 +25,7 @@ class Logging:
 
     level: int = logging.WARNING
     form: str = ""
+    steps: int = 0  # klog's level, 3 to 5, from which on every cycle is logged step by step
 
 
 def log_flags(function: Callable[..., None]) -> Callable[..., None]:
@@ -44,4 +46,10 @@ def logging_of(level: str | None, form: str | None, process: Process) -> Logging
     if form is None and process.logs_json is not None:
         form = "json" if process.logs_json else "text"
     asked = level is not None or process.verbosity is not None
-    return Logging(number, form or ("text" if asked else ""))
+    steps = steps_of(process.verbosity) if number <= logging.INFO else 0
+    return Logging(number, form or ("text" if asked else ""), steps)
+
+
+def steps_of(verbosity: int | None) -> int:
+    """How deep the steps of a cycle are logged; 0: not at all."""
+    return min(verbosity, MOST_STEPS) if verbosity is not None and verbosity >= FIRST_STEPS else 0

@@ -25,11 +25,16 @@ if TYPE_CHECKING:
 class Log:
     """The open log; `follow` tells it the cycles of a scheduler."""
 
-    def __init__(self) -> None:
+    def __init__(self, settings: Logging) -> None:
+        self._settings = settings
         self._trace: Trace | None = None
 
     def follow(self, trace: "Trace") -> None:
         self._trace = trace
+        if self._settings.steps:
+            from maniple.framework.traces.recorder import Depth
+
+            trace.depth = Depth(self._settings.steps)
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Give a record its cycle, unless it has one."""
@@ -95,7 +100,7 @@ class _ViewHandler(logging.Handler):
 @contextmanager
 def logs(settings: Logging, view: "View", elapsed: Callable[[], float]) -> Iterator[Log]:
     """Log while it lasts."""
-    log, logger = Log(), logging.getLogger("maniple")
+    log, logger = Log(settings), logging.getLogger("maniple")
     handler: logging.Handler
     if settings.form and not (view.full_screen and sys.stderr.isatty()):
         handler = logging.StreamHandler(sys.stderr)

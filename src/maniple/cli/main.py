@@ -21,6 +21,7 @@ COMMANDS = {
     "run": ("maniple.cli.run", "Schedule on a cluster, or on an embedded one to try it out."),
     "plan": ("maniple.cli.plan", "Show what would be bound where, what is pending, and why."),
     "explain": ("maniple.cli.explain", "Say why a job waits, and what stands in its way."),
+    "trace": ("maniple.cli.trace", "Show step by step how a cycle decides about a pod or a job."),
     "replay": (
         "maniple.cli.replay",
         "Plan a recorded cluster, such as KAI's snapshot, round by round.",

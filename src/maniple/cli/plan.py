@@ -11,6 +11,7 @@ import click
 
 from maniple.cli import InputError
 from maniple.cli.kai_flags import KaiCommand
+from maniple.cli.log_flags import steps_of
 from maniple.cli.planning import Asked, Question, exit_code, planning_options, question, report
 from maniple.cli.read import STANDARD_INPUT
 from maniple.cli.showing import Shown, output_options
@@ -24,6 +25,13 @@ if TYPE_CHECKING:
 @output_options("table", "wide", "json", "yaml", "name")
 @click.option("--watch", "-w", "watching", is_flag=True, help="Plan again when files or the cluster change.")
 @click.option(
+    "-v",
+    "verbosity",
+    metavar="LEVEL",
+    type=click.IntRange(min=0),
+    help="Log the steps of the cycle: 3 turns and transactions, 4 pods, 5 nodes.",
+)
+@click.option(
     "--fail-on-waiting",
     is_flag=True,
     help="Exit with 1 if anything is pending, with 2 if anything could not be planned.",
@@ -35,7 +43,12 @@ if TYPE_CHECKING:
     help="Also write the input, with configuration and flags, as a KAI snapshot (profile kai).",
 )
 def command(
-    asked: Asked, shown: Shown, watching: bool, fail_on_waiting: bool, snapshot_out: Path | None
+    asked: Asked,
+    shown: Shown,
+    watching: bool,
+    verbosity: int | None,
+    fail_on_waiting: bool,
+    snapshot_out: Path | None,
 ) -> None:
     """Show what would be bound where, what is pending, and why.
 
@@ -56,12 +69,14 @@ def command(
     --fail-on-waiting, if an object was left out of the plan.
     """
     if watching:
+        if steps_of(verbosity):
+            raise click.UsageError("--watch does not go with -v")
         _watch(asked, shown, once=fail_on_waiting or snapshot_out is not None)
         return
     asking = question(asked)
     if snapshot_out is not None and asking.profile != "kai":
         raise click.UsageError("--snapshot-out is for the profile kai")
-    plan = asking.answer()
+    plan = asking.answer(steps=steps_of(verbosity))
     if snapshot_out is not None:
         _write_snapshot(asking, snapshot_out)
     report(asking, plan)

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-import maniple
 from maniple.cli import (
     EXIT_BAD_INPUT,
     EXIT_WAITING,
@@ -39,6 +38,7 @@ from maniple.framework.configuration.loading import ConfigurationError
 from maniple.objects.printable import printable
 
 if TYPE_CHECKING:
+    from maniple.framework.traces.recorder import Recorder
     from maniple.objects.load import Problem
     from maniple.planner import Plan, Planner
     from maniple.profiles.shards import ShardSettings
@@ -93,18 +93,36 @@ class Question:
         except ConfigurationError as error:
             raise InputError(configuration_message(self.source, error)) from None
 
-    def answer(self, objects: list[dict[str, Any]] | None = None, now: datetime | None = None) -> "Plan":
-        """The plan, for these objects or for other ones and at another time."""
+    def answer(
+        self, objects: list[dict[str, Any]] | None = None, now: datetime | None = None, steps: int = 0
+    ) -> "Plan":
+        """The plan, for these objects or for other ones and at another time.
+
+        `steps`: klog's level to which the cycle is logged, if it is.
+        """
+        from maniple.framework.traces.recorder import Depth, Recorder
+
+        recorder = Recorder(depth=Depth(steps), everything=steps == Depth.NODES) if steps else None
+        plan = self.traced(recorder, objects, now)
+        if recorder is not None:
+            from maniple.explaining.log_lines import log_lines
+
+            for _, line in log_lines(recorder.events, recorder.depth):
+                echo(line, err=True)
+        return plan
+
+    def traced(
+        self,
+        recorder: "Recorder | None",
+        objects: list[dict[str, Any]] | None = None,
+        now: datetime | None = None,
+    ) -> "Plan":
+        """The same; the recorder, if there is one, has what happened."""
+        planner = self.planner()
         try:
             with progress("planning"):
-                plan = maniple.plan(
-                    self.reading.objects if objects is None else objects,
-                    conf=self.conf,
-                    profile=self.profile,
-                    actions=self.actions,
-                    now=now or self.now,
-                    options=self.options,
-                )
+                cluster = planner.build(self.reading.objects if objects is None else objects)
+                plan = planner.cycle(cluster, now=now or self.now, trace=recorder)
         except ConfigurationError as error:
             raise InputError(configuration_message(self.source, error)) from None
         plan.problems[:0] = self.unjudged
@@ -376,8 +394,8 @@ def configuration_message(source: str | None, error: ConfigurationError) -> str:
     return ": ".join(part for part in (place, error.path, error.message) if part)
 
 
-def report(asking: Question, plan: "Plan") -> None:
-    """Everything that is wrong or doubtful, each on a line of standard error."""
+def report(asking: Question, plan: "Plan", about: str = "") -> None:
+    """Everything that is wrong or doubtful, each on a line of standard error; doubts only of what is named, if any."""
     reading, options = asking.reading, asking.options or {}
     others = plan.problems[len(asking.unjudged) :]
     print_messages("problem", (*asking.unjudged, *problem_lines(others, reading)))
@@ -394,7 +412,7 @@ def report(asking: Question, plan: "Plan") -> None:
         *lines_of(doubts, reading.objects, reading.origins),
         *hints(reading.objects, plan, asking.profile, options),
     ]
-    print_messages("warning", warnings)
+    print_messages("warning", [one for one in warnings if about in one])
 
 
 def doubts_about(

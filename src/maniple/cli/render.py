@@ -98,7 +98,13 @@ def plan_json(plan: "Plan") -> str:
 
 
 def as_json(values: Mapping[str, Any]) -> str:
-    return printable_json(msgspec.json.format(msgspec.json.encode(values), indent=2).decode())
+    return document(msgspec.json.encode(values))
+
+
+def document(text: str | bytes) -> str:
+    """A JSON document, indented."""
+    encoded = text.encode() if isinstance(text, str) else text
+    return printable_json(msgspec.json.format(encoded, indent=2).decode())
 
 
 def plan_yaml(plan: "Plan") -> str:

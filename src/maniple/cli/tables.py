@@ -98,6 +98,7 @@ class Table:
 
     def __init__(self, title: str, *columns: str, right: Sequence[str] = ()) -> None:
         self.title = printable(title)
+        self.indent = 0  # spaces before every line
         self.bare = False  # as part of a screen: nothing but names and rows, so that its height is known
         self.columns = [Column(printable(name), name in right) for name in columns]
 
@@ -112,8 +113,11 @@ class Table:
         return len(self.columns[0].cells)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        lines = self._fitted(options.max_width) if options.is_terminal else self._plain()
+        room = max(options.max_width - self.indent, 1)
+        lines = self._fitted(room) if options.is_terminal else self._plain()
         for line in lines:
+            if self.indent:
+                yield Segment(" " * self.indent)
             yield from line.render(console)
             yield Segment.line()
 

@@ -20,6 +20,9 @@ from maniple.eviction.chunks import Chunk, LaidOut, laid_out
 from maniple.framework.points import ASK, TaskRows
 from maniple.framework.session import Session
 
+WHOLE_ONLY = "its job cannot spare it, and cannot be evicted as a whole"
+NO_HELP = "it is on a node that the pod cannot use in any case"
+MATES = "pods of its job that would have to go with it are protected"
 _HOLDING = np.flatnonzero(ON_NODE)
 _ByQueue = dict[int, list[int]]  # places of jobs, in job order, so that the best victim is the last
 
@@ -69,6 +72,11 @@ class SurplusPool:
     def _staying(self, place: int, rows: TaskRows) -> TaskRows:
         gone = self._gone.get(place)
         return rows[[row not in gone for row in rows.tolist()]] if gone else rows
+
+    def can_lose(self, job: int) -> bool:
+        """Whether a job has tasks to spare, or can be lost as a whole."""
+        place, queue = self._place.item(job), self._session.jobs.queue.item(job)
+        return any(place in places.get(queue, ()) for places in (self.surplus, self.losable))
 
     def drop(self, chunks: Iterable[Chunk]) -> None:
         """Victims that have left."""
@@ -134,6 +142,15 @@ class SurplusSequence:
     @property
     def queues(self) -> int:
         return len(self._in_line)
+
+    def why_not(self, row: int) -> str:
+        """Of a task that plugins would give up and that is not offered: why."""
+        helpful = self._selection.helpful
+        if not self._pool.can_lose(int(self._session.tasks.job[row])):
+            return WHOLE_ONLY
+        if helpful is not None and not helpful[self._session.tasks.node[row]]:
+            return NO_HELP
+        return MATES
 
     def bar(self, chunk: Chunk) -> None:
         """Not this one, nor what cannot go without it."""

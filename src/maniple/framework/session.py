@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
 from itertools import compress
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,9 @@ from maniple.framework.reasons import Reason, ReasonTable
 from maniple.framework.refusals import Refusals
 from maniple.framework.rules import Rules
 from maniple.objects.meta import Object
+
+if TYPE_CHECKING:
+    from maniple.framework.traces.recorder import Recorder
 
 _VALID, _PIPELINED = VALID.tolist(), int(Status.PIPELINED)
 _TOLD = 5  # missing nodes
@@ -81,6 +84,7 @@ class Session:
         self.refusals = Refusals()
         self.held_back: Mapping[int, str] = {}  # job -> why it is not served at all (`held_back.py`)
         self.warnings: list[str] = []
+        self.trace: Recorder | None = None  # unless the cycle is being traced
         self._reported: set[str] = set()
         self.decisions = Decisions()
         # Something is being released or waited for, so that idle now and idle soon differ.
@@ -136,12 +140,29 @@ class Session:
         """The names of the plugins that answer a point, in order."""
         return [option.name for option, _ in self._answering(point)]
 
+    def traced(self, job: int, *, tasks: bool = False) -> "Recorder | None":
+        """What records the job's steps, if it is traced; `tasks`: those of single tasks."""
+        trace = self.trace
+        if trace is None or not (trace.looks_at_tasks(job) if tasks else trace.follows(job)):
+            return None
+        return trace
+
+    def plugins_answering(self, point: str) -> list[Plugin]:
+        """The plugins that answer a point, in order."""
+        return [plugin for _, plugin in self._answering(point)]
+
+    def answers(self, point: str, *arguments: object) -> list[tuple[str, Any]]:
+        """What each plugin that answers a point says, with its name: what `hooks` combines to one answer."""
+        return [
+            (option.name, getattr(plugin, point)(*arguments)) for option, plugin in self._answering(point)
+        ]
+
     def _answering(self, point: str) -> list[tuple[PluginOption, Plugin]]:
         switch = POINTS[point].switch
         return [
             (option, plugin)
             for option, plugin in self.plugins
-            if hasattr(plugin, point) and (switch is None or option.enabled(switch))
+            if getattr(plugin, point, None) is not None and (switch is None or option.enabled(switch))
         ]
 
     def refine(self, owner: str, rows: TaskRows, marks: NDArray[np.int64]) -> None:
@@ -330,3 +351,8 @@ class Session:
         if warning not in self._reported:
             self._reported.add(warning)
             self.warnings.append(warning)
+
+    def unreport(self, count: int) -> None:
+        """Take back the warnings after the first ones."""
+        self._reported.difference_update(self.warnings[count:])
+        del self.warnings[count:]

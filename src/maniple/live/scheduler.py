@@ -472,10 +472,14 @@ class Scheduler:
             self._dirty = True
 
     async def _planned(self, when: datetime) -> Plan:
-        given = (self.cache.cluster, when, self._options, time.perf_counter)
+        recorder = self.trace.recorder()
+        given = (self.cache.cluster, when, self._options, time.perf_counter, recorder)
         if self._inline:
-            return self.planner.cycle(*given)
-        return await asyncio.to_thread(self.planner.cycle, *given)
+            plan = self.planner.cycle(*given)
+        else:
+            plan = await asyncio.to_thread(self.planner.cycle, *given)
+        self.trace.steps(recorder)
+        return plan
 
     def _carry_out(self, plan: Plan, when: datetime) -> None:
         for problem in (*plan.problems, *plan.warnings):

@@ -7,13 +7,16 @@ else of the last one that began. The command's log adds the latter.
 import logging
 from datetime import datetime
 
+from maniple.explaining.log_lines import log_lines
 from maniple.framework.plans.plan import Plan
+from maniple.framework.traces.recorder import Depth, Recorder
 from maniple.live.cache import Cache
 from maniple.live.meter import Meter
 from maniple.live.port import Change, Clock
 from maniple.objects.core import Pod
 
 log = logging.getLogger(__name__)
+steps_log = logging.getLogger("maniple.steps")
 
 
 class Trace:
@@ -21,10 +24,23 @@ class Trace:
 
     def __init__(self, meter: Meter, clock: Clock) -> None:
         self.cycle = 0
+        self.depth: Depth | None = None  # how much of every cycle is logged, if anything is
         self._meter = meter
         self._clock = clock
         # By the uid of a pod that is not bound yet: the cycle that decided it.
         self._decided: dict[str, int] = {}
+
+    def recorder(self) -> Recorder | None:
+        """What the next cycle is recorded with."""
+        if self.depth is None:
+            return None
+        return Recorder(depth=self.depth, everything=self.depth is Depth.NODES)
+
+    def steps(self, recorder: Recorder | None) -> None:
+        """Log what a cycle did, step by step."""
+        if recorder is not None and self.depth is not None:
+            for depth, text in log_lines(recorder.events, self.depth):
+                steps_log.log(logging.INFO if depth is Depth.TURNS else logging.DEBUG, "%s", text)
 
     def seen(self, change: Change) -> None:
         """A change was taken in."""

@@ -50,15 +50,36 @@ class CriteriaTable:
     def __init__(self, session: Session, barred: Verdicts | None) -> None:
         self._session = session
         self._barred = barred
-        self._filters = session.hooks.filters()
-        self._scorers = session.hooks.scorers()
+        # As `session.hooks` collects them, with the plugin of each.
+        filters, scorers = session.answers("filters"), session.answers("scorers")
+        self._filters: list[Filter] = [one for _, some in filters for one in some]
+        self._scorers: list[Scorer] = [one for _, some in scorers for one in some]
+        self._owners = {(type(one), one.name): name for name, some in (*filters, *scorers) for one in some}
         self._no_verdict = np.zeros(len(session.nodes), dtype=np.int16)
         # By what applies, where nothing of that is said once and for all: many classes share these.
         self._plain: dict[tuple[int, ...], Criteria] = {}
 
+    def owner(self, one: Filter | Scorer) -> str:
+        """The plugin that a filter or scorer is from."""
+        return self._owners[type(one), one.name]
+
+    @property
+    def barred(self) -> Verdicts | None:
+        return self._barred
+
+    def static_verdicts(self, class_: TaskClass) -> list[tuple[Filter, Verdicts]]:
+        """What each of the static filters says."""
+        return self._verdicts(class_, self.filters(class_))
+
+    def static_scores(self, class_: TaskClass) -> list[tuple[Scorer, Scores]]:
+        """The raw scores of each of the static scorers."""
+        return _raw_scores(self._session, class_, self._scorers_of(class_))
+
+    def _scorers_of(self, class_: TaskClass) -> list[Scorer]:
+        return [s for s in self._scorers if s.applies is always or s.applies(class_)]
+
     def of(self, class_: TaskClass) -> Criteria:
-        filters = self.filters(class_)
-        scorers = [s for s in self._scorers if s.applies is always or s.applies(class_)]
+        filters, scorers = self.filters(class_), self._scorers_of(class_)
         verdict = self._verdict(class_, filters)
         if verdict is not self._no_verdict or any(s.depends is _STATIC for s in scorers):
             return self._made(class_, filters, scorers, verdict)
@@ -91,13 +112,15 @@ class CriteriaTable:
 
     def _verdict(self, class_: TaskClass, filters: list[Filter]) -> Verdicts:
         verdict: Verdicts = self._no_verdict
-        for one in filters:
-            if one.depends is not _STATIC:
-                continue
-            verdict = self._session.reasons.merge(verdict, _static_verdict(self._session, class_, one))
+        for _, one in self._verdicts(class_, filters):
+            verdict = self._session.reasons.merge(verdict, one)
         if self._barred is not None:
             verdict = np.where(self._barred != FITS, self._barred, verdict)
         return verdict
+
+    def _verdicts(self, class_: TaskClass, filters: list[Filter]) -> list[tuple[Filter, Verdicts]]:
+        static = (one for one in filters if one.depends is _STATIC)
+        return [(one, _static_verdict(self._session, class_, one)) for one in static]
 
 
 def _static_verdict(session: Session, class_: TaskClass, one: Filter) -> Verdicts:
@@ -116,10 +139,7 @@ def _static_scores(
 ) -> tuple[Scores, list[Normalised]]:
     fixed = np.zeros(len(session.nodes))
     relative: list[Normalised] = []
-    for scorer in scorers:
-        if scorer.depends is not _STATIC:
-            continue
-        raw = np.asarray(scorer.raw(class_, Cells(session.nodes, class_)), dtype=np.float64)
+    for scorer, raw in _raw_scores(session, class_, scorers):
         if scorer.normalise is None:
             fixed += scorer.weight * raw
         elif np.ptp(raw[open_]) == 0 if open_.any() else True:
@@ -128,3 +148,9 @@ def _static_scores(
         else:
             relative.append(Normalised(scorer, raw))
     return fixed, relative
+
+
+def _raw_scores(session: Session, class_: TaskClass, scorers: list[Scorer]) -> list[tuple[Scorer, Scores]]:
+    cells = Cells(session.nodes, class_)
+    static = (scorer for scorer in scorers if scorer.depends is _STATIC)
+    return [(scorer, np.asarray(scorer.raw(class_, cells), dtype=np.float64)) for scorer in static]

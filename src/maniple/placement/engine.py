@@ -50,6 +50,10 @@ class Placement:
         self._criteria = CriteriaTable(session, barred)
 
     @property
+    def criteria_table(self) -> CriteriaTable:
+        return self._criteria
+
+    @property
     def own(self) -> Mask | None:
         """Nodes of our own shard where those of others are second choice; None where all are alike."""
         return self._own
@@ -126,11 +130,11 @@ class Placement:
         column = self.column(class_)
         spent = self._ahead.pop(class_.number, None)
         wanted = count
-        scorers = _outspoken(column, beside)
+        scorers = outspoken(column, beside)
         own = any(one.by_domain for one in scorers)  # tasks of others would not go the same way
         if within is None and not own and spent is not None and not len(spent):
             wanted = max(count, min(2 * len(spent.nodes), _FARTHEST))
-        for place, (later, slots, shard) in enumerate(self._buckets(column)):
+        for place, (later, slots, shard) in enumerate(self.buckets(column)):
             if place and column.criteria.cluster_filters:
                 wanted = 1  # the next task may find that a filter has opened a node of the first choice
             mask = shard if within is None else within if shard is None else within & shard
@@ -145,7 +149,7 @@ class Placement:
                 return ahead
         return None
 
-    def _buckets(self, column: ClassColumn) -> Iterator[tuple[bool | None, Amounts, Mask | None]]:
+    def buckets(self, column: ClassColumn) -> Iterator[tuple[bool | None, Amounts, Mask | None]]:
         """In the order of trial: whether tasks wait there (None: some may), how many fit, and on which nodes."""
         if not self._session.rules.placing.idle_before_releasing:
             yield None, column.later, None
@@ -173,7 +177,7 @@ class Placement:
         # With one node to choose from, what it is worth does not matter.
         scores = column.worth(candidates) if choices > 1 else np.zeros(1)
         coupled = bool(column.criteria.cluster_filters or scorers)
-        if coupled and self._in_steps(column, scorers):
+        if coupled and self.in_steps(column, scorers):
             return Filled(fill_stepwise(column, candidates, scores, slots, count, scorers))
         if not coupled and not column.criteria.relative:
             found = self._choose(column, candidates, scores, slots, count, None)
@@ -187,11 +191,11 @@ class Placement:
                 candidates = admitted
         if not len(candidates):
             return Filled(candidates)
-        shift = self._relative(column, candidates, scorers)
+        shift = self.relative(column, candidates, scorers)
         found = self._choose(column, candidates, scores + shift, slots, count, shift)
         return Filled(_trimmed(column, found, candidates))
 
-    def _in_steps(self, column: ClassColumn, scorers: list[Scorer]) -> bool:
+    def in_steps(self, column: ClassColumn, scorers: list[Scorer]) -> bool:
         """Whether all filters and scorers that couple tasks can tell how."""
         told = all(one.steps is not None for one in column.criteria.cluster_filters)
         told = told and all(one.steps is not None for one in scorers)
@@ -222,7 +226,7 @@ class Placement:
                 candidates = candidates[one.check(column.class_, cells) == FITS]
         return candidates
 
-    def _relative(self, column: ClassColumn, candidates: NodeRows, scorers: list[Scorer]) -> Scores:
+    def relative(self, column: ClassColumn, candidates: NodeRows, scorers: list[Scorer]) -> Scores:
         """Scores that hold only among these candidates."""
         sums = np.zeros(len(candidates))
         for static in column.criteria.relative:
@@ -320,7 +324,7 @@ class Placement:
         `prepared` stands for what filters that count pods beforehand would say now. Too little room hides what filters
         say; with `lasting_first`, only what passes.
         """
-        lacking = self._lacking(class_).verdicts() if resources and self._counts(class_) else None
+        lacking = self._lacking(class_).verdicts() if resources and self.counts(class_) else None
         if lacking is not None and lacking.all() and not lasting_first:
             return lacking
         criteria, reasons = self._column(class_).criteria, self._session.reasons
@@ -350,11 +354,11 @@ class Placement:
     def refusing(self, class_: TaskClass) -> Mask:
         """Nodes that do not take the next task of a class, not even later."""
         column = self.column(class_)
-        plain = class_.share is None and self._counts(class_) and not column.criteria.cluster_filters
+        plain = class_.share is None and self.counts(class_) and not column.criteria.cluster_filters
         refusing: Mask = column.later == 0 if plain else self.verdicts(class_) != FITS
         return refusing
 
-    def _counts(self, class_: TaskClass) -> bool:
+    def counts(self, class_: TaskClass) -> bool:
         """Whether a task of the class waits for resources at all."""
         return not class_.best_effort or self._session.rules.placing.owed_gpus_count
 
@@ -405,7 +409,7 @@ class Placement:
         """Nodes by what they are worth for the next task, the best first; each shard for itself."""
         column = self.column(class_)
         worth = (
-            column.worth(nodes) + self._relative(column, nodes, _outspoken(column, None))
+            column.worth(nodes) + self.relative(column, nodes, outspoken(column, None))
             if len(nodes)
             else np.zeros(0)
         )
@@ -414,7 +418,7 @@ class Placement:
 
     def hopeless(self, class_: TaskClass) -> Histogram | None:
         """Why all nodes refuse the next task of a class; None while one would take it."""
-        plain = self._counts(class_) and class_.share is None
+        plain = self.counts(class_) and class_.share is None
         if plain and not self._is_counted(class_) and not self._lacks_everywhere(class_):
             column = self.column(class_)
             if column.room and not column.criteria.cluster_filters:
@@ -470,7 +474,7 @@ def _waiting(column: ClassColumn, nodes: NodeRows) -> Mask:
     return waits
 
 
-def _outspoken(column: ClassColumn, beside: Progress | None) -> list[Scorer]:
+def outspoken(column: ClassColumn, beside: Progress | None) -> list[Scorer]:
     """The scorers over the whole cluster that see a difference between nodes."""
     scorers: Iterable[Scorer] = column.criteria.cluster_scorers
     if beside is None:

@@ -124,6 +124,21 @@ class Lacking:
         """What a node lacks, with amounts. `mates`: others of the task's own gang count as used."""
         return [self._detail(dimension, node, mates) for dimension, mask in self._short.items() if mask[node]]
 
+    def by_resource(self) -> dict[str, Mask]:
+        """The nodes that lack each resource."""
+        return {self._name(dimension): mask for dimension, mask in self._short.items()}
+
+    def amounts(self, resource: str, node: int) -> str:
+        """What is requested of a resource and what a node will have; empty for parts of devices."""
+        session, gpu = self._session, self._session.gpus.dimension
+        dimension = next(one for one in self._short if self._name(one) == resource)
+        if dimension < 0 or (dimension == gpu and self._class.share is not None):
+            return ""
+        asked, free = int(self._class.request[dimension]), int(self._free[dimension, node])
+        most = int(session.nodes.allocatable[dimension, node])
+        told = [session.resources.written(dimension, amount) for amount in (asked, free, most)]
+        return "requests {}, free {} of {}".format(*told)
+
     def _detail(self, dimension: int, node: int, mates: bool) -> str:
         session, class_ = self._session, self._class
         if dimension == _DEVICE_MEMORY:

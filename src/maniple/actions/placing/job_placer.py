@@ -26,8 +26,10 @@ from maniple.framework.points import TaskRows
 from maniple.framework.reasons import POD
 from maniple.framework.refusals import Refusals
 from maniple.framework.session import Session
+from maniple.framework.traces.naming import domain_name
 from maniple.framework.transactions.transaction import Transaction
 from maniple.placement.engine import Mask, Placement
+from maniple.placement.tables import trace_forced, trace_proposal
 
 _PENDING, _RELEASING = int(Status.PENDING), int(Status.RELEASING)
 
@@ -84,6 +86,9 @@ class JobPlacer:
         if rows is None:
             rows = session.groups.to_allocate(job, simulated=not real)
         capacity = session.hooks.is_job_over_capacity(job, rows)
+        if (trace := session.traced(job, tasks=not real)) is not None:
+            trace.task_order(job, rows)
+            trace.asked(job, "is_job_over_capacity", capacity, job, rows)
         if not capacity.schedulable:
             if real:
                 session.refusals.of_capacity(job, capacity)
@@ -93,11 +98,17 @@ class JobPlacer:
         placed = self._group(attempt, session.groups.root(job), rows, ground)
         if not placed:
             self._causes.undone()
+            if real and trace is not None:
+                trace.undone(job, 0, self._why(attempt))
             if real:
                 session.refusals.take_over(attempt.refusals)
                 for cause in attempt.refusals.jobs.get(job, ()):
                     session.refusals.of_job(job, cause)
         return placed
+
+    def _why(self, attempt: Attempt) -> str:
+        causes = attempt.refusals.jobs.get(attempt.job, ())
+        return causes[0] if causes else "not all of these pods can be placed together"
 
     def finish(self, transaction: Transaction, job: int) -> None:
         """Commit what was placed. A gang of which a part has to wait claims all of its places; any other starts now."""
@@ -146,10 +157,22 @@ class JobPlacer:
         transaction = attempt.transaction
         for some in self._node_sets(attempt, group, rows, ground):
             checkpoint = transaction.checkpoint()
-            if self._group_on(attempt, group, rows, some):
+            placed = self._group_on(attempt, group, rows, some)
+            if self._session.trace is not None:
+                self._tell_domain(attempt, group, ground, some, fits=placed)
+            if placed:
                 return True
             transaction.rollback(checkpoint)
         return False
+
+    def _tell_domain(
+        self, attempt: Attempt, part: Group | PodSet, ground: Ground, some: Ground, *, fits: bool
+    ) -> None:
+        trace = self._session.trace
+        if trace is not None and some is not ground and trace.follows(attempt.job):
+            trace.domain(
+                attempt.job, part.name, domain_name(self._session, some.nodes), len(some.nodes), fits
+            )
 
     def _group_on(self, attempt: Attempt, group: Group, rows: TaskRows, ground: Ground) -> bool:
         """The groups inside first, then the pods that belong to this one itself."""
@@ -171,7 +194,10 @@ class JobPlacer:
         transaction = attempt.transaction
         for some in self._node_sets(attempt, pod_set, rows, ground):
             checkpoint = transaction.checkpoint()
-            if self._tasks(attempt, pod_set, rows, some):
+            placed = self._tasks(attempt, pod_set, rows, some)
+            if self._session.trace is not None:
+                self._tell_domain(attempt, pod_set, ground, some, fits=placed)
+            if placed:
                 return True
             transaction.rollback(checkpoint)
         return False
@@ -206,9 +232,14 @@ class JobPlacer:
         session, causes, real = self._session, self._causes, attempt.real
         class_ = session.classes[session.tasks.class_of[rows[0]]]
         refused = session.hooks.pre_predicate(class_)
+        trace = session.traced(attempt.job, tasks=True)
         if refused is not None:
+            if trace is not None:
+                trace.asked(attempt.job, "pre_predicate", refused, class_)
             return Found(0, refused.text.replace(POD, session.task_key(int(rows[0]))))
         if ground.mask is None and (known := causes.remembered(class_, len(rows), real=real)) is not None:
+            if trace is not None:
+                self._trace_run(rows, ground)
             return known
         rows = rows.copy()  # they may change places
         untouched, done = len(attempt.transaction) == attempt.start, 0
@@ -217,6 +248,8 @@ class JobPlacer:
             if isinstance(step, Found):
                 return Found(done + step.count, step.cause, step.counted)
             if not step:
+                if trace is not None:
+                    trace_proposal(session, self._placement, rows[done:], None, ground.mask)
                 cause = (
                     causes.no_node(class_, ground.mask, mates=done > 0 or not untouched) if real else UNTOLD
                 )
@@ -225,6 +258,13 @@ class JobPlacer:
                 return Found(done, cause)
             done += step
         return Found(done)
+
+    def _trace_run(self, rows: TaskRows, ground: Ground) -> None:
+        """Too few places are known to be left: record the places that there are, and why there are no more."""
+        session, placement = self._session, self._placement
+        class_ = session.classes[session.tasks.class_of[rows[0]]]
+        proposal = placement.fill(class_, len(rows), ground.mask)
+        trace_proposal(session, placement, rows, proposal, ground.mask, short=True)
 
     def _step(self, attempt: Attempt, class_: TaskClass, rows: TaskRows, ground: Ground) -> int | Found:
         """Place as many of the next tasks as can be decided at once: how many; or that they cannot all be placed."""
@@ -238,6 +278,9 @@ class JobPlacer:
         proposal = self._placement.fill(class_, len(rows), ground.mask)
         if proposal is None:
             return 0
+        if self._session.traced(attempt.job, tasks=True) is not None:
+            fewer = len(proposal) < len(rows)
+            trace_proposal(self._session, self._placement, rows, proposal, ground.mask, short=fewer)
         if len(proposal) < len(rows):
             short = self._causes.shortage(class_, len(rows), ground.mask, real=attempt.real)
             if short is not None:
@@ -269,7 +312,11 @@ class JobPlacer:
         if not attempt.pipeline_only or ground.mask is not None or self._trials_pod_by_pod:
             return False
         waiting = self._session.tasks.status[rows[0]] == _PENDING
-        return bool(waiting) and self._placement.take_last(attempt.transaction, class_, rows)
+        if not waiting or not self._placement.take_last(attempt.transaction, class_, rows):
+            return False
+        if self._session.traced(attempt.job, tasks=True) is not None:
+            trace_forced(self._session, rows)
+        return True
 
     def _put_back(self, attempt: Attempt, rows: TaskRows, nodes: NodeRows) -> None:
         """Tasks that were evicted in this transaction: those that get the node they are on simply stay.
@@ -300,6 +347,8 @@ class JobPlacer:
         session, transaction, mask = self._session, attempt.transaction, ground.mask
         while (proposal := self._placement.fill(class_, 1, mask)) is not None:
             node = int(proposal.nodes[0])
+            if session.traced(attempt.job, tasks=True) is not None:
+                trace_proposal(session, self._placement, row, proposal, mask)
             chosen = self._placement.shares(int(row[0]), class_, node, pipeline_only=attempt.pipeline_only)
             if chosen is None:
                 mask = np.ones(len(session.nodes), dtype=np.bool_) if mask is None else mask.copy()

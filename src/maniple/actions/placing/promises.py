@@ -35,7 +35,7 @@ class Promises:
         self._expect()
         rows = [row for row in session.cluster.tasks.nominated if session.tasks.status[row] == Status.PENDING]
         jobs = {int(session.tasks.job[row]) for row in rows}
-        line = JobsByQueue(session, [job for job in waiting if job in jobs])
+        line = JobsByQueue(session, [job for job in waiting if job in jobs], traced=True)
         while (job := line.pop()) is not None:
             if self._serve(job):
                 line.push(job)

@@ -15,12 +15,17 @@ from maniple.actions.placing.job_placer import JobPlacer
 from maniple.actions.searching.budget import Allowance, Budget
 from maniple.actions.searching.solver import Solver
 from maniple.actions.searching.stepwise import StepwiseSolver
+from maniple.actions.searching.telling import tell_search
 from maniple.actions.searching.terms import Terms
 from maniple.actions.signatures import COMPLETE, Constraints, Failures, failures
 from maniple.cluster.priorities import NEVER
 from maniple.framework.session import Session
+from maniple.framework.traces.recorder import Recorder
 from maniple.framework.transactions.transaction import Transaction
 from maniple.placement.engine import Placement
+
+FAILED_BEFORE = "a job that requests no more found no victims before, and nothing was freed since"
+NO_TERMS = "no room can be made for it: its queue is over its quota, or too few GPUs are idle"
 
 
 class RoomMaking:
@@ -54,7 +59,10 @@ class RoomMaking:
         """
         session = self._session
         jobs = list(jobs)
-        line = JobsByQueue(session, jobs, depth=session.configuration.queue_depth.get(action))
+        if session.trace is not None:
+            session.trace.absent(jobs)
+        depth = session.configuration.queue_depth.get(action)
+        line = JobsByQueue(session, jobs, depth=depth, traced=True)
         budget = Budget(session, jobs)
         ahead: dict[int, list[int]] = {}  # by queue, jobs that had their turn and still wait
         while (job := line.pop()) is not None:
@@ -62,12 +70,35 @@ class RoomMaking:
             asks = (
                 self._whole(job) and not self._never_preempts(job) and not self._refused(job) and admits(job)
             )
+            if not asks and session.trace is not None and session.trace.follows(job):
+                self._tell(session.trace, job)
             allowance = budget.next(job)
             if not asks or not self._served(job, terms, budget, allowance, waiting):
                 waiting.append(job)
             if allowance.ran_out:
                 session.refusals.of_job(job, words.ran_out(action))
                 session.decisions.goes_on_later = True
+
+    def _tell(self, trace: Recorder, job: int) -> None:
+        if not self._whole(job):
+            why = "it has lost so many pods in this action that the rest is no gang"
+        elif self._never_preempts(job):
+            why = "preemptionPolicy Never: it does not evict"
+        elif self._refused(job):
+            why = "a pod of it is refused before nodes are considered, so that no eviction helps"
+        else:
+            why = "its queue may not take from others"
+            trace.asked(job, "can_reclaim_resources", False)
+        trace.left_out(job, why)
+
+    def _tell_failed_before(self, job: int, terms: Callable[[int], Terms | None]) -> None:
+        """Which victims there would be, of a traced job for which no search is needed."""
+        session, trace = self._session, self._session.trace
+        if trace is not None and trace.follows(job):
+            agreed = terms(job) if trace.looks_at_victims(job) else None
+            if agreed is not None:
+                tell_search(session, trace, job, session.groups.to_allocate(job), agreed)
+            trace.search_ended(job, False, FAILED_BEFORE)
 
     def _whole(self, job: int) -> bool:
         """It has not lost so much to others in this action that what waits of it would be no gang."""
@@ -106,11 +137,17 @@ class RoomMaking:
         known = self._known(job)
         if self._remembers and (effort := known.rules_out(job, allowance.most)) is not None:
             allowance.ran_out = effort < COMPLETE
+            if self._session.trace is not None:
+                self._tell_failed_before(job, terms)
             return False
         if not budget.may_try(job):
             allowance.ran_out = True
+            if (trace := self._session.traced(job)) is not None:
+                trace.search_ended(job, False, words.NOT_BEGUN)
             return False
         agreed = terms(job)
+        if agreed is None and self._session.trace is not None and self._session.trace.follows(job):
+            self._session.trace.search_ended(job, False, NO_TERMS)
         transaction = None
         if agreed is not None:
             asked = self._classes(job)

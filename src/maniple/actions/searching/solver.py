@@ -22,6 +22,7 @@ from maniple.actions.order import JobsByQueue
 from maniple.actions.placing.job_placer import JobPlacer
 from maniple.actions.searching.budget import Allowance, OutOfBudgetError
 from maniple.actions.searching.rooms import Rooms
+from maniple.actions.searching.telling import CANDIDATES, NO_SCENARIO, tell_search
 from maniple.actions.searching.terms import SearchTerms, Terms
 from maniple.actions.signatures import Constraints
 from maniple.cluster.statuses import ACTIVE_ALLOCATED, Status, status_set
@@ -30,10 +31,15 @@ from maniple.eviction.chunks import Chunk, Outcome, Victims
 from maniple.eviction.room_sums import HeldParts, RoomSums, smallest
 from maniple.eviction.victims import VictimPool, VictimSequence
 from maniple.framework.points import JobRows, TaskRows
+from maniple.framework.reasons import EvictionCause
 from maniple.framework.session import Session
 from maniple.framework.transactions.transaction import Transaction
 from maniple.placement.engine import Mask, Placement
 
+NOT_ENOUGH = "without all pods that may be evicted there would still not be enough room"
+DOES_NOT_FIT = "the job does not fit without them"
+TAKEN_BACK = "these have their turns before it and take places back: {jobs}"
+REFUSED = "the job fits, but the result is not accepted"
 _AHEAD = 32  # how many jobs ahead of a job are considered in the order of turns
 _FEW = 32  # chunks that are gone through one by one when validators object
 _LESSONS = 16  # refusals that a search learns from, and as many more as there are queues
@@ -79,10 +85,12 @@ class Solver:
             sums = RoomSums(session, self._placement, demands, self._held)
             sums.many = self._many
             place = partial(self._places, job, rows)
+            if (trace := session.traced(job)) is not None:
+                tell_search(session, trace, job, rows, terms, sequence.first(CANDIDATES))
             search = Search(session, self._placement, job, rows, terms, sequence, sums, allowance, place)
             search.returning = self._placer
             search.guess, search.ahead = self._guess, ahead[:_AHEAD]
-            if search.succeeds():
+            if search.told():
                 self._guess, self._many = len(search.chunks), sums.many
                 self._rooms.forget()
                 pool.drop(*search.gone(), job)
@@ -161,6 +169,21 @@ class Search:
         self.returning: JobPlacer | None = None
         self.transaction = Transaction(session)
         self.chunks: list[Chunk] = []
+        self._why = NO_SCENARIO  # it failed
+
+    def told(self) -> bool:
+        """Whether it succeeds; the result is recorded if the job is traced."""
+        found, trace = self.succeeds(), self._session.trace
+        if trace is not None and trace.follows(self._job):
+            why = (
+                ""
+                if found
+                else "the budget for searching is used up"
+                if self._allowance.ran_out
+                else self._why
+            )
+            trace.search_ended(self._job, found, why)
+        return found
 
     def succeeds(self) -> bool:
         try:
@@ -218,6 +241,7 @@ class Search:
             self._faster = []
             size = self._sums.least(self._sequence, self.guess)
             if size is None:
+                self._why = NOT_ENOUGH
                 return False
             if not self._found(size):
                 if self._give_way():
@@ -226,6 +250,7 @@ class Search:
             if self._accepts(self.chunks):
                 return True
             self._objected = True
+            self._tell_refusal(self.chunks)
             learnt = self._learn(self.chunks)
             self.transaction.discard()
             if not learnt:
@@ -324,13 +349,37 @@ class Search:
         others: Iterable[int] = ()
         if self.returning is not None:
             faster, others = self._first_in_line(_by_job(chunks))
-        if self._places(self.transaction, self._own_nodes):
+        if self._fits_without(chunks, faster):
             self._led = bool(faster)
             return others
         leaves = self._session.tasks.status == _RELEASING
         self._faster = [one for one in chunks if one.job in faster and not leaves[one.rows].any()]
         self.transaction.discard()
         return None
+
+    def _fits_without(self, chunks: list[Chunk], faster: set[int]) -> bool:
+        """Place the job, while its victims are evicted on trial, without those that took their places back."""
+        trace = self._session.trace
+        if trace is None or not trace.follows(self._job):
+            return self._places(self.transaction, self._own_nodes)
+        with trace.inside_trial() as events:
+            fits = self._places(self.transaction, self._own_nodes)
+        victims = np.concatenate([_NOBODY, *(chunk.rows for chunk in chunks)])
+        why = "" if fits else DOES_NOT_FIT
+        if faster and not fits:
+            why = TAKEN_BACK.format(jobs=", ".join(map(self._session.job_key, sorted(faster))))
+        trace.trial(self._job, victims, fits, why=why, events=events)
+        return fits
+
+    def _tell_refusal(self, chunks: list[Chunk]) -> None:
+        trace, cause = self._session.trace, self._terms.reason
+        if trace is None or not trace.follows(self._job) or not isinstance(cause, EvictionCause):
+            return
+        lost = {job: np.concatenate(parts) for job, parts in _by_job(chunks).items()}
+        outcome = Outcome(self._job, self._rows, lost)
+        points = [point for point in cause.asked if point.endswith("validator")]
+        answers = [one for point in points for one in trace.answers(point, outcome)]
+        trace.judged(REFUSED, tuple(answers))
 
     def _first_in_line(self, lost: Mapping[int, list[TaskRows]]) -> tuple[set[int], Iterable[int]]:
         """Place the evicted victims with a turn before the job's.

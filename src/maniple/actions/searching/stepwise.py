@@ -8,6 +8,7 @@ own places again. KAI takes the nodes in random order; here they come by name.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from maniple.actions.placing.job_placer import JobPlacer
 from maniple.actions.searching.budget import Allowance
 from maniple.actions.searching.feasible import Mask, feasible_nodes
 from maniple.actions.searching.filters import ScenarioFilters
+from maniple.actions.searching.telling import NO_SCENARIO, tell_search
 from maniple.actions.searching.terms import Terms
 from maniple.cluster.statuses import ACTIVE_USED, Status, status_set
 from maniple.eviction.chunks import Outcome
@@ -68,6 +70,15 @@ class StepwiseSolver:
         `ahead` is not needed: in the simulation all jobs have their turns. The original searches to the end,
         whatever it takes.
         """
+        session, trace = self._session, self._session.trace
+        if trace is None or not trace.follows(job):
+            return self._solved(job, terms)
+        tell_search(session, trace, job, session.groups.to_allocate(job), terms)
+        found = self._solved(job, terms)
+        trace.search_ended(job, found is not None, "" if found is not None else NO_SCENARIO)
+        return found
+
+    def _solved(self, job: int, terms: Terms) -> Transaction | None:
         session = self._session
         before = _used(session, job)
         feasible = feasible_nodes(session, job)
@@ -177,17 +188,30 @@ class _Part:
         line, placed = JobsByQueue(session, sorted(everybody)), False
         while (job := line.pop()) is not None:
             if job == self._job:
-                placed = self._placer.allocate(
-                    transaction, job, nodes, pipeline_only=True, real=False, rows=self._rows
-                )
+                placed = self._placed(transaction, nodes)
                 if not placed:
                     return False
             elif job in victims:
                 self._placer.allocate(transaction, job, nodes, pipeline_only=True, real=False)
         return placed
 
+    def _placed(self, transaction: Transaction, nodes: Mask) -> bool:
+        job, trace = self._job, self._session.trace
+        place = partial(
+            self._placer.allocate, transaction, job, nodes, pipeline_only=True, real=False, rows=self._rows
+        )
+        if trace is None or not trace.follows(job):
+            return place()
+        with trace.inside_trial() as events:
+            placed = place()
+        why = "" if placed else "these pods of the job do not fit without them"
+        trace.trial(job, list(transaction.evictions()), placed, why=why, events=events)
+        return placed
+
     def _judged(self, scenario: _Scenario, evicted: list[_Group], transaction: Transaction) -> _Solved | None:
         if not self._terms.accept(Outcome(self._job, self._rows, scenario.everybody())):
+            if (trace := self._session.traced(self._job)) is not None:
+                trace.judged("the plugins do not accept the result", ())
             transaction.discard()
             return None
         status = self._session.tasks.status

@@ -63,6 +63,7 @@ class Terms(SearchTerms):
     losers: Losers
     allowed: Callable[[JobRows], NDArray[np.bool_]]  # of them, those that come into question for this job
     lets_go: Callable[[int], bool] | None  # and that plugins do not protect
+    not_allowed: Callable[[int], str] | None = None  # of a job that does not come into question, why
 
     def victims(self) -> list[int]:
         """All jobs that may have to give way."""

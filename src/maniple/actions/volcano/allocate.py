@@ -24,9 +24,11 @@ from maniple.cluster.statuses import Status
 from maniple.framework.configuration.arguments import Arguments
 from maniple.framework.reasons import QueueRefusal
 from maniple.framework.session import Session
+from maniple.framework.traces.recorder import Recorder
 from maniple.framework.transactions.transaction import Transaction
 from maniple.placement.engine import Placement
 
+NOT_READY = "the job is not ready, and would not be once other pods have left"
 OVERUSED = "queue {queue!r} has used up what it deserves"
 
 
@@ -59,11 +61,15 @@ class _Allocation:
         sheets = {
             sheet.job: self._shaped(sheet) for sheet in worksheets(session) if self._admitted(sheet.job)
         }
+        if session.trace is not None and session.trace.job not in sheets:
+            self._tell_absent(session.trace)
         if session.rules.placing.cleared_room_is_kept:
             self._keep_promises(sheets)
         turns = JobTurns(session, sheets)
         while (queue := turns.next_queue()) is not None:
             if session.hooks.overused(queue):
+                if session.trace is not None:
+                    session.trace.passed_over(queue, "overused", "the queue is overused", turns.left(queue))
                 self._turn_away(queue, turns.left(queue))
                 continue  # out for the rest of the cycle
             job = turns.next_job(queue)
@@ -108,6 +114,20 @@ class _Allocation:
             return sheet
         return JobSheet(self._session, shape, sheet)
 
+    def _tell_absent(self, trace: Recorder) -> None:
+        """Why the traced job has no sheet."""
+        session, job = self._session, trace.job
+        if not trace.considered:
+            return
+        if session.is_waiting(job):
+            trace.left_out(job, f"it is not admitted: its phase is {session.phase(job)}")
+        elif session.hooks.job_valid(job) is not None:
+            trace.asked(job, "job_valid", session.hooks.job_valid(job))
+        elif job in session.groups.shaped and (cause := stopped(session, session.groups.root(job))):
+            trace.left_out(job, cause)
+        else:
+            trace.left_out(job, "no pod of it that has requests and no scheduling gate waits for a node")
+
     def _turn_away(self, queue: int, jobs: list[int]) -> None:
         cause = QueueRefusal(OVERUSED.format(queue=self._session.queue_name(queue)))
         for job in jobs:
@@ -130,15 +150,25 @@ class _Allocation:
             return self._topology.serve(sheet)
         session, job = self._session, sheet.job
         transaction, ground = Transaction(session), Ground(job, session.refusals)
+        trace = session.traced(job)
+        if trace is not None:
+            trace.task_order(job, sheet.left())
         if job in session.groups.shaped:
             self._nominations.try_job(transaction, sheet)
             ground.beside = session.groups.progress(session.groups.root(job).members[0])
         ready = self._placer.fill(transaction, sheet, ground)
+        if trace is not None:
+            trace.asked(job, "job_ready", ready)
         if ready:
             transaction.commit()
             self._nominations.redeem(job)
             return True
-        if not session.hooks.job_pipelined(job):
-            self._placer.note_not_whole(transaction, ground)
-            transaction.discard()
+        if session.hooks.job_pipelined(job):
+            transaction.keep()
+            return False
+        if trace is not None:
+            placed = sum(len(one.event.rows) for one in transaction.operations)
+            trace.undone(job, placed, NOT_READY, "job_pipelined")
+        self._placer.note_not_whole(transaction, ground)
+        transaction.discard()
         return False

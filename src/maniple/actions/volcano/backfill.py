@@ -28,6 +28,7 @@ from maniple.framework.reasons import NotWhole
 from maniple.framework.session import Session
 from maniple.framework.transactions.transaction import Transaction, bind_allocated, withdraw
 from maniple.placement.engine import Mask, Placement
+from maniple.placement.tables import trace_proposal
 
 
 class Backfill:
@@ -90,6 +91,8 @@ def _serve(session: Session, placement: Placement, job: int, rows: TaskRows) -> 
                 bind_allocated(session, job)  # what else of it has been placed
             return
         transaction.discard()
+        if (trace := session.traced(job)) is not None:
+            trace.undone(job, found - before, "the gang is not whole", "job_ready")
     cause = NotWhole(NOT_WHOLE.format(found=found, ready=before, minimum=session.jobs.minimum[job]))
     session.refusals.of_tasks(job, -1, rows, cause, failed=False)
 
@@ -130,10 +133,16 @@ def _place(
     reason, free = session.hooks.pre_predicate(class_), _with_a_place(session)
     near = free if within is None else within if free is None else free & within
     proposal = placement.fill(class_, 1, near) if reason is None else None
+    trace = session.traced(job, tasks=True)
     if proposal is not None:
+        if trace is not None:
+            trace_proposal(session, placement, rows, proposal, near)
         placement.place(transaction, rows, proposal, session.refusals)
         return
     soon = placement.fill(class_, 1, within) if reason is None and free is not None else None
+    if trace is not None:
+        trace.asked(job, "pre_predicate", reason, class_)
+        trace_proposal(session, placement, rows, soon, within)
     if soon is not None:
         transaction.pipeline(rows, soon.nodes)
         return

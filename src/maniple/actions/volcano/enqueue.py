@@ -12,6 +12,7 @@ from maniple.actions.volcano.placing import QUEUE_SHUT
 from maniple.actions.volcano.turns import JobTurns
 from maniple.framework.configuration.arguments import Arguments
 from maniple.framework.session import Session
+from maniple.framework.traces.recorder import Recorder
 from maniple.placement.engine import Placement
 
 
@@ -29,6 +30,8 @@ class Enqueue:
             job = turns.next_job(queue)
             if job is None:
                 continue
+            if (trace := session.traced(job)) is not None:
+                _tell(session, trace, job, queue)
             if not closed_admit and not session.queues.facts[queue].open:
                 session.refusals.of_job(job, QUEUE_SHUT.format(queue=session.queue_name(queue)))
             elif session.job_facts(job).min_resources is None or session.hooks.job_enqueueable(job):
@@ -37,3 +40,12 @@ class Enqueue:
             elif job not in session.refusals.jobs:
                 session.refusals.of_job(job, "not admitted yet: a plugin voted against it")
             turns.return_queue(queue)
+
+
+def _tell(session: Session, trace: Recorder, job: int, queue: int) -> None:
+    if not session.rules.queues.closed_take_jobs and not session.queues.facts[queue].open:
+        trace.left_out(job, QUEUE_SHUT.format(queue=session.queue_name(queue)))
+    elif session.job_facts(job).min_resources is not None:
+        with trace.aside():
+            admitted = session.hooks.job_enqueueable(job)
+        trace.asked(job, "job_enqueueable", admitted)

@@ -24,6 +24,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from maniple.actions.volcano.gang_placing import Asking, GangPlacer, Part, Places, covers
+from maniple.actions.volcano.telling import tell_absent
 from maniple.actions.volcano.topology import stopped
 from maniple.actions.volcano.turns import JobTurns
 from maniple.actions.volcano.worksheet import JobSheet, Worksheet, worksheets
@@ -31,6 +32,7 @@ from maniple.cluster.domains import ROOT
 from maniple.cluster.priorities import NEVER
 from maniple.cluster.resources import Amounts
 from maniple.eviction.asking import demands_of, next_tasks, starving_jobs
+from maniple.eviction.telling import PodSearch
 from maniple.eviction.volcano.bundles import Bundle, BundlePool, Jobs, Mask, approved
 from maniple.framework.configuration.arguments import Arguments
 from maniple.framework.groups.tree import Group, PodSet
@@ -73,6 +75,7 @@ class GangAction(ABC):
 
     def run(self, session: Session, placement: Placement) -> None:
         starving = starving_jobs(session)
+        tell_absent(session, starving)
         if starving:
             GangEviction(session, placement, self, self._settings).run(starving)
 
@@ -188,12 +191,25 @@ class GangEviction:
             return False
         if self._failed_before(asking):
             return False
-        if any(self._clear(asking, domain) for domain in self._domains(asking.shape)):
+        if any(self._cleared(asking, domain) for domain in self._domains(asking.shape)):
             return True
         terms = self._terms(asking)
         if terms is not None:
             self._hopeless[terms] = len(session.changes), asking.demand
         return False
+
+    def _cleared(self, asking: Asking, domain: int) -> bool:
+        session, trace, job = self._session, self._session.trace, asking.job
+        if trace is None or not trace.follows(job):
+            return self._clear(asking, domain)
+        bundles = self._bundles(asking, domain)
+        rows = np.concatenate([np.zeros(0, np.int64), *(bundle.rows for bundle in bundles)])
+        PodSearch(session, asking.asker).begin(rows, self._approve, self._cause(job))
+        fits = self._clear(asking, domain)
+        nodes = int(session.domains.members[domain].sum())
+        trace.domain(job, "", session.domains.names[domain], nodes, fits)
+        trace.search_ended(job, fits, "" if fits else NO_VICTIMS.format(reason=self._action.name))
+        return fits
 
     def _domains(self, shape: Group) -> list[int]:
         """Domains to try, in order. For a job without limits the whole cluster, if no plugin names any."""

@@ -18,6 +18,7 @@ from maniple.framework.points import Purpose, TaskRows
 from maniple.framework.session import Session
 from maniple.framework.transactions.transaction import Transaction
 from maniple.placement.engine import Placement
+from maniple.placement.tables import trace_choice, trace_proposal
 
 Places = dict[PodSet, int]  # -> domain
 
@@ -129,6 +130,8 @@ class GangPlacer:
         everywhere = None if within.all() else within
         while len(rows):
             proposal = self._placement.fill(demand.class_, len(rows), everywhere, beside)
+            if session.traced(int(session.tasks.job[rows[0]]), tasks=True) is not None:
+                trace_proposal(session, self._placement, rows, proposal, everywhere, beside)
             if proposal is None:
                 return False
             transaction.pipeline(rows[: len(proposal)], proposal.nodes)
@@ -149,6 +152,8 @@ class GangPlacer:
         now = nodes[_fits(class_, session.nodes.idle()[:, nodes])]
         best = self._placement.by_score(class_, now if len(now) else nodes)[:1]
         if len(best):
+            if session.traced(int(session.tasks.job[row]), tasks=True) is not None:
+                trace_choice(session, row, int(best[0]))
             transaction.pipeline(np.array([row]), best)
         return len(best) > 0
 

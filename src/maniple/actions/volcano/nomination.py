@@ -13,6 +13,7 @@ from maniple.framework.session import Session
 from maniple.framework.transactions.transaction import Transaction
 from maniple.placement.engine import Placement
 from maniple.placement.lookahead import Proposal
+from maniple.placement.tables import trace_proposal
 
 
 class NominationPath:
@@ -40,6 +41,9 @@ class NominationPath:
                 sheet.restore(mark)
                 self._forget(one, sheet)
                 return False
+            if self._session.traced(one.job, tasks=True) is not None:
+                only = self._placer.only(run.nominated)
+                trace_proposal(self._session, self._placement, run.rows[:1], proposal, only)
             self._placement.place(transaction, run.rows[:1], proposal, self._session.refusals)
             sheet.take(1)
         return True

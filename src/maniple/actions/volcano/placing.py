@@ -21,6 +21,7 @@ from maniple.framework.session import Session
 from maniple.framework.transactions.transaction import Transaction
 from maniple.placement.engine import Mask, Placement
 from maniple.placement.lookahead import Proposal
+from maniple.placement.tables import trace_proposal
 
 ROLE_FAILED = "no node was found for another pod of role {role!r}"
 NOT_WHOLE = "{found} more can be placed, but the gang needs {minimum} pods and has {ready}"
@@ -51,6 +52,7 @@ class TaskPlacer:
         self._remember_errors = remember_errors
         self._errors_last = session.rules.placing.errors_outlive_placements
         self._admitted: set[int] = set()
+        self._tried: Mask | None = None  # the nodes that were considered for the last proposal
 
     def fill(self, transaction: Transaction, sheet: Worksheet, ground: Ground) -> bool:
         """Place tasks until the job or sub-job is ready, or the rest is not worth trying; whether it is ready."""
@@ -98,19 +100,28 @@ class TaskPlacer:
             return 0, True
         most = min(len(run), self._shortfall(ground, run.role))
         allowed = session.hooks.allocatable(int(session.jobs.queue[job]), run.class_, most)
+        trace = session.traced(job, tasks=True)
         if allowed == 0:
             sheet.take(len(run))
-            refusals.of_tasks(job, run.role, run.rows, self._queue_full(job, run), failed=False)
+            cause = self._queue_full(job, run)
+            refusals.of_tasks(job, run.role, run.rows, cause, failed=False)
+            if trace is not None:
+                trace.asked(job, "allocatable", False, int(session.jobs.queue[job]), run.class_, most)
+                trace.refused(job, run.rows, cause)
             return 0, True
         refused = self._refused_outright(ground, run)
         if refused is not None:
             cause, fatal = refused
+            if trace is not None:
+                trace.refused(job, run.rows, cause)
             sheet.take(len(run))
             refusals.of_tasks(job, run.role, run.rows, cause, failed=fatal)
             return 0, not fatal or self._worth_going_on(ground)
         if errors is not None and self._errors_last and self._counts_pods(run.class_):
             allowed = 1  # what a node says is remembered task by task
         proposal = self._propose(run, allowed, ground, errors)
+        if trace is not None:
+            trace_proposal(session, self._placement, run.rows[:allowed], proposal, self._tried, ground.beside)
         if proposal is None:
             self._rule_out(run)
             sheet.take(len(run))
@@ -148,7 +159,9 @@ class TaskPlacer:
                 wanted = only if within is None else only & within
                 proposal = self._placement.fill(run.class_, 1, wanted, ground.beside)
                 if proposal is not None:
+                    self._tried = wanted
                     return proposal
+        self._tried = within
         return self._placement.fill(run.class_, count, within, ground.beside)
 
     def only(self, node: str) -> Mask | None:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from maniple.actions.volcano.room import RoomMaker, Terms
+from maniple.actions.volcano.telling import tell_absent
 from maniple.actions.volcano.turns import JobTurns
 from maniple.cluster.classes import TaskClass
 from maniple.cluster.statuses import PREEMPTABLE
@@ -36,6 +37,7 @@ from maniple.framework.transactions.transaction import Transaction
 from maniple.placement.engine import Placement
 
 ASKED = ("preemptable",)
+HELD_TOGETHER = "preempt: a job with a network topology gets room by gangpreempt only"
 RULE = "which comes before it in the same queue"
 
 
@@ -58,6 +60,7 @@ class Preempt:
 
     def run(self, session: Session, placement: Placement) -> None:
         starving = [job for job in starving_jobs(session) if not _has_topology(session, job)]
+        tell_absent(session, starving, HELD_TOGETHER)
         if not starving:
             return
         asking = Asking(session, starving)

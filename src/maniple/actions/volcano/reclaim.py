@@ -14,6 +14,7 @@ import numpy as np
 
 from maniple.actions import words
 from maniple.actions.volcano.room import RoomMaker, Terms
+from maniple.actions.volcano.telling import tell_absent
 from maniple.actions.volcano.turns import JobTurns
 from maniple.cluster.statuses import Status
 from maniple.eviction.asking import Asking, Demand, starving_jobs
@@ -41,6 +42,7 @@ class Reclaim:
 
     def run(self, session: Session, placement: Placement) -> None:
         starving = starving_jobs(session)
+        tell_absent(session, starving)
         if not starving:
             return
         asking = Asking(session, starving)
@@ -49,6 +51,8 @@ class Reclaim:
         turns = JobTurns(session, starving)
         while (queue := turns.next_queue()) is not None:
             if session.hooks.overused(queue):
+                if session.trace is not None:
+                    session.trace.passed_over(queue, "overused", "the queue is overused", turns.left(queue))
                 continue
             while (job := turns.next_job(queue)) is not None:
                 serve(job, queue)
@@ -92,6 +96,8 @@ class _Reclaim:
         shape = session.groups.shaped.get(job)
         if shape is not None and shape.hard:
             session.refusals.of_job(job, HELD_TOGETHER)
+            if (trace := session.traced(job)) is not None:
+                trace.left_out(job, HELD_TOGETHER)
             return
         terms = Terms(
             queue=queue,

@@ -7,8 +7,7 @@ request (`actions/signatures.py`), so that a backlog of hopeless jobs costs one 
 (`actions/searching/budget.py`).
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from functools import cached_property, partial
 
 import numpy as np
@@ -18,6 +17,7 @@ from maniple.actions.searching.budget import Allowance, Budget
 from maniple.actions.searching.solver import Search
 from maniple.actions.searching.terms import SearchTerms
 from maniple.actions.signatures import COMPLETE, Constraints, Failures, failures
+from maniple.actions.volcano.telling import Terms, tell_failed, tell_surplus
 from maniple.eviction.asking import Asking, Demand, demands_of, next_tasks
 from maniple.eviction.chunks import Chunk
 from maniple.eviction.room_sums import HeldParts, RoomSums
@@ -26,31 +26,23 @@ from maniple.framework.points import TaskRows
 from maniple.framework.session import Session
 from maniple.framework.transactions.transaction import Transaction
 from maniple.placement.engine import Mask, Placement
+from maniple.placement.tables import trace_forced, trace_proposal
 
 NO_VICTIMS = "{reason}: evicting every pod that may be evicted would not make room"
-
-
-@dataclass(slots=True, eq=False)
-class Terms:
-    """The terms on which room is made: from which queues, which victims the plugins allow, and why."""
-
-    queue: int  # that requests room
-    queues: Sequence[int]
-    approve: Callable[[int, TaskRows], TaskRows]
-    within_limits: Callable[
-        [list[Demand]], bool
-    ]  # called after evicting the victims, before placing the tasks
-    accept: Callable[[], bool]  # called once the tasks are placed
-    reason: str
 
 
 class _TaskPlacer:
     """Pipelines tasks class by class, wherever there will be room."""
 
-    def __init__(self, placement: Placement, demands: list[Demand], terms: Terms) -> None:
+    def __init__(self, session: Session, placement: Placement, demands: list[Demand], terms: Terms) -> None:
+        self._session = session
         self._placement = placement
         self._demands = demands
         self._within_limits = terms.within_limits
+
+    @property
+    def job(self) -> int:
+        return int(self._session.tasks.job[self._demands[0].rows[0]])
 
     def place(self, transaction: Transaction, nodes: Mask | None = None) -> bool:
         """All of the tasks, on some nodes or any; False, and nothing done, when they do not all fit."""
@@ -65,12 +57,20 @@ class _TaskPlacer:
                 return False
         return True
 
+    def _traces(self, rows: TaskRows) -> bool:
+        trace = self._session.trace
+        return trace is not None and trace.looks_at_tasks(int(self._session.tasks.job[rows[0]]))
+
     def _fill(self, transaction: Transaction, demand: Demand, nodes: Mask | None) -> bool:
         rows, placement = demand.rows, self._placement
         if nodes is None and placement.take_last(transaction, demand.class_, rows):
+            if self._traces(rows):
+                trace_forced(self._session, rows)
             return True
         while len(rows):
             proposal = placement.fill(demand.class_, len(rows), nodes)
+            if self._traces(rows):
+                trace_proposal(self._session, placement, rows, proposal, nodes)
             if proposal is None:
                 return False
             transaction.pipeline(rows[: len(proposal)], proposal.nodes)
@@ -122,17 +122,27 @@ class RoomMaker:
 
     def _try(self, job: int, wanted: TaskRows, terms: Terms, allowance: Allowance) -> bool:
         session = self._session
+        trace = session.traced(job)
         if not terms.queues:
+            if trace is not None:
+                trace.search_ended(job, False, "there is no other queue that gives up pods")
             return False
         numbers = set(session.tasks.class_of[wanted].tolist())
-        if any(session.hooks.pre_predicate(session.classes[number]) is not None for number in numbers):
-            return False
+        for number in numbers:
+            if (refused := session.hooks.pre_predicate(session.classes[number])) is not None:
+                if trace is not None:
+                    trace.asked(job, "pre_predicate", refused, session.classes[number])
+                return False
         known = self._known(terms.queue, int(wanted[0]), numbers)
         if (effort := known.rules_out(job, allowance.most)) is not None:
             allowance.ran_out = effort < COMPLETE
+            if trace is not None:
+                tell_failed(session, trace, job, wanted, terms, self._candidates)
             return False
         if not self._budget.may_try(job):
             allowance.ran_out = True
+            if trace is not None:
+                trace.search_ended(job, False, words.NOT_BEGUN)
             return False
         served = self._solve(job, wanted, terms, allowance)
         self._budget.settle(job, allowance, frozenset(numbers), served=served)
@@ -166,8 +176,10 @@ class RoomMaker:
     def _solve(self, job: int, wanted: TaskRows, terms: Terms, allowance: Allowance) -> bool:
         session, demands = self._session, demands_of(self._session, wanted)
         allowance.prepare(len(demands))
-        placer = _TaskPlacer(self._placement, demands, terms)
+        placer = _TaskPlacer(session, self._placement, demands, terms)
         for sequence in self._sequences(demands, wanted, terms):
+            if (trace := session.traced(job)) is not None:
+                tell_surplus(session, trace, job, wanted, terms, self._candidates, sequence)
             if self._repeats(demands, terms, placer, sequence):
                 return True
             search = Search(
@@ -182,7 +194,7 @@ class RoomMaker:
                 placer.place,
             )
             search.guess = self._guess
-            if search.succeeds():
+            if search.told():
                 self._done(search.transaction, search.chunks)
                 return True
             if allowance.ran_out:
@@ -211,11 +223,20 @@ class RoomMaker:
         transaction = Transaction(self._session)
         transaction.evict(np.concatenate([chunk.rows for chunk in chunks]), terms.reason)
         enough = self._placement.column(demand.class_).room == len(demand.rows)
-        if enough and placer.place(transaction) and terms.accept():
+        if enough and self._repeated(placer, transaction, chunks) and terms.accept():
             self._done(transaction, chunks)
             return True
         transaction.discard()
         return False
+
+    def _repeated(self, placer: _TaskPlacer, transaction: Transaction, chunks: list[Chunk]) -> bool:
+        trace, job = self._session.trace, placer.job
+        if trace is None or not trace.follows(job):
+            return placer.place(transaction)
+        with trace.inside_trial() as events:
+            placed = placer.place(transaction)
+        trace.trial(job, np.concatenate([chunk.rows for chunk in chunks]), placed, events=events)
+        return placed
 
     def _leave_places(self, demand: Demand, chunks: list[Chunk]) -> bool:
         """Whether the first task of each chunk frees a whole request of the demand, on a node open to it."""

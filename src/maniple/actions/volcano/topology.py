@@ -23,15 +23,20 @@ from maniple.actions.volcano.placing import Ground, TaskPlacer
 from maniple.actions.volcano.worksheet import JobSheet, Worksheet
 from maniple.cluster.domain_sums import Domains
 from maniple.cluster.domains import NONE, ROOT
+from maniple.cluster.statuses import Status
 from maniple.framework.criteria import Scores
 from maniple.framework.groups.tree import Group, PodSet
 from maniple.framework.points import Purpose, TaskRows
 from maniple.framework.refusals import Refusals
 from maniple.framework.session import Session
+from maniple.framework.traces.events import DomainsOffered, DomainTaken
+from maniple.framework.traces.recorder import Recorder
 from maniple.framework.transactions.transaction import SavedPlan, Transaction
 from maniple.placement.engine import Placement
 from maniple.placement.room import DomainRoom
+from maniple.placement.tables import trace_look
 
+_LOOKED_INTO = 4  # domains with too little room, in a trace
 NO_SUCH_TIER = "no HyperNode has the tier name {name!r}"
 NOT_READY = "jobs with a network topology wait until these HyperNodes are repaired: {names}"
 NOT_KEPT = "its network topology is hard, and no plugin is configured that keeps it (network-topology-aware)"
@@ -95,6 +100,7 @@ class TopologyAllocation:
         self._placement = placement
         self._reasons = DomainReasons(session)
         self._known_room: DomainRoom | None = None
+        self._job = -1  # that is being served
 
     @property
     def _room(self) -> DomainRoom:
@@ -105,13 +111,22 @@ class TopologyAllocation:
     def serve(self, sheet: JobSheet) -> bool:
         """One turn of a job. True when that ended in a commit."""
         session, waiting = self._session, [sheet[one].left() for one in sheet.pod_sets()]
+        trace = session.traced(sheet.job)
+        if trace is not None:
+            trace.task_order(sheet.job, np.concatenate(waiting))
         self._reasons.begin(sheet.shape)
         trial = self._place_job(sheet)
         if trial is None:
+            if trace is not None:
+                trace.undone(sheet.job, 0, "no domain takes the job")
             self._reasons.conclude(np.concatenate(waiting))
             return False
         session.refusals.take_over(trial.refusals)
-        if not session.hooks.job_ready(sheet.job):
+        ready = session.hooks.job_ready(sheet.job)
+        if trace is not None:
+            trace.asked(sheet.job, "job_ready", ready)
+        if not ready:
+            trial.transaction.keep()
             self._put_back(trial.before)
             return False
         trial.transaction.commit()
@@ -124,7 +139,8 @@ class TopologyAllocation:
     def _place_job(self, sheet: JobSheet) -> _Trial | None:
         session, shape = self._session, sheet.shape
         before = sheet.mark()
-        for domains in session.hooks.hyper_node_gradient_for_job(shape.job, ROOT, Purpose.ALLOCATE):
+        gradients = session.hooks.hyper_node_gradient_for_job(shape.job, ROOT, Purpose.ALLOCATE)
+        for domains in self._offered(shape.job, None, gradients):
             best: _Trial | None = None
             tried: set[bytes] = set()
             for candidate in self._candidates(sheet, domains):
@@ -137,6 +153,13 @@ class TopologyAllocation:
                 if best is not None:
                     self._set_aside(best, sheet, before)
                 trial = self._try_job(sheet, candidate.domain)
+                self._tell(
+                    sheet.job,
+                    "",
+                    candidate.domain,
+                    fits=trial is not None,
+                    score=None if trial is None else trial.score,
+                )
                 if trial is None:
                     sheet.restore(before)
                 elif trial.is_better(best):
@@ -145,12 +168,17 @@ class TopologyAllocation:
                     self._set_aside(trial, sheet, before)
             if best is not None:
                 self._take_up(best, sheet)
+                trace = session.trace
+                if trace is not None and trace.follows(sheet.job):
+                    name = session.domains.names[best.domain]
+                    trace.add(DomainTaken(session.job_key(sheet.job), name, best.score))
                 return best
         return None
 
     def _candidates(self, sheet: JobSheet, domains: list[int]) -> Iterator[_Candidate]:
         """Domains of a gradient that have room, the most promising first."""
         need, demand = self._need_of_job(sheet.job), _demand(self._session, sheet)
+        self._job = sheet.job
         roomy = self._roomy(domains, need, demand)
         bounds = self._bounds(sheet, roomy) if len(roomy) > 1 else None
         if bounds is not None:
@@ -224,13 +252,17 @@ class TopologyAllocation:
             self._decide(one, one.nominated, trial)
             return 0.0
         demand = _classes(session, sheet.left())
-        for domains in hooks.hyper_node_gradient_for_pod_set(one, trial.domain, Purpose.ALLOCATE):
+        gradients = hooks.hyper_node_gradient_for_pod_set(one, trial.domain, Purpose.ALLOCATE)
+        for domains in self._offered(one.job, one, gradients):
             left = self._roomy(domains, self._need_of(one), demand, one)
             while len(left):
                 scores = self._scores(one, left)
                 place = int(scores.argmax())
-                if self._try_pod_set(one, sheet, int(left[place]), trial):
-                    return float(scores[place])
+                domain, score = int(left[place]), float(scores[place])
+                fits = self._try_pod_set(one, sheet, domain, trial)
+                self._tell(one.job, one.name, domain, fits=fits, score=score)
+                if fits:
+                    return score
                 left = np.delete(left, place)
         trial.refusals.of_tasks(one.job, -1, sheet.left(), self._reasons.why(one), failed=False)
         return None
@@ -250,6 +282,12 @@ class TopologyAllocation:
         sheet.restore(mark)
         return False
 
+    def _tell(self, job: int, part: str, domain: int, *, fits: bool, score: float | None) -> None:
+        session, trace = self._session, self._session.trace
+        if trace is not None and trace.follows(job):
+            nodes = int(session.domains.members[domain].sum())
+            trace.domain(job, part, session.domains.names[domain], nodes, fits, score=score)
+
     def _decide(self, one: PodSet, domain: int, trial: _Trial) -> None:
         trial.before.setdefault(one, one.domain)
         one.domain = trial.decided[one] = self._session.groups.places.joined(one.domain, domain)
@@ -265,7 +303,45 @@ class TopologyAllocation:
             return domains
         slots = self._room.for_demand(demand)[domains]
         self._reasons.looked_at(domains, slots, need, part)
+        trace, job = self._session.trace, self._job if part is None else part.job
+        if trace is not None and trace.follows(job):
+            names, tight = self._session.domains.names, (slots < need).tolist()
+            found = zip(domains.tolist(), slots.tolist(), tight, strict=True)
+            left = {domain: room for domain, room, few in found if few}
+            room = {names[domain]: slots for domain, slots in left.items()}
+            trace.domains_left(job, part.name if part is not None else "", need, room)
+            self._look_into(trace, job, list(left))
         return domains[slots >= need]
+
+    def _look_into(self, trace: Recorder, job: int, domains: list[int]) -> None:
+        """Record what the nodes of domains that have too little room say to the first pod."""
+        session = self._session
+        rows = session.tasks_of(job)
+        rows = rows[session.tasks.status[rows] == Status.PENDING]
+        if len(rows) and trace.looks_at_tasks(job):
+            for domain in domains if trace.everything else domains[:_LOOKED_INTO]:
+                trace_look(session, self._placement, int(rows[0]), session.domains.members[domain])
+
+    def _offered(self, job: int, part: PodSet | None, gradients: list[list[int]]) -> list[list[int]]:
+        """The gradients, which are recorded if the job is traced."""
+        session, trace = self._session, self._session.trace
+        if trace is None or not trace.follows(job):
+            return gradients
+        tree = session.domains
+        limit = part.limit if part is not None else session.groups.root(job).limit
+        highest = limit.highest if limit is not None else None
+        offered = {domain for gradient in gradients for domain in gradient}
+        others = [
+            tree.names[domain]
+            for domain in range(1, len(tree))
+            if domain not in offered and (highest is None or tree.tier[domain] <= highest)
+        ]
+        named = tuple(trace.some([tree.names[domain] for domain in gradient]) for gradient in gradients)
+        name = part.name if part is not None else ""
+        plugins = session.answering("hyper_node_gradient_for_job")
+        by = plugins[0] if plugins else ""
+        trace.add(DomainsOffered(session.job_key(job), name, named, trace.some(others), by))
+        return gradients
 
     def _need_of_job(self, job: int) -> int:
         """Tasks without which a plan is not worth keeping: neither ready nor pipelined."""

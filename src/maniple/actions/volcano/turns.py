@@ -28,7 +28,12 @@ class JobTurns:
 
     def next_queue(self) -> int | None:
         """The best queue, taken out; `return_queue` gives it another turn."""
-        return heappop(self._queues)[1] if self._queues else None
+        if not self._queues:
+            return None
+        key, queue = heappop(self._queues)
+        if self._session.trace is not None:
+            self._session.trace.queue_turn(queue, "queue_order", key, self._queues)
+        return queue
 
     def return_queue(self, queue: int) -> None:
         heappush(self._queues, (self._session.queue_key_order(queue), queue))
@@ -36,7 +41,12 @@ class JobTurns:
     def next_job(self, queue: int) -> int | None:
         """The queue's best job, taken out; `return_job` gives it another turn."""
         heap = self._jobs[queue]
-        return heappop(heap)[1] if heap else None
+        if not heap:
+            return None
+        job = heappop(heap)[1]
+        if self._session.trace is not None:
+            self._session.trace.job_turn(job, (one for _, one in sorted(heap)))
+        return job
 
     def return_job(self, job: int) -> None:
         heappush(self._jobs[int(self._session.jobs.queue[job])], (self._session.job_key_order(job), job))

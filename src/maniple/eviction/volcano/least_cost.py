@@ -17,6 +17,7 @@ import numpy as np
 
 from maniple.cluster.classes import TaskClass
 from maniple.cluster.facts import seconds
+from maniple.eviction.telling import PodSearch
 from maniple.eviction.volcano.per_node import roomy
 from maniple.framework.criteria import Filter
 from maniple.framework.points import TaskRows
@@ -26,6 +27,8 @@ from maniple.framework.transactions.transaction import Transaction
 from maniple.framework.victim_order import in_victim_order
 from maniple.placement.engine import Placement
 
+COUNTED = "the pod would fit; what the victims cost is compared with other nodes"
+NO_HELP = "evicting does not help here, or is not needed"
 _ABOVE_ANY_PRIORITY = 2**31
 
 
@@ -127,17 +130,25 @@ def make_room_cheaply(
     class_ = session.classes[session.tasks.class_of[task]]
     where = session.tasks.node[search.candidates]
     found: list[tuple[tuple[Any, ...], int, TaskRows]] = []
+    told = PodSearch(session, task)
+    told.begin(search.candidates, search.approve, search.reason)
     for node in nodes:
         if len(found) >= search.limits.count(len(nodes)):
             break
         there = search.candidates[where == node]
         victims = search.approve(task, in_victim_order(session, task, there)) if len(there) else there
         needed = _needed(session, class_, node, in_victim_order(session, task, victims), search)
+        if told:
+            told.tried(
+                node, needed if len(needed) else victims, fits=False, why=COUNTED if len(needed) else NO_HELP
+            )
         if len(needed):
             found.append((_cost(session, needed), node, needed))
     if not found:
         return False
     _, node, victims = min(found, key=lambda one: (one[0], one[1]))
+    if told:
+        told.tried(node, victims, fits=True, why="these cost least")
     transaction.evict(victims, search.reason)
     transaction.pipeline(np.array([task]), np.array([node]))
     return True

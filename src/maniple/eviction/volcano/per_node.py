@@ -11,10 +11,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from maniple.cluster.classes import TaskClass
+from maniple.eviction.telling import PodSearch
 from maniple.framework.points import TaskRows
 from maniple.framework.session import Session
 from maniple.framework.transactions.transaction import Transaction
 from maniple.framework.victim_order import in_victim_order
+
+TOO_LITTLE = "without all of them the node would still have too little"
+NOT_ADMITTED = "another filter, or the limit of the queue, keeps the pod away even without them"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,6 +39,8 @@ def make_room(
     """Pipeline a task onto the first of the nodes where evicting makes room."""
     class_ = session.classes[session.tasks.class_of[task]]
     where = session.tasks.node[search.candidates]
+    told = PodSearch(session, task)
+    told.begin(search.candidates, search.approve, search.reason)
     for node in nodes:
         there = search.candidates[where == node]
         if search.needs_candidates and not len(there):
@@ -43,13 +49,20 @@ def make_room(
         if search.needs_victims and not len(victims):
             continue
         if not _suffice(session, class_, node, victims):
+            if told:
+                told.tried(node, victims, fits=False, why=TOO_LITTLE)
             continue
         checkpoint = transaction.checkpoint()
         if _evict_until_fit(
             session, transaction, class_, node, in_victim_order(session, task, victims), search
         ):
+            if told:
+                gone = transaction.evictions()
+                told.tried(node, [row for row in victims.tolist() if row in gone], fits=True)
             transaction.pipeline(np.array([task]), np.array([node]))
             return True
+        if told:
+            told.tried(node, victims, fits=False, why=NOT_ADMITTED)
         transaction.rollback(checkpoint)
     return False
 

@@ -85,7 +85,7 @@ class Causes:
             held = self._closed.jobs.held_back.get(job)
             problem = held or self.queue_problem(job) or self._of_others(job)
             found = [problem] if problem else [*self._closed_queue(job), *filter(None, [self.not_ready(job)])]
-            known = found or list(self._closed.refused.jobs.get(job, ()))
+            known = found or [str(one) for one in self._closed.refused.jobs.get(job, ())]
             self._of_job[job] = known
         return known
 
@@ -148,7 +148,7 @@ class Causes:
         closed = self._closed
         counts = closed.jobs.counts[:, job]
         if counts.any() and not counts[_WAITING].any():
-            return list(closed.refused.jobs.get(job, ()))
+            return [str(one) for one in closed.refused.jobs.get(job, ())]
         found = list(self.of_job(job))
         if counts[_PENDING]:
             rows = self.tasks_of(job)

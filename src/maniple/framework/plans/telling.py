@@ -220,7 +220,7 @@ def groups(closed: Closed, causes: Causes, rows: Sequence[int]) -> dict[str, Gro
             conditions=_conditions(closed, job),
             queue_problem=causes.queue_problem(job),
             not_ready=causes.not_ready(job) if waits and not held else "",
-            refusals=[held] if held else list(refused.jobs.get(job, ())),
+            refusals=[held] if held else [str(one) for one in refused.jobs.get(job, ())],
             over=causes.over(job),
             pod_sets=causes.pod_sets(job),
             gated=tuple(behind.get(job, ())),

@@ -5,7 +5,7 @@ in reverse order and restore every array bit for bit (all sums are integers); `c
 effects. An operation holds many tasks of one class and one job, because that is how gangs are placed.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,6 +15,7 @@ from maniple.framework.criteria import NodeRows
 from maniple.framework.devices.gpus import Groups
 from maniple.framework.points import CLAIMS_FIRST, Event, TaskRows
 from maniple.framework.session import Session
+from maniple.framework.traces.recorder import Recorder
 from maniple.framework.transactions.operations import (
     Kind,
     Operation,
@@ -215,6 +216,19 @@ class Transaction:
                     del evicted[row]
         return evicted
 
+    def keep(self) -> None:
+        """Leave the operations as they are, for the rest of the session, without effects."""
+        if self._session.trace is not None:
+            self._tell(self._session.trace, {})
+
+    def _tell(self, trace: Recorder, evicted: Mapping[int, str]) -> None:
+        trace.kept(
+            _places(self._allocations()),
+            _places(one for one in self.operations if one.kind is _PIPELINE),
+            _places(one for one in self.operations if one.kind is _MOVE),
+            evicted,
+        )
+
     def commit(self) -> None:
         """Hand the operations over as effects, in order."""
         session, evicted = self._session, self.evictions()
@@ -227,6 +241,8 @@ class Transaction:
             anew = not session.rules.gangs.trials_are_remembered
             for owner in {*session.tasks.job[gone].tolist()} - {-1} if anew else ():
                 session.jobs.version[owner] += 1
+        if session.trace is not None:
+            self._tell(session.trace, evicted)
         for operation in self._allocations():
             bind(session, operation.event)
         for operation in self.operations if made_room else ():
@@ -235,6 +251,15 @@ class Transaction:
                 rows, nodes = operation.event.rows.tolist(), operation.event.nodes.tolist()
                 session.decisions.nominated.update(zip(rows, nodes, strict=True))
         self.operations = []
+
+
+def _places(operations: Iterable[Operation]) -> dict[int, int]:
+    """The node of each task."""
+    return {
+        row: node
+        for one in operations
+        for row, node in zip(one.event.rows.tolist(), one.event.nodes.tolist(), strict=True)
+    }
 
 
 def _alike(kinds: Iterable[tuple[int, int, int]], rows: TaskRows) -> dict[tuple[int, int, int], list[int]]:
@@ -278,6 +303,9 @@ def bind_allocated(session: Session, job: int) -> None:
     rows = session.tasks_of(job)
     rows = rows[session.tasks.status[rows] == _ALLOCATED_NOW]
     if len(rows):
+        if session.trace is not None:
+            nodes = session.tasks.node[rows].tolist()
+            session.trace.kept(dict(zip(rows.tolist(), nodes, strict=True)), {}, {}, ())
         bind(session, event_of(session, rows))
 
 

@@ -56,6 +56,9 @@ class _Branches:
 
     __hash__ = None  # type: ignore[assignment]  # equality is not transitive
 
+    def __repr__(self) -> str:
+        return str([standing for _, standing in self._standings])
+
     def _compared(self, other: "_Branches") -> int:
         for (branch, ours), (another, theirs) in zip(self._standings, other._standings, strict=False):
             if branch != another:

@@ -93,6 +93,9 @@ class Way:
     def standings(self) -> tuple[Standing, ...]:
         return tuple([branch.standing for branch in self._branches])
 
+    def __repr__(self) -> str:
+        return str(self.standings)
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Way) and not (self < other or other < self)
 

@@ -11,7 +11,7 @@ measured, and no fair share exceeds the queue's request.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from maniple.framework.configuration.arguments import TextArguments
 from maniple.framework.points import Capacity, TaskRows
@@ -19,6 +19,7 @@ from maniple.framework.session import Session
 from maniple.plugins.kai.cluster_total import cluster_total
 from maniple.plugins.kai.counting import Amount, Counting
 from maniple.plugins.kai.proportion_capacity import SCHEDULABLE, over_capacity, over_quota
+from maniple.plugins.kai.proportion_order import PARTS
 from maniple.plugins.kai.proportion_reclaim import may_take
 from maniple.plugins.kai.queue_accounts import Account, open_accounts, stated_by_kai
 from maniple.plugins.kai.queue_books import QueueBooks
@@ -36,6 +37,7 @@ class Proportion:
     """Arguments: `kValue`, how much past usage counts; `reclaimerSaturationMultiplier`, at least 1."""
 
     name = "proportion"
+    key_parts: ClassVar[Mapping[str, tuple[str, ...]]] = {"queue_turn": PARTS}
 
     def __init__(self, session: Session, arguments: Mapping[str, Any]) -> None:
         self._session = session

@@ -17,6 +17,18 @@ from maniple.framework.points import Key
 from maniple.plugins.kai.counting import Amount
 from maniple.plugins.kai.queue_accounts import Account, fits, minus, plus
 
+# The parts of the key, as a trace names them.
+PARTS = (
+    "above its fair share of everything",
+    "over its quota with its next job",
+    "priority, negated",
+    "over a limit with its next job",
+    "dominant share with its next job",
+    "dominant share",
+    "what it may have",
+    "created",
+)
+
 
 class Room:
     """What a queue may have, in a partial order where incomparable ones count as equal."""
@@ -33,6 +45,9 @@ class Room:
         return isinstance(other, Room) and not self < other and not other < self
 
     __hash__ = None  # type: ignore[assignment]  # equality is not transitive
+
+    def __repr__(self) -> str:
+        return "(" + ", ".join(f"{amount:g}" for amount in self.amount) + ")"
 
 
 def turn(
@@ -55,4 +70,4 @@ def turn(
     return (*key, account.created) if older_first else key
 
 
-__all__ = ["Room", "turn"]
+__all__ = ["PARTS", "Room", "turn"]

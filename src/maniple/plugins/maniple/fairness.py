@@ -12,7 +12,7 @@ otherwise:
 
 from collections.abc import Mapping, Sequence
 from math import inf
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from maniple.plugins.kai.cluster_total import cluster_total
 from maniple.plugins.kai.counting import Amount, Counting, Floats
 from maniple.plugins.kai.proportion import read_arguments
 from maniple.plugins.kai.proportion_capacity import SCHEDULABLE
+from maniple.plugins.kai.proportion_order import PARTS
 from maniple.plugins.kai.proportion_reclaim import Loss, Path, Reclaimer, may_take
 from maniple.plugins.kai.queue_accounts import Stated, open_accounts
 from maniple.plugins.kai.queue_books import QueueBooks
@@ -42,6 +43,7 @@ class Fairness:
     """Arguments: `kValue`, how much past usage counts; `reclaimerSaturationMultiplier`, at least 1."""
 
     name = "fairness"
+    key_parts: ClassVar[Mapping[str, tuple[str, ...]]] = {"queue_turn": PARTS}
 
     def __init__(self, session: Session, arguments: Mapping[str, Any]) -> None:
         self._session = session

@@ -1,0 +1,1 @@
+"""Traces: what happened in a cycle, as typed events in order (`events.py`), and what records them (`recorder.py`)."""

@@ -1,0 +1,57 @@
+"""Over random clusters and recorded ones: tracing changes no plan, tables are complete, and the best node of a table is
+the node of the plan."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from maniple.framework.traces.events import TaskTried, Trace
+from tests.corpus import store
+from tests.explain.trace_checks import followed, problems, traced
+from tests.soak.clusters import PROFILES, generate
+
+NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
+CLUSTERS = 24
+FOLLOWED = 2  # jobs of each cluster
+EVERY = 40  # recorded cases
+
+
+def _conf(conf: Any, compat: str) -> Any:
+    return {**(conf or {}), "compat": compat} if compat == "strict" else conf
+
+
+def _tables(trace: Trace, job: str) -> list[TaskTried]:
+    return [event for event in trace.flat() if isinstance(event, TaskTried) and event.job == job]
+
+
+@pytest.mark.parametrize("number", range(CLUSTERS))
+@pytest.mark.parametrize("compat", ["better", "strict"])
+@pytest.mark.parametrize("profile", PROFILES)
+def test_a_random_cluster_is_traced_truly(profile: str, compat: str, number: int) -> None:
+    scenario = generate(profile, number)
+    settings = {"profile": profile, "conf": _conf(scenario.conf, compat)}
+    plain, plan, trace = traced(scenario.objects, now=NOW, **settings)
+    assert [*problems(plain, plan, trace)] == []
+    assert Trace.from_json(trace.to_json()) == trace
+    waiting = [key for key, job in plan.jobs.items() if job.waiting]
+    for job in waiting[:FOLLOWED]:
+        again, own = followed(scenario.objects, job, now=NOW, **settings)
+        assert again == plain
+        assert _tables(own, job) == _tables(trace, job)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("compat", ["better", "strict"])
+@pytest.mark.parametrize("name", store.names())
+def test_recorded_clusters_are_traced_truly(name: str, compat: str) -> None:
+    for case in store.recorded(name)[1][::EVERY]:
+        plain, plan, trace = traced(
+            case["objects"],
+            now=datetime.fromisoformat(case["now"]) if "now" in case else None,
+            conf={**case["conf"], "compat": compat},
+            profile=case["profile"],
+            actions=case["actions"],
+            options=case.get("options"),
+        )
+        assert [*problems(plain, plan, trace)] == [], case["id"]
