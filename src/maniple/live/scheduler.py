@@ -20,6 +20,7 @@ from typing import Any, cast
 from maniple.framework.configuration.loading import ConfigurationError
 from maniple.framework.plans.outcome import Eviction
 from maniple.framework.plans.plan import Plan
+from maniple.journal.recorder import Recorder
 from maniple.live.binding import Binding
 from maniple.live.cache import Cache
 from maniple.live.decisions import Decisions
@@ -66,7 +67,7 @@ class Scheduler:
     controllers of the profile's system run on this cluster. `options` is polled and must not block: its
     result is added to the planner's options, and a new result triggers a cycle. With `leadership`, it decides
     and writes only while it leads, and ends when that is lost. `rate` limits writes; `unread` are kinds that are
-    not watched.
+    not watched. Every cycle is recorded in the `journal`, if there is one.
     """
 
     def __init__(
@@ -86,6 +87,7 @@ class Scheduler:
         rate: WriteRate | None = None,
         unread: Collection[type[Object]] = (),
         observer: Callable[["Scheduler"], None] | None = None,
+        journal: Recorder | None = None,
     ) -> None:
         self.planner = planner
         self.meter = Meter()
@@ -106,6 +108,9 @@ class Scheduler:
             alone=alone,
         )
         self.cache = Cache(planner.build(()), self.dialect)
+        self.journal = journal
+        if journal is not None:
+            journal.follow(self.cache)
         self.effects = Effects(concurrency, rate=rate)
         self.binding = Binding()
         self.configuration = Reloads()
@@ -463,16 +468,22 @@ class Scheduler:
         if plan is None:
             self._dirty = True
             return
-        self.meter.cycled(plan, self.plan, when, time.perf_counter() - begin, self.planner.plugin_timings)
+        seconds = time.perf_counter() - begin
+        self.meter.cycled(plan, self.plan, when, seconds, self.planner.plugin_timings)
         self.plan = plan
+        if self.journal is not None:
+            self.journal.planned(self.cycles, when, self.planner, self._options)
         try:
             self._carry_out(plan, when)
         except Exception as error:  # what is left is decided again
             self.guard.caught(error, "carrying out a plan")
             self._dirty = True
+        if self.journal is not None:
+            self.journal.decided(plan, seconds)
 
     async def _planned(self, when: datetime) -> Plan:
-        given = (self.cache.cluster, when, self._options, time.perf_counter)
+        options = self._options if self.journal is None else self.journal.attempt(self._options)
+        given = (self.cache.cluster, when, options, time.perf_counter)
         if self._inline:
             return self.planner.cycle(*given)
         return await asyncio.to_thread(self.planner.cycle, *given)
