@@ -13,7 +13,9 @@ from tests.live.test_on_sim import ALL as VOLCANO
 from tests.live.worlds import EmbeddedWorld
 
 
-@pytest.mark.parametrize("scenario", [*VOLCANO, *KAI_SCENARIOS, *MANIPLE_SCENARIOS], ids=lambda one: one.__name__)
+@pytest.mark.parametrize(
+    "scenario", [*VOLCANO, *KAI_SCENARIOS, *MANIPLE_SCENARIOS], ids=lambda one: one.__name__
+)
 def test_every_cycle_of_a_scenario_rewinds_to_its_plan(scenario: Scenario, tmp_path: Path) -> None:
     async def main() -> None:
         await scenario(EmbeddedWorld())

@@ -38,9 +38,7 @@ def _plain_cpus(known: Preoccupied) -> dict[str, list[tuple[str, str, str]]]:
 
 
 def _restored_cpus(plain: Mapping[str, Any]) -> Preoccupied:
-    return {
-        node: {(uid, pod): int(cpus, 16) for uid, pod, cpus in taken} for node, taken in plain.items()
-    }
+    return {node: {(uid, pod): int(cpus, 16) for uid, pod, cpus in taken} for node, taken in plain.items()}
 
 
 ENTRIES: Mapping[object, _Entry] = {

@@ -81,7 +81,7 @@ class Moment:
         for item in self.objects:
             try:
                 cluster.apply(item)
-            except Exception:  # noqa: S112  # as the scheduler did, which had set it aside
+            except Exception:  # as the scheduler did, which had set it aside
                 continue
         memory.restore(cluster.memory, self.remembered)
         return cluster

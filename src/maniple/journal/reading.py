@@ -4,7 +4,7 @@ A journal is a folder of segments, or one of its files. Each segment can be read
 segment: the cycles before it are there.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -42,7 +42,7 @@ class State:
     kept: tuple[Pod, ...] = ()
     settings: Settings | None = None
     more: Mapping[str, Any] = field(default_factory=dict)
-    unlisted: tuple[str, ...] = ()
+    unlisted: Sequence[str] = ()
     aside: Mapping[str, str] = field(default_factory=dict)
     remembered: Mapping[str, Any] = field(default_factory=dict)
     causes: dict[str, str] = field(default_factory=dict)
@@ -115,7 +115,9 @@ class Journal:
         if run is not None:
             heads = [one for one in heads if one[1].run == run]
         if begin is not None:
-            first = max((index for index, (_, head) in enumerate(heads) if not _after(head, begin)), default=0)
+            first = max(
+                (index for index, (_, head) in enumerate(heads) if not _after(head, begin)), default=0
+            )
             heads = heads[first:]
         for path, _ in heads:
             yield from _steps(path)
@@ -234,7 +236,9 @@ def _steps(path: Path) -> Iterator[Step]:
             yield Step(head.run, record, state, head.version, put, before)
 
 
-def _move_on(state: State, cycle: Cycle, parts: Iterable[Part]) -> tuple[tuple[Object, ...], dict[Ref, Object]]:
+def _move_on(
+    state: State, cycle: Cycle, parts: Iterable[Part]
+) -> tuple[tuple[Object, ...], dict[Ref, Object]]:
     """Take in what had changed before a cycle; returns the new objects, and the replaced ones."""
     put = tuple(_objects(parts))
     before: dict[Ref, Object] = {}
@@ -243,21 +247,15 @@ def _move_on(state: State, cycle: Cycle, parts: Iterable[Part]) -> tuple[tuple[O
         if ref in state.objects:
             before[ref] = state.objects[ref]
         state.objects[ref] = item
-    for name, keys in cycle.gone.items():
-        for key in keys:
-            gone = state.objects.pop((KINDS_BY_NAME[name], key), None)
-            if gone is not None:
-                before[type(gone), key] = gone
+    for ref in [(KINDS_BY_NAME[name], key) for name, keys in cycle.gone.items() for key in keys]:
+        gone = state.objects.pop(ref, None)
+        if gone is not None:
+            before[ref] = gone
     if cycle.kept is not None:
         state.kept = tuple(msgspec.msgpack.decode(raw, type=Pod) for raw in cycle.kept)
-    if cycle.settings is not None:
-        state.settings = cycle.settings
-    if cycle.more is not None:
-        state.more = cycle.more
-    if cycle.unlisted is not None:
-        state.unlisted = tuple(cycle.unlisted)
-    if cycle.aside is not None:
-        state.aside = cycle.aside
+    for name in ("settings", "more", "unlisted", "aside"):
+        if (stated := getattr(cycle, name)) is not None:
+            setattr(state, name, stated)
     if cycle.memory is not None:
         state.remembered = memory.follow(state.remembered, cycle.memory)
     for job, why in cycle.causes.items():

@@ -6,15 +6,26 @@ thread.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
+
+from msgspec.structs import replace
 
 from maniple.cluster.cluster import Cluster
 from maniple.framework.plans.plan import Plan
 from maniple.journal import memory
 from maniple.journal.extenders import Listening
-from maniple.journal.records import KIND_NAMES, TRANSPORT, UNRECORDED, Cycle, Ref, Settings, causes_of, decisions_of
+from maniple.journal.records import (
+    KIND_NAMES,
+    TRANSPORT,
+    UNRECORDED,
+    Cycle,
+    Ref,
+    Settings,
+    causes_of,
+    decisions_of,
+)
 from maniple.journal.redacting import redacted
 from maniple.journal.writer import Entry, Writer
 from maniple.objects.core import Pod
@@ -62,9 +73,11 @@ class Recorder:
         self._extender: Listening | None = None
         self._pending: tuple[Cycle, list[Object]] | None = None
 
-    def follow(self, cache: Believing) -> None:
+    def follow(self, cache: Believing) -> "Recorder":
+        """Learn from now on what the cache takes in."""
         self._cache = cache
         cache.taken_in = self._note
+        return self
 
     def _note(self, ref: Ref) -> None:
         self._changed[ref] = None
@@ -106,7 +119,7 @@ class Recorder:
             when=when,
             whole=whole,
             gone=gone,
-            kept=None if now.kept == before.kept and not whole else [*now.kept],  # type: ignore[arg-type]
+            kept=None if now.kept == before.kept and not whole else cast(Any, now.kept),
             settings=_settings(planner) if planner is not before.planner else None,
             more=None if options is before.options else _more(planner, options),
             unlisted=None
@@ -128,8 +141,8 @@ class Recorder:
         before = self._known.causes or {}
         changed = {job: why for job, why in causes.items() if before.get(job) != why}
         changed.update((job, "") for job in before if job not in causes)
-        self._known = replace(self._known, causes=causes)
-        full = _with_outcome(cycle, decisions_of(plan), changed, seconds)
+        self._known.causes = causes
+        full = replace(cycle, decisions=decisions_of(plan), causes=changed, seconds=seconds)
         self.writer.submit(Entry(full, put))
 
     def close(self) -> None:
@@ -149,12 +162,6 @@ class Recorder:
             else:
                 gone.setdefault(KIND_NAMES[kind], []).append(key)
         return put, gone
-
-
-def _with_outcome(cycle: Cycle, decisions: dict[str, Any], causes: dict[str, str], seconds: float) -> Cycle:
-    from msgspec.structs import replace as with_fields
-
-    return with_fields(cycle, decisions=decisions, causes=causes, seconds=seconds)
 
 
 def _settings(planner: Planner) -> Settings:

@@ -32,6 +32,8 @@ DECISIONS = (
     "pipelined",
     "nominations",
 )
+# These come in the order of rows, which says nothing: it differs for a cluster that was built anew.
+_UNORDERED = ("pipelined", "nominations")
 NO_CAUSE = "it has not had its turn yet"
 TRANSPORT = "extenderTransport"
 # Options that no file can hold.
@@ -105,7 +107,8 @@ Record = Head | Part | Cycle
 
 def decisions_of(plan: Plan) -> dict[str, Any]:
     """What a plan decides, without the parts that are empty."""
-    return {name: part for name in DECISIONS if (part := getattr(plan, name))}
+    found = {name: part for name in DECISIONS if (part := getattr(plan, name))}
+    return {name: dict(sorted(part.items())) if name in _UNORDERED else part for name, part in found.items()}
 
 
 def causes_of(plan: Plan) -> dict[str, str]:

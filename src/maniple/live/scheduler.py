@@ -108,9 +108,7 @@ class Scheduler:
             alone=alone,
         )
         self.cache = Cache(planner.build(()), self.dialect)
-        self.journal = journal
-        if journal is not None:
-            journal.follow(self.cache)
+        self.journal = journal.follow(self.cache) if journal is not None else None
         self.effects = Effects(concurrency, rate=rate)
         self.binding = Binding()
         self.configuration = Reloads()
@@ -149,8 +147,7 @@ class Scheduler:
         debug = bool(planner.options.get("debug"))
         self.guard = Guard(self.cache, notes, lambda: self.planner.added_modules, debug=debug)
         self._shards = NodeShards.of(planner.options, self.cache, self.effects, port)
-        self._always_clocked = triggers.time
-        self._clocked = self._always_clocked
+        self._clocked = self._always_clocked = triggers.time
 
     # -- start and stop ----------------------------------------------------------------------------------------------
 
