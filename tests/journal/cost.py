@@ -13,6 +13,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+import click
+
 from maniple.journal.recorder import Recorder
 from maniple.journal.writer import Entry, Writer
 from maniple.live.scheduler import Scheduler, Timing
@@ -119,13 +121,15 @@ def main() -> None:
         begin = os.times().user
         found = run(measure(nodes, pods, cycles, folder), virtual=True)
         checkpoint = max(path.stat().st_size for path in folder.iterdir())
-        print(f"{nodes:,} nodes, {pods:,} pods, {EACH} gangs of {SIZE} come and go before a cycle")
+        click.echo(f"{nodes:,} nodes, {pods:,} pods, {EACH} gangs of {SIZE} come and go before a cycle")
         number = found["cycles"]
         for name in ("planning", "recorder", "writer"):
             share = found[name] / found["planning"]
-            print(f"{name:9} {found[name] / number * 1000:8.2f} ms a cycle  {share:6.1%}")
-        print(f"{number:.0f} cycles, {found['bytes'] / number / 1024:,.1f} KiB each; largest segment {checkpoint / 2**20:.1f} MiB")
-        print(f"{os.times().user - begin:.0f} s")
+            click.echo(f"{name:9} {found[name] / number * 1000:8.2f} ms a cycle  {share:6.1%}")
+        click.echo(
+            f"{number:.0f} cycles, {found['bytes'] / number / 1024:,.1f} KiB each; largest segment {checkpoint / 2**20:.1f} MiB"
+        )
+        click.echo(f"{os.times().user - begin:.0f} s")
     finally:
         shutil.rmtree(folder)
 

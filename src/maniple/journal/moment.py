@@ -17,11 +17,10 @@ from maniple.journal import memory
 from maniple.journal.extenders import Answer, Playing
 from maniple.journal.records import KIND_NAMES, KINDS_BY_NAME, TRANSPORT, Settings
 from maniple.objects import kai, volcano
+from maniple.objects.lists import SETTINGS
 from maniple.objects.load import struct_of
 from maniple.objects.meta import Object
 from maniple.planner import Planner
-
-FIELD = "maniple"
 
 
 class _Beside(msgspec.Struct, omit_defaults=True, rename="camel"):
@@ -114,14 +113,14 @@ class Moment:
         return {
             "apiVersion": "v1",
             "kind": "List",
-            FIELD: msgspec.to_builtins(beside),
+            SETTINGS: msgspec.to_builtins(beside),
             "items": [*map(plain, self.objects)],
         }
 
     @classmethod
     def of_list(cls, document: Mapping[str, Any]) -> "Moment":
         """The moment that `to_list` was asked of. Raises ValueError (msgspec.ValidationError) where it was not."""
-        beside = msgspec.convert(document[FIELD], _Beside)
+        beside = msgspec.convert(document[SETTINGS], _Beside)
         return cls(
             objects=tuple(_typed(document["items"])),
             settings=beside.settings,
@@ -133,10 +132,6 @@ class Moment:
             cycle=beside.cycle,
             version=beside.version,
         )
-
-
-def is_moment(document: object) -> bool:
-    return isinstance(document, Mapping) and isinstance(document.get(FIELD), Mapping) and "items" in document
 
 
 def plain(item: Object) -> dict[str, Any]:
