@@ -25,6 +25,7 @@ COMMANDS = {
         "Plan a recorded cluster, such as KAI's snapshot, round by round.",
     ),
     "history": ("maniple.cli.history", "Show what happened to a job, or in every cycle, from a journal."),
+    "snapshot": ("maniple.cli.snapshot", "Take a snapshot of a running scheduler, on request without names."),
     "rewind": ("maniple.cli.rewind", "Show the plan or the cluster of a cycle that was recorded."),
     "config": ("maniple.cli.config", "Check, show and compare configuration files."),
     "bench": ("maniple.cli.bench", "Time a scheduling cycle, or a scheduler on a cluster."),

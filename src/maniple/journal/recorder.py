@@ -12,10 +12,12 @@ from typing import Any, Protocol, cast
 
 from msgspec.structs import replace
 
+from maniple import __version__
 from maniple.cluster.cluster import Cluster
 from maniple.framework.plans.plan import Plan
 from maniple.journal import memory
 from maniple.journal.extenders import Listening
+from maniple.journal.moment import Moment
 from maniple.journal.records import (
     KIND_NAMES,
     TRANSPORT,
@@ -120,7 +122,7 @@ class Recorder:
             whole=whole,
             gone=gone,
             kept=None if now.kept == before.kept and not whole else cast(Any, now.kept),
-            settings=_settings(planner) if planner is not before.planner else None,
+            settings=settings_of(planner) if planner is not before.planner else None,
             more=None if options is before.options else _more(planner, options),
             unlisted=None
             if now.unlisted == before.unlisted and not whole
@@ -164,7 +166,7 @@ class Recorder:
         return put, gone
 
 
-def _settings(planner: Planner) -> Settings:
+def settings_of(planner: Planner) -> Settings:
     options = {name: value for name, value in planner.options.items() if name not in UNRECORDED}
     return Settings(
         profile=planner.profile.name,
@@ -173,6 +175,22 @@ def _settings(planner: Planner) -> Settings:
         options=options,
         warnings=tuple(planner.configuration.warnings),
         unrecorded=tuple(name for name in UNRECORDED if name in planner.options),
+    )
+
+
+def moment_of(
+    cache: Believing, planner: Planner, options: Mapping[str, Any], when: datetime, cycle: int
+) -> Moment:
+    """Everything that a plan made now would depend on."""
+    return Moment(
+        objects=(*cache.objects(), *cache.placeholders()),
+        settings=settings_of(planner),
+        now=when,
+        more=_more(planner, options),
+        unlisted=tuple(cache.cluster.unlisted),
+        remembered=memory.remembered(cache.cluster.memory),
+        cycle=cycle,
+        version=__version__,
     )
 
 

@@ -20,7 +20,8 @@ from typing import Any, cast
 from maniple.framework.configuration.loading import ConfigurationError
 from maniple.framework.plans.outcome import Eviction
 from maniple.framework.plans.plan import Plan
-from maniple.journal.recorder import Recorder
+from maniple.journal.moment import Moment
+from maniple.journal.recorder import Recorder, moment_of
 from maniple.live.binding import Binding
 from maniple.live.cache import Cache
 from maniple.live.decisions import Decisions
@@ -215,6 +216,10 @@ class Scheduler:
     def unlisted(self) -> set[str]:
         """Kinds that have not been listed, found absent or found forbidden."""
         return {kind_of(kind) for kind in self._kinds} - self._listed_kinds
+
+    def moment(self) -> Moment:
+        """Everything that a plan made now would depend on; to be called between cycles."""
+        return moment_of(self.cache, self.planner, self._options, self.now(), self.cycles)
 
     @property
     def bind_failures(self) -> int:
