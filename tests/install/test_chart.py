@@ -90,6 +90,11 @@ FULL: Raw = {
         "authorization": True,
         "debugEndpoints": True,
     },
+    "journal": {
+        "enabled": True,
+        "size": "1Gi",
+        "volume": {"persistentVolumeClaim": {"claimName": "journal"}},
+    },
     "serviceAccount": {"annotations": {"role": "x"}},
     "rbac": {"extraRules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["list", "watch"]}]},
     "podDisruptionBudget": {"maxUnavailable": "50%"},
@@ -124,6 +129,9 @@ def test_every_value_arrives(helm: Path) -> None:
     assert rules_of(items, "ClusterRole", "scheduler:maniple-system:scheduler")[-1]["resources"] == [
         "configmaps"
     ]
+    assert "--journal-size=1Gi" in container(items)["args"]
+    volumes = one(items, "Deployment")["spec"]["template"]["spec"]["volumes"]
+    assert {"name": "journal", "persistentVolumeClaim": {"claimName": "journal"}} in volumes
     assert one(items, "NetworkPolicy")["spec"]["ingress"][0]["from"]
     assert one(items, "ConfigMap")["data"] == {"scheduler.conf": "actions: allocate\n"}
 

@@ -53,7 +53,12 @@ class Segment:
         self._file = os.open(path, flags, 0o600)
         self._stream = zlib.compressobj(_LEVEL, wbits=-zlib.MAX_WBITS)
         self.size = 0
-        self._append(MAGIC)
+        try:
+            self._append(MAGIC)
+        except OSError:
+            self.close()
+            path.unlink(missing_ok=True)
+            raise
 
     def write(self, record: bytes) -> None:
         packed = self._stream.compress(record) + self._stream.flush(zlib.Z_SYNC_FLUSH)
@@ -84,16 +89,19 @@ class Torn:
 def records(path: Path, torn: Torn | None = None) -> Iterator[bytes]:
     """The records of a segment, up to the first that is incomplete or damaged."""
     with path.open("rb") as file:
-        if file.read(len(MAGIC)) != MAGIC:
+        begin = file.read(len(MAGIC))
+        if len(begin) < len(MAGIC) and MAGIC.startswith(begin):
+            return  # torn before anything was written
+        if begin != MAGIC:
             raise NotASegmentError(f"{path}: not a segment of a journal")
         stream = zlib.decompressobj(wbits=-zlib.MAX_WBITS)
         while True:
-            begin = file.tell()
+            place = file.tell()
             head = file.read(_FRAME.size)
             record = _unpacked(head, file.read, stream) if len(head) == _FRAME.size else None
             if record is None:
                 if torn is not None and head:
-                    torn.at = begin
+                    torn.at = place
                 return
             yield record
 

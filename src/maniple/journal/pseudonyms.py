@@ -2,8 +2,8 @@
 
 Equal names get equal pseudonyms, and pseudonyms sort as the names do: ties break by name, so the plan of the
 pseudonymised cluster is that of the original with the names replaced. What Kubernetes or a scheduler gives a meaning
-(well-known namespaces, the default queue, device classes, numbers, labels of device plugins) stays as it is. Messages and annotations
-that no scheduler reads are taken out.
+(well-known namespaces, the default queue, device classes, numbers, labels of device plugins) stays as it is. Messages
+and annotations that no scheduler reads are taken out.
 """
 
 import re

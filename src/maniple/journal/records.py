@@ -33,7 +33,7 @@ DECISIONS = (
     "nominations",
 )
 # These come in the order of rows, which says nothing: it differs for a cluster that was built anew.
-_UNORDERED = ("pipelined", "nominations")
+_UNORDERED = ("started", "stale_since", "pipelined", "nominations")
 NO_CAUSE = "it has not had its turn yet"
 TRANSPORT = "extenderTransport"
 # Options that no file can hold.

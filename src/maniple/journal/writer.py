@@ -10,6 +10,7 @@ import queue
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -94,9 +95,7 @@ class Writer:
 
     def submit(self, entry: Entry) -> None:
         """Have a cycle written."""
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._write_all, name="journal", daemon=True)
-            self._thread.start()
+        self._start()
         if entry.cycle.whole:
             self._needs_all = False
         try:
@@ -104,6 +103,15 @@ class Writer:
         except queue.Full:
             self.figures.dropped += 1
             self._needs_all = True
+
+    def _start(self) -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._write_all, name="journal", daemon=True)
+            self._thread.start()
+
+    def flush(self) -> None:
+        """Wait until everything is written that was submitted."""
+        self._entries.join()
 
     def close(self, seconds: float = 10.0) -> None:
         """Write what is left, and end."""
@@ -125,7 +133,9 @@ class Writer:
                 self._write(entry)
             except (OSError, TooLargeError, msgspec.MsgspecError, TypeError, ValueError) as error:
                 self._fail(error)
+            self._entries.task_done()
         self._close_segment()
+        self._entries.task_done()
 
     def _write(self, entry: Entry) -> None:
         if entry.cycle.whole:
@@ -192,10 +202,14 @@ class Writer:
         self.failure = said
         self._resume = time.monotonic() + REST_SECONDS
         self._needs_all = True
-        path = self._open.segment.path if self._open is not None else None
-        self._close_segment()
-        if path is not None and isinstance(error, TooLargeError):
-            path.unlink(missing_ok=True)
+        if isinstance(error, FileExistsError):
+            self._run = 0  # another scheduler has begun this run
+        broken, self._open = self._open, None
+        if broken is not None:
+            with suppress(OSError):
+                broken.segment.close()
+                if not broken.stated or isinstance(error, TooLargeError):  # it says nothing
+                    broken.segment.path.unlink()
 
     def _close_segment(self) -> None:
         if self._open is not None:
