@@ -139,7 +139,7 @@ class Historian:
             *self._waits(step),
         ):
             if self._job is None or job == self._job:
-                yield Event(step.when, step.run, step.number, job, what, text, pods, nodes)
+                yield Event(step.when, step.run, step.number, job, what, text, pods, dict(nodes))
         self._begun = True
 
     # -- what changed before the cycle ---------------------------------------------------------------------------------
