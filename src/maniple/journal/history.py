@@ -128,6 +128,7 @@ class Historian:
         self._groups: dict[tuple[type[Object], str], Object] = {}
         self._arrived: set[str] = set()  # jobs that were seen
         self._causes: dict[str, str] = {}
+        self._promised: Mapping[str, Counter[str]] = {}
         self._begun = False
 
     def follow(self, step: Step) -> Iterator[Event]:
@@ -215,20 +216,24 @@ class Historian:
                 placed.setdefault(self._job_of(key), Counter())[node] += 1
         for job, nodes in placed.items():
             yield job, "placed", f"{_pods(nodes.total())} on {_where(nodes)}", nodes.total(), nodes
+        yield from self._promises(step)
+        losses: dict[tuple[str, str, str], list[Loss]] = {}
+        for one in step.decided("evicted") or ():
+            loss = _loss(step, one, self._reader)
+            losses.setdefault((loss.job, loss.by, loss.action), []).append(loss)
+        for (job, _, _), together in losses.items():
+            yield job, "evicted", _eviction(together), len(together), Counter(one.node for one in together)
+
+    def _promises(self, step: Step) -> Iterator["_Found"]:
+        """Pods that get what others leave; said once."""
         promised: dict[str, Counter[str]] = {}
         for key, node in (step.decided("pipelined") or {}).items():
             promised.setdefault(self._job_of(key), Counter())[node] += 1
         for job, nodes in promised.items():
-            text = f"{_pods(nodes.total())} on {_where(nodes)} when others have left"
-            yield job, "promised", text, nodes.total(), nodes
-        for one in step.decided("evicted") or ():
-            yield (
-                plain_name(one["job"]),
-                "evicted",
-                _eviction(_loss(step, one, self._reader)),
-                1,
-                {one["node"]: 1},
-            )
+            if self._promised.get(job) != nodes:
+                text = f"{_pods(nodes.total())} on {_where(nodes)} when others have left"
+                yield job, "promised", text, nodes.total(), nodes
+        self._promised = promised
 
     def _job_of(self, key: str) -> str:
         pod = self._pods.get(key)
@@ -237,7 +242,7 @@ class Historian:
     def _waits(self, step: Step) -> Iterator["_Found"]:
         changed = step.state.causes if step.whole else step.record.causes
         for job, why in changed.items():
-            if why and self._causes.get(job) != why:
+            if why and self._causes.get(job) != why and plain_name(job) not in self._promised:
                 yield plain_name(job), "waits", why, 0, {}
         self._causes = dict(step.state.causes) if step.whole else {**self._causes, **changed}
 
@@ -309,12 +314,19 @@ def _loss(step: Step, one: Mapping[str, Any], reader: _Reader) -> Loss:
     )
 
 
-def _eviction(loss: Loss) -> str:
-    by = f" for {loss.by}" if loss.by else ""
-    under = f" under {', '.join(loss.allowed_by)}" if loss.allowed_by else ""
-    cost = f"; it had run for {duration(loss.ran)}: {amounts(loss.lost)} lost" if loss.ran else ""
-    moves = f"; it moves to {loss.moves_to}" if loss.moves_to else ""
-    return f"pod {loss.pod.partition('/')[2]} leaves {loss.node}{by}, by {loss.action or 'a rule'}{under}{cost}{moves}"
+def _eviction(together: list[Loss]) -> str:
+    """Pods of one job that leave for one other."""
+    first, nodes = together[0], Counter(one.node for one in together)
+    leave = "leaves" if len(together) == 1 else "leave"
+    by = f" for {first.by}" if first.by else ""
+    ran = max(one.ran for one in together)
+    lost: Counter[str] = Counter()
+    for one in together:
+        lost.update(one.lost)
+    cost = f"; up to {duration(ran)} of work is lost: {amounts(lost)}" if ran else ""
+    moves = Counter(one.moves_to for one in together if one.moves_to)
+    moved = f"; {_pods(moves.total())} moved to {_where(moves)}" if moves else ""
+    return f"{_pods(len(together))} {leave} {_where(nodes)}{by}, by {first.action or 'a rule'}: {first.why}{cost}{moved}"
 
 
 def amounts(lost: Mapping[str, float]) -> str:
@@ -327,8 +339,7 @@ def amounts(lost: Mapping[str, float]) -> str:
 def _unit(name: str, seconds: float) -> str:
     if name in ("memory", "ephemeral-storage") or name.startswith("hugepages-"):
         return f"{seconds / 3600 / 2**30:.3g} GiB hours of {name}"
-    word = "core hours" if name == "cpu" else f"hours of {name}"
-    return f"{seconds / 3600:.3g} {word}"
+    return f"{seconds / 3600:.3g} {'core' if name == 'cpu' else name} hours"
 
 
 def duration(seconds: float) -> str:

@@ -34,6 +34,7 @@ DECISIONS = (
 )
 # These come in the order of rows, which says nothing: it differs for a cluster that was built anew.
 _UNORDERED = ("started", "stale_since", "pipelined", "nominations")
+PROMISED = "starts when others have left its nodes"
 NO_CAUSE = "it has not had its turn yet"
 TRANSPORT = "extenderTransport"
 # Options that no file can hold.
@@ -120,7 +121,9 @@ def causes_of(plan: Plan) -> dict[str, str]:
             continue
         seen.add(id(one))
         texts = found.setdefault(one.job, {})
-        if one.own and one.reason:
+        if one.node:
+            texts[PROMISED] = None
+        elif one.own and one.reason:
             texts[one.reason] = None
     return {job: _cause(plan, job, [*texts]) for job, texts in found.items()}
 
