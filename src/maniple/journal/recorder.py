@@ -82,7 +82,9 @@ class Recorder:
         return self
 
     def _note(self, ref: Ref) -> None:
-        self._changed[ref] = None
+        # Before the first cycle, which a replica that stands by never has, there is nothing to tell a change from.
+        if self._known.planner is not None:
+            self._changed[ref] = None
 
     # -- a cycle -------------------------------------------------------------------------------------------------------
 
@@ -101,7 +103,8 @@ class Recorder:
         self._pending = None
         if self.writer.rests:
             self._changed.clear()
-            self._known = _Known()
+            self._known = _Known()  # the next entry states everything
+            self._extender = None
             return
         whole = self.writer.needs_all
         before = _Known() if whole else self._known
