@@ -7,20 +7,27 @@ import pytest
 
 from plane.plane import Plane
 from tests.journal.recording import check, recorded
-from tests.live import fault_scenarios, scenarios
+from tests.live import fault_scenarios, maniple_scenarios, scenarios
 from tests.live.scenarios import Scenario
 from tests.live.worlds import real_world
 
+# Arrivals while nodes come and go, a half-bound gang whose room is kept, and evictions.
 CHOSEN = [
-    scenarios.a_gang_that_does_not_fit_binds_nothing_says_why_and_runs_when_a_node_comes,
-    *fault_scenarios.FAULT_SCENARIOS[:2],
+    pytest.param(
+        scenarios.a_thousand_pods_arrive_while_nodes_come_and_go, "volcano", marks=pytest.mark.long
+    ),
+    (fault_scenarios.half_a_gang_keeps_the_missing_room_and_is_taken_back_after_a_time, "volcano"),
+    (maniple_scenarios.room_is_made_for_a_more_important_gang_of_the_other_system, ""),
+    (maniple_scenarios.a_pod_that_has_to_move_says_where_to_until_it_is_gone, ""),
 ]
 
 
-@pytest.mark.parametrize("scenario", CHOSEN, ids=lambda scenario: scenario.__name__)
-def test_every_cycle_rewinds_to_its_plan(scenario: Scenario, own_plane: Plane, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("scenario", "dialect"), CHOSEN, ids=lambda one: getattr(one, "__name__", ""))
+def test_every_cycle_rewinds_to_its_plan(
+    scenario: Scenario, dialect: str, own_plane: Plane, tmp_path: Path
+) -> None:
     async def main() -> None:
-        async with real_world(own_plane) as world:
+        async with real_world(own_plane, dialect) as world:
             await scenario(world)
 
     with recorded(tmp_path) as made:
