@@ -119,6 +119,13 @@ def test_what_is_switched_on_is_there_and_nothing_else(helm: Path, profile: str)
         assert len(set(names)) == len(names)
 
 
+def test_a_journal_without_a_volume_of_its_own_has_an_empty_folder(helm: Path) -> None:
+    items = rendered(helm, {"journal": {"enabled": True}})
+    volumes = one(items, "Deployment")["spec"]["template"]["spec"]["volumes"]
+    assert {"name": "journal", "emptyDir": {}} in volumes
+    assert "--journal=/var/lib/maniple/journal" in container(items)["args"]
+
+
 def test_every_value_arrives(helm: Path) -> None:
     items = rendered(helm, FULL)
     everything = json.dumps(items)
