@@ -13,9 +13,7 @@ from tests.live.worlds import real_world
 
 # Arrivals while nodes come and go, a half-bound gang whose room is kept, and evictions.
 CHOSEN = [
-    pytest.param(
-        scenarios.a_thousand_pods_arrive_while_nodes_come_and_go, "volcano", marks=pytest.mark.long
-    ),
+    pytest.param(scenarios.a_thousand_pods_arrive_while_nodes_come_and_go, "volcano", marks=pytest.mark.long),
     (fault_scenarios.half_a_gang_keeps_the_missing_room_and_is_taken_back_after_a_time, "volcano"),
     (maniple_scenarios.room_is_made_for_a_more_important_gang_of_the_other_system, ""),
     (maniple_scenarios.a_pod_that_has_to_move_says_where_to_until_it_is_gone, ""),
