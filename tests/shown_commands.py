@@ -34,6 +34,8 @@ NOT_RUN = {
     "maniple bench --shape a --scale 1/2": "takes long; tests/cli/test_bench_command.py runs smaller ones",
     "maniple plan [PATH]": "the form of the command, not a command",
     "maniple plan --watch": "runs until it is stopped; tests/cli/test_watching.py does that",
+    "maniple snapshot https": "needs a running scheduler; tests/web/test_server.py does that",
+    "PYTHONPATH=src:. .venv/bin/python -m tests.journal.cost": "takes a minute and measures this machine",
     "source <(": "changes the shell that reads it; tests/cli/test_completion.py does that",
     "PYTHONPATH=src:. .venv/bin/python -m tests.corpus.replay": "replays the recorded clusters for minutes",
 }

@@ -104,6 +104,8 @@ class Planner:
             hint = suggestion(profile, PROFILES) or f"; expected one of {', '.join(PROFILES)}"
             raise ConfigurationError("profile", None, "", f"unknown profile {profile!r}{hint}")
         self.profile = PROFILES[profile]
+        self.conf = conf
+        self.given_actions = actions
         more: Extensions = self.profile.checked_options(options).get("extensions", Extensions())
         self.registry, self._remarks = self.profile.registry.extended(more)
         self.configuration: Configuration = self.profile.load(

@@ -90,6 +90,11 @@ FULL: Raw = {
         "authorization": True,
         "debugEndpoints": True,
     },
+    "journal": {
+        "enabled": True,
+        "size": "1Gi",
+        "volume": {"persistentVolumeClaim": {"claimName": "journal"}},
+    },
     "serviceAccount": {"annotations": {"role": "x"}},
     "rbac": {"extraRules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["list", "watch"]}]},
     "podDisruptionBudget": {"maxUnavailable": "50%"},
@@ -114,6 +119,13 @@ def test_what_is_switched_on_is_there_and_nothing_else(helm: Path, profile: str)
         assert len(set(names)) == len(names)
 
 
+def test_a_journal_without_a_volume_of_its_own_has_an_empty_folder(helm: Path) -> None:
+    items = rendered(helm, {"journal": {"enabled": True}})
+    volumes = one(items, "Deployment")["spec"]["template"]["spec"]["volumes"]
+    assert {"name": "journal", "emptyDir": {}} in volumes
+    assert "--journal=/var/lib/maniple/journal" in container(items)["args"]
+
+
 def test_every_value_arrives(helm: Path) -> None:
     items = rendered(helm, FULL)
     everything = json.dumps(items)
@@ -124,6 +136,9 @@ def test_every_value_arrives(helm: Path) -> None:
     assert rules_of(items, "ClusterRole", "scheduler:maniple-system:scheduler")[-1]["resources"] == [
         "configmaps"
     ]
+    assert "--journal-size=1Gi" in container(items)["args"]
+    volumes = one(items, "Deployment")["spec"]["template"]["spec"]["volumes"]
+    assert {"name": "journal", "persistentVolumeClaim": {"claimName": "journal"}} in volumes
     assert one(items, "NetworkPolicy")["spec"]["ingress"][0]["from"]
     assert one(items, "ConfigMap")["data"] == {"scheduler.conf": "actions: allocate\n"}
 

@@ -12,7 +12,10 @@ from typing import Any
 
 import aiohttp
 import pytest
+from click.testing import CliRunner, Result
 
+from maniple.cli.main import main as main_command
+from maniple.journal.moment import Moment
 from maniple.live.scheduler import Scheduler
 from maniple.objects.kai_snapshot import read_snapshot
 from maniple.planner import Planner, plan
@@ -280,5 +283,54 @@ def test_a_taken_port_is_a_warning_only_if_it_was_not_asked_for() -> None:
             with pytest.raises(OSError, match="in use"):
                 async with Server(scheduler, Listen(port=port)).serving():
                     pass
+
+    asyncio.run(main())
+
+
+def test_a_snapshot_of_the_running_scheduler_is_planned_as_it_would() -> None:
+    async def main() -> None:
+        async with site(debug=True) as page:
+            for raw in (node("n1", 4), queue("default"), *gang("train", 4), *gang("large", 8)):
+                page.world.store.create(raw)
+            await settle(page)
+            moment = Moment.of_list(json.loads(await page.body("/debug/snapshot")))
+            scheduler = page.server._debug._scheduler
+            assert moment.cycle == scheduler.cycles
+            expected = scheduler.planner.cycle(scheduler.cache.cluster, moment.now)
+            assert moment.plan() == expected
+            renamed = await page.body("/debug/snapshot?anonymise")
+            assert b"train" in await page.body("/debug/snapshot")
+            assert b"large" not in renamed
+            assert len(Moment.of_list(json.loads(renamed)).objects) == len(moment.objects)
+
+    asyncio.run(main())
+
+
+def test_the_command_takes_a_snapshot_with_a_token_over_tls(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    pair, bundle, token = authority.issue("one"), tmp_path / "ca.crt", tmp_path / "token"
+    bundle.write_bytes(authority.bundle)
+    token.write_text(TOKEN)
+
+    def take(*words: str) -> Result:
+        return CliRunner().invoke(main_command, ["snapshot", *words])
+
+    async def main() -> None:
+        async with site(debug=True, certificate=pair.certificate, key=pair.key, token_file=token) as page:
+            trusting, known = ("--ca-file", str(bundle)), ("--token-file", str(token))
+            url = page.server.url
+            taken = await asyncio.to_thread(take, url, *trusting, *known)
+            assert taken.exit_code == 0, taken.output
+            assert json.loads(taken.stdout)["maniple"]["settings"]["profile"] == "volcano"
+            for words, says in (
+                ((url, *trusting), "status 401: it needs a token; give --token-file"),
+                ((url, *known), "no answer: "),
+                ((f"{url}/nowhere", *trusting, *known), "start the scheduler with --debug-endpoints"),
+            ):
+                refused = await asyncio.to_thread(take, *words)
+                assert refused.exit_code == 2
+                assert says in refused.output
+            skipping = await asyncio.to_thread(take, url, *known, "--insecure-skip-tls-verify")
+            assert skipping.exit_code == 0, skipping.output
 
     asyncio.run(main())

@@ -45,10 +45,9 @@ def command(asked: Asked, job: str, output: str, fail_on_waiting: bool) -> None:
     from maniple.explaining.diagnosis import Diagnosis, UnknownJobError
 
     asking = question(asked)
-    planner = asking.planner()
     with progress("planning"):
-        cluster = planner.build(asking.reading.objects)
-        diagnosis = Diagnosis(planner, cluster, asking.now)
+        planner, cluster, now, options = asking.opened()
+        diagnosis = Diagnosis(planner, cluster, now, options)
         try:
             found = diagnosis.of(job)
         except UnknownJobError as error:

@@ -38,7 +38,9 @@ from maniple.framework.configuration.loading import ConfigurationError
 from maniple.objects.printable import printable
 
 if TYPE_CHECKING:
+    from maniple.cluster.cluster import Cluster
     from maniple.framework.traces.recorder import Recorder
+    from maniple.journal.moment import Moment
     from maniple.objects.load import Problem
     from maniple.planner import Plan, Planner
     from maniple.profiles.shards import ShardSettings
@@ -83,6 +85,8 @@ class Question:
     remarks: tuple[str, ...] = ()
     # Work that is in the input and cannot be planned
     unjudged: tuple["Problem", ...] = ()
+    # What was recorded, if all of the input is that: it is planned exactly as it was
+    moment: "Moment | None" = None
 
     def planner(self) -> "Planner":
         """The planner for this question."""
@@ -92,6 +96,18 @@ class Question:
             return Planner(self.conf, self.profile, self.actions, self.options)
         except ConfigurationError as error:
             raise InputError(configuration_message(self.source, error)) from None
+
+    def opened(
+        self, objects: list[dict[str, Any]] | None = None
+    ) -> "tuple[Planner, Cluster, datetime | None, Mapping[str, Any] | None]":
+        """The planner, the cluster, the time and the options of the cycle; what was recorded, exactly as it was."""
+        if self.moment is not None and objects is None:
+            own = (self.options or {}).get("extensions")
+            planner = self.moment.planner({"extensions": own} if own is not None else None)
+            return planner, self.moment.cluster(planner), self.moment.now, self.moment.options(planner)
+        planner = self.planner()
+        cluster = planner.build(self.reading.objects if objects is None else objects)
+        return planner, cluster, self.now, None
 
     def answer(
         self, objects: list[dict[str, Any]] | None = None, now: datetime | None = None, steps: int = 0
@@ -118,11 +134,10 @@ class Question:
         now: datetime | None = None,
     ) -> "Plan":
         """The same; the recorder, if there is one, has what happened."""
-        planner = self.planner()
         try:
             with progress("planning"):
-                cluster = planner.build(self.reading.objects if objects is None else objects)
-                plan = planner.cycle(cluster, now=now or self.now, trace=recorder)
+                planner, cluster, then, options = self.opened(objects)
+                plan = planner.cycle(cluster, now or then, options, trace=recorder)
         except ConfigurationError as error:
             raise InputError(configuration_message(self.source, error)) from None
         plan.problems[:0] = self.unjudged
@@ -251,7 +266,8 @@ def question(asked: Asked) -> Question:
     if len(reading.snapshots) > 1:
         raise InputError("several KAI snapshots in the input; give one")
     snapshot = reading.snapshots[0] if reading.snapshots else None
-    profile = asked.profile or ("kai" if snapshot or asked.shard else "")
+    moment = _recorded(reading)
+    profile = asked.profile or ("kai" if snapshot or asked.shard else moment.profile if moment else "")
     if not profile:
         profile = chosen_profile(reading.objects, {**(asked.options or {}), **asked.flags})
     check_flags(asked.flags, asked.shard, profile)
@@ -259,12 +275,15 @@ def question(asked: Asked) -> Question:
         shard = shard_among(reading.objects, asked.shard) if asked.shard else None
         taken = snapshot_settings(snapshot) if snapshot is not None and profile == "kai" else None
         options = _merged(taken.options if taken is not None else {}, shard, asked, profile)
+        if moment is not None and profile == moment.profile:
+            options = {**moment.settings.options, **moment.more, **(options or {})}
     except ConfigurationError as error:
         raise InputError(str(error)) from None
     text = read_conf(asked.conf)
     conf: str | Mapping[str, Any] | None = text
     if text is None:
         conf = shard.conf if shard is not None else taken.conf if taken is not None else None
+        conf = moment.conf if moment is not None and profile == moment.profile and conf is None else conf
     actions = (
         None if asked.actions is None else [one.strip() for one in asked.actions.split(",") if one.strip()]
     )
@@ -276,7 +295,7 @@ def question(asked: Asked) -> Question:
         source=asked.conf or (taken.source if taken is not None and shard is None else None),
         profile=profile,
         actions=actions,
-        now=asked.now or datetime.now(UTC),
+        now=asked.now or (moment.now if moment is not None else None) or datetime.now(UTC),
         options=with_transport(with_extensions(options, asked.plugins_dir), text),
         remarks=(
             *intake.warnings,
@@ -285,10 +304,23 @@ def question(asked: Asked) -> Question:
             *(shard.remarks if shard else ()),
         ),
         unjudged=tuple(intake.unjudged),
+        moment=moment if moment is not None and _adds_nothing(asked, reading, moment) else None,
     )
     if cluster is not None:
         _read_the_rest(asking, cluster, asked)
     return asking
+
+
+def _recorded(reading: Reading) -> "Moment | None":
+    if len(reading.moments) > 1:
+        raise InputError("several recorded clusters in the input; give one")
+    return reading.moments[0] if reading.moments else None
+
+
+def _adds_nothing(asked: Asked, reading: Reading, moment: "Moment") -> bool:
+    """Whether there is nothing to plan but what was recorded, as it was recorded."""
+    given = (asked.conf, asked.profile, asked.actions, asked.now, asked.options, asked.shard, asked.flags)
+    return not any(given) and len(reading.objects) == len(moment.objects) and not asked.on_cluster
 
 
 def _read(asked: Asked, cluster: ClusterInput | None) -> Reading:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from math import isfinite
 from pathlib import Path
-from typing import IO, Any, BinaryIO, Literal
+from typing import IO, TYPE_CHECKING, Any, BinaryIO, Literal
 
 import msgspec
 import yaml
@@ -28,7 +28,11 @@ from maniple.cli.lines import Origin, Source, repeated_keys
 from maniple.cli.lines import Path as ValuePath
 from maniple.framework.configuration.document import path_text
 from maniple.objects.kai_snapshot import FILE_NAME, KaiSnapshot, is_snapshot, read_snapshot
+from maniple.objects.lists import SETTINGS, has_settings
 from maniple.objects.load import title_of
+
+if TYPE_CHECKING:
+    from maniple.journal.moment import Moment
 
 SUFFIXES = (".yaml", ".yml", ".json")
 STANDARD_INPUT = "-"
@@ -70,6 +74,8 @@ class Reading:
     warnings: list[ReadProblem] = field(default_factory=list)
     # KAI's snapshots among the files; their objects are in `objects` as well
     snapshots: list[KaiSnapshot] = field(default_factory=list)
+    # Lists that say what to plan with; their objects are in `objects` as well
+    moments: "list[Moment]" = field(default_factory=list)
 
 
 class UnreadableError(ValueError):
@@ -211,6 +217,8 @@ def _read_bytes(name: str, suffix: str, content: bytes, again: Callable[[], byte
     for number, document in documents.values:
         if is_snapshot(document):
             _take_snapshot(document, source, number, reading)
+        elif has_settings(document):
+            _take_moment(document, source, number, reading)
         else:
             _take_items(document, source, number, reading)
     if documents.repeats:
@@ -225,6 +233,18 @@ def _take_snapshot(document: Mapping[str, Any], source: Source, number: int, rea
     for found, kept in ((snapshot.problems, reading.problems), (snapshot.warnings, reading.warnings)):
         for place, message in found:
             kept.append(_problem(source, (number, *place), f"{path_text(place)}: {message}"))
+
+
+def _take_moment(document: Mapping[str, Any], source: Source, number: int, reading: Reading) -> None:
+    """The objects, and what they are to be planned with."""
+    from maniple.journal.moment import Moment
+
+    try:
+        reading.moments.append(Moment.of_list(document))
+    except ValueError as error:
+        message = f"{SETTINGS}: not what `maniple snapshot` or `maniple rewind` writes, ignored: {error}"
+        reading.warnings.append(_problem(source, (number, SETTINGS), message))
+    _take_items(document, source, number, reading)
 
 
 def _take_items(document: Any, source: Source, number: int, reading: Reading) -> None:

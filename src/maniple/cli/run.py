@@ -17,6 +17,7 @@ import click
 from maniple import __version__
 from maniple.cli import DEFAULT_PROFILE, InputError, seconds, with_extensions
 from maniple.cli.echo import echo
+from maniple.cli.journal_flags import JournalFlags, journal_flags
 from maniple.cli.kai_flags import given_flags, with_kai_flags
 from maniple.cli.leader_flags import leader_flags
 from maniple.cli.listen_flags import listen_flags, listens_of
@@ -116,6 +117,7 @@ COLLECT = (100_000, 50, 100)
 @policy_flags
 @leader_flags
 @listen_flags
+@journal_flags
 @log_flags
 @with_kai_flags(without=NOT_DECIDING)
 @with_process_flags
@@ -141,6 +143,7 @@ def command(
     listening: dict[str, Any],
     log_level: str | None,
     log_format: str | None,
+    recording: JournalFlags | None,
 ) -> None:
     """Schedule on a cluster, or on an embedded one to try it out.
 
@@ -152,6 +155,7 @@ def command(
     Examples:
       maniple run --until-done
       maniple run -f my-cluster/ --virtual-time --until-done
+      maniple run --until-done --journal journal/
       maniple run --kubeconfig ~/.kube/config --profile volcano --conf volcano-scheduler.conf
 
     Exit code: 0; 1 if it ended (--until-done, --virtual-time) and something is still pending, or lost its lease
@@ -191,6 +195,7 @@ def command(
         settings,
         listens=listens_of(listening, process, on_cluster=settings.on_cluster),
         logs=logging_of(log_level, log_format, process),
+        recording=recording,
     )
     if settings.virtual_time and settings.listens:
         raise click.UsageError("--listen takes real time: leave out --virtual-time")

@@ -7,6 +7,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from maniple.cli import InputError
+from maniple.cli.journal_flags import recorder_of
 from maniple.cli.logs import logs
 from maniple.cli.run_feeds import feeds_of
 from maniple.cli.run_stage import (
@@ -69,7 +70,11 @@ async def run_on_cluster(
         await _reach(client)
     async with Client(configuration) as client:
         feeds = feeds_of(planner, settings, client)
-        with open_view(configuration.server) as view, logs(settings.logs, view, elapsed) as log:
+        with (
+            open_view(configuration.server) as view,
+            logs(settings.logs, view, elapsed) as log,
+            recorder_of(settings.recording) as journal,
+        ):
             port, election = KubeCluster(client), settings.election
             scheduler = Scheduler(
                 planner,
@@ -82,6 +87,7 @@ async def run_on_cluster(
                 rate=write_rate(settings.process),
                 unread=settings.process.unread_kinds(),
                 observer=observer(view, elapsed),
+                journal=journal,
             )
             log.follow(scheduler.trace)
             stop_on_signals(scheduler.stop)

@@ -10,6 +10,7 @@ from maniple.cli import InputError
 from maniple.cli.hints import pods_of_others
 from maniple.cli.inspection.remarks import lines_of
 from maniple.cli.intake import Intake, take_in
+from maniple.cli.journal_flags import recorder_of
 from maniple.cli.logs import logs
 from maniple.cli.planning import doubts_about, print_messages
 from maniple.cli.run_ending import REASONS_SHOWN, Ending, Stillness, reasons
@@ -84,7 +85,11 @@ async def _run(planner: "Planner", settings: Settings, given: Given, recipe: "Re
     feeds = feeds_of(planner, settings)
     world = World(given.objects)
     elapsed = world.clock.elapsed
-    with open_view("embedded cluster") as view, logs(settings.logs, view, elapsed) as log:
+    with (
+        open_view("embedded cluster") as view,
+        logs(settings.logs, view, elapsed) as log,
+        recorder_of(settings.recording, virtual_time=settings.virtual_time) as journal,
+    ):
         scheduler = Scheduler(
             planner,
             world.port(),
@@ -98,6 +103,7 @@ async def _run(planner: "Planner", settings: Settings, given: Given, recipe: "Re
             rate=write_rate(settings.process),
             unread=settings.process.unread_kinds(),
             observer=observer(view, elapsed),
+            journal=journal,
         )
         log.follow(scheduler.trace)
         stop_on_signals(scheduler.stop)

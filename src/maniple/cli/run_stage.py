@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from maniple.cli import InputError
 from maniple.cli.echo import echo
+from maniple.cli.journal_flags import JournalFlags
 from maniple.cli.log_flags import Logging
 from maniple.cli.process_flags import Process
 
@@ -48,6 +49,7 @@ class Settings:
     process: Process = field(default_factory=Process)
     listens: "tuple[Listen, ...]" = ()
     logs: Logging = field(default_factory=Logging)
+    recording: JournalFlags | None = None
 
     @property
     def on_cluster(self) -> bool:

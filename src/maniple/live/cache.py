@@ -89,6 +89,8 @@ class Cache:
         self._pods: dict[Ref, str] = {}  # and the inverse
         # called with a group that existed only here
         self.group_gone: Callable[[Object], None] = lambda group: None
+        # called with what is believed anew of an object, for a journal
+        self.taken_in: Callable[[Ref], None] = lambda ref: None
         self.deferred = Deferred()
         self.aside = SetAside()
         # what has changed since planning last succeeded, the latest last; the guard clears it
@@ -367,6 +369,14 @@ class Cache:
         """Everything, as it is believed to be."""
         return iter(self._believed.values())
 
+    def placeholders(self) -> Iterator[Pod]:
+        """What keeps the room of pods that were refused."""
+        return iter(self._barred.kept.values())
+
+    def reasons_aside(self) -> Mapping[Ref, str]:
+        """The objects that are set aside, and why."""
+        return self.aside.reasons()
+
     def seen_objects(self) -> Iterator[Object]:
         """Everything as the watch showed it."""
         return (item for ref, item in self._seen.items() if ref not in self._pods)
@@ -411,6 +421,7 @@ class Cache:
         before, after = self._believed.get(ref), self._believe(ref)
         if after == before:
             return False
+        self.taken_in(ref)
         if isinstance(before, Pod) and isinstance(after, Pod) and essence(before) == essence(after):
             self._believed[ref] = after
             self.cluster.renew(after)

@@ -1,16 +1,17 @@
 """The fields of an object that scheduling reads, so that other changes neither wake a cycle nor touch a
 column.
 
-`slim` drops what is never read: versions, conditions except three of a pod's, times and messages of a node's;
-so heartbeats of nodes are no change at all. Dialects drop what their system does not read (`trimmed`). `essence`
-further drops the messages that this scheduler itself writes: its own writes must not wake it.
+`slim` drops what is never read: versions, conditions except three of a pod's, times and messages of a node's, data of
+config maps, and what `kubectl apply` notes, which repeats the object with its environment variables. So heartbeats of
+nodes are no change at all, and a dump or a journal has no secrets. Dialects drop what their system does not read
+(`trimmed`). `essence` further drops the messages that this scheduler itself writes: its own writes must not wake it.
 """
 
 from typing import TypeVar
 
 from msgspec.structs import replace
 
-from maniple.objects.core import Node, Pod
+from maniple.objects.core import ConfigMap, Node, Pod
 from maniple.objects.kai import (
     BindRequest,
     BindRequestStatus,
@@ -22,16 +23,24 @@ from maniple.objects.kai import (
 from maniple.objects.meta import Condition, Object, ObjectMeta
 from maniple.objects.pod import MOVES_TO
 from maniple.objects.volcano import VolcanoPodGroup, VolcanoPodGroupStatus, VolcanoQueue
+from maniple.plugins.devices.device_config import KEY as CONFIG_KEY
 
 Any = TypeVar("Any", bound=Object)
 
 POD_SCHEDULED = "PodScheduled"
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _READ = (POD_SCHEDULED, "PodResizePending", MOVES_TO)
 
 
 def slim(item: Any) -> Any:
     """Drop fields that no decision depends on."""
     metadata = replace(item.metadata, resource_version="", finalizers=())
+    if LAST_APPLIED in metadata.annotations:
+        kept = {key: text for key, text in metadata.annotations.items() if key != LAST_APPLIED}
+        metadata = replace(metadata, annotations=kept)
+    if isinstance(item, ConfigMap):
+        data = {key: text for key, text in item.data.items() if key == CONFIG_KEY}
+        return replace(item, metadata=metadata, data=data)
     if isinstance(item, Node):
         trimmed = tuple(Condition(type=c.type, status=c.status) for c in item.status.conditions)
         return replace(item, metadata=metadata, status=replace(item.status, conditions=trimmed))

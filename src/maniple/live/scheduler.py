@@ -20,6 +20,8 @@ from typing import Any, cast
 from maniple.framework.configuration.loading import ConfigurationError
 from maniple.framework.plans.outcome import Eviction
 from maniple.framework.plans.plan import Plan
+from maniple.journal.moment import Moment
+from maniple.journal.recorder import Recorder, moment_of
 from maniple.live.binding import Binding
 from maniple.live.cache import Cache
 from maniple.live.decisions import Decisions
@@ -66,7 +68,7 @@ class Scheduler:
     controllers of the profile's system run on this cluster. `options` is polled and must not block: its
     result is added to the planner's options, and a new result triggers a cycle. With `leadership`, it decides
     and writes only while it leads, and ends when that is lost. `rate` limits writes; `unread` are kinds that are
-    not watched.
+    not watched. Every cycle is recorded in the `journal`, if there is one.
     """
 
     def __init__(
@@ -86,6 +88,7 @@ class Scheduler:
         rate: WriteRate | None = None,
         unread: Collection[type[Object]] = (),
         observer: Callable[["Scheduler"], None] | None = None,
+        journal: Recorder | None = None,
     ) -> None:
         self.planner = planner
         self.meter = Meter()
@@ -106,6 +109,7 @@ class Scheduler:
             alone=alone,
         )
         self.cache = Cache(planner.build(()), self.dialect)
+        self.journal = journal.follow(self.cache) if journal is not None else None
         self.effects = Effects(concurrency, rate=rate)
         self.binding = Binding()
         self.configuration = Reloads()
@@ -144,8 +148,7 @@ class Scheduler:
         debug = bool(planner.options.get("debug"))
         self.guard = Guard(self.cache, notes, lambda: self.planner.added_modules, debug=debug)
         self._shards = NodeShards.of(planner.options, self.cache, self.effects, port)
-        self._always_clocked = triggers.time
-        self._clocked = self._always_clocked
+        self._clocked = self._always_clocked = triggers.time
 
     # -- start and stop ----------------------------------------------------------------------------------------------
 
@@ -213,6 +216,10 @@ class Scheduler:
     def unlisted(self) -> set[str]:
         """Kinds that have not been listed, found absent or found forbidden."""
         return {kind_of(kind) for kind in self._kinds} - self._listed_kinds
+
+    def moment(self) -> Moment:
+        """Everything that a plan made now would depend on; to be called between cycles."""
+        return moment_of(self.cache, self.planner, self._options, self.now(), self.cycles)
 
     @property
     def bind_failures(self) -> int:
@@ -463,17 +470,23 @@ class Scheduler:
         if plan is None:
             self._dirty = True
             return
-        self.meter.cycled(plan, self.plan, when, time.perf_counter() - begin, self.planner.plugin_timings)
+        seconds = time.perf_counter() - begin
+        self.meter.cycled(plan, self.plan, when, seconds, self.planner.plugin_timings)
         self.plan = plan
+        if self.journal is not None:
+            self.journal.planned(self.cycles, when, self.planner, self._options)
         try:
             self._carry_out(plan, when)
         except Exception as error:  # what is left is decided again
             self.guard.caught(error, "carrying out a plan")
             self._dirty = True
+        if self.journal is not None:
+            self.journal.decided(plan, seconds)
 
     async def _planned(self, when: datetime) -> Plan:
         recorder = self.trace.recorder()
-        given = (self.cache.cluster, when, self._options, time.perf_counter, recorder)
+        options = self._options if self.journal is None else self.journal.attempt(self._options)
+        given = (self.cache.cluster, when, options, time.perf_counter, recorder)
         if self._inline:
             plan = self.planner.cycle(*given)
         else:

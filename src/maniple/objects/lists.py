@@ -4,6 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 _DEEPEST = 64
+# Beside the items of a List that a scheduler wrote: what to plan them with (see `journal/moment.py`).
+SETTINGS = "maniple"
 
 
 def flattened(raws: Iterable[Any]) -> Iterator[Any]:
@@ -26,3 +28,12 @@ def _items(raw: Any, depth: int) -> Iterator[Any]:
     for item in items:
         bare = implied["kind"] and isinstance(item, Mapping) and "kind" not in item
         yield from _items({**implied, **item} if bare else item, depth + 1)
+
+
+def has_settings(document: object) -> bool:
+    """Whether this is a List that says what to plan its items with."""
+    return (
+        isinstance(document, Mapping)
+        and isinstance(document.get(SETTINGS), Mapping)
+        and isinstance(document.get("items"), list)
+    )

@@ -17,6 +17,8 @@ from maniple.actions.allocate import waiting
 from maniple.actions.order import JobsByQueue
 from maniple.cluster.cluster import Cluster
 from maniple.explaining.diagnosis import Diagnosis, UnknownJobError
+from maniple.journal.moment import Moment
+from maniple.journal.pseudonyms import pseudonymised
 from maniple.live.refs import kind_of
 from maniple.objects.meta import Object
 from maniple.objects.printable import printable_json, printable_lines
@@ -46,6 +48,7 @@ class Debug:
             "/debug/inbox": self._json(self._inbox),
             "/debug/objects": self._json(self._objects),
             "/debug/explain": self._explain,
+            "/debug/snapshot": self._moment,
             "/get-job-order": self._json(self._job_order),
             "/get-snapshot": self._snapshot,
         }
@@ -170,6 +173,15 @@ class Debug:
     def _moment_of_cache(self) -> tuple[Cluster, datetime]:
         return self._scheduler.cache.cluster, self._scheduler.now()
 
+    async def _moment(self, request: web.Request) -> web.Response:
+        """Everything that a plan depends on, for `maniple snapshot`; with `anonymise`, without names."""
+        try:
+            moment = await self._between_cycles(self._scheduler.moment)
+        except TimeoutError:
+            return web.Response(status=503, text="the current cycle takes too long\n")
+        text = await asyncio.to_thread(_written, moment, anonymise="anonymise" in request.query)
+        return web.Response(text=text, content_type="application/json")
+
     # -- KAI's pages --------------------------------------------------------------------------------------------------
 
     async def _snapshot(self, request: web.Request) -> web.Response:
@@ -196,6 +208,13 @@ class Debug:
             order.append(one)
             queues.setdefault(session.job_facts(job).queue, []).append(one)
         return {"global_order": order, "queue_order": queues}
+
+
+def _written(moment: Moment, *, anonymise: bool) -> str:
+    document = moment.to_list()
+    if anonymise:
+        document = pseudonymised(document)
+    return printable_json(msgspec.json.encode(document).decode())
 
 
 def _raw(item: Object) -> dict[str, Any]:

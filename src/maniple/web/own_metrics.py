@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from prometheus_client.core import Metric
 
 from maniple import __version__
+from maniple.journal.writer import Figures
 from maniple.live.refs import kind_of
 from maniple.live.turns import Urgency
 from maniple.web.families import (
@@ -36,6 +37,7 @@ def own_metrics(view: View, health: "Health") -> Iterator[Metric]:
     yield from _writes(view)
     yield from _requests(view)
     yield from _cache(view)
+    yield from _journal(view)
 
 
 def _process(view: View, health: "Health") -> Iterator[Metric]:
@@ -217,3 +219,18 @@ def _cache(view: View) -> Iterator[Metric]:
     )
     forbidden = [((kind,), 1.0) for kind in sorted(scheduler.forbidden)]
     yield gauges("maniple_forbidden_kinds", "Kinds that may not be listed", ("kind",), forbidden)
+
+
+def _journal(view: View) -> Iterator[Metric]:
+    """Zero without a journal."""
+    journal = view.scheduler.journal
+    figures = journal.writer.figures if journal is not None else Figures()
+    yield counters(
+        "maniple_journal_cycles_total",
+        "Cycles that are in the journal (written), or not (lost)",
+        ("result",),
+        [(("written",), figures.records), (("lost",), figures.dropped)],
+    )
+    yield counter("maniple_journal_bytes_total", "Bytes written to the journal", figures.bytes)
+    yield gauge("maniple_journal_size_bytes", "What the files of the journal take now", figures.size)
+    yield counter("maniple_journal_failures_total", "Writes to the journal that failed", figures.failures)

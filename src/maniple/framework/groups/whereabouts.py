@@ -24,7 +24,7 @@ _HOLDING = np.flatnonzero(ALLOCATED_LIKE)
 
 
 @dataclass(frozen=True, slots=True)
-class _Settled:
+class Settled:
     """Where a job was when it was last committed, and what it was promised."""
 
     uid: str
@@ -36,7 +36,7 @@ class Whereabouts:
     def __init__(self, session: "Session") -> None:
         self._session = session
         self._memory_decides = session.rules.topology.remembered_domain_decides
-        self._memory: dict[str, _Settled] = session.cluster.memory.setdefault(_Settled, {})  # type: ignore[assignment]
+        self._memory: dict[str, Settled] = session.cluster.memory.setdefault(Settled, {})  # type: ignore[assignment]
         self._forget_the_gone()
 
     def _forget_the_gone(self) -> None:
@@ -61,7 +61,7 @@ class Whereabouts:
         def name(domain: int) -> str:
             return names[domain] if domain != NONE else ""
 
-        self._memory[session.cluster.jobs.keys[root.job]] = _Settled(
+        self._memory[session.cluster.jobs.keys[root.job]] = Settled(
             session.cluster.jobs.objects[root.job].metadata.uid,
             name(root.domain),
             {one.name: (name(one.domain), name(one.nominated) if kept else "") for one in root.members},
@@ -90,7 +90,7 @@ class Whereabouts:
             if known is not None or holding[root.job]:
                 self._locate(root, known)
 
-    def _locate(self, root: Group, known: _Settled | None) -> None:
+    def _locate(self, root: Group, known: Settled | None) -> None:
         index, found = self._session.domains.index, False
         for one in root.members:
             domain, nominated = known.pod_sets.get(one.name, ("", "")) if known else ("", "")

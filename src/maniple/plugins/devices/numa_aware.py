@@ -45,7 +45,7 @@ DECISION = "volcano.sh/topology-decision"
 _MANAGER, _TOPOLOGY = "CPUManagerPolicy", "TopologyManagerPolicy"
 _STATIC = "static"
 _NO_POLICY = ("", "none")
-_MEMORY = "numa-aware: cpus of pods that no exporter has reported"
+GUESSED_CPUS = "numa-aware: cpus of pods that no exporter has reported"
 
 NO_TOPOLOGY = Reason("numa info is empty")
 NOT_STATIC = Reason("cpu manager policy isn't static")
@@ -100,7 +100,7 @@ class NumaAware:
     def __init__(self, session: Session, arguments: Mapping[str, Any]) -> None:
         self._session = session
         self._settings = NumaAwareSettings.read(session, arguments)
-        self._known: Preoccupied = session.cluster.memory.setdefault(_MEMORY, {})  # type: ignore[assignment]
+        self._known: Preoccupied = session.cluster.memory.setdefault(GUESSED_CPUS, {})  # type: ignore[assignment]
         self._topologies = session.cluster.all(Numatopology)
         self._nodes: dict[int, NodeCpus | None] = {}
         self._demands: dict[int, CpuDemand | None] = {}

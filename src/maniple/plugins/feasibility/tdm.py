@@ -51,7 +51,7 @@ NOT_ALLOWED = "task does not allow revocable nodes"
 
 _PREFIX = "tdm.revocable-zone."
 _SCORE = 100.0
-_LAST_CLEARED = "tdm: last cleared at"
+LAST_CLEARED = "tdm: last cleared at"
 _REVOCABLE = 1  # the mark of tasks that allow zones
 
 
@@ -213,10 +213,10 @@ class Tdm:
     def _is_time_to_clear(self) -> bool:
         """At most once per period, over all sessions of the cluster."""
         now, memory = self._session.now, self._session.cluster.memory
-        last = memory.get(_LAST_CLEARED)
+        last = memory.get(LAST_CLEARED)
         if now is None or (isinstance(last, datetime) and last + self._settings.evict_period > now):
             return False
-        memory[_LAST_CLEARED] = now
+        memory[LAST_CLEARED] = now
         return True
 
     def _as_many_as_allowed(self, rows: TaskRows) -> TaskRows:

@@ -45,7 +45,7 @@ OVERUSED = "its node is used above the target thresholds of lowNodeUtilization, 
 KEPT_PERIOD = "10m"  # under which Volcano finds measurements
 
 _RESOURCES = ("cpu", "memory")
-_LAST_RUN = "rescheduling: last run at"
+LAST_RUN = "rescheduling: last run at"
 _UNSTATED = -(2**31) - 1  # a pod without a priority comes before all that have one
 Percentages = NDArray[np.float64]  # of cpu and memory
 
@@ -143,10 +143,10 @@ class Rescheduling:
         now, memory = self._session.now, self._session.cluster.memory
         if now is None:
             return False
-        last = memory.setdefault(_LAST_RUN, now)
+        last = memory.setdefault(LAST_RUN, now)
         if not isinstance(last, datetime) or last + self._settings.interval >= now:
             return False
-        memory[_LAST_RUN] = now
+        memory[LAST_RUN] = now
         return True
 
 

@@ -1,0 +1,151 @@
+"""What a journal costs a running scheduler: `python -m tests.journal.cost [NODES [PODS [CYCLES]]]`.
+
+A scheduler on the embedded cluster, with nodes full of pods of which some end and others arrive before every cycle. Of
+each cycle it measures the CPU time of planning, of the recorder, which is part of the cycle, and of the writer.
+"""
+
+import asyncio
+import os
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+
+from maniple.journal.recorder import Recorder
+from maniple.journal.writer import Entry, Writer
+from maniple.live.scheduler import Scheduler, Timing
+from maniple.objects.core import Pod
+from maniple.objects.volcano import VolcanoPodGroup
+from maniple.planner import Plan, Planner
+from maniple.sim.clock import run
+from maniple.sim.world import World
+from tests.live.beside import beside
+from tests.live.objects import NAMESPACE, gang, node, queue
+
+PER_NODE = 8
+SIZE = 8  # of a gang
+EACH = 25  # gangs that come and go before a cycle
+
+
+class Timed(Recorder):
+    """Measures itself."""
+
+    def __init__(self, writer: Writer) -> None:
+        super().__init__(writer)
+        self.seconds = 0.0
+
+    def attempt(self, *given: Any) -> Any:
+        begin = time.thread_time()
+        result = super().attempt(*given)
+        self.seconds += time.thread_time() - begin
+        return result
+
+    def planned(self, *given: Any) -> None:
+        begin = time.thread_time()
+        super().planned(*given)
+        self.seconds += time.thread_time() - begin
+
+    def decided(self, *given: Any) -> None:
+        begin = time.thread_time()
+        super().decided(*given)
+        self.seconds += time.thread_time() - begin
+
+
+class TimedPlanner(Planner):
+    seconds = 0.0
+
+    def cycle(self, *given: Any, **more: Any) -> Plan:
+        begin = time.thread_time()
+        plan = super().cycle(*given, **more)
+        self.seconds += time.thread_time() - begin
+        return plan
+
+
+class TimedWriter(Writer):
+    seconds = 0.0
+
+    def _write(self, entry: Entry) -> None:
+        begin = time.thread_time()
+        super()._write(entry)
+        self.seconds += time.thread_time() - begin
+
+
+async def measure(nodes: int, pods: int, cycles: int, folder: Path) -> dict[str, float]:
+    gangs = pods // SIZE
+    objects = [queue("default"), *(node(f"n{number:05}", PER_NODE + 1) for number in range(nodes))]
+    for number in range(gangs):
+        made = gang(f"old-{number:05}", SIZE)
+        for index, raw in enumerate(made[1:]):
+            raw["spec"]["nodeName"] = f"n{(number * SIZE + index) // PER_NODE:05}"
+            raw["status"] = {"phase": "Running"}
+        objects += made
+    world = World(objects, start_seconds=0.05)
+    writer = TimedWriter(folder, waits=True)
+    journal = Timed(writer)
+    planner = TimedPlanner(profile="volcano")
+    scheduler = Scheduler(
+        planner,
+        world.port(),
+        clock=world.clock,
+        timing=Timing(period=0.5),
+        inline=True,
+        alone=True,
+        journal=journal,
+    )
+    async with beside(scheduler.run(), scheduler.stop):
+        await asyncio.sleep(2)
+        writer.flush()
+        first = figures(scheduler, planner, journal, writer)
+        for number in range(cycles):
+            for one in range(EACH):
+                old = number * EACH + one
+                for index in range(SIZE):
+                    world.store.remove(Pod, f"{NAMESPACE}/old-{old:05}-{index}")
+                world.store.remove(VolcanoPodGroup, f"{NAMESPACE}/old-{old:05}")
+                for raw in gang(f"new-{old:05}", SIZE):
+                    world.store.create(raw)
+            await asyncio.sleep(0.3)
+    journal.close()
+    last = figures(scheduler, planner, journal, writer)
+    return {name: last[name] - first[name] for name in last}
+
+
+def figures(
+    scheduler: Scheduler, planner: TimedPlanner, journal: Timed, writer: TimedWriter
+) -> dict[str, float]:
+    return {
+        "cycles": scheduler.cycles,
+        "planning": planner.seconds,
+        "recorder": journal.seconds,
+        "writer": writer.seconds,
+        "bytes": writer.figures.bytes,
+    }
+
+
+def main() -> None:
+    given = [int(one) for one in sys.argv[1:]]
+    nodes, pods, cycles = (*given, *(5000, 40000, 40)[len(given) :])
+    folder = Path(tempfile.mkdtemp())
+    try:
+        begin = os.times().user
+        found = run(measure(nodes, pods, cycles, folder), virtual=True)
+        checkpoint = max(path.stat().st_size for path in folder.iterdir())
+        click.echo(f"{nodes:,} nodes, {pods:,} pods, {EACH} gangs of {SIZE} come and go before a cycle")
+        number = found["cycles"]
+        for name in ("planning", "recorder", "writer"):
+            share = found[name] / found["planning"]
+            click.echo(f"{name:9} {found[name] / number * 1000:8.2f} ms a cycle  {share:6.1%}")
+        click.echo(
+            f"{number:.0f} cycles, {found['bytes'] / number / 1024:,.1f} KiB each; largest segment {checkpoint / 2**20:.1f} MiB"
+        )
+        click.echo(f"{os.times().user - begin:.0f} s")
+    finally:
+        shutil.rmtree(folder)
+
+
+if __name__ == "__main__":
+    main()
