@@ -1,0 +1,50 @@
+"""Several kinds of changes together, for jobs that have more than one reason to wait."""
+
+from collections.abc import Iterator
+
+from maniple.explain.remedies.kinds import constraints, nodes, pods, queues, standing, topology
+from maniple.explain.remedies.kinds.amounts import listed
+from maniple.explain.remedies.search import Choice, Levels
+from maniple.explain.remedies.subject import Subject
+from maniple.explain.remedies.values import Change
+
+_MAKERS = (
+    pods.gates,
+    pods.missing,
+    standing.state,
+    constraints.tolerations,
+    constraints.selectors,
+    constraints.affinity,
+    constraints.spread,
+    topology.topology,
+    queues.limits,
+    queues.quotas,
+    nodes.nodes,
+)
+
+
+def combined(subject: Subject) -> Iterator[Choice]:
+    """All that could be in the way is given up; the search then restores what is not."""
+    parts = [choice for maker in _MAKERS for choice in list(maker(subject))[:1]]
+    if len(parts) < 2:
+        return
+
+    def split(levels: Levels) -> Iterator[tuple[Choice, Levels]]:
+        first = 0
+        for part in parts:
+            own = levels[first : first + len(part.tops)]
+            first += len(part.tops)
+            if any(own):
+                yield part, own
+
+    def build(levels: Levels) -> tuple[Change, ...]:
+        return tuple(change for part, own in split(levels) for change in part.build(own))
+
+    def words(levels: Levels) -> tuple[str, str]:
+        said = [part.words(own) for part, own in split(levels)]
+        texts = [text if not number else text[0].lower() + text[1:] for number, (_, text) in enumerate(said)]
+        return listed(amount for amount, _ in said), listed(texts)
+
+    tops = tuple(level for part in parts for level in part.tops)
+    keep = frozenset(key for part in parts for key in part.keep)
+    yield Choice("combined", tops, build, words, keep=keep)
