@@ -18,7 +18,7 @@ from maniple.explain.remedies.kinds import (
 )
 from maniple.explain.remedies.kinds import topology as topologies
 from maniple.explain.remedies.kinds.combining import combined
-from maniple.explain.remedies.search import Choice, Levels, smallest
+from maniple.explain.remedies.search import Choice, Levels, lowered, smallest
 from maniple.explain.remedies.subject import Subject
 from maniple.explain.remedies.trials import Budget, BudgetSpentError, Outcome, Trials
 from maniple.explain.remedies.values import Advice, Remedy, Untried
@@ -44,8 +44,7 @@ _KINDS: dict[str, Maker] = {
     "queue quota": queues.quotas,
     "nodes": nodes.nodes,
 }
-_ENDING, _COMBINED, _ALONE = "ending jobs", "combined", "alone"
-_WIDER = 3  # full trials of a larger change where the smallest one is lost to rivals
+_ENDING, _COMBINED, _ALONE, _SETTLED = "ending jobs", "combined", "alone", "settled"
 
 
 def remedies(
@@ -107,6 +106,8 @@ class Search:
             self._paid(kind, lambda maker=maker: self._screen(maker))  # type: ignore[misc]
         for one in self._found:
             self._paid(one.choice.kind, lambda one=one: self._prove(one), one)  # type: ignore[misc]
+        for number in range(len(self.shown)):
+            self._paid(_SETTLED, lambda number=number: self._settle(number))  # type: ignore[misc]
         self._paid(_ALONE, self._without_rivals)
         return Advice(
             job=self._subject.name,
@@ -123,12 +124,10 @@ class Search:
             step()
         except BudgetSpentError:
             if found is not None:
-                self._show(found, found.outcome)
-                why = "no cycle was left to prove it with all jobs"
-            else:
-                why = "no cycle was left to look into it"
-            if kind != _ALONE:
-                self._untried.append(Untried(kind=kind, why=why))
+                self._show(found)
+            if kind not in (_ALONE, _SETTLED):
+                what = "look into it" if found is None else "prove it with all jobs"
+                self._untried.append(Untried(kind=kind, why=f"no cycle was left to {what}"))
 
     # -- screening ----------------------------------------------------------------------------------------------------
 
@@ -174,43 +173,42 @@ class Search:
     # -- proving ------------------------------------------------------------------------------------------------------
 
     def _prove(self, found: Found) -> None:
+        """Show a change if a full cycle starts the job, or a larger one; otherwise say that rivals are in the way."""
         choice, outcome = found.choice, found.outcome
         if not outcome.full:
             outcome = self._trials.run(choice.build(found.levels), full=True)
-        if outcome.starts:
-            self._show(found, outcome)
-            return
-        wider = self._wider(found)
-        if wider is not None:
-            self._show(wider, wider.outcome)
-            return
-        changes = choice.build(found.levels)
-        if self._trials.run(changes, alone=True).starts:
-            self._alone.append(self._remedy(found, outcome, alone=True))
+        proven = Found(choice, found.levels, outcome) if outcome.starts else self._wider(found)
+        if proven is not None:
+            self._show(proven)
+        elif self._trials.run(choice.build(found.levels), alone=True).starts:
+            self._alone.append(self._remedy(found, alone=True))
 
     def _wider(self, found: Found) -> Found | None:
         """A larger change of a single knob, which leaves enough after rivals took theirs."""
         choice, (least, *others) = found.choice, found.levels
         if others or choice.in_order:
             return None
-        best, low, high = None, least, choice.tops[0]
-        for _ in range(_WIDER):
-            level = min(2 * low, high)
-            if level <= low:
-                return None
-            outcome = self._trials.run(choice.build((level,)), full=True)
-            if outcome.starts:
-                best, high = Found(choice, (level,), outcome), level
-                break
-            low = level
-        while best is not None and high - low > 1:
-            middle = (low + high) // 2
-            outcome = self._trials.run(choice.build((middle,)), full=True)
-            if outcome.starts:
-                best, high = Found(choice, (middle,), outcome), middle
-            else:
-                low = middle
-        return best
+        for level in (2 * least, 4 * least, choice.tops[0]):
+            if least < level <= choice.tops[0]:
+                outcome = self._trials.run(choice.build((level,)), full=True)
+                if outcome.starts:
+                    return Found(choice, (level,), outcome)
+        return None
+
+    def _settle(self, number: int) -> None:
+        """Make sure of a remedy that was screened by narrow cycles that full ones find no smaller change."""
+        remedy, found = self.shown[number]
+        if self._trials.always_full or not remedy.proven:
+            return
+        outcomes = {found.levels: found.outcome}
+
+        def works(levels: Levels) -> bool:
+            outcomes[levels] = self._trials.run(found.choice.build(levels), full=True)
+            return outcomes[levels].starts
+
+        levels = lowered(found.choice, found.levels, works)
+        settled = Found(found.choice, levels, outcomes[levels])
+        self.shown[number] = self._remedy(settled, smallest=True), settled
 
     def _without_rivals(self) -> None:
         """Whether the job would start as it is if no other job waited."""
@@ -218,11 +216,11 @@ class Search:
             text = "The job would start as it is if no other job waited"
             self._alone.append(Remedy(kind="ending jobs", changes=(), amount="", sentence=text))
 
-    def _show(self, found: Found, outcome: Outcome) -> None:
-        self.shown.append((self._remedy(found, outcome), found))
+    def _show(self, found: Found) -> None:
+        self.shown.append((self._remedy(found, smallest=self._trials.always_full), found))
 
-    def _remedy(self, found: Found, outcome: Outcome, *, alone: bool = False) -> Remedy:
-        choice, subject = found.choice, self._subject
+    def _remedy(self, found: Found, *, alone: bool = False, smallest: bool = False) -> Remedy:
+        choice, subject, outcome = found.choice, self._subject, found.outcome
         amount, words = choice.words(found.levels)
         end = "the job would start if no other job waited" if alone else "the job would start"
         lost = self._trials.base.placed - outcome.placed - {subject.key}
@@ -240,7 +238,7 @@ class Search:
             amount=amount,
             sentence=f"{words} {end}{_evicting(outcome)}",
             proven=outcome.full and outcome.starts,
-            smallest=not alone,
+            smallest=smallest,
             evictions=outcome.evictions,
             competes_with=tuple(jobs.name(row) for row in rows if not self._gone(row, gone)),
         )

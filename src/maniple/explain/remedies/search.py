@@ -40,14 +40,19 @@ def smallest(choice: Choice, works: Works) -> Levels | None:
         return tried[levels]
 
     start = _beginning(choice, tries)
-    if start is None:
-        return None
-    if choice.in_order:
+    if start is None or choice.in_order:
         return start
     levels = list(start)
     for knob in range(len(levels)):
         _lower(levels, knob, tries)
     return _settled(levels, tries)
+
+
+def lowered(choice: Choice, levels: Levels, works: Works) -> Levels:
+    """Levels that work, made smaller one step at a time where other trials than those that found them allow it."""
+    if choice.in_order:
+        return next(((level,) for level in range(1, levels[0]) if works((level,))), levels)
+    return _settled(list(levels), lambda less: any(less) and works(less))
 
 
 def _beginning(choice: Choice, tries: Works) -> Levels | None:

@@ -2,7 +2,8 @@
 
 A *full* trial is a cycle like any other. Most waiting jobs of a large backlog have no chance, with or without the
 change, and cost nearly all of the time: a *narrow* trial passes over those that found no place before and, by sums
-over the nodes, find none now. Plugins see their demand all the same. It screens; a full trial proves.
+over the nodes, find none now. Plugins see their demand all the same. It screens; a full trial proves. Where jobs
+and nodes are few, every trial is a full one.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -25,6 +26,7 @@ from maniple.planner import Clock, Planner
 
 _THERE = READY | status_set(Status.PIPELINED)
 _PIPELINED = int(Status.PIPELINED)
+_FEW = 20_000  # waiting jobs times nodes up to which a narrow trial saves nothing worth having
 
 
 class BudgetSpentError(Exception):
@@ -33,13 +35,14 @@ class BudgetSpentError(Exception):
 
 @dataclass(slots=True)
 class Budget:
-    """How much a search may cost: cycles in all, full ones among them, and seconds on the caller's clock.
+    """How much a search may cost: cycles, and seconds on the caller's clock.
 
-    A trial is begun only if one as long as the last of its sort still fits.
+    A trial is begun only if one as long as the last of its sort still fits. `few`: up to so many waiting jobs times
+    nodes, every trial is full.
     """
 
-    cycles: int = 240
-    full: int = 60
+    cycles: int = 400
+    few: int = _FEW
     seconds: float | None = None
     clock: Clock | None = None
 
@@ -65,6 +68,8 @@ class Trials:
         self._began = self._time()
         self._longest = {True: 0.0, False: 0.0}  # of the last trial: full, narrow
         self.cycles = self.full = 0
+        waiting = np.count_nonzero(cluster.jobs.counts[Status.PENDING])
+        self.always_full = bool(waiting * len(cluster.nodes.objects) <= budget.few)
         self.base: Outcome = self.run((), full=True)
 
     def run(
@@ -79,6 +84,7 @@ class Trials:
 
         Raises BudgetSpentError. A change that makes an object invalid does not start the job.
         """
+        full = full or (self.always_full and not alone)
         self._pay(full)
         begun, passed = self._time(), 0
 
@@ -100,7 +106,7 @@ class Trials:
 
     def _pay(self, full: bool) -> None:
         budget = self._budget
-        spent = self.cycles >= budget.cycles or (full and self.full >= budget.full)
+        spent = self.cycles >= budget.cycles
         if budget.seconds is not None and self.cycles:
             spent |= self._time() - self._began + self._longest[full] > budget.seconds
         if spent:
