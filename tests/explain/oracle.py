@@ -1,7 +1,7 @@
 """What remedies are held to: plain objects are changed one way after the other and planned from scratch.
 
 It knows nothing of how remedies are searched for. `helps` finds out by brute force whether any single kind of change
-of a generous size starts a job; `starts` reads a plan.
+of a generous size starts a job, or several of them together; `starts` reads a plan.
 """
 
 from collections.abc import Iterator
@@ -49,11 +49,35 @@ def waiting(plan: Plan, objects: list[Raw]) -> list[str]:
 
 
 def helps(scenario: Scenario, job: str, now: datetime) -> str:
-    """A kind of change that starts a job; empty if none does."""
-    for kind, objects in _changed(scenario.objects, job):
-        if starts(planned(scenario, objects, now), objects, job):
-            return kind
+    """A kind of change that starts a job, or kinds that do so together; empty if there is none."""
+    for changes in (_changed(scenario.objects, job), _together(scenario.objects, job)):
+        for kind, objects in changes:
+            if starts(planned(scenario, objects, now), objects, job):
+                return kind
     return ""
+
+
+def _together(objects: list[Raw], job: str) -> Iterator[tuple[str, list[Raw]]]:
+    """Everything that holds a job's pods back is removed; then also more pods, smaller ones, queues, nodes."""
+    free = objects
+    for kind in ("gates", "toleration", "selector", "affinity", "spread"):
+        free = next(made for name, made in _pod_changes(free, job) if name == kind)
+    free = next(made for name, made in _group_changes(free, job) if name == "topology")
+    open_ = free
+    for field in ("open", "limit", "quota"):
+        open_ = next((made for name, made in _queue_changes(open_, job) if name == field), open_)
+    for name, base in (("constraints", free), ("constraints+queues", open_)):
+        for more in (base, *(made for kind, made in _pod_changes(base, job) if kind in ("pods", "request"))):
+            yield name, more
+            nodes = [one for one in more if one["kind"] == "Node"]
+            for node in nodes:
+                yield f"{name}+nodes", [*more, *(_like(node, number) for number in range(8))]
+            yield f"{name}+members", next(m for kind, m in _lowest(more, job) if kind == "members")
+
+
+def _lowest(objects: list[Raw], job: str) -> Iterator[tuple[str, list[Raw]]]:
+    """The group's changes, the lowest minimum first."""
+    return iter([*_group_changes(objects, job)][3:])
 
 
 def _key(raw: Raw) -> str:
@@ -184,7 +208,7 @@ def _group_changes(objects: list[Raw], job: str) -> Iterator[tuple[str, list[Raw
         yield "members", with_group(minimum(count))
     yield "topology", with_group(near)
     for _, name in classes:
-        yield "priority", with_group(lambda group, name=name: group["spec"].update(priorityClassName=name))  # type: ignore[misc]
+        yield "priority", with_group(lambda group, name=name: group["spec"].update(priorityClassName=name))
     yield "preemptible", with_group(lambda group: group["spec"].update(preemptibility="preemptible"))
 
 

@@ -16,8 +16,9 @@ from maniple.explain.remedies.edits import applied
 from maniple.explain.remedies.search import Levels
 from maniple.explain.remedies.subject import Subject
 from maniple.explain.remedies.trials import Budget, Trials
+from maniple.explain.remedies.values import Change
 from maniple.planner import Planner
-from tests.explain.clusters import PROFILES, Scenario, generate
+from tests.explain.clusters import PROFILES, Raw, Scenario, generate
 from tests.explain.oracle import helps, planned, starts, waiting
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -87,13 +88,17 @@ def _hold(scenario: Scenario, job: str, search: Search, tally: Tally) -> None:
     where = f"{scenario.profile} {scenario.number} {job}"
     for remedy, found in search.shown:
         tally.remedies[remedy.kind] += 1
-        objects = applied(scenario.objects, remedy.changes)
+        objects = changed(scenario, remedy.changes)
         if remedy.proven and not starts(planned(scenario, objects, NOW), objects, job):
             tally.wrong.append(f"{where}: {remedy.kind}: {remedy.sentence}")
         for less in _one_less(found.levels, in_order=found.choice.in_order) if remedy.smallest else ():
-            objects = applied(scenario.objects, found.choice.build(less))
+            objects = changed(scenario, found.choice.build(less))
             if starts(planned(scenario, objects, NOW), objects, job):
                 tally.not_minimal.append(f"{where}: {remedy.kind}: {found.levels} {less} {remedy.sentence}")
+
+
+def changed(scenario: Scenario, changes: tuple[Change, ...]) -> list[Raw]:
+    return [dict(one) for one in applied(scenario.objects, changes)]
 
 
 def _one_less(levels: Levels, *, in_order: bool) -> list[Levels]:

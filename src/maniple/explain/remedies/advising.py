@@ -99,16 +99,21 @@ class Search:
         self.shown: list[tuple[Remedy, Found]] = []
         self._alone: list[Remedy] = []
         self._untried: list[Untried] = []
+        self._unfinished: set[str] = set()  # kinds of which a smaller change may do
 
     def advice(self) -> Advice:
         makers: dict[str, Maker] = {**_KINDS, _ENDING: self._ending, _COMBINED: self._combined}
         for kind, maker in makers.items():
+            known = len(self._found)
             self._paid(kind, lambda maker=maker: self._screen(maker))  # type: ignore[misc]
-        for one in self._found:
-            self._paid(one.choice.kind, lambda one=one: self._prove(one), one)  # type: ignore[misc]
+            for one in self._found[known:]:
+                self._paid(kind, lambda one=one: self._prove(one), one)  # type: ignore[misc]
         for number in range(len(self.shown)):
             self._paid(_SETTLED, lambda number=number: self._settle(number))  # type: ignore[misc]
         self._paid(_ALONE, self._without_rivals)
+        if not self._subject.pods:
+            why = "the job has no pods, and what they would request is not known"
+            self._untried.append(Untried(kind="missing pods", why=why))
         return Advice(
             job=self._subject.name,
             remedies=tuple(remedy for remedy, _ in self.shown),
@@ -157,16 +162,25 @@ class Search:
             self._found.append(best)
 
     def _smallest(self, choice: Choice) -> Found | None:
+        """The smallest change of a kind; the smallest so far if nothing is left to go on with."""
         outcomes: dict[Levels, Outcome] = {}
 
         def works(levels: Levels) -> bool:
             outcome = outcomes[levels] = self._trials.run(choice.build(levels), keep=choice.keep)
             return outcome.starts
 
-        levels = smallest(choice, works)
+        try:
+            levels = smallest(choice, works, thorough=self._trials.always_full)
+        except BudgetSpentError:
+            working = [levels for levels, outcome in outcomes.items() if outcome.starts]
+            if not working:
+                raise
+            self._unfinished.add(choice.kind)
+            levels = min(working, key=sum)
+            return Found(choice, levels, outcomes[levels])
         if levels is None:
             return None
-        if choice.refined is not None:
+        if choice.refined is not None and self._trials.always_full:
             return self._smallest(choice.refined(levels))
         return Found(choice, levels, outcomes[levels])
 
@@ -198,8 +212,11 @@ class Search:
     def _settle(self, number: int) -> None:
         """Make sure of a remedy that was screened by narrow cycles that full ones find no smaller change."""
         remedy, found = self.shown[number]
-        if self._trials.always_full or not remedy.proven:
+        if remedy.smallest or not remedy.proven:
             return
+        if found.choice.refined is not None:
+            finer = found.choice.refined(found.levels)
+            found = Found(finer, finer.tops, found.outcome)
         outcomes = {found.levels: found.outcome}
 
         def works(levels: Levels) -> bool:
@@ -217,7 +234,8 @@ class Search:
             self._alone.append(Remedy(kind="ending jobs", changes=(), amount="", sentence=text))
 
     def _show(self, found: Found) -> None:
-        self.shown.append((self._remedy(found, smallest=self._trials.always_full), found))
+        sure = self._trials.always_full and found.choice.kind not in self._unfinished
+        self.shown.append((self._remedy(found, smallest=sure), found))
 
     def _remedy(self, found: Found, *, alone: bool = False, smallest: bool = False) -> Remedy:
         choice, subject, outcome = found.choice, self._subject, found.outcome

@@ -29,7 +29,7 @@ def applied(objects: Iterable[Raw], changes: Sequence[Change]) -> list[Raw]:
             others.append(raw)
         else:
             by_name[name] = raw
-    for change in changes:
+    for change in sorted(changes, key=lambda one: one.operation == "create"):
         for key in change.objects:
             name = (change.api_group, change.kind, key)
             if change.operation == "delete":

@@ -18,7 +18,7 @@ _CELLS = 4_000_000  # of a matrix that is worked on at once
 
 
 def pass_over(session: Session, job: str, kept: Collection[str] | None) -> int:
-    """Pass over jobs, except the one and those that are kept, that have no room; None: over all others.
+    """Pass over jobs that have no room or come later, except the one and those that are kept; None: over all others.
 
     Returns how many there were.
     """
@@ -33,7 +33,7 @@ def pass_over(session: Session, job: str, kept: Collection[str] | None) -> int:
         # What admission lets in limits what it lets in next.
         chosen &= session.cluster.jobs.admitted[: len(chosen)] | ("enqueue" not in session.actions)
         rows = rows[chosen[tasks.job[rows]]]
-        chosen &= ~_with_room(session, rows)
+        chosen &= ~_with_room(session, rows) | _behind(session, job)
     rows = rows[chosen[tasks.job[rows]]]
     moved = np.bincount(tasks.job[rows], minlength=len(chosen))
     tasks.status[rows] = _GATED
@@ -41,6 +41,15 @@ def pass_over(session: Session, job: str, kept: Collection[str] | None) -> int:
     jobs.counts[_GATED] += moved
     jobs.version[chosen] += 1
     return int(np.count_nonzero(moved))
+
+
+def _behind(session: Session, job: str) -> NDArray[np.bool_]:
+    """By job: it has a lower priority than the one, or the same and is younger."""
+    jobs, row = session.jobs, session.cluster.jobs.index_of(job)
+    priority, created = jobs.priority, jobs.created
+    younger = (priority == priority[row]) & (created > created[row])
+    behind: NDArray[np.bool_] = (priority < priority[row]) | younger
+    return behind
 
 
 def _with_room(session: Session, rows: NDArray[np.int64]) -> NDArray[np.bool_]:

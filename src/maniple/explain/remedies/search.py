@@ -30,8 +30,11 @@ class Choice:
     refined: "Callable[[Levels], Choice] | None" = None  # finer knobs, once the levels of these are known
 
 
-def smallest(choice: Choice, works: Works) -> Levels | None:
-    """The levels that are just enough; None if the kind does not help."""
+def smallest(choice: Choice, works: Works, *, thorough: bool = True) -> Levels | None:
+    """The levels that are just enough; None if the kind does not help.
+
+    `thorough`: where the widest change does not help, smaller ones of a single knob are tried all the same.
+    """
     tried: dict[Levels, bool] = {(0,) * len(choice.tops): False}
 
     def tries(levels: Levels) -> bool:
@@ -39,12 +42,13 @@ def smallest(choice: Choice, works: Works) -> Levels | None:
             tried[levels] = works(levels)
         return tried[levels]
 
-    start = _beginning(choice, tries)
+    start = _beginning(choice, tries, thorough)
     if start is None or choice.in_order:
         return start
     levels = list(start)
+    failed = choice.guess if choice.guess is not None and not tried.get(choice.guess, True) else None
     for knob in range(len(levels)):
-        _lower(levels, knob, tries)
+        _lower(levels, knob, tries, failed[knob] if failed is not None and len(levels) == 1 else 0)
     return _settled(levels, tries)
 
 
@@ -55,7 +59,7 @@ def lowered(choice: Choice, levels: Levels, works: Works) -> Levels:
     return _settled(list(levels), lambda less: any(less) and works(less))
 
 
-def _beginning(choice: Choice, tries: Works) -> Levels | None:
+def _beginning(choice: Choice, tries: Works, thorough: bool) -> Levels | None:
     """Levels that work, to be lowered."""
     if choice.in_order:
         return next(((level,) for level in range(1, choice.tops[0] + 1) if tries((level,))), None)
@@ -63,7 +67,7 @@ def _beginning(choice: Choice, tries: Works) -> Levels | None:
         return choice.guess
     if tries(choice.tops):
         return choice.tops
-    if len(choice.tops) == 1 and choice.tops[0] <= _FEW:
+    if thorough and len(choice.tops) == 1 and choice.tops[0] <= _FEW:
         return next(((level,) for level in range(1, choice.tops[0]) if tries((level,))), None)
     return None
 
@@ -72,13 +76,14 @@ def _with(levels: list[int], knob: int, level: int) -> Levels:
     return (*levels[:knob], level, *levels[knob + 1 :])
 
 
-def _lower(levels: list[int], knob: int, tries: Works) -> None:
-    if not levels[knob] or tries(_with(levels, knob, 0)):
+def _lower(levels: list[int], knob: int, tries: Works, failed: int) -> None:
+    """Bisect one knob between a level that is known to fail and the one that it has."""
+    if not levels[knob] or (not failed and tries(_with(levels, knob, 0))):
         levels[knob] = 0
         return
-    low, high = 0, levels[knob]  # low does not work, high does
-    if high - low > 1:
-        # A good guess is just enough.
+    low, high = failed, levels[knob]
+    if not failed and high > 1:
+        # A guess that works is likely to be just enough.
         if tries(_with(levels, knob, high - 1)):
             high -= 1
         else:

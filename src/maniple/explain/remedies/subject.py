@@ -3,15 +3,18 @@
 Everything is read from the cluster, when the search begins; trials that change the cluster do not change it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from maniple.cluster.cluster import Cluster
 from maniple.cluster.facts import JobFacts
+from maniple.cluster.resources import scale
 from maniple.cluster.statuses import ALIVE, Status
 from maniple.explain.remedies.values import Change, Step
 from maniple.objects.core import Node, Pod
@@ -92,6 +95,27 @@ class Subject:
             found.append((name, table.all_of(row)))
             name = table.facts[row].parent
         return found
+
+    @cached_property
+    def ahead(self) -> NDArray[np.bool_]:
+        """By job: it waits, and has a higher priority than this one, or the same and is older."""
+        jobs, row = self.cluster.jobs, self.cluster.jobs.index_of(self.key)
+        size = len(jobs)
+        waits = jobs.defined[:size] & (jobs.counts[Status.PENDING, :size] > 0)
+        waits[row] = False
+        priority, created = jobs.priority[:size], jobs.created[:size]
+        older = (priority == priority[row]) & (created <= created[row])
+        found: NDArray[np.bool_] = waits & ((priority > priority[row]) | older)
+        return found
+
+    def demand_ahead(self, inside: Collection[int] | None = None) -> dict[str, Fraction | int]:
+        """What jobs ahead of it request; only those in some queues, given by row."""
+        jobs, chosen = self.cluster.jobs, self.ahead
+        if inside is not None:
+            chosen = chosen & np.isin(jobs.queue[: len(jobs)], sorted(inside))
+        total = jobs.pending[:, : len(jobs)][:, chosen].sum(axis=1).tolist()
+        names = self.cluster.resources.names
+        return {name: Fraction(amount, scale(name)) for name, amount in zip(names, total, strict=False)}
 
     def demand(self) -> dict[str, Fraction | int]:
         """What the pods that it lacks request together; of several kinds, its first ones."""

@@ -2,11 +2,11 @@
 
 A *full* trial is a cycle like any other. Most waiting jobs of a large backlog have no chance, with or without the
 change, and cost nearly all of the time: a *narrow* trial passes over those that found no place before and, by sums
-over the nodes, find none now. Plugins see their demand all the same. It screens; a full trial proves. Where jobs
-and nodes are few, every trial is a full one.
+over the nodes, find none now, and over those that come later than the job. Plugins see their demand all the same. It
+screens; a full trial proves. Where jobs and nodes are few, every trial is a full one.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -175,7 +175,7 @@ Find = Callable[[str, str, str], Object | None]
 Lists = tuple[list[Object], list[Object], list[Object], list[Object]]
 
 
-def _carried_out(changes: Iterable[Change], find: Find) -> Lists:
+def _carried_out(changes: Sequence[Change], find: Find) -> Lists:
     """The objects that are changed, after and before, those that are created and those that are deleted."""
     edits: dict[tuple[str, str, str], list[Change]] = {}
     after, before, made, gone = list[Object](), list[Object](), list[Object](), list[Object]()
@@ -184,11 +184,7 @@ def _carried_out(changes: Iterable[Change], find: Find) -> Lists:
             name = (change.kind, change.api_group, key)
             if change.operation == "set":
                 edits.setdefault(name, []).append(change)
-            elif change.operation == "create":
-                like = find(change.kind, change.api_group, change.like)
-                if like is not None:
-                    made.append(copy_of(like, key))
-            else:
+            elif change.operation == "delete":
                 found = find(*name)
                 if found is not None:
                     gone.append(found)
@@ -197,6 +193,12 @@ def _carried_out(changes: Iterable[Change], find: Find) -> Lists:
         if found is not None:
             before.append(found)
             after.append(edited(found, several))
+    for change in (one for one in changes if one.operation == "create"):
+        like = find(change.kind, change.api_group, change.like)
+        if like is not None:
+            # A copy is made of the object as it is after the other changes.
+            like = edited(like, edits.get((change.kind, change.api_group, change.like), ()))
+            made += [copy_of(like, key) for key in change.objects]
     return after, before, made, gone
 
 

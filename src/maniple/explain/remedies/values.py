@@ -38,7 +38,8 @@ class Change(Value, frozen=True, kw_only=True):
     """One thing to do to objects of one kind.
 
     `set`: the field at `path` of each goes from `before` to `after`; None is a field that is absent. `create`: they
-    are copies of the object `like`, under names of their own. `delete`: they are removed.
+    are copies of the object `like` as it is after the other changes, under names of their own. `delete`: they are
+    removed.
     """
 
     operation: Operation

@@ -2,24 +2,37 @@
 
 from collections.abc import Iterator
 
-from maniple.explain.remedies.kinds import constraints, nodes, pods, queues, standing, topology
+from maniple.explain.remedies.kinds import (
+    constraints,
+    members,
+    nodes,
+    pods,
+    queues,
+    requests,
+    standing,
+    topology,
+)
 from maniple.explain.remedies.kinds.amounts import listed
 from maniple.explain.remedies.search import Choice, Levels
 from maniple.explain.remedies.subject import Subject
 from maniple.explain.remedies.values import Change
 
+# What comes first is restored first: what a job asks for is given up last.
 _MAKERS = (
-    pods.gates,
-    pods.missing,
-    standing.state,
-    constraints.tolerations,
-    constraints.selectors,
+    requests.requests,
+    members.members,
+    standing.preemptibility,
     constraints.affinity,
     constraints.spread,
     topology.topology,
-    queues.limits,
     queues.quotas,
-    nodes.nodes,
+    queues.limits,
+    nodes.nodes_for_any,
+    constraints.selectors,
+    constraints.tolerations,
+    standing.state,
+    pods.missing,
+    pods.gates,
 )
 
 

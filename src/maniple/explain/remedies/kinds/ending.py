@@ -38,10 +38,10 @@ def ending(subject: Subject, rivals: Collection[str]) -> Iterator[Choice]:
         chosen = tuple(rows[:_MANY])
         if chosen and chosen not in seen:
             seen.add(chosen)
-            yield _prefixes([columns.holder(row) for row in chosen])
+            yield _prefixes([columns.holder(row) for row in chosen], columns.enough(chosen))
 
 
-def _prefixes(holders: list[_Holder]) -> Choice:
+def _prefixes(holders: list[_Holder], guess: int) -> Choice:
     """One knob: the first so many of them; then a knob for each that is left."""
 
     def build(levels: Levels) -> tuple[Change, ...]:
@@ -53,7 +53,7 @@ def _prefixes(holders: list[_Holder]) -> Choice:
     def refined(levels: Levels) -> Choice:
         return _each(holders[: levels[0]])
 
-    return Choice("ending jobs", (len(holders),), build, words, refined=refined)
+    return Choice("ending jobs", (len(holders),), build, words, guess=(guess,), refined=refined)
 
 
 def _each(holders: list[_Holder]) -> Choice:
@@ -110,6 +110,11 @@ class _Columns:
     def placed_now(self, rivals: Collection[str]) -> list[int]:
         rows = [self._cluster.jobs.index_of(key) for key in sorted(rivals)]
         return [row for row in rows if row is not None and self._cluster.jobs.keys[row] != self._subject.key]
+
+    def enough(self, rows: tuple[int, ...]) -> int:
+        """How many of these jobs, the first ones, have as many pods as the job lacks."""
+        sizes = np.bincount(self._job[self._held], minlength=len(self._cluster.jobs))[list(rows)]
+        return min(int(np.searchsorted(np.cumsum(sizes), self._subject.needed)) + 1, len(rows))
 
     def everywhere(self) -> list[int]:
         """All of the running jobs, where they are few."""

@@ -1,6 +1,6 @@
 """More nodes, like one that is there."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 
 import msgspec
@@ -10,22 +10,31 @@ from maniple.explain.remedies.kinds.amounts import plural, written
 from maniple.explain.remedies.search import Choice, Levels
 from maniple.explain.remedies.subject import Subject, admits
 from maniple.explain.remedies.values import Change
-from maniple.objects.core import Node
+from maniple.objects.core import Node, Pod
 from maniple.objects.quantity import parse
 
 _KINDS = 4  # kinds of nodes that are offered, the best first
-_MORE = 4  # times as many as the job alone needs, at most: rivals take some of them first
+_MORE = 4  # times as many as the job alone needs
+_MOST = 512
+OpenTo = Callable[[Pod, Node], bool]
 _SHOWN = ("nvidia.com/gpu", "cpu", "memory")
 
 
 def nodes(subject: Subject) -> Iterator[Choice]:
     """For each kind of node on which pods of the job fit: as many as it takes."""
-    for node, most in _suitable(subject)[:_KINDS]:
-        yield _choice(node, most)
+    for node, most in _suitable(subject, open_to=admits)[:_KINDS]:
+        yield _choice(subject, node, most)
 
 
-def _choice(node: Node, most: int) -> Choice:
-    name = node.metadata.name
+def nodes_for_any(subject: Subject) -> Iterator[Choice]:
+    """The same for pods whose selectors, tolerations and requests are changed, too: one pod a node will do."""
+    found = _suitable(subject, open_to=lambda _, node: not node.spec.unschedulable, at_least=1)
+    for node, most in found[:_KINDS]:
+        yield _choice(subject, node, most)
+
+
+def _choice(subject: Subject, node: Node, most: int) -> Choice:
+    name, top = node.metadata.name, min(_MORE * most + 2 * _taken(subject, node), max(most, _MOST))
 
     def build(levels: Levels) -> tuple[Change, ...]:
         made = tuple(f"{name}-new-{number}" for number in range(levels[0]))
@@ -35,7 +44,20 @@ def _choice(node: Node, most: int) -> Choice:
         amount = plural(levels[0], "node")
         return amount, f"With {plural(levels[0], 'more node')} like {name} ({_described(node)})"
 
-    return Choice("nodes", (most * _MORE,), build, words, guess=(most,))
+    return Choice("nodes", (top,), build, words, guess=(most,))
+
+
+def _taken(subject: Subject, node: Node) -> int:
+    """How many such nodes the jobs ahead would fill."""
+    offered = node.status.allocatable
+    return max(
+        (
+            int(-(-amount // Fraction(parse(offered[name]))))
+            for name, amount in subject.demand_ahead().items()
+            if name in offered and parse(offered[name]) > 0
+        ),
+        default=0,
+    )
 
 
 def _described(node: Node) -> str:
@@ -47,14 +69,14 @@ def _described(node: Node) -> str:
     )
 
 
-def _suitable(subject: Subject) -> list[tuple[Node, int]]:
+def _suitable(subject: Subject, open_to: OpenTo, at_least: int = 0) -> list[tuple[Node, int]]:
     """A node of each kind that fits, and how many empty ones the job needs; those that take fewest first."""
     kinds: dict[bytes, Node] = {}
     objects = subject.cluster.nodes.objects
     for row in sorted(objects, key=subject.cluster.nodes.keys.__getitem__):
         node = objects[row]
         kinds.setdefault(_likeness(node), node)
-    found = [(node, count) for node in kinds.values() if (count := _count(subject, node))]
+    found = [(node, count) for node in kinds.values() if (count := _count(subject, node, open_to, at_least))]
     return sorted(found, key=lambda one: (one[1], one[0].metadata.name))
 
 
@@ -68,19 +90,20 @@ def _unready(node: Node) -> bool:
     return any(one.type == "Ready" and one.status != "True" for one in node.status.conditions)
 
 
-def _count(subject: Subject, node: Node) -> int:
+def _count(subject: Subject, node: Node, open_to: OpenTo, at_least: int) -> int:
     """How many such nodes hold the pods that the job lacks, of every kind that fits; 0 if none does."""
     if _unready(node):
         return 0
     offered = {name: Fraction(parse(amount)) for name, amount in node.status.allocatable.items()}
     lacking, nodes_needed = subject.needed, 0
     for kind in subject.kinds:
-        if lacking <= 0 or not admits(kind.sample, node):
+        if lacking <= 0 or not open_to(kind.sample, node):
             continue
         on_one = min(
             (int(offered.get(name, Fraction(0)) // amount) for name, amount in kind.requests.items()),
             default=1,
         )
+        on_one = max(on_one, at_least)
         if on_one:
             count = min(len(kind.pods), lacking)
             nodes_needed += -(-count // min(on_one, int(offered.get("pods", Fraction(110)))))

@@ -37,6 +37,7 @@ class _Ceiling:
     amount: Exact
     unit: Exact
     guess: int
+    more: int  # steps for jobs that are ahead
     word: str
     kai: str = ""  # its own name for the resource
 
@@ -85,25 +86,21 @@ def _choice(subject: Subject, kind: KindName, *, quota: bool) -> Iterator[Choice
         return amount, f"With the {said}"
 
     guess = tuple(one.guess for one in found)
-    tops = tuple(min(max(4 * one.guess, 8), 8 * MOST_STEPS) for one in found)
+    tops = tuple(min(4 * one.guess + one.more, 8 * MOST_STEPS) for one in found)
     keep = frozenset(_same_queue(subject))
     yield Choice(kind, tops, build, words, guess=guess, keep=keep)
 
 
 def _same_queue(subject: Subject) -> Iterator[str]:
-    """Jobs of the same queue, not younger than this one, whose demand the change meets first."""
+    """Jobs of the same queue that are ahead: the change meets their demand first."""
     jobs, row = subject.cluster.jobs, subject.cluster.jobs.index_of(subject.key)
-    if row is None:
-        return
-    ahead = (jobs.queue == jobs.queue[row]) & jobs.defined & (jobs.priority >= jobs.priority[row])
-    ahead &= (jobs.created <= jobs.created[row]) | (jobs.priority > jobs.priority[row])
-    for one in np.flatnonzero(ahead).tolist():
-        if one != row:
-            yield jobs.keys[one]
+    same = jobs.queue[: len(jobs)] == jobs.queue[row]
+    for one in np.flatnonzero(subject.ahead & same).tolist():
+        yield jobs.keys[one]
 
 
 def _ceilings(subject: Subject, name: str, items: list[Object], quota: bool) -> Iterator[_Ceiling]:
-    demand, held = subject.demand(), _held(subject, name)
+    demand, held, ahead = subject.demand(), _held(subject, name), _demand_ahead(subject, name)
     for item in items:
         if isinstance(item, KaiQueue) and item.spec.resources is not None:
             for own, resource in _KAI_NAMES.items():
@@ -117,7 +114,8 @@ def _ceilings(subject: Subject, name: str, items: list[Object], quota: bool) -> 
                 word = "quota" if quota else "limit"
                 path = ("spec", "resources", own, word)
                 amount = Fraction(str(stated)) * _KAI_UNITS[own]
-                yield _made(item, path, resource, stated, amount, needed, held.get(resource, 0), word, own)
+                has, more = held.get(resource, 0), ahead.get(resource, 0)
+                yield _made(item, path, resource, stated, amount, needed, has, more, word, own)
         elif isinstance(item, VolcanoQueue):
             amounts = item.spec.deserved if quota else item.spec.capability
             word = "deserved" if quota else "capability"
@@ -126,9 +124,9 @@ def _ceilings(subject: Subject, name: str, items: list[Object], quota: bool) -> 
                     continue
                 stated = amounts.get(resource)
                 amount = Fraction(parse(stated if stated is not None else 0))
-                held_now = held.get(resource, 0)
+                has, more = held.get(resource, 0), ahead.get(resource, 0)
                 yield _made(
-                    item, ("spec", word, resource), resource, stated, amount, needed, held_now, word, ""
+                    item, ("spec", word, resource), resource, stated, amount, needed, has, more, word, ""
                 )
 
 
@@ -145,6 +143,7 @@ def _made(
     amount: Fraction,
     needed: Exact,
     held: Exact,
+    ahead: Exact,
     word: str,
     kai: str,
 ) -> _Ceiling:
@@ -152,14 +151,23 @@ def _made(
     if kai and is_bytes(resource):
         unit = Fraction(10**6) * max(1, round(Fraction(needed) / 10**6 / MOST_STEPS))
     missing = max(held + needed - amount, needed, unit)
-    return _Ceiling(item, path, resource, stated, amount, unit, int(-(-missing // unit)), word, kai)
+    steps, more = int(-(-missing // unit)), int(-(-ahead // unit))
+    return _Ceiling(item, path, resource, stated, amount, unit, steps, more, word, kai)
+
+
+def _inside(subject: Subject, name: str) -> set[int]:
+    """The rows of a queue and of those below it."""
+    return {row for row in subject.cluster.queues.facts if name in _path(subject, row)}
+
+
+def _demand_ahead(subject: Subject, name: str) -> dict[str, Exact]:
+    return subject.demand_ahead(_inside(subject, name))
 
 
 def _held(subject: Subject, name: str) -> dict[str, Exact]:
     """What jobs of a queue and of those below it have."""
-    cluster = subject.cluster
-    queues, jobs = cluster.queues, cluster.jobs
-    inside = {row for row in queues.facts if name in _path(subject, row)}
+    cluster, inside = subject.cluster, _inside(subject, name)
+    jobs = cluster.jobs
     of_queue = (
         np.isin(jobs.queue[: len(jobs)], sorted(inside)) if inside else np.zeros(len(jobs), dtype=np.bool_)
     )
