@@ -1,4 +1,4 @@
-"""Looser topology: a higher tier of HyperNodes, a wider level, or none that is required."""
+"""Looser topology: a higher tier of HyperNodes, a wider level, or a preference instead of a condition."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -77,7 +77,7 @@ def _tiers(
 def _levels(
     subject: Subject, path: tuple[Step, ...], stated: TopologyConstraint | None, whose: str
 ) -> Iterator[_Constraint]:
-    """Every wider level of the topology, then none that is required."""
+    """Every wider level of the topology, then a preference instead of a condition."""
     if stated is None or not stated.required_topology_level:
         return
     found, before = subject.cluster.all(Topology).get(stated.topology), msgspec.to_builtins(stated)
@@ -91,5 +91,9 @@ def _levels(
         )
         for level in wider
     ]
-    without = {field: value for field, value in before.items() if field != "requiredTopologyLevel"}
-    yield _Constraint(path, before, [*options, (without, f"no required topology level{whose}")])
+    # A constraint that names no level at all is an error: the level is preferred instead.
+    soft = {field: value for field, value in before.items() if field != "requiredTopologyLevel"}
+    soft.setdefault("preferredTopologyLevel", required)
+    yield _Constraint(
+        path, before, [*options, (soft, f"the level {required} preferred instead of required{whose}")]
+    )
