@@ -37,8 +37,8 @@ class BudgetSpentError(Exception):
 class Budget:
     """How much a search may cost: cycles, and seconds on the caller's clock.
 
-    A trial is begun only if one as long as the last of its sort still fits. `few`: up to so many waiting jobs times
-    nodes, every trial is full.
+    A trial is begun only if one as long as the last of its sort still fits, and after a narrow one a full one. `few`: up
+    to so many waiting jobs times nodes, every trial is full.
     """
 
     cycles: int = 400
@@ -108,7 +108,9 @@ class Trials:
         budget = self._budget
         spent = self.cycles >= budget.cycles
         if budget.seconds is not None and self.cycles:
-            spent |= self._time() - self._began + self._longest[full] > budget.seconds
+            # What screening finds is worth little unless a full trial can still prove it.
+            reserve = 0.0 if full else self._longest[True]
+            spent |= self._time() - self._began + self._longest[full] + reserve > budget.seconds
         if spent:
             raise BudgetSpentError
         self.cycles += 1
