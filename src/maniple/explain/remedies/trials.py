@@ -37,8 +37,8 @@ class BudgetSpentError(Exception):
 class Budget:
     """How much a search may cost: cycles, and seconds on the caller's clock.
 
-    A trial is begun only if one as long as the last of its sort still fits, and after a narrow one a full one. `few`: up
-    to so many waiting jobs times nodes, every trial is full.
+    A trial is begun only if one as long as the last of its sort still fits, and after a narrow one a full one. `few`:
+    up to so many waiting jobs times nodes, every trial is full.
     """
 
     cycles: int = 400
