@@ -224,6 +224,18 @@ def test_the_cluster_is_put_back_as_it_was(profile: str) -> None:
 
 
 @every_profile
+def test_a_plan_that_was_made_saves_a_cycle(profile: str) -> None:
+    scene = full(profile).job("rival", 1, age=500)
+    planner = Planner(profile=profile)
+    cluster = planner.build(scene.objects)
+    plan = planner.cycle(cluster, now=NOW)
+    with_plan, without = (advise(planner, cluster, "ml/w", NOW, plan=one) for one in (plan, None))
+    assert with_plan.remedies == without.remedies
+    assert with_plan.cycles == without.cycles - 1
+    assert advise(planner, cluster, "ml/rival", NOW, plan=plan).starts
+
+
+@every_profile
 def test_trials_that_pass_over_hopeless_jobs_come_to_the_same_remedies(profile: str) -> None:
     scene = full(profile)
     scene.job("hopeless", 9, age=50)

@@ -22,7 +22,7 @@ from maniple.explain.remedies.search import Choice, Levels, lowered, smallest
 from maniple.explain.remedies.subject import Subject
 from maniple.explain.remedies.trials import Budget, BudgetSpentError, Outcome, Trials
 from maniple.explain.remedies.values import Advice, Remedy, Untried
-from maniple.planner import Planner
+from maniple.planner import Plan, Planner
 
 Maker = Callable[[Subject], Iterator[Choice]]
 # In the order in which they are tried and shown: what is missing, what the job's owner can change, what the
@@ -53,9 +53,10 @@ def remedies(
     job: str,
     now: datetime | None = None,
     budget: Budget | None = None,
+    plan: Plan | None = None,
 ) -> tuple[Remedy, ...]:
     """The smallest change of each kind after which a job starts. `advise` says more."""
-    return advise(planner, cluster, job, now, budget).remedies
+    return advise(planner, cluster, job, now, budget, plan).remedies
 
 
 def advise(
@@ -64,9 +65,11 @@ def advise(
     job: str,
     now: datetime | None = None,
     budget: Budget | None = None,
+    plan: Plan | None = None,
 ) -> Advice:
     """What would help a job, given as namespace/name of its group; the cluster, or its objects.
 
+    `plan`: that of the cluster as it is, where one was made; it saves a cycle.
     A cluster is changed for trials and put back as it was. Raises LookupError for a job that is not there.
     """
     if not isinstance(cluster, Cluster):
@@ -75,7 +78,7 @@ def advise(
     if not rows:
         raise LookupError(f"job {job!r} does not exist; expected the namespace and name of a PodGroup")
     cluster.settle()
-    trials = Trials(planner, cluster, cluster.jobs.keys[rows[0]], now, budget or Budget())
+    trials = Trials(planner, cluster, cluster.jobs.keys[rows[0]], now, budget or Budget(), plan)
     if trials.base.starts:
         return Advice(job=job, starts=True, cycles=trials.cycles, full=trials.full)
     return Search(Subject(cluster, rows[0]), trials).advice()
@@ -167,6 +170,7 @@ class Search:
 
         def works(levels: Levels) -> bool:
             outcome = outcomes[levels] = self._trials.run(choice.build(levels), keep=choice.keep)
+            self._trials.keeps_reserve |= outcome.starts and not outcome.full
             return outcome.starts
 
         try:
@@ -189,6 +193,7 @@ class Search:
     def _prove(self, found: Found) -> None:
         """Show a change if a full cycle starts the job, or a larger one; otherwise say that rivals are in the way."""
         choice, outcome = found.choice, found.outcome
+        self._trials.keeps_reserve = False
         if not outcome.full:
             outcome = self._trials.run(choice.build(found.levels), full=True)
         proven = Found(choice, found.levels, outcome) if outcome.starts else self._wider(found)

@@ -22,10 +22,11 @@ from maniple.framework.reasons import EvictionCause
 from maniple.framework.session import Session
 from maniple.objects.checks import FieldError
 from maniple.objects.meta import Object
-from maniple.planner import Clock, Planner
+from maniple.planner import Clock, Plan, Planner
 
 _THERE = READY | status_set(Status.PIPELINED)
 _PIPELINED = int(Status.PIPELINED)
+_WORDS = [status.word for status in Status if _THERE[status]]
 _FEW = 20_000  # waiting jobs times nodes up to which a narrow trial saves nothing worth having
 
 
@@ -37,8 +38,8 @@ class BudgetSpentError(Exception):
 class Budget:
     """How much a search may cost: cycles, and seconds on the caller's clock.
 
-    A trial is begun only if one as long as the last of its sort still fits, and after a narrow one a full one. `few`:
-    up to so many waiting jobs times nodes, every trial is full.
+    A trial is begun only if one as long as the longest of its sort still fits. `few`: up to so many waiting jobs times
+    nodes, every trial is full.
     """
 
     cycles: int = 400
@@ -61,16 +62,25 @@ class Trials:
     """What-if cycles for one job of one cluster."""
 
     def __init__(
-        self, planner: Planner, cluster: Cluster, job: str, now: datetime | None, budget: Budget
+        self,
+        planner: Planner,
+        cluster: Cluster,
+        job: str,
+        now: datetime | None,
+        budget: Budget,
+        plan: Plan | None = None,
     ) -> None:
+        """`plan`: that of the cluster as it is, if it is known; otherwise a cycle is planned to begin with."""
         self._planner, self._cluster, self._job, self._now = planner, cluster, job, now
         self._budget = budget
         self._began = self._time()
-        self._longest = {True: 0.0, False: 0.0}  # of the last trial: full, narrow
+        self._longest = {True: 0.0, False: 0.0}  # trial: full, narrow
         self.cycles = self.full = 0
         waiting = np.count_nonzero(cluster.jobs.counts[Status.PENDING])
         self.always_full = bool(waiting * len(cluster.nodes.objects) <= budget.few)
-        self.base: Outcome = self.run((), full=True)
+        # Something was found that only a full trial can prove: narrow ones leave time for it.
+        self.keeps_reserve = False
+        self.base: Outcome = self.run((), full=True) if plan is None else self._known(plan)
 
     def run(
         self,
@@ -98,7 +108,7 @@ class Trials:
                 outcome = self._outcome(session, full=not passed)
         except FieldError:
             outcome = Outcome(starts=False, full=full)
-        self._longest[full] = self._time() - begun
+        self._longest[full] = max(self._longest[full], self._time() - begun)
         return outcome
 
     def _served_before(self, keep: Collection[str]) -> Collection[str]:
@@ -108,8 +118,7 @@ class Trials:
         budget = self._budget
         spent = self.cycles >= budget.cycles
         if budget.seconds is not None and self.cycles:
-            # What screening finds is worth little unless a full trial can still prove it.
-            reserve = 0.0 if full else self._longest[True]
+            reserve = self._longest[True] if self.keeps_reserve and not full else 0.0
             spent |= self._time() - self._began + self._longest[full] + reserve > budget.seconds
         if spent:
             raise BudgetSpentError
@@ -134,6 +143,23 @@ class Trials:
             if isinstance(why, EvictionCause) and why.actor == row
         ]
         return Outcome(starts, full, frozenset(keys[job] for job in jobs if job >= 0), tuple(leaving))
+
+    def _known(self, plan: Plan) -> Outcome:
+        """The outcome without any change, from a plan that was made."""
+        cluster = self._cluster
+        row = cluster.jobs.index_of(self._job)
+        tasks = (
+            cluster.tasks.index_of(pod)
+            for placed in (plan.binds, plan.held, plan.pipelined)
+            for pod in placed
+        )
+        jobs = {int(cluster.tasks.job[task]) for task in tasks if task is not None}
+        group = plan.group(cluster.jobs.name(row)) if row is not None else None
+        starts = False
+        if row is not None and group is not None:
+            minimum = max(cluster.jobs.facts[row].minimum, 1)
+            starts = group.count(*_WORDS) >= minimum and group.satisfied
+        return Outcome(starts, True, frozenset(cluster.jobs.keys[job] for job in jobs if job >= 0))
 
     # -- the cluster with changes -------------------------------------------------------------------------------------
 
