@@ -48,8 +48,11 @@ class Tally:
         )
 
 
-def judge(profile: str, number: int, tally: Tally, *, brute: float = 1.0) -> None:
-    """Advise on some waiting jobs of one cluster, and hold the advice to plans from scratch."""
+def judge(profile: str, number: int, tally: Tally, *, brute: float = 1.0, narrow: bool = False) -> None:
+    """Advise on some waiting jobs of one cluster, and hold the advice to plans from scratch.
+
+    `narrow`: screen with narrow trials, as on a large cluster.
+    """
     scenario = generate(profile, number)
     planner = Planner(conf=scenario.conf, profile=profile)
     cluster = planner.build(scenario.objects)
@@ -60,7 +63,7 @@ def judge(profile: str, number: int, tally: Tally, *, brute: float = 1.0) -> Non
     for job in random.sample(jobs, min(1, len(jobs))):
         tally.jobs += 1
         row = next(row for row in cluster.jobs.rows_named(job) if cluster.jobs.name(row) == job)
-        trials = Trials(planner, cluster, cluster.jobs.keys[row], NOW, Budget())
+        trials = Trials(planner, cluster, cluster.jobs.keys[row], NOW, Budget(few=0) if narrow else Budget())
         if trials.base.starts:
             tally.wrong.append(f"{profile} {number} {job}: said to start")
             continue
@@ -117,10 +120,11 @@ def main() -> int:
     parser.add_argument(
         "--brute", type=float, default=1.0, help="the part of jobs without a remedy to try by force"
     )
+    parser.add_argument("--narrow", action="store_true", help="screen as on a large cluster")
     given = parser.parse_args()
     tally, told = Tally(), time.monotonic()
     for number in range(given.first, given.first + given.clusters):
-        judge(given.profile, number, tally, brute=given.brute)
+        judge(given.profile, number, tally, brute=given.brute, narrow=given.narrow)
         if time.monotonic() - told > _EVERY:
             told = time.monotonic()
             sys.stderr.write(f"{number}: {tally.summary()}\n")
