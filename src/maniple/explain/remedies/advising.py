@@ -164,12 +164,12 @@ class Search:
         if best is not None:
             self._found.append(best)
 
-    def _smallest(self, choice: Choice) -> Found | None:
+    def _smallest(self, choice: Choice, *, full: bool = False) -> Found | None:
         """The smallest change of a kind; the smallest so far if nothing is left to go on with."""
         outcomes: dict[Levels, Outcome] = {}
 
         def works(levels: Levels) -> bool:
-            outcome = outcomes[levels] = self._trials.run(choice.build(levels), keep=choice.keep)
+            outcome = outcomes[levels] = self._trials.run(choice.build(levels), full=full, keep=choice.keep)
             self._trials.keeps_reserve |= outcome.starts and not outcome.full
             return outcome.starts
 
@@ -203,10 +203,12 @@ class Search:
             self._alone.append(self._remedy(found, alone=True))
 
     def _wider(self, found: Found) -> Found | None:
-        """A larger change of a single knob, which leaves enough after rivals took theirs."""
+        """A larger change, which leaves enough after rivals took theirs."""
         choice, (least, *others) = found.choice, found.levels
-        if others or choice.in_order:
+        if self._trials.always_full:
             return None
+        if others or choice.in_order:
+            return self._smallest(choice, full=True)
         for level in (2 * least, 4 * least, choice.tops[0]):
             if least < level <= choice.tops[0]:
                 outcome = self._trials.run(choice.build((level,)), full=True)
