@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
+from tests.soak import clusters as soak
 from tests.soak import shapes
 from tests.soak.shapes import RACK, SPACE, ZONE
 
@@ -50,6 +51,12 @@ def generate(profile: str, number: int) -> Scenario:
     ailments = frozenset(random.sample(AILMENTS, random.choice((0, 1, 1, 2))))
     made = _Cluster(random, profile, ailments)
     return Scenario(profile, number, made.objects, _configuration(random, profile), ailments)
+
+
+def rich(profile: str, number: int) -> Scenario:
+    """A cluster of `make soak`: larger, and with volumes, ports, devices, shares of GPUs, budgets."""
+    made = soak.generate(profile, number)
+    return Scenario(profile, number, made.objects, made.conf, frozenset())
 
 
 def _configuration(random: Random, profile: str) -> Raw | None:

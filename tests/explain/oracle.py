@@ -27,7 +27,12 @@ def planned(scenario: Scenario, objects: list[Raw], now: datetime) -> Plan:
 def starts(plan: Plan, objects: list[Raw], job: str) -> bool:
     """Whether a job has its minimum, also of every part, on nodes or claiming them."""
     outcome, group = plan.jobs.get(job), plan.group(job.partition("@")[0]) or plan.group(job)
-    if outcome is None or group is None or outcome.ready + outcome.starting < max(outcome.minimum, 1):
+    if outcome is None or group is None:
+        return False
+    # A pod that moves to another node counts for the plan's state, and not among those that start.
+    if outcome.state not in ("placed", "starting") and outcome.ready + outcome.starting < max(
+        outcome.minimum, 1
+    ):
         return False
     raw = next(
         (one for one in objects if one["kind"] == "PodGroup" and _key(one) == job.partition("@")[0]), None

@@ -7,6 +7,7 @@ import argparse
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from random import Random
@@ -18,7 +19,7 @@ from maniple.explain.remedies.subject import Subject
 from maniple.explain.remedies.trials import Budget, Trials
 from maniple.explain.remedies.values import Change
 from maniple.planner import Planner
-from tests.explain.clusters import PROFILES, Raw, Scenario, generate
+from tests.explain.clusters import PROFILES, Raw, Scenario, generate, rich
 from tests.explain.oracle import helps, planned, starts, waiting
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -48,12 +49,20 @@ class Tally:
         )
 
 
-def judge(profile: str, number: int, tally: Tally, *, brute: float = 1.0, narrow: bool = False) -> None:
+def judge(
+    profile: str,
+    number: int,
+    tally: Tally,
+    *,
+    brute: float = 1.0,
+    narrow: bool = False,
+    make: Callable[[str, int], Scenario] = generate,
+) -> None:
     """Advise on some waiting jobs of one cluster, and hold the advice to plans from scratch.
 
     `narrow`: screen with narrow trials, as on a large cluster.
     """
-    scenario = generate(profile, number)
+    scenario = make(profile, number)
     planner = Planner(conf=scenario.conf, profile=profile)
     cluster = planner.build(scenario.objects)
     before = planner.cycle(cluster, now=NOW)
@@ -121,10 +130,18 @@ def main() -> int:
         "--brute", type=float, default=1.0, help="the part of jobs without a remedy to try by force"
     )
     parser.add_argument("--narrow", action="store_true", help="screen as on a large cluster")
+    parser.add_argument("--rich", action="store_true", help="clusters of `make soak`, which take longer")
     given = parser.parse_args()
     tally, told = Tally(), time.monotonic()
     for number in range(given.first, given.first + given.clusters):
-        judge(given.profile, number, tally, brute=given.brute, narrow=given.narrow)
+        judge(
+            given.profile,
+            number,
+            tally,
+            brute=given.brute,
+            narrow=given.narrow,
+            make=rich if given.rich else generate,
+        )
         if time.monotonic() - told > _EVERY:
             told = time.monotonic()
             sys.stderr.write(f"{number}: {tally.summary()}\n")

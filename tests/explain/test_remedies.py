@@ -106,6 +106,24 @@ def test_gates_are_removed_and_missing_pods_created(profile: str) -> None:
 
 
 @every_profile
+def test_pods_that_are_created_go_through_admission(profile: str) -> None:
+    """A LimitRange gives new containers a default that no node has room for: the pod that is there has none."""
+    scene = Scene(profile).node("n0").queue(quota=4).job("w", 1, least=2)
+    del scene.objects[-1]["spec"]["containers"][0]["resources"]["requests"]["cpu"]
+    assert of_kind(scene.advice(), "missing pods") is not None
+    limits = [{"type": "Container", "defaultRequest": {"cpu": "99"}}]
+    scene.objects.append(
+        {
+            "apiVersion": "v1",
+            "kind": "LimitRange",
+            "metadata": {"name": "usual", "namespace": "ml"},
+            "spec": {"limits": limits},
+        }
+    )
+    assert of_kind(scene.advice(), "missing pods") is None
+
+
+@every_profile
 def test_two_causes_at_once_get_one_remedy_for_both(profile: str) -> None:
     scene = Scene(profile).node("n0", disk="ssd").queue(quota=4)
     scene.job("w", 2, pod={"schedulingGates": [{"name": "wait"}], "nodeSelector": {"disk": "sdd"}})

@@ -10,7 +10,9 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
+import msgspec
 import numpy as np
 
 from maniple.cluster.cluster import Cluster
@@ -174,7 +176,8 @@ class Trials:
         }
         try:
             planner.delete(cluster, gone)
-            planner.apply(cluster, [*after, *made])
+            # What is new goes through admission, as it would in a file.
+            planner.apply(cluster, [*after, *map(_manifest, made)])
             yield
         finally:
             planner.delete(cluster, made)
@@ -228,6 +231,12 @@ def _carried_out(changes: Sequence[Change], find: Find) -> Lists:
             like = edited(like, edits.get((change.kind, change.api_group, change.like), ()))
             made += [copy_of(like, key) for key in change.objects]
     return after, before, made, gone
+
+
+def _manifest(item: Object) -> dict[str, Any]:
+    """A new pod or node as a plain object."""
+    raw: dict[str, Any] = msgspec.to_builtins(item)
+    return {"apiVersion": "v1", "kind": item.kind, **raw}
 
 
 def starts_now(session: Session, job: int) -> bool:
