@@ -132,7 +132,7 @@ def main() -> int:
     parser.add_argument("--narrow", action="store_true", help="screen as on a large cluster")
     parser.add_argument("--rich", action="store_true", help="clusters of `make soak`, which take longer")
     given = parser.parse_args()
-    tally, told = Tally(), time.monotonic()
+    tally, reported = Tally(), time.monotonic()
     for number in range(given.first, given.first + given.clusters):
         judge(
             given.profile,
@@ -142,8 +142,8 @@ def main() -> int:
             narrow=given.narrow,
             make=rich if given.rich else generate,
         )
-        if time.monotonic() - told > _EVERY:
-            told = time.monotonic()
+        if time.monotonic() - reported > _EVERY:
+            reported = time.monotonic()
             sys.stderr.write(f"{number}: {tally.summary()}\n")
     for name in ("wrong", "not_minimal", "missed", "changed"):
         for line in getattr(tally, name):

@@ -89,17 +89,6 @@ def with_field(value: Any, path: Sequence[Step], after: Any) -> Any:
     return kept if inner is None else {**kept, step: inner}
 
 
-def field_of(item: Object, path: Sequence[Step]) -> Any:
-    """The plain value at a path of a typed object; None if it is absent."""
-    value: Any = msgspec.to_builtins(item)
-    for step in path:
-        if isinstance(step, int):
-            value = value[step] if value is not None and step < len(value) else None
-        else:
-            value = (value or {}).get(step)
-    return value
-
-
 def _identity(raw: Raw) -> tuple[str, str, str] | None:
     metadata = raw.get("metadata")
     if not isinstance(metadata, Mapping) or not metadata.get("name"):
