@@ -1,8 +1,9 @@
 """The planner: objects and a configuration in, a plan out; the pure core ends here.
 
 `plan` is the library's entry point. `Planner` is the same in steps, for callers that keep a cluster and plan
-it repeatedly (the live scheduler, the simulator) or that measure the steps. No clock is read here: time comes
-in as `now`, and a clock for measuring as an argument.
+it repeatedly (the live scheduler, the simulator, `explain`) or that measure the steps: `build` makes a cluster,
+`apply` and `delete` change it, `cycle` plans it. A cycle after changes gives the plan of the changed objects
+from scratch. No clock is read here: time comes in as `now`, and a clock for measuring as an argument.
 """
 
 import gc
@@ -26,15 +27,17 @@ from maniple.framework.plans.plan import Plan
 from maniple.framework.session import Session
 from maniple.framework.traces.events import Trace
 from maniple.framework.traces.recorder import Recorder
-from maniple.objects.core import Pod
+from maniple.objects.core import Node, Pod
 from maniple.objects.generated import with_generated
 from maniple.objects.lists import flattened
-from maniple.objects.load import Problem, load_all
+from maniple.objects.load import Problem, load_all, load_batch, title_of
 from maniple.objects.meta import Object
 from maniple.objects.workloads import unjudged
 from maniple.placement.engine import Placement
+from maniple.profiles import incremental
 from maniple.profiles.catalogue import PROFILES
 from maniple.profiles.rules import with_options
+from maniple.profiles.single_pods import ungrouped
 
 Conf = str | Mapping[str, Any] | None
 Clock = Callable[[], float]
@@ -118,12 +121,13 @@ class Planner:
         self.timings: dict[str, float] = {}
         self.plugin_timings: dict[str, float] = {}  # of opening each, in the last cycle
         self._clock = clock
+        self._made_queue: Object | None = None
         self._watch = _Stopwatch(clock, self.timings)
 
     def build(self, objects: Iterable[Any]) -> Cluster:
         """The cluster of these objects; problems with any of them are kept in `problems`."""
         watch = _Stopwatch(self._clock, self.timings)
-        given = tuple(flattened((objects,) if isinstance(objects, Mapping) else objects))
+        given = _listed(objects)
         loaded, problems = load_all(with_generated(given))
         self.problems = [*unjudged(given), *problems]
         cluster = self.profile.cluster(self.configuration, self.options)
@@ -133,18 +137,68 @@ class Planner:
         watch.lap("build")
         return cluster
 
+    def apply(self, cluster: Cluster, objects: Iterable[Any]) -> None:
+        """Add objects to a cluster, or replace those of the same kind and name, as `build` would have taken
+        them; problems with any of them are kept in `problems`.
+
+        Objects are plain dictionaries, or typed ones, which are taken as they are.
+        """
+        given = _listed(objects)
+        known = [*incremental.policies(cluster), *incremental.templates(cluster, given)]
+        loaded = load_batch(with_generated([*known, *given]))
+        self._forget_problems(given)
+        self.problems += [*unjudged(given), *loaded.problems]
+        items = [*self._grouped(loaded.objects[len(known) :])]
+        for item in items:
+            cluster.apply(item)
+        self._renew_default_queue(cluster, items)
+
+    def delete(self, cluster: Cluster, objects: Iterable[Any]) -> None:
+        """Remove objects from a cluster, by kind and name; those that are not there are passed over."""
+        given = _listed(objects)
+        self._forget_problems(given)
+        items = [*self._grouped(load_batch(given).objects)]
+        for item in items:
+            cluster.delete(item)
+        self._renew_default_queue(cluster, items)
+
     def _completed(self, objects: Iterable[Object]) -> list[Object]:
         """The objects with what the running scheduler adds: groups of single pods, the default queue."""
+        made = [*self._grouped(objects)]
+        queue = self._missing_queue(made)
+        return made if queue is None else [*made, queue]
+
+    def _missing_queue(self, objects: Iterable[Object]) -> Object | None:
+        """The default queue, if these objects need it; always the same object, so that it can be told apart."""
+        queue = self.profile.default_queue(self.options, objects)
+        if queue is not None and self._made_queue is None:
+            self._made_queue = queue
+        return self._made_queue if queue is not None else None
+
+    def _grouped(self, objects: Iterable[Object]) -> Iterator[Object]:
         grouping = self.profile.grouping(self.options)
-        made: list[Object] = []
         for item in objects:
             if isinstance(item, Pod):
-                pod, group = grouping(item)
-                made += (pod,) if group is None else (group, pod)
+                pod, group = grouping(ungrouped(item))
+                yield from (pod,) if group is None else (group, pod)
             else:
-                made.append(item)
-        queue = self.profile.default_queue(self.options, made)
-        return made if queue is None else [*made, queue]
+                yield item
+
+    def _renew_default_queue(self, cluster: Cluster, changed: Iterable[Object]) -> None:
+        """The default queue is there for as long as a job needs it, unless it is among the objects."""
+        if all(isinstance(one, Pod | Node) for one in changed):
+            return
+        made = self._made_queue
+        given = [one for one in incremental.queues(cluster) if one is not made]
+        needed = self._missing_queue([*cluster.jobs.objects.values(), *given])
+        if needed is not None:
+            cluster.apply(needed)
+        elif made is not None and len(given) < sum(1 for _ in incremental.queues(cluster)):
+            cluster.delete(made)
+
+    def _forget_problems(self, given: Iterable[Any]) -> None:
+        titles = {title_of(one) if isinstance(one, Mapping) else f"{one.kind} {one.key}" for one in given}
+        self.problems = [one for one in self.problems if one.object not in titles]
 
     @property
     def added_modules(self) -> dict[str, str]:
@@ -184,13 +238,16 @@ class Planner:
         options: Mapping[str, Any] | None = None,
         *,
         alone: int | None = None,
+        opened: Callable[[Session], None] | None = None,
     ) -> Session:
-        """The same up to the close, for tests and `explain`; `frozen` makes its plan.
+        """The same up to the close, for explaining and tests; `frozen` makes its plan.
 
-        `alone`: the row of a job that is to be served as if no other one waited.
+        `alone`: the row of a job that is to be served as if no other one waited. `opened` is called with the session
+        when its plugins are there, before the first action.
         """
+        given = self.options if options is None else options
         with _gc_disabled():
-            return self._decided(cluster, now, self.options if options is None else options, alone=alone)
+            return self._decided(cluster, now, given, alone=alone, opened=opened)
 
     def frozen(self, session: Session) -> Plan:
         """The plan of a closed session."""
@@ -207,6 +264,7 @@ class Planner:
         options: Mapping[str, Any],
         trace: Recorder | None = None,
         alone: int | None = None,
+        opened: Callable[[Session], None] | None = None,
     ) -> Session:
         watch = self._watch = _Stopwatch(self._clock, self.timings)
         session = Session(
@@ -221,6 +279,8 @@ class Planner:
         self.plugin_timings = {}
         plugins = _Stopwatch(self._clock, self.plugin_timings)
         self.registry.open_plugins(session, self.configuration, plugins.lap)
+        if opened is not None:
+            opened(session)
         placement = Placement(session)
         if trace is not None:
             trace.begin(session)
@@ -266,6 +326,11 @@ def _gc_disabled() -> Iterator[None]:
     finally:
         if collects:
             gc.enable()
+
+
+def _listed(objects: Iterable[Any]) -> tuple[Any, ...]:
+    """All objects, those of lists among them; one object may stand for itself."""
+    return tuple(flattened((objects,) if isinstance(objects, Mapping) else objects))
 
 
 def _check(session: Session) -> None:

@@ -46,8 +46,8 @@ def command(asked: Asked, job: str, output: str, fail_on_waiting: bool) -> None:
 
     asking = question(asked)
     with progress("planning"):
-        planner, cluster, now, options = asking.opened()
-        diagnosis = Diagnosis(planner, cluster, now, options)
+        planner, cluster, now = asking.opened()
+        diagnosis = Diagnosis(planner, cluster, now)
         try:
             found = diagnosis.of(job)
         except UnknownJobError as error:

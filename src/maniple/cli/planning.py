@@ -99,15 +99,17 @@ class Question:
 
     def opened(
         self, objects: list[dict[str, Any]] | None = None
-    ) -> "tuple[Planner, Cluster, datetime | None, Mapping[str, Any] | None]":
-        """The planner, the cluster, the time and the options of the cycle; what was recorded, exactly as it was."""
+    ) -> "tuple[Planner, Cluster, datetime | None]":
+        """The planner, the cluster and the time of the cycle; what was recorded, exactly as it was."""
         if self.moment is not None and objects is None:
             own = (self.options or {}).get("extensions")
             planner = self.moment.planner({"extensions": own} if own is not None else None)
-            return planner, self.moment.cluster(planner), self.moment.now, self.moment.options(planner)
+            cluster = self.moment.cluster(planner)
+            planner.options = self.moment.options(planner)
+            return planner, cluster, self.moment.now
         planner = self.planner()
         cluster = planner.build(self.reading.objects if objects is None else objects)
-        return planner, cluster, self.now, None
+        return planner, cluster, self.now
 
     def answer(
         self, objects: list[dict[str, Any]] | None = None, now: datetime | None = None, steps: int = 0
@@ -136,8 +138,8 @@ class Question:
         """The same; the recorder, if there is one, has what happened."""
         try:
             with progress("planning"):
-                planner, cluster, then, options = self.opened(objects)
-                plan = planner.cycle(cluster, now or then, options, trace=recorder)
+                planner, cluster, then = self.opened(objects)
+                plan = planner.cycle(cluster, now or then, trace=recorder)
         except ConfigurationError as error:
             raise InputError(configuration_message(self.source, error)) from None
         plan.problems[:0] = self.unjudged

@@ -42,19 +42,11 @@ class UnknownJobError(LookupError):
 class Diagnosis:
     """All jobs of one cycle."""
 
-    def __init__(
-        self,
-        planner: Planner,
-        cluster: Cluster,
-        now: datetime | None = None,
-        options: Mapping[str, Any] | None = None,
-    ) -> None:
-        """`options`: those of the cycle, if they are not the planner's (`Planner.with_options`)."""
+    def __init__(self, planner: Planner, cluster: Cluster, now: datetime | None = None) -> None:
         self._planner = planner
         self._cluster = cluster
         self._now = now
-        self._options = options
-        self.session: Session = planner.session(cluster, now, options)
+        self.session: Session = planner.session(cluster, now)
         self.plan: Plan = planner.frozen(self.session)
         self._placement = Placement(self.session)
         self._parts = Parts(self.session, self._placement)
@@ -306,7 +298,7 @@ class Diagnosis:
         placed = self._placed_now(job)
         if not placed:
             return None
-        alone = self._planner.session(self._cluster, self._now, self._options, alone=job)
+        alone = self._planner.session(self._cluster, self._now, alone=job)
         if not _starts(alone, job):
             return None
         session = self.session

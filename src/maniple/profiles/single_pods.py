@@ -31,7 +31,8 @@ _KAI_PRIORITY = "priorityClassName"
 _KAI_DEFAULT_PRIORITY = "train"
 _KAI_PREEMPTIBILITY = "kai.scheduler/preemptibility"
 # A name that no object can have, so that nothing refers to it.
-_GROUP_OF_ONE = "pod:{name}"
+_MADE = "pod:"
+_GROUP_OF_ONE = f"{_MADE}{{name}}"
 
 
 def of_volcano(options: Mapping[str, Any]) -> Grouping:
@@ -67,6 +68,23 @@ def volcano_grouping(scheduler_names: Collection[str]) -> Grouping:
         return _volcano_group(pod)
 
     return group
+
+
+def is_made(group: Object) -> bool:
+    """Whether a group was created here, for a single pod."""
+    return group.metadata.name.startswith(_MADE)
+
+
+def ungrouped(pod: Pod) -> Pod:
+    """The pod without the group that was created for it here."""
+    kept = {
+        key: value
+        for key, value in pod.metadata.annotations.items()
+        if key not in (volcano.GROUP_NAME, kai.GROUP_NAME) or not value.startswith(_MADE)
+    }
+    if len(kept) == len(pod.metadata.annotations):
+        return pod
+    return replace(pod, metadata=replace(pod.metadata, annotations=kept))
 
 
 def _volcano_group(pod: Pod) -> tuple[Pod, Object]:

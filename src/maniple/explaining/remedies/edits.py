@@ -1,0 +1,104 @@
+"""Carrying out changes: on plain objects, as files have them, and on typed ones, as a cluster has them.
+
+Both go the same way: a typed object becomes a plain one, is edited, and is read and checked again.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+
+from maniple.explaining.remedies.values import Change, Step
+from maniple.objects.meta import Object
+from maniple.objects.validate import check
+
+Kind = TypeVar("Kind", bound=Object)
+Raw = Mapping[str, Any]
+HOST_NAME = "kubernetes.io/hostname"
+# What belongs to one object only, and not to a copy of it.
+_OWN_METADATA = ("uid", "resourceVersion", "deletionTimestamp")
+
+
+def applied(objects: Iterable[Raw], changes: Sequence[Change]) -> list[Raw]:
+    """Plain objects after some changes; those that are not concerned are the same ones."""
+    by_name: dict[tuple[str, str, str], Raw] = {}
+    others: list[Raw] = []
+    for raw in objects:
+        name = _identity(raw)
+        if name is None:
+            others.append(raw)
+        else:
+            by_name[name] = raw
+    for change in sorted(changes, key=lambda one: one.operation == "create"):
+        for key in change.objects:
+            name = (change.api_group, change.kind, key)
+            if change.operation == "delete":
+                by_name.pop(name, None)
+            elif change.operation == "create":
+                by_name[name] = copied(by_name[change.api_group, change.kind, change.like], key)
+            else:
+                by_name[name] = with_field(by_name[name], change.path, change.after)
+    return [*others, *by_name.values()]
+
+
+def edited(item: Kind, changes: Iterable[Change]) -> Kind:
+    """A typed object with other values in some fields."""
+    raw: Raw = msgspec.to_builtins(item)
+    for change in changes:
+        raw = with_field(raw, change.path, change.after)
+    return _read(raw, item)
+
+
+def copy_of(item: Kind, key: str) -> Kind:
+    """A typed object like this one, new and under another name."""
+    return _read(copied(msgspec.to_builtins(item), key), item)
+
+
+def _read(raw: Raw, item: Kind) -> Kind:
+    made = msgspec.convert(raw, type(item))
+    check(made)
+    return made
+
+
+def copied(raw: Raw, key: str) -> Raw:
+    """A plain object like this one, as it would be when it is created."""
+    name = key.rpartition("/")[2]
+    metadata = {field: value for field, value in raw["metadata"].items() if field not in _OWN_METADATA}
+    metadata["name"] = name
+    labels = metadata.get("labels")
+    if labels and HOST_NAME in labels:
+        metadata["labels"] = {**labels, HOST_NAME: name}
+    made = {**raw, "metadata": metadata}
+    if "containers" in (raw.get("spec") or {}):
+        made["spec"] = {field: value for field, value in raw["spec"].items() if field != "nodeName"}
+        made["status"] = {"phase": "Pending"}
+    return made
+
+
+def with_field(value: Any, path: Sequence[Step], after: Any) -> Any:
+    """A plain value with another one at a path; None removes what is there."""
+    if not path:
+        return after
+    step, rest = path[0], path[1:]
+    if isinstance(step, int):
+        made = list(value)
+        made[step] = with_field(made[step], rest, after)
+        return made
+    inner = with_field((value or {}).get(step), rest, after)
+    kept = {field: part for field, part in (value or {}).items() if field != step}
+    return kept if inner is None else {**kept, step: inner}
+
+
+def _identity(raw: Raw) -> tuple[str, str, str] | None:
+    metadata = raw.get("metadata")
+    if not isinstance(metadata, Mapping) or not metadata.get("name"):
+        return None
+    group, _, _ = str(raw.get("apiVersion")).rpartition("/")
+    kind, namespace = str(raw.get("kind")), metadata.get("namespace")
+    cluster_scoped = not namespace and kind in _CLUSTER_SCOPED
+    key = metadata["name"] if cluster_scoped else f"{namespace or 'default'}/{metadata['name']}"
+    return group, kind, key
+
+
+# The kinds of this scope that remedies change.
+_CLUSTER_SCOPED = ("Node", "Queue", "PriorityClass")

@@ -1,0 +1,104 @@
+"""How a job stands among others: its queue's state, its priority, whether it may be preempted."""
+
+from collections.abc import Iterator
+
+from maniple.cluster.facts import JobFacts
+from maniple.explaining.remedies.kinds.amounts import listed
+from maniple.explaining.remedies.search import Choice, Levels
+from maniple.explaining.remedies.subject import Subject, setting
+from maniple.explaining.remedies.values import Change
+from maniple.framework.session import NON_PREEMPTIBLE
+from maniple.objects.core import PriorityClass
+from maniple.objects.kai import KaiPodGroup
+from maniple.objects.volcano import VolcanoPodGroup, VolcanoQueue
+
+_MANY = 8  # priority classes that are tried
+_SYSTEM = 1_000_000_000  # from here on classes are Kubernetes' own
+_PREEMPTABLE = "volcano.sh/preemptable"
+_KAI_LABEL = "priorityClassName"
+
+
+def state(subject: Subject) -> Iterator[Choice]:
+    """Open the queue, and those above it."""
+    closed = [
+        item
+        for _, items in subject.queues
+        for item in items
+        if isinstance(item, VolcanoQueue) and item.status.state not in ("", "Open")
+    ]
+    if not closed:
+        return
+    names = listed(item.metadata.name for item in closed)
+
+    def build(_: Levels) -> tuple[Change, ...]:
+        return tuple(setting(item, ("status", "state"), item.status.state, "Open") for item in closed)
+
+    def words(_: Levels) -> tuple[str, str]:
+        return names, f"With queue {names} open"
+
+    yield Choice("queue state", (1,), build, words)
+
+
+def priority(subject: Subject) -> Iterator[Choice]:
+    """The priority classes above the job's own, the lowest first."""
+    own = subject.cluster.priorities.value(subject.facts.priority_class)
+    by_value: dict[int, PriorityClass] = {}
+    for one in sorted(subject.cluster.priorities, key=lambda one: (one.value, one.metadata.name)):
+        if own < one.value < _SYSTEM and one.preemption_policy != "Never":
+            by_value.setdefault(one.value, one)
+    classes = list(by_value.values())[:_MANY]
+    if not classes:
+        return
+
+    def build(levels: Levels) -> tuple[Change, ...]:
+        return tuple(_set_class(subject, classes[levels[0] - 1])) if levels[0] else ()
+
+    def words(levels: Levels) -> tuple[str, str]:
+        chosen, before = classes[levels[0] - 1], subject.facts.priority_class
+        instead = f"{before} ({own})" if before else str(own)
+        amount = f"{chosen.metadata.name} ({chosen.value})"
+        return amount, f"With priority class {amount} instead of {instead}"
+
+    yield Choice("priority", (len(classes),), build, words, in_order=True)
+
+
+def _set_class(subject: Subject, chosen: PriorityClass) -> Iterator[Change]:
+    name = chosen.metadata.name
+    if not subject.is_single:
+        stated = subject.facts.priority_class or None
+        yield setting(subject.group, ("spec", "priorityClassName"), stated, name)
+        return
+    for pod in subject.pods:
+        labels = pod.metadata.labels
+        if isinstance(subject.group, KaiPodGroup) and _KAI_LABEL in labels:
+            yield setting(pod, ("metadata", "labels", _KAI_LABEL), labels[_KAI_LABEL], name)
+        else:
+            before = pod.spec.priority_class_name or None
+            yield setting(pod, ("spec", "priorityClassName"), before, name)
+            yield setting(pod, ("spec", "priority"), pod.spec.priority, chosen.value)
+
+
+def preemptibility(subject: Subject) -> Iterator[Choice]:
+    """Let a job be preempted that is not, so that it may exceed the quota of its queue."""
+    if subject.is_single or _preemptible(subject, subject.facts):
+        return
+    group = subject.group
+    if isinstance(group, KaiPodGroup):
+        change = setting(group, ("spec", "preemptibility"), group.spec.preemptibility or None, "preemptible")
+    elif isinstance(group, VolcanoPodGroup):
+        stated = group.metadata.annotations.get(_PREEMPTABLE)
+        change = setting(group, ("metadata", "annotations", _PREEMPTABLE), stated, "true")
+    else:
+        return
+
+    def words(_: Levels) -> tuple[str, str]:
+        return "preemptible", "As a preemptible job"
+
+    yield Choice("preemptibility", (1,), lambda _: (change,), words)
+
+
+def _preemptible(subject: Subject, facts: JobFacts) -> bool:
+    said = facts.preemptible
+    if said is not None:
+        return said
+    return subject.cluster.priorities.value(facts.priority_class) < NON_PREEMPTIBLE

@@ -1,0 +1,109 @@
+"""The smallest change of a kind: levels of its knobs are lowered for as long as the job still starts.
+
+A kind of change has knobs, each with levels from 0 (as it is) up to the widest change that makes sense. If the job
+does not start with all of them at the top, the kind does not help, and one trial has shown it. Otherwise each knob
+is lowered in turn by bisection. What bisection assumes is checked at the end: a level less in any knob is tried,
+and taken if it works. So "one step less does not do" always comes from a trial.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from maniple.explaining.remedies.values import Change, KindName
+
+Levels = tuple[int, ...]
+Works = Callable[[Levels], bool]
+_FEW = 8  # levels of a single knob that are all tried before a kind is given up
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One kind of change for one job. `words`: the amount and what is changed, for levels that help."""
+
+    kind: KindName
+    tops: Levels
+    build: Callable[[Levels], tuple[Change, ...]]
+    words: Callable[[Levels], tuple[str, str]]
+    guess: Levels | None = None  # what sums say is enough
+    in_order: bool = False  # a single knob whose levels do not include one another
+    keep: frozenset[str] = field(default_factory=frozenset)  # jobs that the change helps as well
+    refined: "Callable[[Levels], Choice] | None" = None  # finer knobs, once the levels of these are known
+
+
+def smallest(choice: Choice, works: Works, *, thorough: bool = True) -> Levels | None:
+    """The levels that are just enough; None if the kind does not help.
+
+    `thorough`: where the widest change does not help, smaller ones of a single knob are tried all the same.
+    """
+    tried: dict[Levels, bool] = {(0,) * len(choice.tops): False}
+
+    def tries(levels: Levels) -> bool:
+        if levels not in tried:
+            tried[levels] = works(levels)
+        return tried[levels]
+
+    start = _beginning(choice, tries, thorough)
+    if start is None or choice.in_order:
+        return start
+    levels = list(start)
+    failed = choice.guess if choice.guess is not None and not tried.get(choice.guess, True) else None
+    for knob in range(len(levels)):
+        _lower(levels, knob, tries, failed[knob] if failed is not None and len(levels) == 1 else 0)
+    return _settled(levels, tries)
+
+
+def lowered(choice: Choice, levels: Levels, works: Works) -> Levels:
+    """Levels that work, made smaller one step at a time where other trials than those that found them allow it."""
+    if choice.in_order:
+        return next(((level,) for level in range(1, levels[0]) if works((level,))), levels)
+    return _settled(list(levels), lambda less: any(less) and works(less))
+
+
+def _beginning(choice: Choice, tries: Works, thorough: bool) -> Levels | None:
+    """Levels that work, to be lowered."""
+    if choice.in_order:
+        return next(((level,) for level in range(1, choice.tops[0] + 1) if tries((level,))), None)
+    if choice.guess is not None and choice.guess != choice.tops and tries(choice.guess):
+        return choice.guess
+    if tries(choice.tops):
+        return choice.tops
+    if thorough and len(choice.tops) == 1 and choice.tops[0] <= _FEW:
+        return next(((level,) for level in range(1, choice.tops[0]) if tries((level,))), None)
+    return None
+
+
+def _with(levels: list[int], knob: int, level: int) -> Levels:
+    return (*levels[:knob], level, *levels[knob + 1 :])
+
+
+def _lower(levels: list[int], knob: int, tries: Works, failed: int) -> None:
+    """Bisect one knob between a level that is known to fail and the one that it has."""
+    if not levels[knob] or (not failed and tries(_with(levels, knob, 0))):
+        levels[knob] = 0
+        return
+    low, high = failed, levels[knob]
+    if not failed and high > 1:
+        # A guess that works is likely to be just enough.
+        if tries(_with(levels, knob, high - 1)):
+            high -= 1
+        else:
+            low = high - 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        if tries(_with(levels, knob, middle)):
+            high = middle
+        else:
+            low = middle
+    levels[knob] = high
+
+
+def _settled(levels: list[int], tries: Works) -> Levels:
+    """Lower the levels one by one until none can be; knobs that were lowered later may have freed earlier ones."""
+    knob = 0
+    while knob < len(levels):
+        if levels[knob] and tries(_with(levels, knob, levels[knob] - 1)):
+            levels[knob] -= 1
+            knob = 0
+        else:
+            knob += 1
+    return tuple(levels)

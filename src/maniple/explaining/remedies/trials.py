@@ -1,0 +1,258 @@
+"""Trials: the cluster is changed, a cycle is planned, and the cluster is put back as it was.
+
+A *full* trial is a cycle like any other. Most waiting jobs of a large backlog have no chance, with or without the
+change, and cost nearly all of the time: a *narrow* trial passes over those that found no place before and, by sums
+over the nodes, find none now, and over those that come later than the job. Plugins see their demand all the same. It
+screens; a full trial proves. Where jobs and nodes are few, every trial is a full one.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from maniple.cluster.cluster import Cluster
+from maniple.cluster.statuses import READY, Status, status_set
+from maniple.explaining.remedies.edits import copy_of, edited
+from maniple.explaining.remedies.rivals import pass_over
+from maniple.explaining.remedies.values import Change
+from maniple.framework.reasons import EvictionCause
+from maniple.framework.session import Session
+from maniple.objects.checks import FieldError
+from maniple.objects.meta import Object
+from maniple.planner import Clock, Plan, Planner
+
+_THERE = READY | status_set(Status.PIPELINED)
+_PIPELINED = int(Status.PIPELINED)
+_WORDS = [status.word for status in Status if _THERE[status]]
+_FEW = 20_000  # waiting jobs times nodes up to which a narrow trial saves nothing worth having
+
+
+class BudgetSpentError(Exception):
+    """No further trial is paid for."""
+
+
+@dataclass(slots=True)
+class Budget:
+    """How much a search may cost: cycles, and seconds on the caller's clock.
+
+    A trial is begun only if one as long as the longest of its sort still fits. `few`: up to so many waiting jobs times
+    nodes, every trial is full.
+    """
+
+    cycles: int = 400
+    few: int = _FEW
+    seconds: float | None = None
+    clock: Clock | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How one trial ended."""
+
+    starts: bool
+    full: bool  # no job was passed over
+    placed: frozenset[str] = frozenset()  # keys of jobs that got nodes, or claims to some
+    evictions: tuple[str, ...] = ()  # pods that leave for the job
+
+
+class Trials:
+    """What-if cycles for one job of one cluster."""
+
+    def __init__(
+        self,
+        planner: Planner,
+        cluster: Cluster,
+        job: str,
+        now: datetime | None,
+        budget: Budget,
+        plan: Plan | None = None,
+    ) -> None:
+        """`plan`: that of the cluster as it is, if it is known; otherwise a cycle is planned to begin with."""
+        self._planner, self._cluster, self._job, self._now = planner, cluster, job, now
+        self._budget = budget
+        self._began = self._time()
+        self._longest = {True: 0.0, False: 0.0}  # trial: full, narrow
+        self.cycles = self.full = 0
+        waiting = np.count_nonzero(cluster.jobs.counts[Status.PENDING])
+        self.always_full = bool(waiting * len(cluster.nodes.objects) <= budget.few)
+        # Something was found that only a full trial can prove: narrow ones leave time for it.
+        self.keeps_reserve = False
+        self.base: Outcome = self.run((), full=True) if plan is None else self._known(plan)
+
+    def run(
+        self,
+        changes: Sequence[Change],
+        *,
+        full: bool = False,
+        alone: bool = False,
+        keep: Collection[str] = (),
+    ) -> Outcome:
+        """Plan a cycle with some changes. `alone`: no other job is served; `keep`: jobs never to be passed over.
+
+        Raises BudgetSpentError. A change that makes an object invalid does not start the job.
+        """
+        full = full or (self.always_full and not alone)
+        self._pay(full)
+        begun, passed = self._time(), 0
+
+        def opened(session: Session) -> None:
+            nonlocal passed
+            passed = pass_over(session, self._job, None if alone else self._served_before(keep))
+
+        try:
+            with self._changed(changes):
+                session = self._planner.session(self._cluster, self._now, opened=None if full else opened)
+                outcome = self._outcome(session, full=not passed)
+        except FieldError:
+            outcome = Outcome(starts=False, full=full)
+        self._longest[full] = max(self._longest[full], self._time() - begun)
+        return outcome
+
+    def _served_before(self, keep: Collection[str]) -> Collection[str]:
+        return self.base.placed.union(keep)
+
+    def _pay(self, full: bool) -> None:
+        budget = self._budget
+        spent = self.cycles >= budget.cycles
+        if budget.seconds is not None and self.cycles:
+            reserve = self._longest[True] if self.keeps_reserve and not full else 0.0
+            spent |= self._time() - self._began + self._longest[full] + reserve > budget.seconds
+        if spent:
+            raise BudgetSpentError
+        self.cycles += 1
+        self.full += full
+
+    def _time(self) -> float:
+        return self._budget.clock() if self._budget.clock is not None else 0.0
+
+    # -- how it ended -------------------------------------------------------------------------------------------------
+
+    def _outcome(self, session: Session, *, full: bool) -> Outcome:
+        row = self._cluster.jobs.index_of(self._job)
+        starts = row is not None and starts_now(session, row)
+        tasks, keys = session.tasks, self._cluster.jobs.keys
+        placed = [rows for rows, _ in (*session.decisions.bound, *session.decisions.held)]
+        claimed = np.flatnonzero(tasks.status == _PIPELINED)
+        jobs = np.unique(tasks.job[np.concatenate([claimed, *placed]).astype(np.int64)]).tolist()
+        leaving = [
+            session.task_key(task)
+            for task, why in session.decisions.evicted
+            if isinstance(why, EvictionCause) and why.actor == row
+        ]
+        return Outcome(starts, full, frozenset(keys[job] for job in jobs if job >= 0), tuple(leaving))
+
+    def _known(self, plan: Plan) -> Outcome:
+        """The outcome without any change, from a plan that was made."""
+        cluster = self._cluster
+        row = cluster.jobs.index_of(self._job)
+        tasks = (
+            cluster.tasks.index_of(pod)
+            for placed in (plan.binds, plan.held, plan.pipelined)
+            for pod in placed
+        )
+        jobs = {int(cluster.tasks.job[task]) for task in tasks if task is not None}
+        group = plan.group(cluster.jobs.name(row)) if row is not None else None
+        starts = False
+        if row is not None and group is not None:
+            minimum = max(cluster.jobs.facts[row].minimum, 1)
+            starts = group.count(*_WORDS) >= minimum and group.satisfied
+        return Outcome(starts, True, frozenset(cluster.jobs.keys[job] for job in jobs if job >= 0))
+
+    # -- the cluster with changes -------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _changed(self, changes: Sequence[Change]) -> Iterator[None]:
+        """The cluster with changes, for as long as it lasts. What plugins remember of the cycle is forgotten."""
+        planner, cluster = self._planner, self._cluster
+        problems, memory = planner.problems, cluster.memory
+        after, before, made, gone = _carried_out(changes, self.find)
+        cluster.memory = {
+            key: dict(value) if isinstance(value, dict) else value for key, value in memory.items()
+        }
+        try:
+            planner.delete(cluster, gone)
+            # What is new goes through admission, as it would in a file.
+            planner.apply(cluster, [*after, *map(_manifest, made)])
+            yield
+        finally:
+            planner.delete(cluster, made)
+            planner.apply(cluster, [*before, *gone])
+            planner.problems, cluster.memory = problems, memory
+
+    def find(self, kind: str, api_group: str, key: str) -> Object | None:
+        """The object of the cluster that a change is about."""
+        cluster = self._cluster
+        if kind == "Pod":
+            row = cluster.tasks.index_of(key)
+            return cluster.tasks.pods[row] if row is not None else None
+        if kind == "Node":
+            row = cluster.nodes.index_of(key)
+            return cluster.nodes.objects.get(row) if row is not None else None
+        if kind == "Queue":
+            row = cluster.queues.index_of(key)
+            items = cluster.queues.all_of(row) if row is not None and row in cluster.queues.said else []
+        else:
+            jobs = cluster.jobs
+            items = [jobs.objects[one] for one in jobs.rows_named(key) if one in jobs.objects]
+        return next((one for one in items if one.api_group == api_group), None)
+
+
+Find = Callable[[str, str, str], Object | None]
+Lists = tuple[list[Object], list[Object], list[Object], list[Object]]
+
+
+def _carried_out(changes: Sequence[Change], find: Find) -> Lists:
+    """The objects that are changed, after and before, those that are created and those that are deleted."""
+    edits: dict[tuple[str, str, str], list[Change]] = {}
+    after, before, made, gone = list[Object](), list[Object](), list[Object](), list[Object]()
+    for change in changes:
+        for key in change.objects:
+            name = (change.kind, change.api_group, key)
+            if change.operation == "set":
+                edits.setdefault(name, []).append(change)
+            elif change.operation == "delete":
+                found = find(*name)
+                if found is not None:
+                    gone.append(found)
+    for name, several in edits.items():
+        found = find(*name)
+        if found is not None:
+            before.append(found)
+            after.append(edited(found, several))
+    for change in (one for one in changes if one.operation == "create"):
+        like = find(change.kind, change.api_group, change.like)
+        if like is not None:
+            # A copy is made of the object as it is after the other changes.
+            like = edited(like, edits.get((change.kind, change.api_group, change.like), ()))
+            made += [copy_of(like, key) for key in change.objects]
+    return after, before, made, gone
+
+
+def _manifest(item: Object) -> dict[str, Any]:
+    """A new pod or node as a plain object."""
+    raw: dict[str, Any] = msgspec.to_builtins(item)
+    return {"apiVersion": "v1", "kind": item.kind, **raw}
+
+
+def starts_now(session: Session, job: int) -> bool:
+    """Whether a job has its minimum at the end of a session, on nodes or claiming them: all roles, all pod sets."""
+    if job not in session.cluster.jobs.facts or job not in session.jobs.rows:
+        return False
+    counts, facts = session.jobs.counts[:, job], session.job_facts(job)
+    if int(counts[_THERE].sum()) < facts.minimum or not counts[_THERE].any():
+        return False
+    groups = session.groups
+    if any(groups.count(one, _THERE) < one.minimum for one in groups.of(job)):
+        return False
+    rows = session.tasks_of(job)
+    roles = session.tasks.role[rows[_THERE[session.tasks.status[rows]]]]
+    for role, minimum in facts.role_minimums.items():
+        number = session.cluster.tasks.known_role(role)
+        if minimum and (number is None or np.count_nonzero(roles == number) < minimum):
+            return False
+    return bool(session.hooks.job_ready(job) or session.hooks.job_pipelined(job))
