@@ -207,7 +207,8 @@ class Recorder:
     def job_turn(self, job: int, others: Iterable[int] = ()) -> None:
         self._take_turn()
         session, rivals, key = self.session, tuple[Rival, ...](), tuple[KeyPart, ...]()
-        if self.job >= 0 or self.everything:
+        beside = self.job >= 0 and session.jobs.queue[job] == session.jobs.queue[self.job]
+        if beside or self.everything:  # jobs of other queues are not compared with it
             key = self._key("job_order", session.job_key_order(job))
         if key and self.follows(job):
             few = list(others)[: None if self.everything else _RIVALS]
