@@ -64,3 +64,19 @@ def test_the_library_says_the_same(tmp_path: Path) -> None:
     scene = REASONS["taint"].scene("kai")
     found = maniple.explain(scene.objects, JOB, profile="kai", now=scene.now)
     assert run(tmp_path, "taint", JOB, "-o", "name", profile="kai").stdout.strip() == found.sentence
+
+
+def test_what_would_help_is_said_unless_it_is_not_asked_for(tmp_path: Path) -> None:
+    remedy = "- With the limit of queue dep raised from 4 to 5 cpu the job would start"
+    assert remedy in run(tmp_path, "parent-at-its-limit", JOB).stdout.splitlines()
+    assert "What would help" not in run(tmp_path, "parent-at-its-limit", JOB, "--no-remedies").stdout
+    advice = json.loads(run(tmp_path, "parent-at-its-limit", JOB, "-o", "json").stdout)["advice"]
+    limit = next(one for one in advice["remedies"] if one["kind"] == "queue limit")
+    assert limit["proven"]
+    assert limit["smallest"]
+
+
+def test_a_job_that_is_being_served_needs_no_remedy(tmp_path: Path) -> None:
+    found = run(tmp_path, "being-served-by-eviction", JOB)
+    assert found.stdout.splitlines()[1] == "starts when 1 pod of ml/old has left n0"
+    assert "What would help" not in found.stdout

@@ -7,6 +7,7 @@ from rich.text import Text
 
 from maniple.cli.tables import Table, prose
 from maniple.explaining.model import Explanation, Part
+from maniple.explaining.remedies.values import Remedy
 from maniple.objects.printable import printable_lines
 
 
@@ -26,7 +27,7 @@ def print_explanation(found: Explanation, out: Console) -> None:
         if table.row_count:
             out.print()
             out.print(table)
-    for line in (*_turn(found), *_original(found)):
+    for line in (*_turn(found), *_remedies(found), *_original(found)):
         out.print()
         out.print(Text(printable_lines(line)))
 
@@ -111,6 +112,34 @@ def _turn(found: Explanation) -> Iterator[str]:
             else ""
         )
         yield f"In line: number {turn.position} of {turn.waiting} jobs of its queue that wait{ahead}"
+
+
+def _remedies(found: Explanation) -> Iterator[str]:
+    advice = found.advice
+    if advice is None:
+        return
+    lines = [f"- {one.sentence}{_surely(one)}" for one in advice.remedies]
+    lines += [f"- {one.sentence}" for one in advice.alone]
+    if lines:
+        yield "\n".join(["What would help, each by itself:", *lines])
+    else:
+        yield "What would help: no change of one kind, and none of several together, was found to start it."
+    cut_short = sorted({one.kind for one in advice.untried})
+    if cut_short:
+        yield f"Not looked into to the end: {', '.join(cut_short)}"
+
+
+def _surely(remedy: Remedy) -> str:
+    """What was not tried of a remedy, and what it would cost others."""
+    parts = []
+    if not remedy.proven:
+        parts.append("not proven with all jobs")
+    if remedy.evictions:
+        pods = len(remedy.evictions)
+        parts.append(f"{pods} pod{'' if pods == 1 else 's'} would be evicted")
+    if remedy.competes_with:
+        parts.append(f"at the cost of {', '.join(remedy.competes_with[:3])}")
+    return f" ({'; '.join(parts)})" if parts else ""
 
 
 def _original(found: Explanation) -> Iterator[str]:

@@ -20,7 +20,7 @@ from maniple.cli import EXIT_CLOSED_PIPE, InputError, discard_output
 COMMANDS = {
     "run": ("maniple.cli.run", "Schedule on a cluster, or on an embedded one to try it out."),
     "plan": ("maniple.cli.plan", "Show what would be bound where, what is pending, and why."),
-    "explain": ("maniple.cli.explain", "Say why a job waits, and what stands in its way."),
+    "explain": ("maniple.cli.explain", "Say why a job waits, and what would help."),
     "trace": ("maniple.cli.trace", "Show step by step how a cycle decides about a pod or a job."),
     "replay": (
         "maniple.cli.replay",

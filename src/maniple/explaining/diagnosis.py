@@ -19,6 +19,8 @@ from maniple.explaining.domains import Domains
 from maniple.explaining.model import Cause, Domain, Explanation, Protection, Turn
 from maniple.explaining.parts import Parts, Tried
 from maniple.explaining.queues import Queues
+from maniple.explaining.remedies.advising import advise
+from maniple.explaining.remedies.trials import Budget
 from maniple.explaining.victims import FREE, Victims
 from maniple.framework.plans.outcome import JobOutcome
 from maniple.framework.plans.plan import Plan
@@ -71,6 +73,13 @@ class Diagnosis:
         if outcome.state == "waiting":
             return self._waiting(begun, job, outcome)
         return replace(begun, sentence=self._served(job, outcome), causes=self._being_served(outcome))
+
+    def advised(self, name: str, budget: Budget | None = None) -> Explanation:
+        """The same with what would help, of a job that waits."""
+        found = self.of(name)
+        if found.state != "waiting":
+            return found
+        return replace(found, advice=advise(self._planner, self._cluster, found.job, self._now, budget))
 
     def _row(self, name: str) -> int:
         jobs, tasks = self.session.cluster.jobs, self.session.cluster.tasks
@@ -385,10 +394,18 @@ def explain(
     actions: Sequence[str] | None = None,
     now: datetime | None = None,
     options: Mapping[str, Any] | None = None,
+    *,
+    remedies: bool = True,
+    budget: Budget | None = None,
 ) -> Explanation:
-    """Why a job waits, or how it stands: the arguments are those of `maniple.plan`, and the job's namespace/name."""
+    """Why a job waits, or how it stands, and what would help.
+
+    The arguments are those of `maniple.plan`, and the namespace/name of the job or of one of its pods. `remedies`: also
+    look for what would help; each is proven by planning it, so that takes many cycles (`budget` says how many at most).
+    """
     planner = Planner(conf=conf, profile=profile, actions=actions, options=options)
-    return Diagnosis(planner, planner.build(objects), now).of(job)
+    diagnosis = Diagnosis(planner, planner.build(objects), now)
+    return diagnosis.advised(job, budget) if remedies else diagnosis.of(job)
 
 
 __all__ = ["Diagnosis", "UnknownJobError", "explain"]

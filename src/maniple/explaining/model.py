@@ -8,6 +8,8 @@ from typing import Any
 
 import msgspec
 
+from maniple.explaining.remedies.values import Advice
+
 
 class Value(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A part of an explanation."""
@@ -121,6 +123,7 @@ class Explanation(Value, frozen=True, kw_only=True):
     parts: tuple[Part, ...] = ()
     domains: tuple[Domain, ...] = ()
     protections: tuple[Protection, ...] = ()
+    advice: Advice | None = None  # what would help, if that was asked for
 
     @property
     def binding(self) -> Cause | None:
