@@ -116,18 +116,12 @@ class Victims:
         if (~asked).any():
             yield ("NotPreemptible", "not preemptible"), rows[~asked].tolist()
         rows = rows[asked]
-        order = {"priority": 0}
-        answers = sorted(session._answering(point), key=lambda one: order.get(one[0].name, 1))
-        for option, plugin in answers:
-            if not len(rows):
-                return
-            allowed = getattr(plugin, point)(task, rows)
-            if allowed is None:
-                continue
-            spared = rows[~np.isin(rows, allowed)]
+        answers = session.answers(point, task, rows) if len(rows) else []
+        for name, allowed in sorted(answers, key=lambda one: one[0] != "priority"):
+            spared = rows[~np.isin(rows, allowed)] if allowed is not None else rows[:0]
             if len(spared):
-                yield self._rule(option.name, victim, spared), spared.tolist()
-            rows = rows[np.isin(rows, allowed)]
+                yield self._rule(name, victim, spared), spared.tolist()
+            rows = rows[~np.isin(rows, spared)]
         if len(rows):
             yield (FREE, "may be evicted, but that would not make enough room"), rows.tolist()
 
