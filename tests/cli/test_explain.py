@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 import maniple
 from maniple.cli.main import main
 from tests.explain.reasons import REASONS
-from tests.explain.scene import JOB
+from tests.explain.scene import JOB, Scene
 
 
 def run(folder: Path, name: str, *arguments: str, profile: str = "maniple") -> Result:
@@ -79,4 +79,16 @@ def test_what_would_help_is_said_unless_it_is_not_asked_for(tmp_path: Path) -> N
 def test_a_job_that_is_being_served_needs_no_remedy(tmp_path: Path) -> None:
     found = run(tmp_path, "being-served-by-eviction", JOB)
     assert found.stdout.splitlines()[1] == "starts when 1 pod of ml/old has left n0"
+    assert "What would help" not in found.stdout
+
+
+def test_a_whole_gang_whose_further_pods_wait_is_not_called_beyond_help(tmp_path: Path) -> None:
+    scene = Scene("maniple")
+    scene.nodes(1)
+    scene.queue()
+    scene.job(pods=12, minimum=4)
+    file = tmp_path / "cluster.json"
+    file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": scene.objects}))
+    found = CliRunner().invoke(main, ["explain", JOB, str(file), "--now", scene.now.isoformat()])
+    assert found.stdout.splitlines()[0] == "ml/job in queue team: waiting"
     assert "What would help" not in found.stdout

@@ -2,11 +2,12 @@
 
 import pytest
 
+import maniple
 from maniple.explaining.diagnosis import Diagnosis
 from maniple.explaining.model import Explanation
 from maniple.planner import Planner
 from tests.explain.reasons import REASONS, Waiting
-from tests.explain.scene import JOB
+from tests.explain.scene import JOB, Scene
 
 CASES = [(reason, profile) for reason in REASONS.values() for profile in reason.profiles]
 
@@ -48,3 +49,14 @@ def test_explaining_changes_nothing(profile: str) -> None:
     diagnosis.of(JOB)
     assert diagnosis.plan == before
     assert planner.cycle(cluster, scene.now) == before
+
+
+@pytest.mark.parametrize("profile", ["volcano", "maniple"])
+def test_a_limit_on_what_nothing_has_limits_nothing(profile: str) -> None:
+    scene = Scene(profile, dialect="volcano")
+    scene.nodes(1)
+    scene.queue(limit={"cpu": "4", "example.com/widget": "1", "attachable-volumes-aws-ebs": "2"})
+    scene.job(pods=5)
+    found = maniple.explain(scene.objects, JOB, profile=profile, now=scene.now, remedies=False)
+    assert [cause.kind for cause in found.causes] == ["QueueLimit"]
+    assert found.levels[0].limit == {"cpu": "4"}

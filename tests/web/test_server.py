@@ -66,6 +66,18 @@ async def settle(page: Site) -> None:
             await asyncio.sleep(0.02)
 
 
+async def moment_at_rest(page: Site) -> Moment:
+    """A snapshot during which no cycle began: watches may still bring what was created."""
+    scheduler = page.server._debug._scheduler
+    async with asyncio.timeout(20):
+        while True:
+            await settle(page)
+            before = scheduler.cycles
+            moment = Moment.of_list(json.loads(await page.body("/debug/snapshot")))
+            if scheduler.cycles == before:
+                return moment
+
+
 def test_health_readiness_and_metrics() -> None:
     async def main() -> None:
         async with site() as page:
@@ -292,9 +304,8 @@ def test_a_snapshot_of_the_running_scheduler_is_planned_as_it_would() -> None:
         async with site(debug=True) as page:
             for raw in (node("n1", 4), queue("default"), *gang("train", 4), *gang("large", 8)):
                 page.world.store.create(raw)
-            await settle(page)
-            moment = Moment.of_list(json.loads(await page.body("/debug/snapshot")))
             scheduler = page.server._debug._scheduler
+            moment = await moment_at_rest(page)
             assert moment.cycle == scheduler.cycles
             expected = scheduler.planner.cycle(scheduler.cache.cluster, moment.now)
             assert moment.plan() == expected

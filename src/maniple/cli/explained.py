@@ -116,7 +116,7 @@ def _turn(found: Explanation) -> Iterator[str]:
 
 def _remedies(found: Explanation) -> Iterator[str]:
     advice = found.advice
-    if advice is None:
+    if advice is None or advice.starts:  # its gang is whole, and only further pods wait
         return
     lines = [f"- {one.sentence}{_surely(one)}" for one in advice.remedies]
     lines += [f"- {one.sentence}" for one in advice.alone]

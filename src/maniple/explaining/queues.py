@@ -16,6 +16,7 @@ from maniple.objects.volcano import VolcanoQueue
 Floats = NDArray[np.float64]
 _HOLDERS = 3
 _KINDS = {"OverLimit": "QueueLimit"}  # by the reason of an answer
+_SHARES = (("QueueCeiling", CEILING, "capability"), ("QueueShare", DESERVED, "deserved"))
 
 
 class Queues:
@@ -42,7 +43,7 @@ class Queues:
     def causes(self, job: int, rows: TaskRows) -> Iterator[Cause]:
         """Every level and resource that has no room for the job's next pods, the job's own queue first.
 
-        Only limits and quotas that somebody stated: what the cluster as a whole has is a matter of nodes.
+        Only limits and quotas that queues state: what the cluster as a whole has is a matter of nodes.
         """
         requested = self._session.requests(rows).sum(axis=1)
         firm = not self._session.preemptible(job)
@@ -66,14 +67,13 @@ class Queues:
         requested = self._session.requests(rows).sum(axis=1)
         for queue in self.path(int(self._session.jobs.queue[job])):
             report = self._session.hooks.queue_report(queue)
-            for kind, sentence, bound in (
-                ("QueueCeiling", CEILING, "capability"),
-                ("QueueShare", DESERVED, "deserved"),
-            ):
-                if bound in report and "allocated" in report:
-                    for dimension in self._exceeded(report["allocated"], requested, report[bound]):  # type: ignore[arg-type]
-                        limit = float(np.asarray(report[bound])[dimension])
-                        return self._cause(kind, sentence, job, queue, dimension, limit, requested)
+            for kind, sentence, bound in _SHARES:
+                if bound not in report or "allocated" not in report:
+                    continue
+                limits = np.asarray(report[bound], dtype=np.float64)
+                for dimension in self._exceeded(report["allocated"], requested, limits):  # type: ignore[arg-type]
+                    limit = float(limits[dimension])
+                    return self._cause(kind, sentence, job, queue, dimension, limit, requested)
         return None
 
     # -- one queue ----------------------------------------------------------------------------------------------------
@@ -101,10 +101,12 @@ class Queues:
         size, found = len(self._session.resources), np.full(len(self._session.resources), np.inf)
         item = self._session.queues.objects[queue]
         if isinstance(item, VolcanoQueue):
-            stated = item.spec.capability or {}
-            vector = self._session.resources.padded(self._session.resources.vector(stated))
+            # A resource that no request and no node names is not accounted for, and limits nothing.
+            names = self._session.resources.names
+            stated = {name: amount for name, amount in (item.spec.capability or {}).items() if name in names}
+            vector = self._session.resources.vector(stated)
             for name in stated:
-                dimension = self._session.resources.names.index(name)
+                dimension = names.index(name)
                 found[dimension] = vector[dimension]
         elif "capability" in report:
             found = np.asarray(report["capability"], dtype=np.float64)[:size]

@@ -326,7 +326,8 @@ def _eviction(together: list[Loss]) -> str:
     cost = f"; up to {duration(ran)} of work is lost: {amounts(lost)}" if ran else ""
     moves = Counter(one.moves_to for one in together if one.moves_to)
     moved = f"; {_pods(moves.total())} moved to {_where(moves)}" if moves else ""
-    return f"{_pods(len(together))} {leave} {_where(nodes)}{by}, by {first.action or 'a rule'}: {first.why}{cost}{moved}"
+    rule = f"by {first.action or 'a rule'}: {first.why}"
+    return f"{_pods(len(together))} {leave} {_where(nodes)}{by}, {rule}{cost}{moved}"
 
 
 def amounts(lost: Mapping[str, float]) -> str:

@@ -179,9 +179,13 @@ class Journal:
         heads = self._heads()
         of_run = f" of run {run}" if run is not None else ""
         if isinstance(moment, datetime):
-            return f"nothing is known of {moment:%Y-%m-%dT%H:%M:%SZ}{of_run}; the journal begins at {heads[0][1].when:%Y-%m-%dT%H:%M:%SZ}"
-        last = self.last()
-        return f"no cycle {moment}{of_run}; the last run ({last.run}) has cycles up to {last.number}, and the oldest kept is {heads[0][1].cycle} of run {heads[0][1].run}"
+            begins = f"the journal begins at {heads[0][1].when:%Y-%m-%dT%H:%M:%SZ}"
+            return f"nothing is known of {moment:%Y-%m-%dT%H:%M:%SZ}{of_run}; {begins}"
+        last, oldest = self.last(), heads[0][1]
+        return (
+            f"no cycle {moment}{of_run}; the last run ({last.run}) has cycles up to {last.number}, and the oldest kept is "
+            f"{oldest.cycle} of run {oldest.run}"
+        )
 
 
 def read(path: str | Path) -> Journal:

@@ -217,6 +217,11 @@ class Scheduler:
         """Kinds that have not been listed, found absent or found forbidden."""
         return {kind_of(kind) for kind in self._kinds} - self._listed_kinds
 
+    @property
+    def options(self) -> Mapping[str, Any]:
+        """Those of the next cycle."""
+        return self._options
+
     def moment(self) -> Moment:
         """Everything that a plan made now would depend on; to be called between cycles."""
         return moment_of(self.cache, self.planner, self._options, self.now(), self.cycles)

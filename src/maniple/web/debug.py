@@ -17,6 +17,8 @@ from maniple.actions.allocate import waiting
 from maniple.actions.order import JobsByQueue
 from maniple.cluster.cluster import Cluster
 from maniple.explaining.diagnosis import Diagnosis, UnknownJobError
+from maniple.explaining.model import Explanation
+from maniple.journal.memory import unchanged
 from maniple.journal.moment import Moment
 from maniple.journal.pseudonyms import pseudonymised
 from maniple.live.refs import kind_of
@@ -154,9 +156,7 @@ class Debug:
         if not name:
             return web.Response(status=400, text="job: expected namespace/name\n")
         try:
-            found = await self._between_cycles(
-                lambda: Diagnosis(self._probe(), *self._moment_of_cache()).of(name)
-            )
+            found = await self._between_cycles(lambda: self._explained(name))
         except TimeoutError:
             return web.Response(status=503, text="the current cycle takes too long\n")
         except UnknownJobError as error:
@@ -164,10 +164,14 @@ class Debug:
         text = msgspec.json.format(msgspec.json.encode(found), indent=2).decode()
         return web.Response(text=printable_json(text), content_type="application/json")
 
+    def _explained(self, name: str) -> Explanation:
+        with unchanged(self._scheduler.cache.cluster.memory):
+            return Diagnosis(self._probe(), *self._moment_of_cache()).of(name)
+
     def _probe(self) -> Planner:
-        """The scheduler's planner, with timings of its own."""
+        """The scheduler's planner with the options of the next cycle, and timings of its own."""
         probe = copy.copy(self._scheduler.planner)
-        probe.timings, probe.plugin_timings = {}, {}
+        probe.options, probe.timings, probe.plugin_timings = self._scheduler.options, {}, {}
         return probe
 
     def _moment_of_cache(self) -> tuple[Cluster, datetime]:
