@@ -20,7 +20,8 @@ from maniple.explaining.model import Cause, Domain, Explanation, Protection, Tur
 from maniple.explaining.parts import Parts, Tried
 from maniple.explaining.queues import Queues
 from maniple.explaining.remedies.advising import advise
-from maniple.explaining.remedies.trials import Budget
+from maniple.explaining.remedies.trials import Budget, starts_now
+from maniple.explaining.remedies.values import Advice
 from maniple.explaining.victims import FREE, Victims
 from maniple.framework.plans.outcome import JobOutcome
 from maniple.framework.plans.plan import Plan
@@ -79,7 +80,10 @@ class Diagnosis:
         found = self.of(name)
         if found.state != "waiting":
             return found
-        return replace(found, advice=advise(self._planner, self._cluster, found.job, self._now, budget))
+        return replace(found, advice=self._advice(found.job, budget))
+
+    def _advice(self, job: str, budget: Budget | None) -> Advice:
+        return advise(self._planner, self._cluster, job, self._now, budget, self.plan)
 
     def _row(self, name: str) -> int:
         jobs, tasks = self.session.cluster.jobs, self.session.cluster.tasks
@@ -308,7 +312,7 @@ class Diagnosis:
         if not placed:
             return None
         alone = self._planner.session(self._cluster, self._now, alone=job)
-        if not _starts(alone, job):
+        if not starts_now(alone, job):
             return None
         session = self.session
         most = sorted(placed.items(), key=lambda one: (-one[1], session.job_key(one[0])))
@@ -343,13 +347,6 @@ class Diagnosis:
         if class_ is None:
             return ()
         return self._victims.protections(job, task, ~self._placement.shut(class_))
-
-
-def _starts(session: Session, job: int) -> bool:
-    """Whether the job has, or claims, all that it needs."""
-    return all(
-        session.groups.count(one, ACTIVE_ALLOCATED) >= one.minimum for one in session.groups.of(job)
-    ) and (not session.groups.pending(job) or session.groups.satisfied(job))
 
 
 def _summed(causes: list[Cause]) -> list[Cause]:
