@@ -21,7 +21,7 @@ from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-TOTAL = 800_000  # up to a thousand nodes; beyond, in proportion
+TOTAL = 500_000  # up to a thousand nodes; beyond, in proportion
 PER_POD = 200
 MOST_SETS = 400  # of claims, of all namespaces together
 LEAST_SETS = 20  # of one namespace, however many there are

@@ -1,0 +1,33 @@
+"""The pods that controllers would create for manifests, before there is a cluster to create them."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from maniple.workloads.fields import fail
+from maniple.workloads.kinds import TABLE, Table, kind_of
+from maniple.workloads.model import Raw
+
+MOST_OBJECTS = 100_000  # of one manifest
+_DEEPEST = 8  # owners of owners
+
+
+def expanded(owner: Raw, table: Table = TABLE) -> list[dict[str, Any]]:
+    """All objects below a manifest, owners before what they own. Raises `FieldError` if one cannot be read."""
+    made: list[dict[str, Any]] = []
+    for one in _below([owner], table, 0):
+        made.append(one)
+        if len(made) > MOST_OBJECTS:
+            raise fail(owner, ("spec",), f"asks for more than {MOST_OBJECTS:,} pods")
+    return made
+
+
+def _below(owners: Iterable[Raw], table: Table, depth: int) -> Iterator[dict[str, Any]]:
+    for owner in owners:
+        kind = kind_of(owner, table)
+        if kind is None:
+            continue
+        if depth > _DEEPEST:
+            raise fail(owner, ("metadata", "ownerReferences"), f"has more than {_DEEPEST} owners above it")
+        for one in kind.children(owner):
+            yield one
+            yield from _below([one], table, depth + 1)

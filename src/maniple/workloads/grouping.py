@@ -1,0 +1,68 @@
+"""The group that a pod belongs to: the highest of its owners decides, by the table of kinds."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from maniple.workloads.fields import sections, text
+from maniple.workloads.kind import any_owner
+from maniple.workloads.kinds import TABLE, Table, kind_of
+from maniple.workloads.model import Chain, Member, Owner, Raw
+
+# The object that an owner reference names; None if there is none.
+Find = Callable[[Owner], Raw | None]
+
+DEEPEST = 8  # owners above a pod; a circle of references ends here, too
+_NO_NAMESPACE: Raw = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Owners:
+    """The owners of a pod, the nearest first; `missing` is one that is named and not there."""
+
+    found: tuple[Raw, ...]
+    missing: Owner | None = None
+
+
+def owners_of(pod: Raw, find: Find) -> Owners:
+    """Follow the references from owner to owner."""
+    found: list[Raw] = []
+    below = pod
+    while len(found) < DEEPEST:
+        owner = reference_of(below)
+        if owner is None:
+            return Owners(tuple(found))
+        above = find(owner)
+        if above is None:
+            return Owners(tuple(found), owner)
+        found.append(above)
+        below = above
+    return Owners(tuple(found))
+
+
+def reference_of(raw: Raw) -> Owner | None:
+    """The owner that controls an object, or else its first."""
+    references = sections(raw, ("metadata", "ownerReferences"))
+    if not references:
+        return None
+    chosen = next((one for one in references if one.get("controller") is True), references[0])
+    return Owner(
+        api_version=text(chosen, ("apiVersion",)),
+        kind=text(chosen, ("kind",)),
+        name=text(chosen, ("name",)),
+        uid=text(chosen, ("uid",)),
+    )
+
+
+def member(pod: Raw, owners: Sequence[Raw], namespace: Raw = _NO_NAMESPACE, table: Table = TABLE) -> Member:
+    """The group of a pod with these owners, the nearest first. Raises `FieldError` for an owner that cannot be read."""
+    number = len(owners)
+    while number > 1 and _leaves_to_others(owners[number - 1], table):
+        number -= 1
+    chain = Chain(pod, owners[:number], owners[number:], namespace)
+    kind = kind_of(chain.top, table)
+    return any_owner(chain) if kind is None else kind.member(chain)
+
+
+def _leaves_to_others(owner: Raw, table: Table) -> bool:
+    kind = kind_of(owner, table)
+    return kind is not None and kind.leaves_to_others

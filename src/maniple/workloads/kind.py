@@ -1,0 +1,41 @@
+"""What a kind of workload is to the rest: its name, the fields that are read, and the functions that read them."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from maniple.workloads.building import independent
+from maniple.workloads.model import Chain, Member, Raw
+
+Children = Callable[[Raw], Iterator[dict[str, Any]]]
+
+
+def no_children(owner: Raw) -> Iterator[dict[str, Any]]:
+    """What the controller creates depends on what is not in the object."""
+    return iter(())
+
+
+def any_owner(chain: Chain) -> Member:
+    """The pods of an owner of which nothing else is known: one by one, unless a minimum is said."""
+    return Member(independent(chain))
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """`versions` are read alike, the newest first. `reads`: the fields, for the table of kinds in the docs.
+
+    `leaves_to_others`: the next owner below decides.
+    """
+
+    api_group: str
+    name: str
+    plural: str
+    versions: tuple[str, ...]
+    reads: tuple[str, ...]
+    member: Callable[[Chain], Member] = any_owner
+    children: Children = no_children
+    leaves_to_others: bool = False
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.api_group, self.name
