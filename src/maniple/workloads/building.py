@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from maniple.workloads.fields import section, text
+from maniple.workloads.fields import section, text, written
 from maniple.workloads.model import Chain, DomainWish, Group, Owner, PodSet, Raw
-from maniple.workloads.wishes import wishes
+from maniple.workloads.wishes import PREFERRED, REQUIRED, TOPOLOGY, wishes
 
 Path = tuple[str | int, ...]
 
@@ -80,6 +80,49 @@ def with_minimum(sets: Sequence[PodSet], minimum: int) -> tuple[PodSet, ...]:
 
 def pod_priority(pod: Raw) -> str:
     return text(pod, ("spec", "priorityClassName"))
+
+
+# -- pods of several templates -----------------------------------------------------------------------------------------
+
+_OF_A_SET = frozenset({TOPOLOGY, REQUIRED, PREFERRED})
+
+
+def template_of(owner: Raw, path: Path) -> dict[str, Any]:
+    """What a pod template says about its pods, as an object of its own that messages can name."""
+    metadata = {
+        "name": text(owner, ("metadata", "name")),
+        "namespace": namespace_of(owner),
+        "labels": section(owner, (*path, "metadata", "labels")),
+        "annotations": section(owner, (*path, "metadata", "annotations")),
+    }
+    priority_class = text(owner, (*path, "spec", "priorityClassName"))
+    kind = f"{written(path)} of {owner.get('kind')}"
+    return {"kind": kind, "metadata": metadata, "spec": {"priorityClassName": priority_class}}
+
+
+def shared(chain: Chain, templates: Sequence[Raw]) -> Chain:
+    """The chain that pods of different templates have in common, so that all of them ask for the same group.
+
+    After the owner come its templates, in this order, whichever of them the pod is from; owners between the two do
+    not count. A topology that a template asks for is one for its own pods: the kind gives it to their set.
+    """
+    return replace(
+        chain,
+        pod=_without_topology(chain.pod),
+        owners=(*(_without_topology(one) for one in reversed(templates)), chain.top),
+    )
+
+
+def first_priority(templates: Sequence[Raw]) -> str:
+    return next((found for one in templates if (found := pod_priority(one))), "")
+
+
+def _without_topology(raw: Raw) -> Raw:
+    metadata = dict(section(raw, ("metadata",)))
+    for place in ("labels", "annotations"):
+        found = section(raw, ("metadata", place))
+        metadata[place] = {key: said for key, said in found.items() if key not in _OF_A_SET}
+    return {**raw, "metadata": metadata}
 
 
 # -- what controllers create -------------------------------------------------------------------------------------------
