@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from maniple.workloads.fields import section, text, written
+from maniple.workloads.fields import fail, section, shown, text, written
 from maniple.workloads.model import Chain, DomainWish, Group, Owner, PodSet, Raw
 from maniple.workloads.wishes import PREFERRED, REQUIRED, TOPOLOGY, wishes
 
@@ -111,6 +111,16 @@ def shared(chain: Chain, templates: Sequence[Raw]) -> Chain:
         pod=_without_topology(chain.pod),
         owners=(*(_without_topology(one) for one in reversed(templates)), chain.top),
     )
+
+
+def label_of(pod: Raw, keys: Sequence[str], expected: Sequence[str]) -> str:
+    """Which of the expected names a label of a pod says; of several keys the first that is there counts."""
+    labels = section(pod, ("metadata", "labels"))
+    found = next((labels[key] for key in keys if labels.get(key)), None)
+    if found not in expected:
+        wrong = "absent" if found is None else shown(found)
+        raise fail(pod, ("metadata", "labels", keys[0]), f"must be one of {', '.join(expected)}, not {wrong}")
+    return str(found)
 
 
 def first_priority(templates: Sequence[Raw]) -> str:

@@ -9,7 +9,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from maniple.workloads.building import child, first_priority, group_of, pod, shared, template_of, with_minimum
+from maniple.workloads.building import (
+    child,
+    first_priority,
+    group_of,
+    label_of,
+    pod,
+    shared,
+    template_of,
+    with_minimum,
+)
 from maniple.workloads.fields import MOST, count, fail, flag, given_count, section, shown, text
 from maniple.workloads.kind import Kind
 from maniple.workloads.model import Chain, DomainWish, Member, PodSet, Raw
@@ -132,15 +141,12 @@ def _launcher_waits(job: Raw) -> bool:
 
 
 def _set_name(pod: Raw, roles: Sequence[_Role], size: int | None) -> str:
-    labels = section(pod, ("metadata", "labels"))
-    # The MPI operator says the type in the label in which the training operator says who is the master.
-    name = labels.get(_TYPE) or labels.get(_ROLE)
-    if name not in [role.name for role in roles]:
-        expected = ", ".join(role.name for role in roles)
-        raise fail(pod, ("metadata", "labels", _TYPE), f"must be one of {expected}, not {shown(name)}")
+    # The MPI operator says the type in the label in which the training operator says which pod is the master.
+    name = label_of(pod, (_TYPE, _ROLE), [role.name for role in roles])
     if size is None or name != _WORKER:
-        return str(name)
-    index = _number(pod, ("metadata", "labels", _INDEX), labels.get(_INDEX), least=0)
+        return name
+    path = ("metadata", "labels", _INDEX)
+    index = _number(pod, path, section(pod, path[:2]).get(_INDEX), least=0)
     return f"{_WORKER}-{index // size}"
 
 
