@@ -87,17 +87,22 @@ def pod_priority(pod: Raw) -> str:
 _OF_A_SET = frozenset({TOPOLOGY, REQUIRED, PREFERRED})
 
 
-def template_of(owner: Raw, path: Path) -> dict[str, Any]:
-    """What a pod template says about its pods, as an object of its own that messages can name."""
-    metadata = {
+def template_of(
+    owner: Raw, path: Path, metadata: Path = ("metadata",), spec: Path = ("spec",)
+) -> dict[str, Any]:
+    """What a pod template says about its pods, as an object of its own that messages can name.
+
+    `metadata` and `spec`: where in the template the labels are, and the pod's fields.
+    """
+    said = {
         "name": text(owner, ("metadata", "name")),
         "namespace": namespace_of(owner),
-        "labels": section(owner, (*path, "metadata", "labels")),
-        "annotations": section(owner, (*path, "metadata", "annotations")),
+        "labels": section(owner, (*path, *metadata, "labels")),
+        "annotations": section(owner, (*path, *metadata, "annotations")),
     }
-    priority_class = text(owner, (*path, "spec", "priorityClassName"))
+    priority_class = text(owner, (*path, *spec, "priorityClassName"))
     kind = f"{written(path)} of {owner.get('kind')}"
-    return {"kind": kind, "metadata": metadata, "spec": {"priorityClassName": priority_class}}
+    return {"kind": kind, "metadata": said, "spec": {"priorityClassName": priority_class}}
 
 
 def shared(chain: Chain, templates: Sequence[Raw]) -> Chain:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from maniple.workloads.fields import sections, text
+from maniple.workloads.grove import gang_reference
 from maniple.workloads.kind import any_owner
 from maniple.workloads.kinds import TABLE, Table, kind_of
 from maniple.workloads.model import Chain, Member, Owner, Raw
@@ -24,11 +25,11 @@ class Owners:
 
 
 def owners_of(pod: Raw, find: Find) -> Owners:
-    """Follow the references from owner to owner."""
+    """Follow the references from owner to owner. The group that a pod names itself is the nearest."""
     found: list[Raw] = []
     below = pod
     while len(found) < DEEPEST:
-        owner = reference_of(below)
+        owner = (gang_reference(pod) if below is pod else None) or reference_of(below)
         if owner is None:
             return Owners(tuple(found))
         above = find(owner)

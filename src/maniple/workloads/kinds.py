@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from maniple.workloads import apps, batch, kubeflow, ray
+from maniple.workloads import apps, batch, grove, kubeflow, ray
 from maniple.workloads.kind import Kind
 from maniple.workloads.model import Raw
 
@@ -11,6 +11,7 @@ KINDS: tuple[Kind, ...] = (
     *apps.KINDS,
     *kubeflow.KINDS,
     *ray.KINDS,
+    *grove.KINDS,
 )
 
 Table = Mapping[tuple[str, str], Kind]
