@@ -1,16 +1,13 @@
 """The group that a pod belongs to: the highest of its owners decides, by the table of kinds."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from maniple.workloads.fields import sections, text
 from maniple.workloads.grove import gang_reference
-from maniple.workloads.kind import any_owner
+from maniple.workloads.kind import Find, any_owner
 from maniple.workloads.kinds import TABLE, Table, kind_of
 from maniple.workloads.model import Chain, Member, Owner, Raw
-
-# The object that an owner reference names; None if there is none.
-Find = Callable[[Owner], Raw | None]
 
 DEEPEST = 8  # owners above a pod; a circle of references ends here, too
 _NO_NAMESPACE: Raw = {}

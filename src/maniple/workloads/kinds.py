@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from maniple.workloads import apps, batch, grove, kubeflow, ray
+from maniple.workloads import apps, batch, grove, kubeflow, ray, trainer
 from maniple.workloads.kind import Kind
 from maniple.workloads.model import Raw
 
@@ -10,6 +10,7 @@ KINDS: tuple[Kind, ...] = (
     *batch.KINDS,
     *apps.KINDS,
     *kubeflow.KINDS,
+    *trainer.KINDS,
     *ray.KINDS,
     *grove.KINDS,
 )
