@@ -1,4 +1,4 @@
-"""The group that a pod belongs to: the highest of its owners decides, by the table of kinds."""
+"""The group that a pod belongs to: the highest of its owners that is known decides, by the table of kinds."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,6 +8,7 @@ from maniple.workloads.grove import gang_reference
 from maniple.workloads.kind import Find, any_owner
 from maniple.workloads.kinds import TABLE, Table, kind_of
 from maniple.workloads.model import Chain, Member, Owner, Raw
+from maniple.workloads.wishes import said_minimum
 
 DEEPEST = 8  # owners above a pod; a circle of references ends here, too
 _NO_NAMESPACE: Raw = {}
@@ -53,14 +54,22 @@ def reference_of(raw: Raw) -> Owner | None:
 
 def member(pod: Raw, owners: Sequence[Raw], namespace: Raw = _NO_NAMESPACE, table: Table = TABLE) -> Member:
     """The group of a pod with these owners, the nearest first. Raises `FieldError` for an owner that cannot be read."""
-    number = len(owners)
-    while number > 1 and _leaves_to_others(owners[number - 1], table):
-        number -= 1
+    number = _deciding(owners, table)
     chain = Chain(pod, owners[:number], owners[number:], namespace)
     kind = kind_of(chain.top, table)
     return any_owner(chain) if kind is None else kind.member(chain)
 
 
-def _leaves_to_others(owner: Raw, table: Table) -> bool:
-    kind = kind_of(owner, table)
-    return kind is not None and kind.leaves_to_others
+def _deciding(owners: Sequence[Raw], table: Table) -> int:
+    """How many of the owners are left without those above the one that decides.
+
+    It is the highest that is in the table, or that says a minimum: the pods of a gang stay one, whatever is above it.
+    """
+    kinds = [kind_of(owner, table) for owner in owners]
+    for number in range(len(owners), 0, -1):
+        kind = kinds[number - 1]
+        if said_minimum(owners[number - 1]) if kind is None else not kind.leaves_to_others:
+            return number
+    return next(
+        (number for number in range(len(owners), 1, -1) if kinds[number - 1] is None), min(len(owners), 1)
+    )

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from maniple.workloads import apps, batch, grove, kubeflow, ray, trainer
+from maniple.workloads import apps, batch, grove, kubeflow, operators, ray, trainer
 from maniple.workloads.kind import Kind
 from maniple.workloads.model import Raw
 
@@ -13,6 +13,7 @@ KINDS: tuple[Kind, ...] = (
     *trainer.KINDS,
     *ray.KINDS,
     *grove.KINDS,
+    *operators.KINDS,
 )
 
 Table = Mapping[tuple[str, str], Kind]

@@ -60,10 +60,15 @@ def wishes(chain: Chain) -> Wishes:
         queue=_first(chain, QUEUE, _text) or "",
         namespace_queue=_first((chain.namespace,), QUEUE, _text) or "",
         priority_class=_first(chain, PRIORITY, _text) or "",
-        minimum=_first(chain, MINIMUM, _count),
+        minimum=said_minimum(*chain),
         preemptible=_first(chain, PREEMPTIBLE, _preemptible),
         domain=domain_wish(*chain),
     )
+
+
+def said_minimum(*objects: Raw) -> int | None:
+    """The minimum that the first of these objects says that says one."""
+    return _first(objects, MINIMUM, _count)
 
 
 def domain_wish(*objects: Raw) -> DomainWish | None:
