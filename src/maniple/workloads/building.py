@@ -58,9 +58,11 @@ def group_of(
     )
 
 
-def independent(chain: Chain, most: int | None = None, part: str = "") -> Group:
+def independent(
+    chain: Chain, most: int | None = None, part: str = "", *, queue: str = "", priority_class: str = ""
+) -> Group:
     """Pods one by one, unless a minimum is said."""
-    group = group_of(chain, 1, most=most, part=part)
+    group = group_of(chain, 1, most=most, part=part, queue=queue, priority_class=priority_class)
     return replace(group, independent=wishes(chain).minimum is None)
 
 
