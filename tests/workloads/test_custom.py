@@ -111,7 +111,7 @@ def test_a_kind_without_roles(
 
 def test_pods_of_a_kind_without_roles() -> None:
     known = table(
-        minimum="spec.least", replicas="spec.all", template="spec.template", priorityClass="spec.class"
+        minimum="spec.least", replicas="spec.all", template="spec.template", priorityClass="spec.priority"
     )
     manifest = run(least=2, all=3, template={"spec": {"containers": []}}, priority="high")
     found = members(manifest, table=known)
