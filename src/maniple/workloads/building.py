@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from maniple.workloads.fields import section, text
-from maniple.workloads.model import Chain, DomainWish, Group, Owner, PodSet, Raw
-from maniple.workloads.wishes import wishes
+from maniple.workloads.fields import fail, section, text
+from maniple.workloads.model import Chain, DomainWish, FieldError, Group, Owner, PodSet, Raw
+from maniple.workloads.wishes import domain_wish, wishes
 
 Path = tuple[str | int, ...]
 
@@ -53,7 +53,8 @@ def group_of(
         queue=said.queue or queue or said.namespace_queue,
         priority_class=said.priority_class or priority_class or pod_priority(chain.pod),
         preemptible=said.preemptible,
-        domain=said.domain or domain,
+        # A template with a topology of its own asks for its set, and the pods of other sets know nothing of it.
+        domain=(domain_wish(chain.top, *chain.above) if sets else said.domain) or domain,
         after=after,
     )
 
@@ -65,7 +66,10 @@ def independent(chain: Chain, most: int | None = None, part: str = "") -> Group:
 
 
 def with_minimum(sets: Sequence[PodSet], minimum: int) -> tuple[PodSet, ...]:
-    """The sets with another sum of minimums: what is too much goes from the last ones, what lacks to the last."""
+    """The sets with another sum of minimums: what is too much goes from the last ones, what lacks to the last.
+
+    The minimum of a set with sets below it is the sum of theirs.
+    """
     parents = {one.parent for one in sets}
     leaves = [one for one in sets if one.name not in parents]
     changed = {}
@@ -75,7 +79,22 @@ def with_minimum(sets: Sequence[PodSet], minimum: int) -> tuple[PodSet, ...]:
         more += leaf.minimum - changed[leaf.name].minimum
         if more >= 0:
             break
-    return tuple(changed.get(one.name, one) for one in sets)
+    result = [changed.get(one.name, one) for one in sets]
+
+    def needed(one: PodSet) -> int:
+        if one.name not in parents:
+            return one.minimum
+        return sum(needed(below) for below in result if below.parent == one.name)
+
+    return tuple(replace(one, minimum=needed(one)) for one in result)
+
+
+def template_domain(owner: Raw, template: Path) -> DomainWish | None:
+    """The topology that annotations of a template ask for: that of the set of its pods."""
+    try:
+        return domain_wish(section(owner, template))
+    except FieldError as error:
+        raise fail(owner, template, f"{error.path}: {error.message}") from error
 
 
 def pod_priority(pod: Raw) -> str:

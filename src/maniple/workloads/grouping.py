@@ -7,6 +7,7 @@ from maniple.workloads.fields import sections, text
 from maniple.workloads.kind import any_owner
 from maniple.workloads.kinds import TABLE, Table, kind_of
 from maniple.workloads.model import Chain, Member, Owner, Raw
+from maniple.workloads.native import native_reference
 
 # The object that an owner reference names; None if there is none.
 Find = Callable[[Owner], Raw | None]
@@ -24,8 +25,14 @@ class Owners:
 
 
 def owners_of(pod: Raw, find: Find) -> Owners:
-    """Follow the references from owner to owner."""
+    """Follow the references from owner to owner. The group that a pod names itself comes before its owners."""
     found: list[Raw] = []
+    named = native_reference(pod)
+    if named is not None:
+        group = find(named)
+        if group is None:
+            return Owners((), named)
+        found.append(group)
     below = pod
     while len(found) < DEEPEST:
         owner = reference_of(below)
@@ -55,14 +62,21 @@ def reference_of(raw: Raw) -> Owner | None:
 
 def member(pod: Raw, owners: Sequence[Raw], namespace: Raw = _NO_NAMESPACE, table: Table = TABLE) -> Member:
     """The group of a pod with these owners, the nearest first. Raises `FieldError` for an owner that cannot be read."""
-    number = len(owners)
-    while number > 1 and _leaves_to_others(owners[number - 1], table):
-        number -= 1
+    if "kind" not in pod:  # as in the items of a list
+        pod = {"apiVersion": "v1", "kind": "Pod", **pod}
+    number = _deciding(owners, table)
     chain = Chain(pod, owners[:number], owners[number:], namespace)
     kind = kind_of(chain.top, table)
     return any_owner(chain) if kind is None else kind.member(chain)
 
 
-def _leaves_to_others(owner: Raw, table: Table) -> bool:
-    kind = kind_of(owner, table)
-    return kind is not None and kind.leaves_to_others
+def _deciding(owners: Sequence[Raw], table: Table) -> int:
+    """How many of the owners are left when those above the one that decides are gone."""
+    kinds = [kind_of(owner, table) for owner in owners]
+    for number, kind in enumerate(kinds, 1):
+        if kind is not None and kind.ends_chain:
+            return number
+    number = len(owners)
+    while number > 1 and (kind := kinds[number - 1]) is not None and kind.leaves_to_others:
+        number -= 1
+    return number

@@ -24,7 +24,7 @@ def any_owner(chain: Chain) -> Member:
 class Kind:
     """`versions` are read alike, the newest first. `reads`: the fields, for the table of kinds in the docs.
 
-    `leaves_to_others`: the next owner below decides.
+    `leaves_to_others`: the next owner below decides. `ends_chain`: it decides, whatever owners are above it.
     """
 
     api_group: str
@@ -35,6 +35,7 @@ class Kind:
     member: Callable[[Chain], Member] = any_owner
     children: Children = no_children
     leaves_to_others: bool = False
+    ends_chain: bool = False
 
     @property
     def key(self) -> tuple[str, str]:

@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping
 
-from maniple.workloads import apps, batch
+from maniple.workloads import apps, batch, native
 from maniple.workloads.kind import Kind
 from maniple.workloads.model import Raw
 
 KINDS: tuple[Kind, ...] = (
     *batch.KINDS,
     *apps.KINDS,
+    *native.KINDS,
 )
 
 Table = Mapping[tuple[str, str], Kind]
