@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from maniple.workloads import apps, batch, native
+from maniple.workloads import apps, batch, jobset, native
 from maniple.workloads.kind import Kind
 from maniple.workloads.model import Raw
 
@@ -10,6 +10,7 @@ KINDS: tuple[Kind, ...] = (
     *batch.KINDS,
     *apps.KINDS,
     *native.KINDS,
+    *jobset.KINDS,
 )
 
 Table = Mapping[tuple[str, str], Kind]
