@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from maniple.workloads import apps, batch, jobset, native
+from maniple.workloads import apps, batch, jobset, leader_worker_set, native
 from maniple.workloads.kind import Kind
 from maniple.workloads.model import Raw
 
@@ -11,6 +11,7 @@ KINDS: tuple[Kind, ...] = (
     *apps.KINDS,
     *native.KINDS,
     *jobset.KINDS,
+    *leader_worker_set.KINDS,
 )
 
 Table = Mapping[tuple[str, str], Kind]
