@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from maniple.workloads import apps, batch, jobset, leader_worker_set, native
+from maniple.workloads import apps, batch, jobset, leader_worker_set, native, vcjob
 from maniple.workloads.kind import Kind
 from maniple.workloads.model import Raw
 
@@ -12,6 +12,7 @@ KINDS: tuple[Kind, ...] = (
     *native.KINDS,
     *jobset.KINDS,
     *leader_worker_set.KINDS,
+    *vcjob.KINDS,
 )
 
 Table = Mapping[tuple[str, str], Kind]
