@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from maniple.workloads import apps, batch, jobset, leader_worker_set, native, vcjob
+from maniple.workloads import apps, batch, jobset, leader_worker_set, native, pods, spark, vcjob
 from maniple.workloads.kind import Kind
 from maniple.workloads.model import Raw
 
@@ -13,6 +13,8 @@ KINDS: tuple[Kind, ...] = (
     *jobset.KINDS,
     *leader_worker_set.KINDS,
     *vcjob.KINDS,
+    *spark.KINDS,
+    *pods.KINDS,
 )
 
 Table = Mapping[tuple[str, str], Kind]
