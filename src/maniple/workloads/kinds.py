@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from maniple.workloads import apps, batch, jobset, leader_worker_set, native, pods, spark, vcjob
+from maniple.workloads import apps, batch, jobset, leader_worker_set, native, pods, spark, vcjob, workflows
 from maniple.workloads.kind import Kind
 from maniple.workloads.model import Raw
 
@@ -15,6 +15,7 @@ KINDS: tuple[Kind, ...] = (
     *vcjob.KINDS,
     *spark.KINDS,
     *pods.KINDS,
+    *workflows.KINDS,
 )
 
 Table = Mapping[tuple[str, str], Kind]
