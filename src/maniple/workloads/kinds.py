@@ -2,20 +2,32 @@
 
 from collections.abc import Mapping
 
-from maniple.workloads import apps, batch, jobset, leader_worker_set, native, pods, spark, vcjob, workflows
+from maniple.workloads import (
+    apps,
+    batch,
+    jobset,
+    leader_worker_set,
+    native,
+    pods,
+    serving,
+    spark,
+    vcjob,
+    workflows,
+)
 from maniple.workloads.kind import Kind
 from maniple.workloads.model import Raw
 
 KINDS: tuple[Kind, ...] = (
     *batch.KINDS,
     *apps.KINDS,
-    *native.KINDS,
+    *pods.KINDS,
     *jobset.KINDS,
     *leader_worker_set.KINDS,
     *vcjob.KINDS,
     *spark.KINDS,
-    *pods.KINDS,
     *workflows.KINDS,
+    *serving.KINDS,
+    *native.KINDS,
 )
 
 Table = Mapping[tuple[str, str], Kind]
