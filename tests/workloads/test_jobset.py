@@ -124,11 +124,11 @@ def test_a_suspended_job_set_has_no_pods() -> None:
         ),
         (
             {"replicatedJobs": [replicated("a"), replicated("a")]},
-            r"replicatedJobs\[0\].name: must be there once",
+            r"replicatedJobs\[1\].name: must be there once",
         ),
         (
             {"replicatedJobs": [replicated("a", dependsOn=[{"name": "b"}])]},
-            r'replicatedJobs\[0\].dependsOn: names no replicated job: "b"',
+            r'replicatedJobs\[0\].dependsOn: names no other part: "b"',
         ),
         (
             {"replicatedJobs": [{"name": "a", "replicas": "2"}]},

@@ -45,7 +45,7 @@ def test_replicas_of_a_group_of_a_workload_are_groups_of_their_own() -> None:
     workload = example("workload.yaml")[0]
     reference = {"name": "duo", "podGroup": "workers", "podGroupReplicaKey": "7"}
     pod = {"metadata": {"name": "a", "namespace": "ml"}, "spec": {"workloadRef": reference}}
-    assert group_for(workload, pod).name == "workload:duo:workers-7"
+    assert group_for(workload, pod).name == "workload:duo:workers:7"
 
 
 def test_a_pod_of_no_group_of_the_workload_is_named() -> None:

@@ -34,8 +34,20 @@ def test_tasks_are_sets_and_all_of_their_replicas_are_needed() -> None:
     found = members(vcjob(task("ps", 1), task("worker", 3)))
     (group,) = groups(found).values()
     assert (group.name, group.minimum) == ("vcjob:mpi", 4)
-    assert group.sets == (PodSet("ps", 1), PodSet("worker", 3))
+    assert group.sets == (PodSet("ps", 1, most=1), PodSet("worker", 3, most=3))
     assert found["mpi-worker-2"].set_name == "worker"
+
+
+def test_a_larger_minimum_that_is_said_goes_to_tasks_that_have_room() -> None:
+    manifest = vcjob(task("worker", 4, 2), task("master", 1))
+    manifest["metadata"]["labels"] = {"maniple.dev/min-member": "5"}
+    (group,) = groups(members(manifest)).values()
+    assert (group.minimum, [one.minimum for one in group.sets]) == (5, [4, 1])
+
+
+def test_a_task_without_pods_holds_up_nothing() -> None:
+    (group,) = groups(members(vcjob(task("a", 0), task("b", 2, **after("a"))))).values()
+    assert group.sets[1].after == ()
 
 
 def test_a_task_may_need_fewer() -> None:
@@ -58,19 +70,19 @@ def test_a_minimum_above_that_of_the_tasks_is_the_minimum_of_the_group() -> None
 def test_a_task_comes_after_those_that_it_depends_on() -> None:
     (group,) = groups(members(*example("vcjob.yaml"))).values()
     assert (group.minimum, group.queue) == (3, "default")
-    assert group.sets == (PodSet("worker", 2), PodSet("master", 1, after=("worker",)))
+    assert group.sets == (PodSet("worker", 2, most=4), PodSet("master", 1, after=("worker",), most=1))
 
 
 def test_a_task_after_any_of_several_has_no_minimum() -> None:
     tasks = (task("a", 1), task("b", 1), task("c", 2, **after("a", "b", iteration="any")))
     (group,) = groups(members(vcjob(*tasks))).values()
-    assert (group.minimum, group.sets[2]) == (2, PodSet("c", 0))
+    assert (group.minimum, group.sets[2]) == (2, PodSet("c", 0, most=2))
 
 
 def test_start_order_is_kept_with_a_low_minimum() -> None:
     tasks = (task("a", 1), task("b", 3, **after("a")))
     (group,) = groups(members(vcjob(*tasks, minAvailable=2))).values()
-    assert group.sets == (PodSet("a", 1), PodSet("b", 1, after=("a",)))
+    assert group.sets == (PodSet("a", 1, most=1), PodSet("b", 1, after=("a",), most=3))
 
 
 def test_partitions_are_sets_with_a_tier_of_their_own() -> None:
@@ -85,10 +97,10 @@ def test_partitions_are_sets_with_a_tier_of_their_own() -> None:
     tier = DomainWish(highest_tier=1)
     assert group.minimum == 4
     assert group.sets == (
-        PodSet("worker", 4),
-        PodSet("worker-0", 2, parent="worker", domain=tier),
-        PodSet("worker-1", 2, parent="worker", domain=tier),
-        PodSet("worker-2", 0, parent="worker", domain=tier),
+        PodSet("worker", 4, most=6),
+        PodSet("worker-0", 2, parent="worker", domain=tier, most=2),
+        PodSet("worker-1", 2, parent="worker", domain=tier, most=2),
+        PodSet("worker-2", 0, parent="worker", domain=tier, most=2),
     )
     assert [one.set_name for one in found.values()] == [f"worker-{index // 2}" for index in range(6)]
 
@@ -138,8 +150,12 @@ def test_the_job_of_a_flow_decides() -> None:
 @pytest.mark.parametrize(
     ("manifest", "message"),
     [
-        (vcjob(task("a", 1), task("a", 1)), r"spec.tasks\[0\].name: must be there once"),
-        (vcjob(task("a", 1, **after("b"))), r'spec.tasks\[0\].dependsOn.name: names no task: "b"'),
+        (vcjob(task("a", 1), task("a", 1)), r"spec.tasks\[1\].name: must be there once"),
+        (vcjob(task("a", 1, **after("b"))), r'spec.tasks\[0\].dependsOn.name: names no other part: "b"'),
+        (
+            vcjob(task("a", 1, **after("b")), task("b", 1, **after("a"))),
+            r"spec.tasks\[0\].dependsOn.name: depends on",
+        ),
         (vcjob(task("a", 1, 2)), r"spec.tasks\[0\]: asks for a minimum of 2 pods and has 1 replicas"),
         (vcjob(task("a", 1, partitionPolicy={"partitionSize": 0})), "partitionSize: must be 1 or more"),
         (vcjob(task("a", 1), networkTopology={"mode": "loose"}), "networkTopology.mode: must be one of"),

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from maniple.workloads.fields import fail, section, text
+from maniple.workloads.fields import fail, section, shown, text
 from maniple.workloads.model import Chain, DomainWish, FieldError, Group, Owner, PodSet, Raw
 from maniple.workloads.wishes import domain_wish, wishes
 
@@ -66,18 +66,20 @@ def independent(chain: Chain, most: int | None = None, part: str = "") -> Group:
 
 
 def with_minimum(sets: Sequence[PodSet], minimum: int) -> tuple[PodSet, ...]:
-    """The sets with another sum of minimums: what is too much goes from the last ones, what lacks to the last.
-
-    The minimum of a set with sets below it is the sum of theirs.
+    """The sets with another sum of minimums: what is too much goes from the last ones, what lacks to the last that
+    have room for it. The minimum of a set with sets below it is the sum of theirs.
     """
     parents = {one.parent for one in sets}
     leaves = [one for one in sets if one.name not in parents]
     changed = {}
     more = minimum - sum(one.minimum for one in leaves)
     for leaf in reversed(leaves):
-        changed[leaf.name] = replace(leaf, minimum=max(leaf.minimum + more, 0))
-        more += leaf.minimum - changed[leaf.name].minimum
-        if more >= 0:
+        wanted = max(leaf.minimum + more, 0)
+        if leaf.most is not None:
+            wanted = min(wanted, leaf.most)
+        changed[leaf.name] = replace(leaf, minimum=wanted)
+        more -= wanted - leaf.minimum
+        if more == 0:
             break
     result = [changed.get(one.name, one) for one in sets]
 
@@ -87,6 +89,24 @@ def with_minimum(sets: Sequence[PodSet], minimum: int) -> tuple[PodSet, ...]:
         return sum(needed(below) for below in result if below.parent == one.name)
 
     return tuple(replace(one, minimum=needed(one)) for one in result)
+
+
+def in_order(owner: Raw, after: Mapping[str, Sequence[str]], paths: Mapping[str, Path]) -> None:
+    """Raises `FieldError` if parts of an owner wait for one that is not there, or for each other.
+
+    `after`: the parts that each waits for, by name; `paths`: where that is said.
+    """
+    for name, others in after.items():
+        if unknown := [one for one in others if one not in after]:
+            raise fail(owner, paths[name], f"names no other part: {shown(unknown[0])}")
+    waiting = dict(after)
+    while waiting:
+        ready = [name for name, others in waiting.items() if not any(one in waiting for one in others)]
+        if not ready:
+            name = next(iter(waiting))
+            raise fail(owner, paths[name], "depends on itself, by way of what it depends on")
+        for name in ready:
+            del waiting[name]
 
 
 def template_domain(owner: Raw, template: Path) -> DomainWish | None:

@@ -10,11 +10,11 @@ up to the affinity that the webhook adds to the first pod; a manifest has none.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha1
 from typing import Any
 
-from maniple.workloads.building import Path, child, group_of, namespace_of, template_domain
+from maniple.workloads.building import Path, child, group_of, in_order, namespace_of, template_domain
 from maniple.workloads.fields import choice, count, fail, flag, given_count, section, sections, shown, text
 from maniple.workloads.kind import Kind
 from maniple.workloads.labels import annotation, foreign, label, labelled_number
@@ -94,16 +94,20 @@ def _set_name(pod: Raw, job: _ReplicatedJob) -> str:
 def _replicated_jobs(job_set: Raw) -> list[_ReplicatedJob]:
     order = choice(job_set, ("spec", "startupPolicy", "startupPolicyOrder"), _ORDERS)
     jobs: list[_ReplicatedJob] = []
+    before: list[str] = []
     for number, _ in enumerate(sections(job_set, ("spec", "replicatedJobs"))):
-        before = [one.name for one in jobs if one.total] if order == "InOrder" else []
-        jobs.append(_replicated_job(job_set, ("spec", "replicatedJobs", number), before[-1:]))
-    names = [one.name for one in jobs]
+        jobs.append(_replicated_job(job_set, ("spec", "replicatedJobs", number), before))
+        if order == "InOrder" and jobs[-1].total:
+            before = [jobs[-1].name]
+    seen: set[str] = set()
     for job in jobs:
-        if not job.name or names.count(job.name) > 1:
+        if not job.name or job.name in seen:
             raise fail(job_set, (*job.path, "name"), f"must be there once, not {shown(job.name)}")
-        if unknown := [one for one in job.after if one not in names]:
-            raise fail(job_set, (*job.path, "dependsOn"), f"names no replicated job: {shown(unknown[0])}")
-    return jobs
+        seen.add(job.name)
+    paths = {job.name: (*job.path, "dependsOn") for job in jobs}
+    in_order(job_set, {job.name: job.after for job in jobs}, paths)
+    empty = {job.name for job in jobs if not job.total}
+    return [replace(job, after=tuple(one for one in job.after if one not in empty)) for job in jobs]
 
 
 def _replicated_job(job_set: Raw, path: Path, before: list[str]) -> _ReplicatedJob:

@@ -42,6 +42,8 @@ class PodSet:
     domain: DomainWish | None = None
     # Sets that have to run before the pods of this one are scheduled. Until then the group's minimum is without it.
     after: tuple[str, ...] = ()
+    # Pods that there ever are at a time, where that is known: a minimum that is said cannot be above it.
+    most: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,7 +61,7 @@ def _workload_member(chain: Chain) -> Member:
     for number, _ in enumerate(sections(chain.top, ("spec", "podGroups"))):
         path: Path = ("spec", "podGroups", number)
         if text(chain.top, (*path, "name")) == wanted:
-            part = f"{wanted}-{replica}" if replica else wanted
+            part = f"{wanted}:{replica}" if replica else wanted
             return Member(_group(chain, (*path, "policy"), part))
     raise fail(
         chain.pod,

@@ -5,15 +5,15 @@ of the group. Below the sum of the tasks' it counts alone, as in Volcano, and th
 that depends on others comes after them; one that waits for *any* of several has no minimum, for it may come before
 some of them. A partition is a set below that of its task; of those, the first `minPartitions` count.
 
-Life-cycle policies and plugins act on pods that exist, and are none of a scheduler's business. The pods of a manifest
-have no volumes of `spec.volumes`, whose claims the controller creates.
+Life-cycle policies and plugins are not read: they change nothing in how pods are placed. The pods of a manifest have
+no volumes of `spec.volumes`, whose claims the controller creates.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from maniple.workloads.building import Path, child, group_of, pod, with_minimum
+from maniple.workloads.building import Path, child, group_of, in_order, pod, with_minimum
 from maniple.workloads.fields import (
     choice,
     count,
@@ -88,12 +88,13 @@ def _member(chain: Chain) -> Member:
 def _sets(task: _Task) -> Iterator[PodSet]:
     minimum = 0 if task.any_of else task.minimum
     after = () if task.any_of else task.after
-    yield PodSet(task.name, minimum, after=after)
+    yield PodSet(task.name, minimum, after=after, most=task.replicas)
     for number in range(task.partitions):
         share = min(minimum, task.partition_size)
         minimum -= share
         name = f"{task.name}-{number}"
-        yield PodSet(name, share, parent=task.name, domain=task.partition_domain, after=after)
+        most = min(task.partition_size, task.replicas - number * task.partition_size)
+        yield PodSet(name, share, parent=task.name, domain=task.partition_domain, after=after, most=most)
 
 
 def _set_name(pod: Raw, task: _Task) -> str:
@@ -107,13 +108,15 @@ def _set_name(pod: Raw, task: _Task) -> str:
 
 def _tasks(job: Raw) -> list[_Task]:
     tasks = [_task(job, number) for number, _ in enumerate(sections(job, ("spec", "tasks")))]
-    names = [one.name for one in tasks]
+    seen: set[str] = set()
     for task in tasks:
-        if names.count(task.name) > 1:
+        if task.name in seen:
             raise fail(job, (*task.path, "name"), f"must be there once, not {shown(task.name)}")
-        if unknown := [one for one in task.after if one not in names]:
-            raise fail(job, (*task.path, "dependsOn", "name"), f"names no task: {shown(unknown[0])}")
-    return tasks
+        seen.add(task.name)
+    paths = {task.name: (*task.path, "dependsOn", "name") for task in tasks}
+    in_order(job, {task.name: task.after for task in tasks}, paths)
+    empty = {task.name for task in tasks if not task.replicas}
+    return [replace(task, after=tuple(one for one in task.after if one not in empty)) for task in tasks]
 
 
 def _task(job: Raw, number: int) -> _Task:
