@@ -65,25 +65,34 @@ def test_the_needed_part_is_one_gang_and_every_further_replica_another() -> None
     ]
 
 
-def test_the_gang_that_a_pod_names_is_its_nearest_owner() -> None:
+def test_the_gang_that_a_pod_names_comes_before_its_owners() -> None:
     dynamo = {"apiVersion": "nvidia.com/v1beta1", "kind": "DynamoGraphDeployment", "name": "chat"}
     above: dict[str, Any] = {
         "kind": "PodCliqueSet",
         "apiVersion": "grove.io/v1alpha1",
         "metadata": {"name": "serve", "namespace": "ml", "ownerReferences": [dynamo]},
     }
+    clique: dict[str, Any] = {
+        "kind": "PodClique",
+        "apiVersion": "grove.io/v1alpha1",
+        "metadata": {"name": "serve-0-worker", "namespace": "ml"},
+    }
+    reference = {"apiVersion": "grove.io/v1alpha1", "kind": "PodCliqueSet", "name": "serve"}
+    clique["metadata"]["ownerReferences"] = [reference]
     graph: dict[str, Any] = {
         "kind": dynamo["kind"],
         "apiVersion": dynamo["apiVersion"],
         "metadata": {"name": "chat", "namespace": "ml", "labels": {"kai.scheduler/queue": "chat"}},
     }
-    known = {(one["kind"], one["metadata"]["name"]): one for one in (gang(), above, graph)}
+    known = {(one["kind"], one["metadata"]["name"]): one for one in (gang(), clique, above, graph)}
 
     def find(owner: Owner) -> Raw | None:
         return known.get((owner.kind, owner.name))
 
     owners = owners_of(pod(), find)
-    assert [one["kind"] for one in owners.found] == ["PodGang", "PodCliqueSet", "DynamoGraphDeployment"]
+    assert [one["kind"] for one in owners.found] == [
+        *("PodGang", "PodClique", "PodCliqueSet", "DynamoGraphDeployment")
+    ]
     found = member(pod(), owners.found)
     assert (found.group.name, found.set_name, found.group.queue) == (
         "podgang:serve-0",

@@ -197,11 +197,13 @@ def test_a_wrong_field_is_named(spec: dict[str, Any], field: str, message: str) 
 def test_a_wrong_annotation_of_a_template_is_named() -> None:
     with pytest.raises(FieldError) as error:
         members(pytorch(pytorchReplicaSpecs={"Worker": replicas(2, {SIZE: "two"})}))
-    title = "spec.pytorchReplicaSpecs.Worker.template of PyTorchJob ml/train"
-    assert str(error.value).startswith(f"{title}: metadata.annotations.{SIZE}: must be a whole number from 1")
+    path = f"spec.pytorchReplicaSpecs.Worker.template.metadata.annotations.{SIZE}"
+    assert str(error.value).startswith(f"PyTorchJob ml/train: {path}: must be a whole number")
 
 
 def test_a_pod_without_a_type_is_named() -> None:
     pod = {"kind": "Pod", "metadata": {"name": "stray", "namespace": "ml"}}
-    with pytest.raises(FieldError, match=rf"^Pod ml/stray: metadata.labels.{TYPE}: must be one of master"):
+    with pytest.raises(
+        FieldError, match=rf"^Pod ml/stray: metadata.labels.{TYPE}: is missing: no type of rep"
+    ):
         member(pod, [pytorch()])

@@ -71,7 +71,9 @@ def test_a_suspended_hyperpod_job_has_no_pods() -> None:
 
 def test_a_pod_of_no_replicas_of_a_hyperpod_job_is_named() -> None:
     (manifest,) = example("hyperpodpytorchjob.yaml")
-    with pytest.raises(FieldError, match=r"^Pod ml/one: metadata.name: must end in one of pod and a number"):
+    with pytest.raises(
+        FieldError, match=r"^Pod ml/one: metadata.name: names no replicas of HyperPodPyTorchJob pre"
+    ):
         member(POD, [manifest])
 
 

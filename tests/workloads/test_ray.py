@@ -166,6 +166,8 @@ def test_a_wrong_field_is_named(worker_group: dict[str, Any], field: str) -> Non
 def test_a_pod_of_no_group_is_named() -> None:
     labels = {"ray.io/group": "gone"}
     pod = {"kind": "Pod", "metadata": {"name": "stray", "namespace": "ml", "labels": labels}}
-    expected = '^Pod ml/stray: metadata.labels.ray.io/group: must be one of headgroup, workers, not "gone"'
+    expected = (
+        '^Pod ml/stray: metadata.labels.ray.io/group: names no worker group of RayCluster analysis: "gone"'
+    )
     with pytest.raises(FieldError, match=expected):
         member(pod, [cluster(workers(replicas=1))])

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from maniple.workloads.fields import fail, section, shown, text, written
-from maniple.workloads.model import Chain, DomainWish, Group, Owner, PodSet, Raw
-from maniple.workloads.wishes import PREFERRED, REQUIRED, TOPOLOGY, wishes
+from maniple.workloads.fields import fail, section, shown, text
+from maniple.workloads.model import Chain, DomainWish, Group, Owner, Part, PodSet, Raw
+from maniple.workloads.wishes import domain_wish, wishes
 
 Path = tuple[str | int, ...]
 
@@ -53,7 +53,8 @@ def group_of(
         queue=said.queue or queue or said.namespace_queue,
         priority_class=said.priority_class or priority_class or pod_priority(chain.pod),
         preemptible=said.preemptible,
-        domain=said.domain or domain,
+        # A template with a topology of its own asks for its set, and the pods of other sets know nothing of it.
+        domain=(domain_wish(chain.top, *chain.above) if sets else said.domain) or domain,
         after=after,
     )
 
@@ -67,17 +68,52 @@ def independent(
 
 
 def with_minimum(sets: Sequence[PodSet], minimum: int) -> tuple[PodSet, ...]:
-    """The sets with another sum of minimums: what is too much goes from the last ones, what lacks to the last."""
+    """The sets with another sum of minimums: what is too much goes from the last ones, what lacks to the last that
+    have room for it. The minimum of a set with sets below it is the sum of theirs.
+    """
     parents = {one.parent for one in sets}
     leaves = [one for one in sets if one.name not in parents]
     changed = {}
     more = minimum - sum(one.minimum for one in leaves)
     for leaf in reversed(leaves):
-        changed[leaf.name] = replace(leaf, minimum=max(leaf.minimum + more, 0))
-        more += leaf.minimum - changed[leaf.name].minimum
-        if more >= 0:
+        wanted = max(leaf.minimum + more, 0)
+        if leaf.most is not None:
+            wanted = min(wanted, leaf.most)
+        changed[leaf.name] = replace(leaf, minimum=wanted)
+        more -= wanted - leaf.minimum
+        if more == 0:
             break
-    return tuple(changed.get(one.name, one) for one in sets)
+    result = [changed.get(one.name, one) for one in sets]
+
+    def needed(one: PodSet) -> int:
+        if one.name not in parents:
+            return one.minimum
+        return sum(needed(below) for below in result if below.parent == one.name)
+
+    return tuple(replace(one, minimum=needed(one)) for one in result)
+
+
+def in_order(owner: Raw, after: Mapping[str, Sequence[str]], paths: Mapping[str, Path]) -> None:
+    """Raises `FieldError` if parts of an owner wait for one that is not there, or for each other.
+
+    `after`: the parts that each waits for, by name; `paths`: where that is said.
+    """
+    for name, others in after.items():
+        if unknown := [one for one in others if one not in after]:
+            raise fail(owner, paths[name], f"names no other part: {shown(unknown[0])}")
+    waiting = dict(after)
+    while waiting:
+        ready = [name for name, others in waiting.items() if not any(one in waiting for one in others)]
+        if not ready:
+            name = next(iter(waiting))
+            raise fail(owner, paths[name], "depends on itself, by way of what it depends on")
+        for name in ready:
+            del waiting[name]
+
+
+def template_domain(owner: Raw, template: Path) -> DomainWish | None:
+    """The topology that annotations of a template ask for: that of the set of its pods."""
+    return domain_wish(template_of(owner, template))
 
 
 def pod_priority(pod: Raw) -> str:
@@ -86,13 +122,9 @@ def pod_priority(pod: Raw) -> str:
 
 # -- pods of several templates -----------------------------------------------------------------------------------------
 
-_OF_A_SET = frozenset({TOPOLOGY, REQUIRED, PREFERRED})
 
-
-def template_of(
-    owner: Raw, path: Path, metadata: Path = ("metadata",), spec: Path = ("spec",)
-) -> dict[str, Any]:
-    """What a pod template says about its pods, as an object of its own that messages can name.
+def template_of(owner: Raw, path: Path, metadata: Path = ("metadata",), spec: Path = ("spec",)) -> Part:
+    """What a pod template says about its pods, as an object of its own.
 
     `metadata` and `spec`: where in the template the labels are, and the pod's fields.
     """
@@ -103,43 +135,21 @@ def template_of(
         "annotations": section(owner, (*path, *metadata, "annotations")),
     }
     priority_class = text(owner, (*path, *spec, "priorityClassName"))
-    kind = f"{written(path)} of {owner.get('kind')}"
-    return {"kind": kind, "metadata": said, "spec": {"priorityClassName": priority_class}}
+    found = {"kind": owner.get("kind"), "metadata": said, "spec": {"priorityClassName": priority_class}}
+    return Part(found, path)
 
 
 def shared(chain: Chain, templates: Sequence[Raw]) -> Chain:
     """The chain that pods of different templates have in common, so that all of them ask for the same group.
 
     After the owner come its templates, in this order, whichever of them the pod is from; owners between the two do
-    not count. A topology that a template asks for is one for its own pods: the kind gives it to their set.
+    not count.
     """
-    return replace(
-        chain,
-        pod=_without_topology(chain.pod),
-        owners=(*(_without_topology(one) for one in reversed(templates)), chain.top),
-    )
-
-
-def label_of(pod: Raw, keys: Sequence[str], expected: Sequence[str]) -> str:
-    """Which of the expected names a label of a pod says; of several keys the first that is there counts."""
-    labels = section(pod, ("metadata", "labels"))
-    found = next((labels[key] for key in keys if labels.get(key)), None)
-    if found not in expected:
-        wrong = "absent" if found is None else shown(found)
-        raise fail(pod, ("metadata", "labels", keys[0]), f"must be one of {', '.join(expected)}, not {wrong}")
-    return str(found)
+    return replace(chain, owners=(*reversed(templates), chain.top))
 
 
 def first_priority(templates: Sequence[Raw]) -> str:
     return next((found for one in templates if (found := pod_priority(one))), "")
-
-
-def _without_topology(raw: Raw) -> Raw:
-    metadata = dict(section(raw, ("metadata",)))
-    for place in ("labels", "annotations"):
-        found = section(raw, ("metadata", place))
-        metadata[place] = {key: said for key, said in found.items() if key not in _OF_A_SET}
-    return {**raw, "metadata": metadata}
 
 
 # -- what controllers create -------------------------------------------------------------------------------------------

@@ -142,7 +142,7 @@ def _set(role: Role, owner: Raw) -> PodSet:
         raise FieldError(title(owner), named, f"must be the number of pods of the role {role.name}")
     template = role.pods.template
     domain = None if template is None else domain_wish(template_of(owner, template.place))
-    return PodSet(role.name, minimum, domain=domain)
+    return PodSet(role.name, minimum, domain=domain, most=_found(role.pods.replicas, owner))
 
 
 def _role_of(custom: CustomKind, pod: Raw) -> str:

@@ -8,6 +8,7 @@ from maniple.workloads.grove import gang_reference
 from maniple.workloads.kind import Find, any_owner
 from maniple.workloads.kinds import TABLE, Table, kind_of
 from maniple.workloads.model import Chain, Member, Owner, Raw
+from maniple.workloads.native import native_reference
 from maniple.workloads.wishes import said_minimum
 
 DEEPEST = 8  # owners above a pod; a circle of references ends here, too
@@ -23,11 +24,17 @@ class Owners:
 
 
 def owners_of(pod: Raw, find: Find) -> Owners:
-    """Follow the references from owner to owner. The group that a pod names itself is the nearest."""
+    """Follow the references from owner to owner. The group that a pod names itself comes before its owners."""
     found: list[Raw] = []
+    named = native_reference(pod) or gang_reference(pod)
+    if named is not None:
+        group = find(named)
+        if group is None:
+            return Owners((), named)
+        found.append(group)
     below = pod
     while len(found) < DEEPEST:
-        owner = (gang_reference(pod) if below is pod else None) or reference_of(below)
+        owner = reference_of(below)
         if owner is None:
             return Owners(tuple(found))
         above = find(owner)
@@ -54,6 +61,8 @@ def reference_of(raw: Raw) -> Owner | None:
 
 def member(pod: Raw, owners: Sequence[Raw], namespace: Raw = _NO_NAMESPACE, table: Table = TABLE) -> Member:
     """The group of a pod with these owners, the nearest first. Raises `FieldError` for an owner that cannot be read."""
+    if "kind" not in pod:  # as in the items of a list
+        pod = {"apiVersion": "v1", "kind": "Pod", **pod}
     number = _deciding(owners, table)
     chain = Chain(pod, owners[:number], owners[number:], namespace)
     kind = kind_of(chain.top, table)
@@ -66,6 +75,9 @@ def _deciding(owners: Sequence[Raw], table: Table) -> int:
     It is the highest that is in the table, or that says a minimum: the pods of a gang stay one, whatever is above it.
     """
     kinds = [kind_of(owner, table) for owner in owners]
+    for number, kind in enumerate(kinds, 1):
+        if kind is not None and kind.ends_chain:
+            return number
     for number in range(len(owners), 0, -1):
         kind = kinds[number - 1]
         if said_minimum(owners[number - 1]) if kind is None else not kind.leaves_to_others:

@@ -1,7 +1,7 @@
 """Grove's PodCliqueSet and the PodGangs of it, and Dynamo's graphs, which are made of them.
 
 Pods of a PodCliqueSet are owned by PodCliques. What has to start together is in a PodGang that their label
-`grove.io/podgang` names: it counts as the nearest owner of the pod and decides. A replica of the set has one PodGang
+`grove.io/podgang` names: it comes before the owners of the pod and decides. A replica of the set has one PodGang
 with the minimum of everything, and one for each further replica of a scaling group.
 
 A PodCliqueSet names the domains of its topology constraints by words that Grove's operator translates into keys of
@@ -9,20 +9,20 @@ node labels, by an object of its own. The keys are in the PodGang; a manifest is
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from maniple.workloads.building import (
     child,
     first_priority,
     group_of,
-    label_of,
     namespace_of,
     shared,
     template_of,
 )
 from maniple.workloads.fields import count, fail, items_of, section, sections, shown, text, value
 from maniple.workloads.kind import Kind
+from maniple.workloads.labels import part_of
 from maniple.workloads.model import Chain, DomainWish, Member, Owner, PodSet, Raw
 
 _GANG = "grove.io/podgang"
@@ -67,14 +67,16 @@ def _member(chain: Chain) -> Member:
     minimums = {name: sum(one.minimum for one in leaves if one.parent == name) for name in parents.values()}
     sets = [PodSet(name, minimums[name], domain=_domain(gang, inner[name], topology)) for name in minimums]
     templates = _templates(chain)
+    # What a clique says about its own pods is in its template.
+    above = [one for one in chain.above if one.get("kind") not in ("PodClique", "PodCliqueScalingGroup")]
     group = group_of(
-        shared(chain, templates),
+        shared(replace(chain, above=above), templates),
         sum(one.minimum for one in leaves),
         [*sets, *leaves],
         priority_class=text(gang, ("spec", "priorityClassName")) or first_priority(templates),
         domain=_domain(gang, ("spec",), topology),
     )
-    return Member(group, label_of(chain.pod, (_CLIQUE,), [one.name for one in leaves]))
+    return Member(group, part_of(chain.pod, (_CLIQUE,), [one.name for one in leaves], gang, "group of pods"))
 
 
 def _named(owner: Raw, path: Path) -> dict[str, Path]:
@@ -288,6 +290,7 @@ KINDS = (
             "spec.priorityClassName",
         ),
         member=_member,
+        ends_chain=True,
     ),
     Kind(
         api_group="nvidia.com",

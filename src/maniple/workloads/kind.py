@@ -26,8 +26,8 @@ def any_owner(chain: Chain) -> Member:
 class Kind:
     """`versions` are read alike, the newest first. `reads`: the fields, for the table of kinds in the docs.
 
-    `leaves_to_others`: the next owner below decides. `children_with`: in place of `children`, for a controller that
-    reads another object besides the owner.
+    `leaves_to_others`: the next owner below decides. `ends_chain`: it decides, whatever owners are above it.
+    `children_with`: in place of `children`, for a controller that reads another object besides the owner.
     """
 
     api_group: str
@@ -39,6 +39,7 @@ class Kind:
     children: Children = no_children
     children_with: Callable[[Raw, Find], Iterator[dict[str, Any]]] | None = None
     leaves_to_others: bool = False
+    ends_chain: bool = False
 
     @property
     def key(self) -> tuple[str, str]:

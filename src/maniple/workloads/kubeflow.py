@@ -13,14 +13,14 @@ from maniple.workloads.building import (
     child,
     first_priority,
     group_of,
-    label_of,
     pod,
     shared,
     template_of,
     with_minimum,
 )
-from maniple.workloads.fields import MOST, count, fail, flag, given_count, section, shown, text
+from maniple.workloads.fields import count, fail, flag, given_count, number_in_text, section, text
 from maniple.workloads.kind import Kind
+from maniple.workloads.labels import foreign, labelled_number, part_of
 from maniple.workloads.model import Chain, DomainWish, Member, PodSet, Raw
 from maniple.workloads.wishes import TOPOLOGY, domain_wish
 
@@ -115,7 +115,8 @@ def _member(chain: Chain, framework: _Framework) -> Member:
         wanted = given_count(job, _ELASTIC_MINIMUM)
     minimum = total if wanted is None else max(min(wanted, total), 1)
     sets: Sequence[PodSet] = [
-        PodSet(role.name, role.replicas, domain=domain_wish(role.template)) for role in roles
+        PodSet(role.name, role.replicas, domain=domain_wish(role.template), most=role.replicas)
+        for role in roles
     ]
     sets = with_minimum(sets, minimum)
     if framework is _MPI and _launcher_waits(job):
@@ -133,20 +134,21 @@ def _member(chain: Chain, framework: _Framework) -> Member:
         queue=text(job, (*_POLICY, "queue")),
         priority_class=text(job, (*_POLICY, "priorityClass")) or first_priority(templates),
     )
-    return Member(group, _set_name(chain.pod, roles, size))
+    return Member(group, _set_name(job, chain.pod, roles, size))
 
 
 def _launcher_waits(job: Raw) -> bool:
     return text(job, ("spec", "launcherCreationPolicy")) == "WaitForWorkersReady"
 
 
-def _set_name(pod: Raw, roles: Sequence[_Role], size: int | None) -> str:
+def _set_name(job: Raw, pod: Raw, roles: Sequence[_Role], size: int | None) -> str:
     # The MPI operator says the type in the label in which the training operator says which pod is the master.
-    name = label_of(pod, (_TYPE, _ROLE), [role.name for role in roles])
+    name = part_of(pod, (_TYPE, _ROLE), [role.name for role in roles], job, "type of replica")
     if size is None or name != _WORKER:
         return name
-    path = ("metadata", "labels", _INDEX)
-    index = _number(pod, path, section(pod, path[:2]).get(_INDEX), least=0)
+    index = labelled_number(pod, _INDEX)
+    if index is None:
+        raise foreign(pod, _INDEX, job, "segment")
     return f"{_WORKER}-{index // size}"
 
 
@@ -156,11 +158,11 @@ def _set_name(pod: Raw, roles: Sequence[_Role], size: int | None) -> str:
 def _segment_size(roles: Sequence[_Role]) -> int | None:
     if not roles or roles[-1].name != _WORKER or not roles[-1].replicas:
         return None
-    template = roles[-1].template
-    found = section(template, ("metadata", "annotations")).get(_SEGMENT_SIZE)
-    return (
-        None if not found else _number(template, ("metadata", "annotations", _SEGMENT_SIZE), found, least=1)
-    )
+    path = ("metadata", "annotations", _SEGMENT_SIZE)
+    size = number_in_text(roles[-1].template, path)
+    if size == 0:
+        raise fail(roles[-1].template, path, "must be at least 1")
+    return size
 
 
 def _segmented(job: Raw, sets: Sequence[PodSet], workers: _Role, size: int) -> list[PodSet]:
@@ -178,6 +180,7 @@ def _segmented(job: Raw, sets: Sequence[PodSet], workers: _Role, size: int) -> l
             min(size, workers.replicas - number * size) if number < needed else 0,
             parent=_WORKER,
             domain=domain,
+            most=min(size, workers.replicas - number * size),
         )
         for number in range(segments)
     ]
@@ -193,13 +196,6 @@ def _segment_domain(job: Raw, template: Raw) -> DomainWish | None:
         preferred=text(template, (*annotations, _SEGMENT_PREFERRED)),
     )
     return wish if wish.topology and (wish.required or wish.preferred) else None
-
-
-def _number(raw: Raw, path: tuple[str, ...], found: Any, least: int) -> int:
-    said = found if isinstance(found, str) else ""
-    if not (said.isascii() and said.isdecimal() and len(said) < len(str(MOST)) and int(said) >= least):
-        raise fail(raw, path, f"must be a whole number from {least} to {MOST - 1:,}, not {shown(found)}")
-    return int(said)
 
 
 # -- the pods ----------------------------------------------------------------------------------------------------------

@@ -43,6 +43,8 @@ def _nim_service_children(service: Raw) -> Iterator[dict[str, Any]]:
     }
     if several:
         size = count(service, _PIPELINE, 1)
+        if size == 0:
+            raise fail(service, _PIPELINE, "must be at least 1")
         whole = {"size": size, "leaderTemplate": template, "workerTemplate": template}
         spec = {"replicas": replicas, "leaderWorkerTemplate": whole}
         version, kind = "leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet"
@@ -98,7 +100,10 @@ def _hyperpod_member(chain: Chain) -> Member:
     total = sum(replicas.values())
     wanted = given_count(job, ("spec", "elasticPolicy", "minReplicas"))
     minimum = total if wanted is None else max(min(wanted, total), 1)
-    sets = [PodSet(name, replicas[name], domain=domain_wish(templates[name])) for name in places]
+    sets = [
+        PodSet(name, replicas[name], domain=domain_wish(templates[name]), most=replicas[name])
+        for name in places
+    ]
     group = group_of(
         shared(chain, [*templates.values()]),
         minimum,
@@ -114,7 +119,11 @@ def _hyperpod_set(pod: Raw, job: Raw, places: dict[str, Path]) -> str:
     own = text(pod, ("metadata", "name"))
     name = re.sub(r"-[0-9]+$", "", own).removeprefix(f"{text(job, ('metadata', 'name'))}-")
     if name not in places:
-        raise fail(pod, ("metadata", "name"), f"must end in one of {', '.join(places)} and a number")
+        raise fail(
+            pod,
+            ("metadata", "name"),
+            f"names no replicas of {job.get('kind')} {text(job, ('metadata', 'name'))}: {shown(own)}",
+        )
     return name
 
 

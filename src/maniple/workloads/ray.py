@@ -11,9 +11,10 @@ The Job that submits a RayJob comes when the cluster runs, and decides for its o
 from collections.abc import Iterator
 from typing import Any
 
-from maniple.workloads.building import child, first_priority, group_of, label_of, pod, shared, template_of
+from maniple.workloads.building import child, first_priority, group_of, pod, shared, template_of
 from maniple.workloads.fields import count, fail, flag, given_count, section, sections, shown, text
 from maniple.workloads.kind import Kind
+from maniple.workloads.labels import part_of
 from maniple.workloads.model import Chain, Member, PodSet, Raw
 from maniple.workloads.wishes import domain_wish
 
@@ -58,14 +59,16 @@ def _member(chain: Chain) -> Member:
     cluster = chain.top
     autoscaling = flag(cluster, ("spec", "enableInTreeAutoscaling"))
     head = template_of(cluster, _HEAD)
-    templates, sets, most = [head], [PodSet(_HEAD_GROUP, 1, domain=domain_wish(head))], 1
+    templates, sets, most = [head], [PodSet(_HEAD_GROUP, 1, domain=domain_wish(head), most=1)], 1
     for name, place in _workers(cluster):
         replicas = _replicas(cluster, place)
         least = count(cluster, (*place, "minReplicas")) if autoscaling else replicas
         template = template_of(cluster, (*place, "template"))
         templates.append(template)
-        sets.append(PodSet(name, _pods_of(cluster, place, least), domain=domain_wish(template)))
-        most += _pods_of(cluster, place, replicas)
+        pods = _pods_of(cluster, place, replicas)
+        least = _pods_of(cluster, place, least)
+        sets.append(PodSet(name, least, domain=domain_wish(template), most=pods))
+        most += pods
     group = group_of(
         shared(chain, templates),
         sum(one.minimum for one in sets),
@@ -73,7 +76,7 @@ def _member(chain: Chain) -> Member:
         most=most,
         priority_class=text(cluster, ("metadata", "labels", _PRIORITY)) or first_priority(templates),
     )
-    return Member(group, label_of(chain.pod, (_GROUP,), [one.name for one in sets]))
+    return Member(group, part_of(chain.pod, (_GROUP,), [one.name for one in sets], cluster, "worker group"))
 
 
 # -- the pods ----------------------------------------------------------------------------------------------------------
@@ -161,7 +164,7 @@ KINDS = (
             *(f"spec.workerGroupSpecs[].{one}" for one in _WORKER_FIELDS),
             "spec.enableInTreeAutoscaling",
             "spec.suspend",
-            f"metadata.labels[{_PRIORITY}]",
+            f"metadata.labels.{_PRIORITY}",
         ),
         member=_member,
         children=_cluster_children,
