@@ -125,6 +125,15 @@ def test_workers_in_segments_are_sets_below_the_workers() -> None:
     assert found["train-worker-4"].set_name == "worker-2"
 
 
+def test_a_worker_of_no_segment_is_named() -> None:
+    job = pytorch(pytorchReplicaSpecs={"Worker": replicas(4, {SIZE: "2"})})
+    labels = {TYPE: "worker", INDEX: "4"}
+    pod = {"kind": "Pod", "metadata": {"name": "train-worker-4", "namespace": "ml", "labels": labels}}
+    message = rf'^Pod ml/train-worker-4: metadata.labels.{INDEX}: names no segment of PyTorchJob train: "4"'
+    with pytest.raises(FieldError, match=message):
+        member(pod, [job])
+
+
 def test_the_minimum_of_an_elastic_job_in_segments_is_whole_segments() -> None:
     roles = {"Master": replicas(1), "Worker": replicas(6, {SIZE: "2"})}
     found = group(pytorch(pytorchReplicaSpecs=roles, elasticPolicy={"minReplicas": 4}))
@@ -146,6 +155,25 @@ def test_the_launcher_is_a_job_of_the_mpi_operator_and_a_pod_of_the_training_ope
     assert [*members(manifest)] == ["allreduce-launcher-0", *workers]
     manifest["apiVersion"] = "kubeflow.org/v1"
     assert [*members(manifest)] == ["allreduce-launcher", *workers]
+
+
+def test_pods_of_the_mpi_operator_say_their_type_as_a_role() -> None:
+    (manifest,) = example("mpijob.yaml")
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "allreduce-launcher"}}
+    labels = {"training.kubeflow.org/job-name": "allreduce", ROLE: "launcher"}
+    pod = {
+        "kind": "Pod",
+        "metadata": {"name": "allreduce-launcher-8x2kq", "namespace": "ml", "labels": labels},
+    }
+    found = members(manifest)["allreduce-launcher-0"]
+    assert member(pod, [job, manifest]) == found
+    assert found.set_name == "launcher"
+
+
+def test_a_launcher_without_workers_waits_for_nothing() -> None:
+    (manifest,) = example("mpijob.yaml")
+    del manifest["spec"]["mpiReplicaSpecs"]["Worker"]
+    assert {one.after for one in group(manifest).sets} == {()}
 
 
 def test_the_first_worker_leads_where_there_is_no_master() -> None:

@@ -50,6 +50,24 @@ def test_head_and_workers_are_one_gang() -> None:
     }
 
 
+def test_pods_are_known_as_kuberay_labels_them() -> None:
+    manifest = cluster(workers(replicas=2))
+    labels = {
+        "ray.io/is-ray-node": "yes",
+        "ray.io/cluster": "analysis",
+        "ray.io/node-type": "worker",
+        "ray.io/group": "workers",
+        "ray.io/identifier": "analysis-worker",
+        "app.kubernetes.io/name": "kuberay",
+        "app.kubernetes.io/created-by": "kuberay-operator",
+    }
+    pod = {
+        "kind": "Pod",
+        "metadata": {"name": "analysis-workers-worker-d8hkj", "namespace": "ml", "labels": labels},
+    }
+    assert member(pod, [manifest]) == members(manifest)["analysis-workers-worker-0"]
+
+
 def test_without_the_autoscaler_all_replicas_are_needed() -> None:
     found = group(cluster(workers(replicas=3, minReplicas=1, maxReplicas=4)))
     assert minimums(found) == {"headgroup": 1, "workers": 3}

@@ -119,7 +119,7 @@ def _member(chain: Chain, framework: _Framework) -> Member:
         for role in roles
     ]
     sets = with_minimum(sets, minimum)
-    if framework is _MPI and _launcher_waits(job):
+    if framework is _MPI and roles[-1].name == _WORKER and _launcher_waits(job):
         sets = [replace(one, after=(_WORKER,)) if one.name == _LAUNCHER else one for one in sets]
     size = _segment_size(roles) if framework is _PYTORCH else None
     if size is not None:
@@ -147,7 +147,7 @@ def _set_name(job: Raw, pod: Raw, roles: Sequence[_Role], size: int | None) -> s
     if size is None or name != _WORKER:
         return name
     index = labelled_number(pod, _INDEX)
-    if index is None:
+    if index is None or index >= roles[-1].replicas:
         raise foreign(pod, _INDEX, job, "segment")
     return f"{_WORKER}-{index // size}"
 
