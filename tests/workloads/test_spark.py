@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from maniple.workloads.expanding import expanded
-from maniple.workloads.grouping import member
+from maniple.workloads.grouping import member, owners_of
 from maniple.workloads.model import FieldError, PodSet
 from tests.workloads.support import example, groups, members
 

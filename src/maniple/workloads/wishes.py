@@ -30,10 +30,12 @@ TOPOLOGY = "kai.scheduler/topology"
 REQUIRED = "kai.scheduler/topology-required-placement"
 PREFERRED = "kai.scheduler/topology-preferred-placement"
 
+_KEYS = frozenset((*QUEUE, *MINIMUM, *PRIORITY, *PREEMPTIBLE, TOPOLOGY, REQUIRED, PREFERRED))
+
 T = TypeVar("T")
 Read = Callable[[Raw, tuple[str, ...], Any], T]
 
-_LABELS, _ANNOTATIONS = ("metadata", "labels"), ("metadata", "annotations")
+_PLACES = (("metadata", "labels"), ("metadata", "annotations"))
 _PREEMPTIBLE_WORDS = {
     "true": True,
     "preemptible": True,
@@ -56,14 +58,20 @@ class Wishes:
 
 def wishes(chain: Chain) -> Wishes:
     """What labels and annotations of a pod, its owners and its namespace say."""
+    said = _saying_something(chain)
     return Wishes(
-        queue=_first(chain, QUEUE, _text) or "",
-        namespace_queue=_first((chain.namespace,), QUEUE, _text) or "",
-        priority_class=_first(chain, PRIORITY, _text) or "",
-        minimum=_first(chain, MINIMUM, _count),
-        preemptible=_first(chain, PREEMPTIBLE, _preemptible),
-        domain=domain_wish(*chain),
+        queue=_first(said, QUEUE, _text) or "",
+        namespace_queue=_first(_saying_something((chain.namespace,)), QUEUE, _text) or "",
+        priority_class=_first(said, PRIORITY, _text) or "",
+        minimum=_first(said, MINIMUM, _count),
+        preemptible=_first(said, PREEMPTIBLE, _preemptible),
+        domain=domain_wish(*said),
     )
+
+
+def _saying_something(objects: Iterable[Raw]) -> list[Raw]:
+    """The objects with any of the keys: most have none, and there is one look for every pod."""
+    return [one for one in objects if any(not _KEYS.isdisjoint(section(one, place)) for place in _PLACES)]
 
 
 def domain_wish(*objects: Raw) -> DomainWish | None:
@@ -82,7 +90,7 @@ def domain_wish(*objects: Raw) -> DomainWish | None:
 def _first(objects: Iterable[Raw], keys: Iterable[str], read: Read[T]) -> T | None:
     for one in objects:
         for key in keys:
-            for place in (_LABELS, _ANNOTATIONS):
+            for place in _PLACES:
                 found = section(one, place).get(key)
                 if found is not None and found != "":
                     return read(one, (*place, key), found)
