@@ -38,6 +38,17 @@ def test_executors_belong_to_the_driver() -> None:
     assert (reference["kind"], reference["name"]) == ("Pod", "pi-driver")
 
 
+def test_an_executor_that_the_application_owns_as_well_is_below_its_driver() -> None:
+    (manifest,) = example("sparkapplication.yaml")
+    driver, executor, *_ = expanded(manifest)
+    reference = {"apiVersion": manifest["apiVersion"], "kind": "SparkApplication", "name": "pi"}
+    executor["metadata"]["ownerReferences"].insert(0, reference)
+    known = {"pi": manifest, "pi-driver": driver}
+    owners = owners_of(executor, lambda owner: known.get(owner.name)).found
+    assert owners == (driver, manifest)
+    assert member(executor, owners).set_name == "executor"
+
+
 @pytest.mark.parametrize(
     ("conf", "executors"), [({}, 5), ({"spark.kubernetes.allocation.batch.size": "12"}, 12)]
 )
