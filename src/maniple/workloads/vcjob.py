@@ -69,7 +69,7 @@ def _member(chain: Chain) -> Member:
     sets = tuple(one for task in tasks for one in _sets(task))
     parents = {one.parent for one in sets}
     total = sum(one.minimum for one in sets if one.name not in parents)
-    minimum = count(chain.top, ("spec", "minAvailable")) or total
+    minimum = _minimum(chain.top, tasks) or total
     if minimum < total:
         needed = any(one.after or one.parent for one in sets)
         sets = with_minimum(sets, minimum) if needed else ()
@@ -83,6 +83,15 @@ def _member(chain: Chain) -> Member:
         domain=_domain(chain.top, ("spec", "networkTopology")),
     )
     return Member(group, _set_name(chain.pod, mine) if group.sets else "")
+
+
+def _minimum(job: Raw, tasks: list[_Task]) -> int:
+    """What the job says, without pods that may come late; 0 if it says nothing."""
+    said = count(job, ("spec", "minAvailable"))
+    replicas = sum(task.replicas for task in tasks)
+    if said > replicas:
+        raise fail(job, ("spec", "minAvailable"), f"must not be above the {replicas} replicas of all tasks")
+    return min(said, sum(task.replicas for task in tasks if not task.any_of))
 
 
 def _sets(task: _Task) -> Iterator[PodSet]:
