@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from maniple.workloads.fields import fail, section, shown, text
-from maniple.workloads.model import Chain, DomainWish, FieldError, Group, Owner, PodSet, Raw
+from maniple.workloads.model import Chain, DomainWish, Group, Owner, Part, PodSet, Raw
 from maniple.workloads.wishes import domain_wish, wishes
 
 Path = tuple[str | int, ...]
@@ -59,9 +59,11 @@ def group_of(
     )
 
 
-def independent(chain: Chain, most: int | None = None, part: str = "") -> Group:
+def independent(
+    chain: Chain, most: int | None = None, part: str = "", *, queue: str = "", priority_class: str = ""
+) -> Group:
     """Pods one by one, unless a minimum is said."""
-    group = group_of(chain, 1, most=most, part=part)
+    group = group_of(chain, 1, most=most, part=part, queue=queue, priority_class=priority_class)
     return replace(group, independent=wishes(chain).minimum is None)
 
 
@@ -111,14 +113,43 @@ def in_order(owner: Raw, after: Mapping[str, Sequence[str]], paths: Mapping[str,
 
 def template_domain(owner: Raw, template: Path) -> DomainWish | None:
     """The topology that annotations of a template ask for: that of the set of its pods."""
-    try:
-        return domain_wish(section(owner, template))
-    except FieldError as error:
-        raise fail(owner, template, f"{error.path}: {error.message}") from error
+    return domain_wish(template_of(owner, template))
 
 
 def pod_priority(pod: Raw) -> str:
     return text(pod, ("spec", "priorityClassName"))
+
+
+# -- pods of several templates -----------------------------------------------------------------------------------------
+
+
+def template_of(owner: Raw, path: Path, metadata: Path = ("metadata",), spec: Path = ("spec",)) -> Part:
+    """What a pod template says about its pods, as an object of its own.
+
+    `metadata` and `spec`: where in the template the labels are, and the pod's fields.
+    """
+    said = {
+        "name": text(owner, ("metadata", "name")),
+        "namespace": namespace_of(owner),
+        "labels": section(owner, (*path, *metadata, "labels")),
+        "annotations": section(owner, (*path, *metadata, "annotations")),
+    }
+    priority_class = text(owner, (*path, *spec, "priorityClassName"))
+    found = {"kind": owner.get("kind"), "metadata": said, "spec": {"priorityClassName": priority_class}}
+    return Part(found, path)
+
+
+def shared(chain: Chain, templates: Sequence[Raw]) -> Chain:
+    """The chain that pods of different templates have in common, so that all of them ask for the same group.
+
+    After the owner come its templates, in this order, whichever of them the pod is from; owners between the two do
+    not count.
+    """
+    return replace(chain, owners=(*reversed(templates), chain.top))
+
+
+def first_priority(templates: Sequence[Raw]) -> str:
+    return next((found for one in templates if (found := pod_priority(one))), "")
 
 
 # -- what controllers create -------------------------------------------------------------------------------------------

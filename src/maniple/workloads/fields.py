@@ -7,7 +7,7 @@ Every function takes the owner first, for the title in the message, and a path o
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from maniple.workloads.model import FieldError, Raw
+from maniple.workloads.model import FieldError, Part, Raw
 
 Path = Sequence[str | int]
 
@@ -32,7 +32,8 @@ def written(path: Path) -> str:
 
 
 def fail(owner: Raw, path: Path, message: str) -> FieldError:
-    return FieldError(title(owner), written(path), message)
+    place = owner.place if isinstance(owner, Part) else ()
+    return FieldError(title(owner), written((*place, *path)), message)
 
 
 def value(owner: Raw, path: Path) -> Any:

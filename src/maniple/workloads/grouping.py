@@ -1,16 +1,15 @@
-"""The group that a pod belongs to: the highest of its owners decides, by the table of kinds."""
+"""The group that a pod belongs to: the highest of its owners that is known decides, by the table of kinds."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from maniple.workloads.fields import sections, text
-from maniple.workloads.kind import any_owner
+from maniple.workloads.grove import gang_reference
+from maniple.workloads.kind import Find, any_owner
 from maniple.workloads.kinds import TABLE, Table, kind_of
 from maniple.workloads.model import Chain, Member, Owner, Raw
 from maniple.workloads.native import native_reference
-
-# The object that an owner reference names; None if there is none.
-Find = Callable[[Owner], Raw | None]
+from maniple.workloads.wishes import said_minimum
 
 DEEPEST = 8  # owners above a pod; a circle of references ends here, too
 _NO_NAMESPACE: Raw = {}
@@ -27,7 +26,7 @@ class Owners:
 def owners_of(pod: Raw, find: Find) -> Owners:
     """Follow the references from owner to owner. The group that a pod names itself comes before its owners."""
     found: list[Raw] = []
-    named = native_reference(pod)
+    named = native_reference(pod) or gang_reference(pod)
     if named is not None:
         group = find(named)
         if group is None:
@@ -71,12 +70,18 @@ def member(pod: Raw, owners: Sequence[Raw], namespace: Raw = _NO_NAMESPACE, tabl
 
 
 def _deciding(owners: Sequence[Raw], table: Table) -> int:
-    """How many of the owners are left when those above the one that decides are gone."""
+    """How many of the owners are left without those above the one that decides.
+
+    It is the highest that is in the table, or that says a minimum: the pods of a gang stay one, whatever is above it.
+    """
     kinds = [kind_of(owner, table) for owner in owners]
     for number, kind in enumerate(kinds, 1):
         if kind is not None and kind.ends_chain:
             return number
-    number = len(owners)
-    while number > 1 and (kind := kinds[number - 1]) is not None and kind.leaves_to_others:
-        number -= 1
-    return number
+    for number in range(len(owners), 0, -1):
+        kind = kinds[number - 1]
+        if said_minimum(owners[number - 1]) if kind is None else not kind.leaves_to_others:
+            return number
+    return next(
+        (number for number in range(len(owners), 1, -1) if kinds[number - 1] is None), min(len(owners), 1)
+    )

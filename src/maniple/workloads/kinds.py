@@ -5,12 +5,17 @@ from collections.abc import Mapping
 from maniple.workloads import (
     apps,
     batch,
+    grove,
     jobset,
+    kubeflow,
     leader_worker_set,
     native,
+    operators,
     pods,
+    ray,
     serving,
     spark,
+    trainer,
     vcjob,
     workflows,
 )
@@ -18,16 +23,21 @@ from maniple.workloads.kind import Kind
 from maniple.workloads.model import Raw
 
 KINDS: tuple[Kind, ...] = (
+    *pods.KINDS,
     *batch.KINDS,
     *apps.KINDS,
-    *pods.KINDS,
+    *native.KINDS,
     *jobset.KINDS,
     *leader_worker_set.KINDS,
-    *vcjob.KINDS,
+    *kubeflow.KINDS,
+    *trainer.KINDS,
+    *ray.KINDS,
     *spark.KINDS,
+    *vcjob.KINDS,
     *workflows.KINDS,
     *serving.KINDS,
-    *native.KINDS,
+    *grove.KINDS,
+    *operators.KINDS,
 )
 
 Table = Mapping[tuple[str, str], Kind]

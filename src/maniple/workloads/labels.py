@@ -1,5 +1,7 @@
 """What controllers write into labels and annotations of the objects that they create."""
 
+from collections.abc import Collection, Sequence
+
 from maniple.workloads.fields import fail, number_in_text, shown, text, whole_number
 from maniple.workloads.model import FieldError, Raw
 
@@ -20,6 +22,14 @@ def ordinal(raw: Raw) -> int | None:
     """The number at the end of the name, as a StatefulSet gives it."""
     _, dash, ending = text(raw, ("metadata", "name")).rpartition("-")
     return whole_number(ending) if dash else None
+
+
+def part_of(pod: Raw, keys: Sequence[str], parts: Collection[str], owner: Raw, what: str) -> str:
+    """The part of its owner that a pod is in, by a label; of several keys the first that is there counts."""
+    key = next((one for one in keys if label(pod, one)), keys[0])
+    if label(pod, key) not in parts:
+        raise foreign(pod, key, owner, what)
+    return label(pod, key)
 
 
 def foreign(pod: Raw, key: str, owner: Raw, what: str) -> FieldError:

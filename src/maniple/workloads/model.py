@@ -17,6 +17,14 @@ class FieldError(Exception):
         self.message = message
 
 
+class Part(dict[str, Any]):
+    """A part of an owner that is read as an object of its own: errors name the owner and the whole path."""
+
+    def __init__(self, found: Raw, place: Sequence[str | int]) -> None:
+        super().__init__(found)
+        self.place = tuple(place)
+
+
 @dataclass(frozen=True, slots=True)
 class DomainWish:
     """How close together pods are to be: by the level of a KAI Topology, or by a tier of Volcano's HyperNodes.

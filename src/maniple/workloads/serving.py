@@ -88,7 +88,7 @@ def _app_wrapper_children(wrapper: Raw) -> Iterator[dict[str, Any]]:
         return
     for number, _ in enumerate(sections(wrapper, ("spec", "components"))):
         path: Path = ("spec", "components", number, "template")
-        rest = {key: found for key, found in section(wrapper, path).items() if key not in _IDENTITY}
+        rest = {str(key): found for key, found in section(wrapper, path).items() if key not in _IDENTITY}
         yield child(
             wrapper,
             text(wrapper, (*path, "apiVersion")),

@@ -63,7 +63,7 @@ def wishes(chain: Chain) -> Wishes:
         queue=_first(said, QUEUE, _text) or "",
         namespace_queue=_first(_saying_something((chain.namespace,)), QUEUE, _text) or "",
         priority_class=_first(said, PRIORITY, _text) or "",
-        minimum=_first(said, MINIMUM, _count),
+        minimum=said_minimum(*said),
         preemptible=_first(said, PREEMPTIBLE, _preemptible),
         domain=domain_wish(*said),
     )
@@ -72,6 +72,11 @@ def wishes(chain: Chain) -> Wishes:
 def _saying_something(objects: Iterable[Raw]) -> list[Raw]:
     """The objects with any of the keys: most have none, and there is one look for every pod."""
     return [one for one in objects if any(not _KEYS.isdisjoint(section(one, place)) for place in _PLACES)]
+
+
+def said_minimum(*objects: Raw) -> int | None:
+    """The minimum that the first of these objects says that says one."""
+    return _first(objects, MINIMUM, _count)
 
 
 def domain_wish(*objects: Raw) -> DomainWish | None:
