@@ -162,3 +162,13 @@ def test_a_scaling_group_of_a_clique_that_is_not_there_is_named() -> None:
     path = r"spec.template.podCliqueScalingGroups\[0\].cliqueNames\[1\]"
     with pytest.raises(FieldError, match=f'^PodCliqueSet ml/serve: {path}: names no clique: "helper"'):
         members(manifest)
+
+
+def test_a_scaling_group_has_a_limit() -> None:
+    (manifest,) = example("podcliqueset.yaml")
+    manifest["spec"]["template"]["podCliqueScalingGroups"][0]["replicas"] = 1_000_000
+    path = r"spec.template.podCliqueScalingGroups\[0\].replicas"
+    with pytest.raises(
+        FieldError, match=f"^PodCliqueSet ml/serve: {path}: must be at most 10,000, not 1000000"
+    ):
+        members(manifest)

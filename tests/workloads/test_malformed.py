@@ -159,6 +159,7 @@ def paths_in(found: Any, path: Path = ()) -> Iterator[Path]:
         yield from paths_in(below, (*path, step))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("file", [*examples()])
 def test_whatever_is_wrong_in_an_example_is_a_field_error(file: str) -> None:
     manifests = example(file)

@@ -7,7 +7,7 @@ import pytest
 from maniple.workloads.expanding import expanded
 from maniple.workloads.kinds import TABLE
 from maniple.workloads.model import FieldError, Owner, Raw
-from tests.workloads.support import example
+from tests.workloads.support import example, groups, members
 
 STEP = {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}
 
@@ -45,6 +45,12 @@ def test_a_train_job_is_the_job_set_of_its_runtime_with_its_own_nodes() -> None:
     (container,) = spec["template"]["spec"]["containers"]
     assert container == {"name": "node", "image": "busybox", "resources": {"requests": {"cpu": "1"}}}
     assert "parallelism" not in runtime["spec"]["template"]["spec"]["replicatedJobs"][0]["template"]["spec"]
+
+
+def test_the_job_set_decides_and_labels_of_the_train_job_count() -> None:
+    found = members(*example("trainjob.yaml"))
+    (only,) = groups(found).values()
+    assert (only.name, only.minimum, only.queue, len(found)) == ("jobset:tune-model", 3, "default", 3)
 
 
 def test_without_a_number_of_its_own_the_runtime_says_how_many_nodes() -> None:

@@ -16,7 +16,6 @@ from maniple.workloads.building import (
     child,
     first_priority,
     group_of,
-    namespace_of,
     shared,
     template_of,
 )
@@ -32,6 +31,7 @@ _VERSION = "v1alpha1"
 _TEMPLATE = ("spec", "template")
 _CLIQUES = (*_TEMPLATE, "cliques")
 _SCALING_GROUPS = (*_TEMPLATE, "podCliqueScalingGroups")
+_MOST_REPLICAS = 10_000  # of a scaling group; all of them are made before the first is passed on
 
 Path = tuple[str | int, ...]
 
@@ -157,8 +157,11 @@ def _of_scaling_group(
     """The replicas that are needed are in the gang of the whole set, each of the others is a gang by itself."""
     cliques = _named(owner, _CLIQUES)
     needed = count(owner, (*group, "minAvailable"), 1)
+    replicas = count(owner, (*group, "replicas"), 1)
+    if replicas > _MOST_REPLICAS:
+        raise fail(owner, (*group, "replicas"), f"must be at most {_MOST_REPLICAS:,}, not {replicas}")
     found = []
-    for replica in range(count(owner, (*group, "replicas"), 1)):
+    for replica in range(replicas):
         gang = base if replica < needed else f"{name}-{replica - needed}"
         labels = {
             **place,
@@ -191,12 +194,9 @@ def _gangs(owner: Raw, cliques: Sequence[_Clique]) -> Iterator[dict[str, Any]]:
 
 
 def _pod_group(owner: Raw, clique: _Clique) -> dict[str, Any]:
-    replicas = _replicas(owner, clique.template)
-    minimum = count(owner, (*clique.template, "spec", "minAvailable"), replicas)
-    references = [
-        {"namespace": namespace_of(owner), "name": f"{clique.name}-{index}"} for index in range(replicas)
-    ]
-    return {"name": clique.name, "minReplicas": minimum, "podReferences": references}
+    """Without the references to its pods, which say the same as their labels."""
+    minimum = count(owner, (*clique.template, "spec", "minAvailable"), _replicas(owner, clique.template))
+    return {"name": clique.name, "minReplicas": minimum}
 
 
 def _replicas(owner: Raw, clique: Path) -> int:

@@ -34,8 +34,9 @@ _KEYS = frozenset((*QUEUE, *MINIMUM, *PRIORITY, *PREEMPTIBLE, TOPOLOGY, REQUIRED
 
 T = TypeVar("T")
 Read = Callable[[Raw, tuple[str, ...], Any], T]
+Said = tuple[Raw, Raw, Raw]  # an object, its labels and its annotations
 
-_PLACES = (("metadata", "labels"), ("metadata", "annotations"))
+_LABELS, _ANNOTATIONS = ("metadata", "labels"), ("metadata", "annotations")
 _PREEMPTIBLE_WORDS = {
     "true": True,
     "preemptible": True,
@@ -58,45 +59,50 @@ class Wishes:
 
 def wishes(chain: Chain) -> Wishes:
     """What labels and annotations of a pod, its owners and its namespace say."""
-    said = _saying_something(chain)
+    said = _said(chain)
     return Wishes(
         queue=_first(said, QUEUE, _text) or "",
-        namespace_queue=_first(_saying_something((chain.namespace,)), QUEUE, _text) or "",
+        namespace_queue=_first(_said((chain.namespace,)), QUEUE, _text) or "",
         priority_class=_first(said, PRIORITY, _text) or "",
-        minimum=said_minimum(*said),
+        minimum=_first(said, MINIMUM, _count),
         preemptible=_first(said, PREEMPTIBLE, _preemptible),
-        domain=domain_wish(*said),
+        domain=_domain(said),
     )
-
-
-def _saying_something(objects: Iterable[Raw]) -> list[Raw]:
-    """The objects with any of the keys: most have none, and there is one look for every pod."""
-    return [one for one in objects if any(not _KEYS.isdisjoint(section(one, place)) for place in _PLACES)]
 
 
 def said_minimum(*objects: Raw) -> int | None:
     """The minimum that the first of these objects says that says one."""
-    return _first(objects, MINIMUM, _count)
+    return _first(_said(objects), MINIMUM, _count)
 
 
 def domain_wish(*objects: Raw) -> DomainWish | None:
     """The topology that annotations ask for; the first object that names any part of it counts."""
-    for one in objects:
+    return _domain(_said(objects))
+
+
+def _said(objects: Iterable[Raw]) -> list[Said]:
+    """The objects that have any of the keys; most have none."""
+    found = [(one, section(one, _LABELS), section(one, _ANNOTATIONS)) for one in objects]
+    return [said for said in found if not (_KEYS.isdisjoint(said[1]) and _KEYS.isdisjoint(said[2]))]
+
+
+def _domain(said: Iterable[Said]) -> DomainWish | None:
+    for one in said:
         wish = DomainWish(
             topology=_first((one,), (TOPOLOGY,), _text) or "",
             required=_first((one,), (REQUIRED,), _text) or "",
             preferred=_first((one,), (PREFERRED,), _text) or "",
         )
-        if wish != DomainWish():
+        if wish.topology or wish.required or wish.preferred:
             return wish
     return None
 
 
-def _first(objects: Iterable[Raw], keys: Iterable[str], read: Read[T]) -> T | None:
-    for one in objects:
+def _first(said: Iterable[Said], keys: Iterable[str], read: Read[T]) -> T | None:
+    for one, labels, annotations in said:
         for key in keys:
-            for place in _PLACES:
-                found = section(one, place).get(key)
+            for place, values in ((_LABELS, labels), (_ANNOTATIONS, annotations)):
+                found = values.get(key)
                 if found is not None and found != "":
                     return read(one, (*place, key), found)
     return None
