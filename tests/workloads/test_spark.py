@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from maniple.workloads.expanding import expanded
-from maniple.workloads.grouping import member
+from maniple.workloads.grouping import member, owners_of
 from maniple.workloads.model import FieldError, PodSet
 from tests.workloads.support import example, groups, members
 
@@ -36,6 +36,17 @@ def test_executors_belong_to_the_driver() -> None:
     pods = {one["metadata"]["name"]: one for one in expanded(application())}
     (reference,) = pods["pi-exec-1"]["metadata"]["ownerReferences"]
     assert (reference["kind"], reference["name"]) == ("Pod", "pi-driver")
+
+
+def test_an_executor_that_the_application_owns_as_well_is_below_its_driver() -> None:
+    (manifest,) = example("sparkapplication.yaml")
+    driver, executor, *_ = expanded(manifest)
+    reference = {"apiVersion": manifest["apiVersion"], "kind": "SparkApplication", "name": "pi"}
+    executor["metadata"]["ownerReferences"].insert(0, reference)
+    known = {"pi": manifest, "pi-driver": driver}
+    owners = owners_of(executor, lambda owner: known.get(owner.name)).found
+    assert owners == (driver, manifest)
+    assert member(executor, owners).set_name == "executor"
 
 
 @pytest.mark.parametrize(

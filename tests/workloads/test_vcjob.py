@@ -75,8 +75,9 @@ def test_a_task_comes_after_those_that_it_depends_on() -> None:
 
 def test_a_task_after_any_of_several_has_no_minimum() -> None:
     tasks = (task("a", 1), task("b", 1), task("c", 2, **after("a", "b", iteration="any")))
-    (group,) = groups(members(vcjob(*tasks))).values()
-    assert (group.minimum, group.sets[2]) == (2, PodSet("c", 0, most=2))
+    for said in (0, 4):
+        (group,) = groups(members(vcjob(*tasks, minAvailable=said))).values()
+        assert (group.minimum, group.sets[2]) == (2, PodSet("c", 0, most=2))
 
 
 def test_start_order_is_kept_with_a_low_minimum() -> None:
@@ -156,6 +157,7 @@ def test_the_job_of_a_flow_decides() -> None:
             vcjob(task("a", 1, **after("b")), task("b", 1, **after("a"))),
             r"spec.tasks\[0\].dependsOn.name: depends on",
         ),
+        (vcjob(task("a", 1), minAvailable=2), "spec.minAvailable: must not be above the 1 replicas"),
         (vcjob(task("a", 1, 2)), r"spec.tasks\[0\]: asks for a minimum of 2 pods and has 1 replicas"),
         (vcjob(task("a", 1, partitionPolicy={"partitionSize": 0})), "partitionSize: must be 1 or more"),
         (vcjob(task("a", 1), networkTopology={"mode": "loose"}), "networkTopology.mode: must be one of"),

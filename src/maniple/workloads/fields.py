@@ -42,7 +42,9 @@ def value(owner: Raw, path: Path) -> Any:
     for depth, step in enumerate(path):
         if found is None:
             return None
-        if isinstance(step, int):
+        if isinstance(found, dict) and isinstance(step, str):  # as nearly always: no slice, no abstract class
+            found = found.get(step)
+        elif isinstance(step, int):
             found = items_of(owner, path[:depth], found)[step]
         else:
             found = section_of(owner, path[:depth], found).get(step)

@@ -14,7 +14,17 @@ from dataclasses import dataclass, replace
 from hashlib import sha1
 from typing import Any
 
-from maniple.workloads.building import Path, child, group_of, in_order, namespace_of, template_domain
+from maniple.workloads.building import (
+    Path,
+    child,
+    first_priority,
+    group_of,
+    in_order,
+    namespace_of,
+    shared,
+    template_domain,
+    template_of,
+)
 from maniple.workloads.fields import choice, count, fail, flag, given_count, section, sections, shown, text
 from maniple.workloads.kind import Kind
 from maniple.workloads.labels import annotation, foreign, label, labelled_number
@@ -61,8 +71,23 @@ def _member(chain: Chain) -> Member:
         part, jobs = name, [mine]
     total = sum(one.total for one in jobs)
     sets = [one for job in jobs for one in _sets(chain.top, job)]
-    group = group_of(chain, max(total, 1), sets, most=total, part=part, after=after)
+    templates = [one for job in jobs for one in _templates(chain.top, job)]
+    group = group_of(
+        shared(chain, templates),
+        max(total, 1),
+        sets,
+        most=total,
+        part=part,
+        priority_class=first_priority(templates),
+        after=after,
+    )
     return Member(group, _set_name(chain.pod, mine))
+
+
+def _templates(owner: Raw, job: _ReplicatedJob) -> tuple[Raw, Raw]:
+    """Of the Jobs, and of their pods."""
+    jobs: Path = (*job.path, "template")
+    return template_of(owner, jobs), template_of(owner, (*jobs, "spec", "template"))
 
 
 def _sets(owner: Raw, job: _ReplicatedJob) -> Iterator[PodSet]:

@@ -13,7 +13,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from maniple.workloads.building import Path, child, group_of, template_domain
+from maniple.workloads.building import (
+    Path,
+    child,
+    first_priority,
+    group_of,
+    shared,
+    template_domain,
+    template_of,
+)
 from maniple.workloads.fields import choice, count, fail, given_count, number_in_text, section, text, value
 from maniple.workloads.kind import Kind
 from maniple.workloads.labels import annotation, labelled_number, ordinal
@@ -69,15 +77,21 @@ def _member(chain: Chain) -> Member:
     worker = _worker_index(chain.pod)
     index = _group_index(chain.pod, worker)
     exclusive = annotation(chain.top, _EXCLUSIVE)
+    templates = [template_of(chain.top, _leaders(chain.top)), template_of(chain.top, _WORKERS)]
     group = group_of(
-        chain,
+        shared(chain, templates),
         replica.size,
         tuple(_sets(replica)),
         most=replica.size,
         part=f"group-{index}",
+        priority_class=first_priority(templates),
         domain=DomainWish(required=exclusive) if exclusive else None,
     )
     return Member(group, _set_name(replica, worker))
+
+
+def _leaders(owner: Raw) -> Path:
+    return _LEADER if value(owner, _LEADER) is not None else _WORKERS
 
 
 def _sets(replica: _Replica) -> Iterator[PodSet]:
@@ -182,7 +196,6 @@ def _children(owner: Raw) -> Iterator[dict[str, Any]]:
     replica, replicas = _replica(owner), count(owner, ("spec", "replicas"), 1)
     name = text(owner, ("metadata", "name"))
     labels, notes = section(owner, ("metadata", "labels")), section(owner, ("metadata", "annotations"))
-    leaders = _LEADER if value(owner, _LEADER) is not None else _WORKERS
     marks = {_NAME: name, _WORKER_INDEX: "0"}
     size = {_PREFIX + "size": str(replica.size)}
     yield child(
@@ -192,7 +205,7 @@ def _children(owner: Raw) -> Iterator[dict[str, Any]]:
         name,
         labels={**labels, _NAME: name},
         annotations={**notes, _PREFIX + "replicas": str(replicas)},
-        spec={"replicas": replicas, "template": _template(owner, leaders, marks, size)},
+        spec={"replicas": replicas, "template": _template(owner, _leaders(owner), marks, size)},
     )
     if replica.size == 1:
         return

@@ -10,9 +10,18 @@ The pods of a manifest have the requests that Spark computes: cores, and memory 
 import math
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
-from maniple.workloads.building import Path, child, group_of, independent
+from maniple.workloads.building import (
+    Path,
+    child,
+    first_priority,
+    group_of,
+    independent,
+    shared,
+    template_of,
+)
 from maniple.workloads.fields import (
     count,
     fail,
@@ -47,24 +56,31 @@ def is_spark(pod: Raw) -> bool:
 
 
 def spark_member(chain: Chain) -> Member:
-    """Executors belong to the driver pod that owns them; without one, each is for itself."""
+    """Executors belong to the driver pod that owns them, whose labels count; without one, each is for itself."""
     if label(chain.top, _ROLE) != "driver":
         return Member(independent(chain))
-    return _placed(chain, group_of(chain, 1, _sets(1, 0)))
+    return _placed(chain, group_of(replace(chain, pod=chain.top), 1, _sets(1, 0)))
 
 
 def _application_member(chain: Chain) -> Member:
     drivers = _drivers(chain.top)
     executors = _first_executors(chain.top)
     options: Path = ("spec", "batchSchedulerOptions")
+    templates = [one for part in (_DRIVER, _EXECUTOR) for one in _templates(chain.top, part)]
     group = group_of(
-        chain,
+        shared(chain, templates),
         max(drivers + executors, 1),
         _sets(drivers, executors),
         queue=text(chain.top, (*options, "queue")),
-        priority_class=text(chain.top, (*options, "priorityClassName")),
+        priority_class=text(chain.top, (*options, "priorityClassName")) or first_priority(templates),
     )
     return _placed(chain, group)
+
+
+def _templates(application: Raw, part: Path) -> tuple[Raw, Raw]:
+    """What the application says of a part, and the template below it."""
+    said = template_of(application, part, metadata=(), spec=())
+    return said, template_of(application, (*part, "template"))
 
 
 def _sets(drivers: int, executors: int) -> tuple[PodSet, ...]:

@@ -13,7 +13,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from maniple.workloads.building import Path, child, group_of, in_order, pod, with_minimum
+from maniple.workloads.building import (
+    Path,
+    child,
+    first_priority,
+    group_of,
+    in_order,
+    pod,
+    shared,
+    template_of,
+    with_minimum,
+)
 from maniple.workloads.fields import (
     choice,
     count,
@@ -69,20 +79,30 @@ def _member(chain: Chain) -> Member:
     sets = tuple(one for task in tasks for one in _sets(task))
     parents = {one.parent for one in sets}
     total = sum(one.minimum for one in sets if one.name not in parents)
-    minimum = count(chain.top, ("spec", "minAvailable")) or total
+    minimum = _minimum(chain.top, tasks) or total
     if minimum < total:
         needed = any(one.after or one.parent for one in sets)
         sets = with_minimum(sets, minimum) if needed else ()
+    templates = [template_of(chain.top, (*task.path, "template")) for task in tasks]
     group = group_of(
-        chain,
+        shared(chain, templates),
         max(minimum, 1),
         sets,
         most=sum(task.replicas for task in tasks),
         queue=text(chain.top, ("spec", "queue")),
-        priority_class=text(chain.top, ("spec", "priorityClassName")),
+        priority_class=text(chain.top, ("spec", "priorityClassName")) or first_priority(templates),
         domain=_domain(chain.top, ("spec", "networkTopology")),
     )
     return Member(group, _set_name(chain.pod, mine) if group.sets else "")
+
+
+def _minimum(job: Raw, tasks: list[_Task]) -> int:
+    """What the job says, without pods that may come late; 0 if it says nothing."""
+    said = count(job, ("spec", "minAvailable"))
+    replicas = sum(task.replicas for task in tasks)
+    if said > replicas:
+        raise fail(job, ("spec", "minAvailable"), f"must not be above the {replicas} replicas of all tasks")
+    return min(said, sum(task.replicas for task in tasks if not task.any_of))
 
 
 def _sets(task: _Task) -> Iterator[PodSet]:
