@@ -18,7 +18,8 @@ def _member(chain: Chain) -> Member:
 
 def _deployment_children(deployment: Raw) -> Iterator[dict[str, Any]]:
     spec = section(deployment, ("spec",))
-    wanted = {key: spec[key] for key in ("replicas", "selector", "template") if key in spec}
+    wanted = {key: spec[key] for key in ("selector", "template") if key in spec}
+    wanted["replicas"] = count(deployment, _REPLICAS, 1)
     name = text(deployment, ("metadata", "name"))
     labels = section(deployment, (*_TEMPLATE, "metadata", "labels"))
     yield child(deployment, "apps/v1", "ReplicaSet", f"{name}-new", labels=labels, spec=wanted)

@@ -30,8 +30,11 @@ TOPOLOGY = "kai.scheduler/topology"
 REQUIRED = "kai.scheduler/topology-required-placement"
 PREFERRED = "kai.scheduler/topology-preferred-placement"
 
+_KEYS = frozenset((*QUEUE, *MINIMUM, *PRIORITY, *PREEMPTIBLE, TOPOLOGY, REQUIRED, PREFERRED))
+
 T = TypeVar("T")
 Read = Callable[[Raw, tuple[str, ...], Any], T]
+Said = tuple[Raw, Raw, Raw]  # an object, its labels and its annotations
 
 _LABELS, _ANNOTATIONS = ("metadata", "labels"), ("metadata", "annotations")
 _PREEMPTIBLE_WORDS = {
@@ -56,34 +59,50 @@ class Wishes:
 
 def wishes(chain: Chain) -> Wishes:
     """What labels and annotations of a pod, its owners and its namespace say."""
+    said = _said(chain)
     return Wishes(
-        queue=_first(chain, QUEUE, _text) or "",
-        namespace_queue=_first((chain.namespace,), QUEUE, _text) or "",
-        priority_class=_first(chain, PRIORITY, _text) or "",
-        minimum=_first(chain, MINIMUM, _count),
-        preemptible=_first(chain, PREEMPTIBLE, _preemptible),
-        domain=domain_wish(*chain),
+        queue=_first(said, QUEUE, _text) or "",
+        namespace_queue=_first(_said((chain.namespace,)), QUEUE, _text) or "",
+        priority_class=_first(said, PRIORITY, _text) or "",
+        minimum=_first(said, MINIMUM, _count),
+        preemptible=_first(said, PREEMPTIBLE, _preemptible),
+        domain=_domain(said),
     )
+
+
+def said_minimum(*objects: Raw) -> int | None:
+    """The minimum that the first of these objects says that says one."""
+    return _first(_said(objects), MINIMUM, _count)
 
 
 def domain_wish(*objects: Raw) -> DomainWish | None:
     """The topology that annotations ask for; the first object that names any part of it counts."""
-    for one in objects:
+    return _domain(_said(objects))
+
+
+def _said(objects: Iterable[Raw]) -> list[Said]:
+    """The objects that have any of the keys; most have none."""
+    found = [(one, section(one, _LABELS), section(one, _ANNOTATIONS)) for one in objects]
+    return [said for said in found if not (_KEYS.isdisjoint(said[1]) and _KEYS.isdisjoint(said[2]))]
+
+
+def _domain(said: Iterable[Said]) -> DomainWish | None:
+    for one in said:
         wish = DomainWish(
             topology=_first((one,), (TOPOLOGY,), _text) or "",
             required=_first((one,), (REQUIRED,), _text) or "",
             preferred=_first((one,), (PREFERRED,), _text) or "",
         )
-        if wish != DomainWish():
+        if wish.topology or wish.required or wish.preferred:
             return wish
     return None
 
 
-def _first(objects: Iterable[Raw], keys: Iterable[str], read: Read[T]) -> T | None:
-    for one in objects:
+def _first(said: Iterable[Said], keys: Iterable[str], read: Read[T]) -> T | None:
+    for one, labels, annotations in said:
         for key in keys:
-            for place in (_LABELS, _ANNOTATIONS):
-                found = section(one, place).get(key)
+            for place, values in ((_LABELS, labels), (_ANNOTATIONS, annotations)):
+                found = values.get(key)
                 if found is not None and found != "":
                     return read(one, (*place, key), found)
     return None
