@@ -12,6 +12,7 @@ from maniple.workloads.custom import table_with
 from maniple.workloads.grouping import member
 from maniple.workloads.kinds import TABLE, Table
 from maniple.workloads.model import DomainWish, FieldError
+from tests.workloads.corrupting import CORRUPTIONS, corrupted, paths_in
 from tests.workloads.support import groups, members
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "custom-workload"
@@ -154,3 +155,18 @@ def test_a_pod_of_no_role_is_named(example_table: Table, training_run: dict[str,
     )
     with pytest.raises(FieldError, match=message):
         member(POD, [training_run], table=example_table)
+
+
+def test_whatever_is_wrong_in_a_resource_is_a_field_error(
+    example_table: Table, training_run: dict[str, Any]
+) -> None:
+    for path in paths_in(training_run["spec"], ("spec",)):
+        for wrong in CORRUPTIONS:
+            try:
+                members(corrupted(training_run, path, wrong), table=example_table)
+            except FieldError as error:
+                named = error
+            else:
+                continue
+            assert named.path
+            assert named.title in ("TrainingRun ml/night", "Pod ml/night-driver-0", "Pod ml/night-worker-0")

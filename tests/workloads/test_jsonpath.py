@@ -3,6 +3,8 @@
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from maniple.workloads.jsonpath import JsonPathError, parse
 from maniple.workloads.model import FieldError
@@ -99,3 +101,14 @@ def test_a_field_of_another_type_is_named(path: str, message: str) -> None:
     with pytest.raises(FieldError) as error:
         parse(path).total(OWNER)
     assert str(error.value) == f"Run ml/mine: {message}"
+
+
+@given(st.text("$.[]*'\"ab0-9:,?(){}\\ é\n", max_size=12))
+def test_every_text_is_a_path_or_wrong_at_a_position_in_it(text: str) -> None:
+    try:
+        steps = parse(text).steps
+    except JsonPathError as error:
+        position = error.position
+    else:
+        position = len(steps)
+    assert 1 <= position <= len(text) + 1

@@ -1,9 +1,6 @@
 """Every kind, with each of its fields corrupted in turn: a group, or an error that names the field."""
 
-import copy
-from collections.abc import Iterator
 from functools import cache
-from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -15,14 +12,8 @@ from maniple.workloads.grouping import member, owners_of
 from maniple.workloads.kind import Kind, any_owner
 from maniple.workloads.kinds import KINDS, TABLE, kind_of
 from maniple.workloads.model import FieldError, Owner, Raw
+from tests.workloads.corrupting import CORRUPTIONS, Path, corrupted, paths_in
 from tests.workloads.support import EXAMPLES, example
-
-Path = tuple[str | int, ...]
-ABSENT = object()
-CORRUPTIONS = [
-    *("x", "", 1.5, True, -1, 0, 10**12, None),
-    *([], {}, ["x"], {"x": "y"}, {1: 2}, [[]], [None], ABSENT),
-]
 
 
 def objects_below(manifests: list[dict[str, Any]]) -> list[Raw]:
@@ -49,30 +40,6 @@ def named(raw: Raw) -> Owner | None:
     return (
         Owner(str(raw.get("apiVersion")), str(raw.get("kind")), name, "") if isinstance(name, str) else None
     )
-
-
-def corrupted(manifest: dict[str, Any], path: Path, wrong: object) -> dict[str, Any]:
-    """The manifest with another value at a path; what is not there on the way is created."""
-    changed = copy.deepcopy(manifest)
-    place: Any = changed
-    for step, following in pairwise(path):
-        empty: Any = [] if isinstance(following, int) else {}
-        if isinstance(step, int) and len(place) <= step:
-            place.append(empty)
-        elif isinstance(step, str) and not isinstance(place.get(step), type(empty)):
-            place[step] = empty
-        place = place[step]
-    last: Any = path[-1]
-    if wrong is not ABSENT:
-        if isinstance(last, int) and len(place) <= last:
-            place.append(wrong)
-        else:
-            place[last] = wrong
-    elif isinstance(last, int):
-        del place[last:]
-    else:
-        place.pop(last, None)
-    return changed
 
 
 def path_of(field: str) -> Path:
@@ -149,14 +116,6 @@ def test_a_corrupt_field_is_named(kind: Kind, field: str) -> None:
     assert any(errors), "it is not read"
     for wrong, error in zip(CORRUPTIONS, errors, strict=True):
         assert error is None or names(error, kind, path), (wrong, error)
-
-
-def paths_in(found: Any, path: Path = ()) -> Iterator[Path]:
-    if path:
-        yield path
-    inner = found.items() if isinstance(found, dict) else enumerate(found) if isinstance(found, list) else ()
-    for step, below in inner:
-        yield from paths_in(below, (*path, step))
 
 
 @pytest.mark.long
