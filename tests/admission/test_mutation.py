@@ -48,7 +48,8 @@ def test_pods_that_no_scheduler_of_ours_should_have() -> None:
 )
 @pytest.mark.parametrize("place", ["labels", "annotations"])
 def test_the_queue_of_the_namespace(key: str, place: str) -> None:
-    home = namespace(**{place: {key: "gold"}})
+    keys: Raw = {place: {key: "gold"}}
+    home = namespace(**keys)
     added = [{"op": "add", "path": "/spec/queue", "value": "gold"}]
     assert patch(group("g"), home) == patch(kai_group("g"), home) == added
     assert patch(group("g", "default"), home) == added  # written where none was named
