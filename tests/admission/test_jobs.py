@@ -105,8 +105,10 @@ def test_the_policy_holds_at_creation(write: Any) -> None:
     assert message.startswith("PodGroup team/g: spec.queue: namespace 'team' may not use queue 'gold'")
     assert passes(write("g", "gold", "owners"), there) == ()
     assert passes(write("g", "free"), there) == ()
-    closed = world(queue("free"), queueAccess="closed")
+    closed = world(queue("free"), queue("default"), queueAccess="closed")
     assert "queueAccess is closed" in refusal(write("g", "free"), closed)
+    assert "may not use queue 'default'" in refusal(write("g"), closed)
+    assert "may not use queue 'default'" in refusal(pod("p"), closed)
     bound = world(queue("free"), namespace(annotations={"maniple.dev/queues": "own"}))
     assert "annotation maniple.dev/queues of the namespace allows own" in refusal(write("g", "free"), bound)
 

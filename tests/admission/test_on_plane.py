@@ -316,9 +316,11 @@ def test_without_an_answer_the_failure_policy_decides(own_plane: Plane, closed: 
     async def scenario(stage: Stage) -> None:
         async with stage.running(closed=closed):
             await all_in_force(stage)
+            await stage.create(queue("gold"), group("g", "gold"))
+        # The scheduler goes on: statuses of groups and pods of other schedulers and of the system do not depend on it.
+        await stage.client.patch(GROUPS, "team/g", {"status": {"phase": "Running"}})
         message = await stage.refusal(BAD_POD)
         assert ("failed calling webhook" in message) is closed
-        # Pods of other schedulers and of the system never depend on it.
         assert await stage.refusal(pod("other", scheduler="default-scheduler")) == ""
         assert await stage.refusal(pod("system", "kube-system")) == ""
 

@@ -44,6 +44,8 @@ def test_what_is_not_sent() -> None:
             assert skipped in one["namespaceSelector"]["matchExpressions"]
     ours = [{"name": "scheduled-here", "expression": "object.spec.schedulerName in ['maniple', 'own']"}]
     assert by_name(validating)["pods"]["matchConditions"] == ours
+    (changed,) = by_name(validating)["podgroups"]["matchConditions"]
+    assert changed["expression"] == "request.operation != 'UPDATE' || object.?spec != oldObject.?spec"
     assert by_name(mutating)["pod-queue"]["matchConditions"] == ours
     labelled = {"key": "maniple.dev/scheduler", "operator": "In", "values": ["maniple", "own"]}
     assert labelled in by_name(mutating)["scheduler"]["namespaceSelector"]["matchExpressions"]

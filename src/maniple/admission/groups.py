@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from maniple.admission.naming import Missing, priority_findings, queue_findings
+from maniple.admission.naming import Missing, priority_findings, queue_findings, right_findings
 from maniple.admission.verdict import Finding, Raw
 from maniple.admission.world import Group, Settings, World
 from maniple.cluster.facts import GroupFacts
@@ -25,11 +25,13 @@ def group_findings(
     else:
         yield from _volcano_parts(group)
     namespace = group.metadata.namespace or "default"
-    if group.spec.queue:
-        yield from queue_findings("spec.queue", group.spec.queue, namespace, world, settings, missing)
-    elif not world.default_queue:
-        yield Finding("spec.queue", "missing; name the queue that the group waits in")
     queue = group.spec.queue or world.default_queue
+    if group.spec.queue:
+        yield from queue_findings("spec.queue", queue, namespace, world, settings, missing)
+    elif not queue:
+        yield Finding("spec.queue", "missing; name the queue that the group waits in")
+    else:
+        yield from right_findings("spec.queue", queue, namespace, world, missing)
     name = group.spec.priority_class_name
     yield from priority_findings("spec.priorityClassName", name, namespace, queue, world, missing)
 

@@ -17,15 +17,16 @@ def queue_findings(
     if problem:
         refuses = not settings.unknown_queue_warns and world.knows_queues
         yield Finding(field, problem, refuses)
-        return
-    if world.row(name) >= 0:
+    else:
         yield from right_findings(field, name, namespace, world, missing)
 
 
 def right_findings(
     field: str, name: str, namespace: str, world: World, missing: Missing
 ) -> Iterator[Finding]:
-    """Whether the policy allows a namespace to use a queue that exists."""
+    """Whether the policy allows a namespace to use a queue, named or by default, if it exists."""
+    if world.row(name) < 0:
+        return
     if world.namespace(namespace) is None:
         missing.add(Lookup(NAMESPACE, namespace))
     if problem := world.rights.queue_problem(namespace, world.row(name)):

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from maniple.admission.naming import Missing, priority_findings, queue_findings
+from maniple.admission.naming import Missing, priority_findings, queue_findings, right_findings
 from maniple.admission.verdict import Finding
 from maniple.admission.world import Group, Settings, World
 from maniple.objects.core import Pod
@@ -25,10 +25,11 @@ def pod_findings(pod: Pod, world: World, settings: Settings, missing: Missing) -
     named = getattr(pod.metadata, place).get(key, "")
     _, group = world.grouping(pod)
     if isinstance(group, Group):  # the pod is in no group: it is a job of its own
-        queue = group.spec.queue or world.default_queue
+        queue, field = group.spec.queue or world.default_queue, f"metadata.{place}.{key}"
         if named:
-            field = f"metadata.{place}.{key}"
             yield from queue_findings(field, named, namespace, world, settings, missing)
+        else:
+            yield from right_findings(field, queue, namespace, world, missing)
     name = pod.spec.priority_class_name
     yield from priority_findings("spec.priorityClassName", name, namespace, queue, world, missing)
 

@@ -30,6 +30,11 @@ _SECONDS = 5
 _NAME_LABEL = "kubernetes.io/metadata.name"
 _OWNER_API = "rbac.authorization.k8s.io/v1"
 Body = dict[str, Any]
+# Volcano's PodGroup has no status subresource: most of its updates are the scheduler writing a status.
+_SPEC_CHANGED = {
+    "name": "spec-changed",
+    "expression": "request.operation != 'UPDATE' || object.?spec != oldObject.?spec",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +77,7 @@ class Registration:
         webhooks = [
             self._webhook("queues", world.queue_kinds, [*changes, "DELETE"], VALIDATE, bundle, policy),
             self._webhook("podgroups", world.group_kinds, changes, VALIDATE, bundle, policy)
-            | {"namespaceSelector": self._namespaces()},
+            | {"namespaceSelector": self._namespaces(), "matchConditions": [_SPEC_CHANGED]},
             self._webhook("pods", [Pod], ["CREATE"], VALIDATE, bundle, policy)
             | {"namespaceSelector": self._namespaces(), "matchConditions": [_ours(world)]},
         ]

@@ -145,7 +145,7 @@ def command(
       maniple admission --in-cluster --service maniple-admission --namespace maniple-system
       maniple admission --kubeconfig ~/.kube/config --url https://192.0.2.10:9443 --fail closed
 
-    Exit code: 0 if a signal ended it; 2 if usage or input is bad, or the cluster or the address cannot be used.
+    Exit code: 0; 2 if usage or input is bad, or the cluster or the address cannot be used.
     """
     if in_cluster and (kubeconfig is not None or context):
         raise click.UsageError("--in-cluster takes neither --kubeconfig nor --context")
