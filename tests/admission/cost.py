@@ -25,7 +25,7 @@ QUEUES, GROUPS, REQUESTS = 1_000, 10_000, 2_000
 
 
 def requests() -> dict[str, tuple[str, Raw]]:
-    home = {"annotations": {"scheduling.volcano.sh/queue-name": "q7"}}
+    home: Raw = {"annotations": {"scheduling.volcano.sh/queue-name": "q7"}}
     return {
         "pod, validate": ("/validate", envelope(pod("p", **home))),
         "pod, mutate": ("/mutate", envelope(pod("p", scheduler="default-scheduler"))),

@@ -140,6 +140,8 @@ def test_bad_objects_are_refused_and_good_ones_pass(own_plane: Plane) -> None:
                 (queue("q", deserved={"cpu": "-1"}), "Queue q: spec.deserved.cpu: must not be negative"),
                 (group("h", "vison"), "PodGroup team/h: spec.queue: queue 'vison' does not exist"),
                 (kai_group("h", "vison"), "PodGroup team/h: spec.queue: queue 'vison' does not exist"),
+                (group("h", "../../namespaces/team"), "queue '../../namespaces/team' does not exist"),
+                (group("h", ".."), "queue '..' does not exist"),
                 (group("h", "research"), "only leaf queues hold jobs; name one of speech, vision"),
                 (BAD_POD, "Pod team/bad: metadata.annotations.gpu-fraction: must be a part of a GPU"),
             ]

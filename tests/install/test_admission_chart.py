@@ -111,6 +111,12 @@ def test_the_role_names_the_kinds_of_the_profile(helm: Path, profile: str) -> No
     assert not any("*" in (*rule["resources"], *rule["verbs"]) for rule in role["rules"])
 
 
+def test_without_roles_it_has_no_owner(helm: Path) -> None:
+    made = webhook(rendered(helm, {**ENABLED, "rbac": {"create": False}}))
+    assert not {"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"} & made.keys()
+    assert not any(word.startswith("--owner-role") for word in words_of(made["Deployment"]))
+
+
 def test_a_changed_configuration_rolls_it_out(helm: Path) -> None:
     def checksum(values: Raw) -> str:
         deployment = webhook(rendered(helm, {**ENABLED, **values}))["Deployment"]

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import re
 from contextlib import aclosing
 
 from maniple.admission.verdict import NAMESPACE, Lookup
@@ -10,11 +11,15 @@ from maniple.kube.client import Client
 from maniple.kube.cluster import KubeCluster
 from maniple.kube.informer import LOOK_AGAIN_SECONDS, Change
 from maniple.objects.core import Namespace
+from maniple.objects.load import ObjectError
+from maniple.objects.meta import Object
 
 log = logging.getLogger(__name__)
 
 # The API server waits five seconds for an answer, and everything else takes milliseconds.
 LOOKUP_SECONDS = 2.0
+# What tenants write becomes part of a path: no object has another name than such a one.
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 
 
 class Follower:
@@ -53,9 +58,15 @@ class Follower:
         async with asyncio.timeout(LOOKUP_SECONDS):
             for one in names:
                 kinds = (Namespace,) if one.what == NAMESPACE else self._world.queue_kinds
-                for kind in kinds:
-                    item = await self._port.read(kind, one.name)
-                    if item is not None:
-                        self._world.apply(item)
-                        found = True
+                for kind in kinds if _NAME.fullmatch(one.name) else ():
+                    found |= await self._read(kind, one.name)
         return found
+
+    async def _read(self, kind: type[Object], name: str) -> bool:
+        try:
+            item = await self._port.read(kind, name)
+        except ObjectError:
+            return False  # it cannot be read, and counts as absent
+        if item is not None:
+            self._world.apply(item)
+        return item is not None
