@@ -159,8 +159,10 @@ def test_deletion() -> None:
     )
     assert removed(queue("a"), there) == "Queue a: holds 2 pod groups; delete or move them first"
     assert removed(queue("c"), there) == ""
-    for name in ("root", "default"):
-        assert f"queue '{name}' cannot be deleted" in removed(queue(name), there)
+    assert removed(queue("root"), there) == "Queue root: cannot be deleted: all other queues are below it"
+    assert removed(queue("default"), there) == (
+        "Queue default: cannot be deleted: jobs that name no queue are in it"
+    )
     used = {**queue("c"), "status": {"allocated": {"cpu": "4", "memory": "0"}}}
     assert removed(used, there) == (
         "Queue c: its pods still use cpu 4 (status.allocated); delete or move them first"

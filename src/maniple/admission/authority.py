@@ -117,7 +117,7 @@ def _made(certificate: x509.Certificate) -> datetime:
 
 def _authority(now: datetime, life: timedelta) -> tuple[bytes, bytes]:
     key = ec.generate_private_key(ec.SECP256R1())
-    # Two authorities of one name could not be told apart by the issuer of a certificate.
+    # With one name for both, the issuer of a certificate would not say which of two authorities signed it.
     serial = x509.random_serial_number()
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"maniple-admission-ca-{serial:x}"[:60])])
     builder = (

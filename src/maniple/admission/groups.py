@@ -84,7 +84,7 @@ def _kai_parts(group: KaiPodGroup, world: World) -> Iterator[Finding]:
 def _lost(groups: Iterable[GroupFacts]) -> Iterator[Finding]:
     """Sub-groups whose parents lead nowhere, or in a circle."""
     above = {one.name: one.parent for one in groups}
-    told: set[str] = set()
+    in_circles: set[str] = set()
     for index, one in enumerate(groups):
         field = f"spec.subGroups[{index}].parent"
         if one.parent and one.parent not in above:
@@ -93,8 +93,8 @@ def _lost(groups: Iterable[GroupFacts]) -> Iterator[Finding]:
         way = [one.name]
         while (parent := above.get(way[-1], "")) and parent not in way:
             way.append(parent)
-        if parent == one.name and one.name not in told:
-            told.update(way)
+        if parent == one.name and one.name not in in_circles:
+            in_circles.update(way)
             yield Finding(field, f"closes a circle: {' -> '.join((*way, one.name))}; leave one parent out")
 
 

@@ -31,10 +31,9 @@ def queue_findings(queue: Queue, world: World, missing: Missing) -> Iterator[Fin
 def deletion_findings(queue: Queue, world: World) -> Iterator[Finding]:
     """Why a queue may not be deleted."""
     name = queue.metadata.name
-    if name in (ROOT, world.default_queue) and isinstance(queue, VolcanoQueue):
-        yield Finding(
-            "", f"queue {name!r} cannot be deleted: jobs that name no queue, or all queues, need it"
-        )
+    if isinstance(queue, VolcanoQueue) and name in (ROOT, world.default_queue):
+        why = "all other queues are below it" if name == ROOT else "jobs that name no queue are in it"
+        yield Finding("", f"cannot be deleted: {why}")
         return
     if any(type(one) is not type(queue) for one in world.queue_objects(name)):
         return  # the other system's object of that name still defines the queue
