@@ -15,7 +15,8 @@ RUN python -m pip install --quiet --no-index --find-links /wheels/locked hatchli
 COPY pyproject.toml README.md LICENSE ./
 COPY src src
 RUN python -m pip wheel --quiet --no-build-isolation --no-deps --wheel-dir /wheels .
-RUN python -m pip wheel --quiet --no-index --find-links /wheels/locked --wheel-dir /wheels /wheels/maniple-*.whl
+# With the extra of `maniple admission`: one image for the scheduler and the webhook.
+RUN python -m pip wheel --quiet --no-index --find-links /wheels/locked --find-links /wheels --wheel-dir /wheels 'maniple[admission]'
 RUN python -m venv --without-pip /opt/maniple
 RUN python -m pip --python /opt/maniple/bin/python install --quiet --no-index --no-deps --no-compile /wheels/*.whl
 RUN /opt/maniple/bin/python -m compileall -q --invalidation-mode unchecked-hash /opt/maniple/lib

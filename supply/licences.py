@@ -11,7 +11,18 @@ from license_expression import ExpressionError, ExpressionParseError, LicenseSym
 from supply.shipped import Shipped, shipped
 
 ALLOWED = frozenset(
-    {"0BSD", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "CC0-1.0", "ISC", "MIT", "PSF-2.0", "Zlib"}
+    {
+        "0BSD",
+        "Apache-2.0",
+        "BSD-2-Clause",
+        "BSD-3-Clause",
+        "CC0-1.0",
+        "ISC",
+        "MIT",
+        "MIT-0",
+        "PSF-2.0",
+        "Zlib",
+    }
 )
 # By package: further licences, each because it asks nothing of those who only use the package.
 EXCEPTIONS: dict[str, frozenset[str]] = {}

@@ -1,4 +1,4 @@
-"""What is shipped: Maniple and every package that it needs to run, as installed in this environment."""
+"""What is shipped: Maniple and every package that it needs in the image, as installed in this environment."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -8,6 +8,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ITSELF = "maniple"
+IMAGE_EXTRAS = ("admission",)  # of Maniple, which the Dockerfile installs
 _CLASSIFIER = "License :: OSI Approved :: "
 # The classifiers that stand for one licence. "BSD License", say, stands for several.
 _CLASSIFIED = {
@@ -36,19 +37,20 @@ def shipped(root: str = ITSELF) -> list[Shipped]:
         name = waiting.pop()
         if name not in found:
             there = distribution(name)
-            needs = tuple(sorted(_needs(there.requires or ())))
+            extras = ("", *IMAGE_EXTRAS) if name == ITSELF else ("",)
+            needs = tuple(sorted(_needs(there.requires or (), extras)))
             found[name] = Shipped(name, there.version, _licence(there), needs)
             waiting += map(canonicalize_name, needs)
     return [found[name] for name in sorted(found)]
 
 
-def _needs(requires: Iterable[str]) -> set[str]:
-    """Without those of extras, other platforms and other Pythons."""
+def _needs(requires: Iterable[str], extras: Iterable[str]) -> set[str]:
+    """Without those of other extras, other platforms and other Pythons."""
     requirements = map(Requirement, requires)
     return {
         canonicalize_name(one.name)
         for one in requirements
-        if one.marker is None or one.marker.evaluate({"extra": ""})
+        if one.marker is None or any(one.marker.evaluate({"extra": extra}) for extra in extras)
     }
 
 

@@ -36,6 +36,9 @@ NOT_RUN = {
     "maniple plan --watch": "runs until it is stopped; tests/cli/test_watching.py does that",
     "maniple snapshot https": "needs a running scheduler; tests/web/test_server.py does that",
     "PYTHONPATH=src:. .venv/bin/python -m tests.journal.cost": "takes a minute and measures this machine",
+    "maniple admission": "runs until it is stopped; tests/admission/test_command.py does that",
+    "pip install": "installs packages",
+    "PYTHONPATH=src:. .venv/bin/python -m tests.admission.cost": "measures this machine",
     "source <(": "changes the shell that reads it; tests/cli/test_completion.py does that",
     "PYTHONPATH=src:. .venv/bin/python -m tests.corpus.replay": "replays the recorded clusters for minutes",
 }

@@ -15,6 +15,8 @@ RELEASE, NAMESPACE = "maniple", "maniple-system"
 # What the plain manifests are rendered with, besides the profile. Definitions are in a folder of their own there:
 # applied with the rest they would replace those of Volcano or KAI.
 PLAIN: dict[str, Any] = {"namespace": {"create": True}, "crds": {"install": False}}
+# The webhook, for the profile maniple, in a folder of its own: it is optional.
+ADMISSION: dict[str, Any] = {**PLAIN, "admission": {"enabled": True}}
 
 Raw = dict[str, Any]
 
@@ -40,8 +42,12 @@ def call(helm: Path, *words: str, values: Raw | None = None, home: Path | None =
     return done.stdout
 
 
-def render(helm: Path, values: Raw, release: str = RELEASE, namespace: str = NAMESPACE) -> str:
-    return call(helm, "template", release, str(CHART), "--namespace", namespace, values=values)
+def render(
+    helm: Path, values: Raw, release: str = RELEASE, namespace: str = NAMESPACE, only: str = ""
+) -> str:
+    """`only`: the objects of one template."""
+    chosen = ["--show-only", f"templates/{only}"] if only else []
+    return call(helm, "template", release, str(CHART), "--namespace", namespace, *chosen, values=values)
 
 
 def objects(text: str) -> list[Raw]:

@@ -48,6 +48,7 @@ SWITCHES: list[tuple[Raw, set[str]]] = [
     ({"serviceMonitor": {"enabled": True}}, ALWAYS | {"ServiceMonitor"}),
     ({"prometheusRule": {"enabled": True}}, ALWAYS | {"PrometheusRule"}),
     ({"dashboard": {"enabled": True}}, ALWAYS),
+    ({"admission": {"enabled": True}}, ALWAYS),
     ({"crds": {"install": False}}, ALWAYS - {"CustomResourceDefinition"}),
     ({"podDisruptionBudget": {"enabled": False}}, ALWAYS - {"PodDisruptionBudget"}),
     ({"networkPolicy": {"enabled": False}}, ALWAYS - {"NetworkPolicy"}),
@@ -319,6 +320,7 @@ def test_the_container_may_do_nothing_that_it_does_not_need(helm: Path) -> None:
 )
 def test_a_second_release_shares_no_name_with_the_first(helm: Path, name: str, namespace: str) -> None:
     everything = {"crds": {"install": False}, "profile": "volcano", "http": FULL["http"]}
+    everything["admission"] = {"enabled": True}
     everything["rbac"] = dict.fromkeys(("removeGates", "bindVolumes", "createQueues", "readConfigMaps"), True)
     first, second = (
         {

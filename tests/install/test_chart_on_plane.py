@@ -72,6 +72,9 @@ def test_the_server_takes_every_object_and_admits_the_pods(own_plane: Plane, hel
     applying = Applying(api)
     for folder in PROFILES:
         applying.accepted(objects((ROOT / "deploy" / folder / "maniple.yaml").read_text(encoding="utf-8")))
+    webhook = objects((ROOT / "deploy" / "admission" / "admission.yaml").read_text(encoding="utf-8"))
+    applying.accepted(webhook)
+    _admitted(api, one(webhook, "Deployment")["spec"]["template"])
     for dialect in crds.DIALECTS:
         text = (ROOT / "deploy" / "crds" / f"{dialect}.yaml").read_text(encoding="utf-8")
         applying.accepted(objects(text))

@@ -33,6 +33,8 @@ def test_the_steps_make_an_environment_that_schedules(tmp_path: Path) -> None:
     environment = tmp_path / "opt" / "maniple"
     _schedules(environment / "bin" / "maniple")
     _is_pinned(environment, tmp_path / "builder")
+    # For `maniple admission`.
+    assert [*environment.glob("lib/python*/site-packages/cryptography/__init__.py")]
     first = _content(environment)
     assert {path.lstat().st_mtime for path in environment.rglob("*")} == {1704067200.0}
     # Once more from our sources on; the wheels of the others are those that were fetched.

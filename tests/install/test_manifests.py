@@ -23,7 +23,7 @@ def test_the_plain_manifests_are_what_the_chart_renders(helm: Path) -> None:
 
 
 def test_a_kustomization_names_every_file_of_its_folder() -> None:
-    for folder in ("crds", *PROFILES):
+    for folder in ("crds", "admission", *PROFILES):
         place = ROOT / "deploy" / folder
         named = yaml.safe_load((place / "kustomization.yaml").read_text(encoding="utf-8"))["resources"]
         assert set(named) == {file.name for file in place.iterdir()} - {"kustomization.yaml"}

@@ -66,25 +66,25 @@ def _of(items: list[dict[str, Any]]) -> set[Permission]:
     }
 
 
-def _entries(plane: Plane) -> list[tuple[Permission, int]]:
+def _entries(plane: Plane, account: str) -> list[tuple[Permission, int]]:
     found = []
     for line in plane.audit_log.read_text(encoding="utf-8").splitlines():
         entry: dict[str, Any] = json.loads(line)
         about = entry.get("objectRef")
-        if entry["user"].get("username") == ACCOUNT and about and entry["stage"] != "Panic":
+        if entry["user"].get("username") == account and about and entry["stage"] != "Panic":
             resource = "/".join(filter(None, (about["resource"], about.get("subresource"))))
             code = entry.get("responseStatus", {}).get("code", 0)
             found.append(((about.get("apiGroup", ""), resource, entry["verb"]), code))
     return found
 
 
-def used(plane: Plane) -> set[Permission]:
+def used(plane: Plane, account: str = ACCOUNT) -> set[Permission]:
     """Everything that was asked for and allowed."""
-    return {permission for permission, code in _entries(plane) if code != FORBIDDEN}
+    return {permission for permission, code in _entries(plane, account) if code != FORBIDDEN}
 
 
-def refused(plane: Plane) -> set[Permission]:
-    return {permission for permission, code in _entries(plane) if code == FORBIDDEN}
+def refused(plane: Plane, account: str = ACCOUNT) -> set[Permission]:
+    return {permission for permission, code in _entries(plane, account) if code == FORBIDDEN}
 
 
 def unused(plane: Plane, role: Path, *optional: str) -> set[Permission]:

@@ -44,3 +44,16 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- printf "%s:%s" .Values.image.repository (default .Chart.AppVersion .Values.image.tag) }}
 {{- end }}
 {{- end }}
+
+{{- /* Pods of the webhook are none of the scheduler's: its service, budget and policy must not select them. */}}
+{{- define "maniple.admissionSelector" -}}
+app.kubernetes.io/name: {{ include "maniple.name" . }}-admission
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "maniple.admissionLabels" -}}
+{{ include "maniple.admissionSelector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end }}

@@ -31,6 +31,10 @@ COMMANDS = {
     "rewind": ("maniple.cli.rewind", "Show the plan or the cluster of a cycle that was recorded."),
     "config": ("maniple.cli.config", "Check, show and compare configuration files."),
     "bench": ("maniple.cli.bench", "Time a scheduling cycle, or a scheduler on a cluster."),
+    "admission": (
+        "maniple.cli.admission",
+        "Refuse objects that could not be scheduled, when they are created.",
+    ),
     "crds": ("maniple.cli.crds", "Print or install the custom resources that the scheduler reads."),
     "completion": ("maniple.cli.completion", "Print the completion script of a shell."),
     "man": ("maniple.cli.man", "Write manual pages, made from the help."),

@@ -3,13 +3,14 @@
 `maniple plan` takes the same as `--option`. What they mean is in docs/security.md.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import click
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 _GIVEN = "maniple.policy_flags"
+_RIGHTS = 3  # of the options below are about queues and priority classes
 
 
 def _take(option: str, *, several: bool = False) -> Callable[[click.Context, click.Parameter, Any], None]:
@@ -55,7 +56,16 @@ _OPTIONS = (
 
 def policy_flags(function: Function) -> Function:
     """Adds the flags to a command; `given_policy` returns what they say."""
-    for option in reversed(_OPTIONS):
+    return _with(_OPTIONS, function)
+
+
+def rights_flags(function: Function) -> Function:
+    """The same without the flags about placement, for what only checks names."""
+    return _with(_OPTIONS[:_RIGHTS], function)
+
+
+def _with(options: Sequence[Callable[[Function], Function]], function: Function) -> Function:
+    for option in reversed(options):
         function = option(function)
     return function
 
