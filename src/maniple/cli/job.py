@@ -85,7 +85,13 @@ def list_jobs(
         out.print(order_table(lines) if order else job_table(lines, wide=wide))
 
     code = show(
-        asked, find, output, table, lambda lines: [f"job/{one.job}" for one in lines], watching=watching
+        asked,
+        find,
+        output,
+        table,
+        lambda lines: [f"job/{one.job}" for one in lines],
+        watching=watching,
+        turns=order,
     )
     raise SystemExit(code)
 

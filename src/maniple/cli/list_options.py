@@ -39,12 +39,13 @@ def show(
     names: Callable[[T], Iterable[str]],
     *,
     watching: bool = False,
+    turns: bool = True,
 ) -> int:
     """Read, find and print, once or until Ctrl-C; returns the exit code. `table` is given whether it is wide."""
 
     def found() -> tuple[Question, T]:
         asking = question(asked)
-        listing = Listing(asking)
+        listing = Listing(asking, turns=turns)
         report(asking, listing.plan)
         return asking, find(listing)
 

@@ -116,10 +116,10 @@ class QueueDetails:
 
 
 class Listing:
-    """What a question reads, planned once."""
+    """What a question reads, planned once. `turns`: jobs have theirs, which takes the cycle a few times as long."""
 
-    def __init__(self, asking: Question) -> None:
-        self._recorder = Recorder(depth=Depth.TURNS, keys=True)
+    def __init__(self, asking: Question, *, turns: bool = True) -> None:
+        self._recorder = Recorder(depth=Depth.TURNS, keys=True) if turns else None
         with progress("planning"):
             planner, cluster, now = asking.opened()
             self._cluster: Cluster = cluster
@@ -209,7 +209,7 @@ class Listing:
     @cached_property
     def _turns(self) -> dict[str, Turn]:
         found, of_queue = dict[str, Turn](), dict[str, dict[str, Any]]()
-        for event in self._recorder.events:
+        for event in self._recorder.events if self._recorder is not None else ():
             if isinstance(event, QueueTurn):
                 of_queue[event.queue] = _values(event.key)
             elif isinstance(event, JobTurn) and event.job not in found:

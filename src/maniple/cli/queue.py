@@ -70,7 +70,13 @@ def list_queues(asked: Asked, output: str, watching: bool) -> None:
         return listing.queues()
 
     code = show(
-        asked, find, output, table, lambda lines: [f"queue/{one.queue}" for one in lines], watching=watching
+        asked,
+        find,
+        output,
+        table,
+        lambda lines: [f"queue/{one.queue}" for one in lines],
+        watching=watching,
+        turns=False,
     )
     raise SystemExit(code)
 
@@ -290,7 +296,7 @@ def _listing(place: Place, profile: str | None) -> "Listing":
         flags={},
         current_cluster=True,
     )
-    return Listing(question(asked))
+    return Listing(question(asked), turns=False)
 
 
 def _pods_of(place: Place, name: str, profile: str | None) -> list[str]:

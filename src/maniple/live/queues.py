@@ -7,6 +7,7 @@ is the dialect's choice: all of them where no controller of the original system 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from operator import attrgetter
 
 from maniple.cluster.cluster import Cluster
 from maniple.cluster.resources import written
@@ -24,6 +25,16 @@ from maniple.objects.volcano import VolcanoPodGroup
 
 AMOUNTS_SECONDS = 1.0
 _ALWAYS_SHOWN = {"cpu": 0, "memory": 0}
+Part = Callable[[QueueHolding], Mapping[str, int]]
+# What a queue holds, of it for good, and requests; its jobs; whether that is all; the queues below it
+_Parts = tuple[Mapping[str, int], Mapping[str, int], Mapping[str, int], int, bool, list[str]]
+_AMOUNTS: Part = attrgetter("amounts")
+_FIXED: Part = attrgetter("fixed")
+_REQUESTED: Part = attrgetter("requested")
+
+
+def _jobs(one: QueueHolding) -> Mapping[str, int]:
+    return {"": one.jobs}
 
 
 class QueueStatuses:
@@ -35,6 +46,7 @@ class QueueStatuses:
         self._ended = 0
         self._confirm_next = 0.0
         self._phases = _Phases()
+        self._made: dict[str, tuple[tuple[_Parts, Mapping[str, int]], QueueReport]] = {}
         self.pace: Pace[Ref, QueueReport] = Pace(self._write)
 
     def count(self, group: Object, queue: str) -> None:
@@ -44,6 +56,8 @@ class QueueStatuses:
 
     def forget(self, item: Object) -> None:
         self._phases.put(ref_of(item), "", "")
+        if isinstance(item, self._dialect.queue_kinds):
+            self._made.pop(item.metadata.name, None)
 
     def compare(self, plan: Plan) -> None:
         """Find the queues with an outdated status, and have it written."""
@@ -83,30 +97,32 @@ class QueueStatuses:
     def _reports(self, holdings: Mapping[str, QueueHolding]) -> Iterable[tuple[str, QueueReport]]:
         shared, above = self._shared(holdings), self._ways_up(holdings)
         held, fixed, requested, jobs = (
-            _with_below(holdings, above, part)
-            for part in (
-                lambda one: one.amounts,
-                lambda one: one.fixed,
-                lambda one: one.requested,
-                lambda one: {"": one.jobs},
-            )
+            _with_below(holdings, above, part) for part in (_AMOUNTS, _FIXED, _REQUESTED, _jobs)
         )
         children: dict[str, list[str]] = {}
         for name in sorted(holdings):
             children.setdefault(self._dialect.parent(name, holdings[name].parent), []).append(name)
         for name in holdings:
-            known = name not in shared  # otherwise whoever schedules the other pods knows more
-            yield (
-                name,
-                QueueReport(
-                    allocated=_written(held[name]) if known else None,
-                    fixed=_written(fixed[name]) if known else None,
-                    requested=_written(requested[name]),
-                    children=tuple(children.get(name, ())),
-                    phases=self._phases.of(name),
-                    jobs=jobs[name][""],
-                ),
-            )
+            known = name not in shared  # otherwise the scheduler of the other pods knows more
+            parts = (held[name], fixed[name], requested[name], jobs[name][""], known, children.get(name, []))
+            yield name, self._report(name, parts, self._phases.of(name))
+
+    def _report(self, name: str, parts: _Parts, phases: Mapping[str, int]) -> QueueReport:
+        """Most queues are as they were: what was put into words for them is used again."""
+        before = self._made.get(name)
+        if before is not None and before[0] == (parts, phases):
+            return before[1]
+        held, fixed, requested, jobs, known, children = parts
+        made = QueueReport(
+            allocated=_written(held) if known else None,
+            fixed=_written(fixed) if known else None,
+            requested=_written(requested),
+            children=tuple(children),
+            phases=phases,
+            jobs=jobs,
+        )
+        self._made[name] = (parts, phases), made
+        return made
 
     def _confirmed(self, holdings: Mapping[str, QueueHolding]) -> Mapping[str, QueueHolding]:
         """Without the pods whose bind is unfinished."""
@@ -185,16 +201,15 @@ def orphaned(cluster: Cluster, queue: Object) -> str:
 
 
 def _with_below(
-    holdings: Mapping[str, QueueHolding],
-    above: Mapping[str, list[str]],
-    part: Callable[[QueueHolding], Mapping[str, int]],
-) -> dict[str, Counter[str]]:
+    holdings: Mapping[str, QueueHolding], above: Mapping[str, list[str]], part: Part
+) -> dict[str, Mapping[str, int]]:
     """By queue: its own amounts, and those of all queues below."""
-    total = {name: Counter(part(own)) for name, own in holdings.items()}
+    total: dict[str, Mapping[str, int]] = {name: part(own) for name, own in holdings.items()}
+    sums: dict[str, Counter[str]] = {}
     for name, own in holdings.items():
         for one in above[name]:
-            total[one].update(part(own))
-    return total
+            sums.setdefault(one, Counter(part(holdings[one]))).update(part(own))
+    return {**total, **{name: dict(one) for name, one in sums.items()}}
 
 
 def _less(amounts: Mapping[str, int], taken: Mapping[str, int]) -> dict[str, int]:

@@ -150,13 +150,22 @@ class Volcano:
             assert isinstance(before, VolcanoPodGroup)
             phase, stated = one.phase, one.conditions if conditions_of is None else conditions_of(one)
             if not one.served:  # Volcano says nothing of such a job
-                phase, stated = before.status.phase, _of_its_queue(one)
+                phase, stated = before.status.phase, self._of_its_queue(one)
             running, succeeded, failed = [one.counts.get(status, 0) for status in _COUNTED]
             after = self.group_status(before, phase, (running, succeeded, failed), stated, when, cause)
             waits = _unschedulable(stated) or joined(one.refusals)
             missing = GroupEvent("Warning", QUEUE_MISSING, "" if one.served else waits)
             events = (*_notes(before, waits, stated=bool(stated)), missing) if one.served else (missing,)
             yield Report(before, after, waits, events, one.queue if one.served else "")
+
+    def _of_its_queue(self, one: GroupOutcome) -> list[dict[str, str]]:
+        """That a job waits because of its queue; what runs of it is left alone. The default queue is being created."""
+        waits = one.count(Status.PENDING.word, Status.GATED.word)
+        if not one.queue_problem or not waits or one.queue == self._default_queue:
+            return []
+        return [
+            {"type": UNSCHEDULABLE, "status": "True", "reason": QUEUE_MISSING, "message": one.queue_problem}
+        ]
 
     def unconfirmed(self, before: Object, after: Object) -> Object:
         """The phase Running and the condition Scheduled wait; counts are of pods that run or ended."""
@@ -292,15 +301,6 @@ class Volcano:
 
     def ours(self, request: BindRequest) -> bool:
         return False
-
-
-def _of_its_queue(one: GroupOutcome) -> list[dict[str, str]]:
-    """That a job waits because of its queue; what runs of it is left alone."""
-    if not one.queue_problem or not one.count(Status.PENDING.word, Status.GATED.word):
-        return []
-    return [
-        {"type": UNSCHEDULABLE, "status": "True", "reason": QUEUE_MISSING, "message": one.queue_problem},
-    ]
 
 
 def _state(queue: VolcanoQueue, jobs: int) -> str:

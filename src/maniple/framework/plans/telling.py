@@ -325,12 +325,17 @@ def _by_queue(
     closed: Closed, rows: NDArray[np.int64], amounts: NDArray[np.int64]
 ) -> dict[int, dict[str, int]]:
     """Amounts of jobs added up by their queues; nothing of what a queue has nothing of."""
-    names, sums = closed.resources.names, np.zeros((len(closed.names.queues), len(amounts)), dtype=np.int64)
-    np.add.at(sums, closed.jobs.queue[rows], amounts.T)
-    found: dict[int, dict[str, int]] = {}
-    for queue, one in zip(*(part.tolist() for part in np.nonzero(sums)), strict=True):
-        found.setdefault(queue, {})[names[one]] = int(sums[queue, one])
-    return found
+    if not len(rows):
+        return {}
+    queues = closed.jobs.queue[rows]
+    order = np.argsort(queues, kind="stable")
+    numbers, starts = np.unique(queues[order], return_index=True)
+    sums = np.add.reduceat(amounts[:, order], starts, axis=1).T.tolist()
+    names = closed.resources.names
+    return {
+        queue: {names[one]: amount for one, amount in enumerate(own) if amount}
+        for queue, own in zip(numbers.tolist(), sums, strict=True)
+    }
 
 
 def accounts(closed: Closed) -> dict[str, QueueAccount]:
