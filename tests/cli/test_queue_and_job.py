@@ -9,6 +9,7 @@ import yaml
 from click.testing import CliRunner, Result
 from rich.console import Console
 
+from maniple.cli import watching
 from maniple.cli.listed import age_of, job_table, order_table, queue_table
 from maniple.cli.listing import Listing
 from maniple.cli.main import COMMANDS, main
@@ -277,3 +278,26 @@ def _command(name: str) -> Any:
     import click
 
     return main.get_command(click.Context(main), name)
+
+
+def test_watching_shows_a_list_again_when_it_is_another_one(
+    cluster: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = iter(("the same", "another", "stop"))
+
+    def wait(files: list[str], stamp: object, *, listed: bool) -> None:
+        match next(steps):
+            case "another":
+                file = Path(cluster)
+                content = json.loads(file.read_text())
+                content["items"] = [one for one in content["items"] if "lost" not in one["metadata"]["name"]]
+                file.write_text(json.dumps(content))
+            case "stop":
+                raise KeyboardInterrupt
+
+    monkeypatch.setattr(watching, "_wait", wait)
+    result = run("job", "list", cluster, "--watch")
+    assert result.exit_code == 0, result.output
+    shown = result.stdout.split("at 20")[1:]
+    assert [f"{NAMESPACE}/lost" in one for one in shown] == [True, False]
+    assert run("queue", "list", "-", "--watch").exit_code == 2, "standard input is read once"

@@ -58,7 +58,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class JobLine:
-    """One job. `running`: its pods that have a node; `age` in seconds."""
+    """One job. `running`: its pods that have a node; `age` in seconds, which alone is no news to watch for."""
 
     job: str
     queue: str
@@ -67,7 +67,7 @@ class JobLine:
     running: int
     minimum: int
     total: int
-    age: float | None = None
+    age: float | None = field(default=None, compare=False)
     why: str = ""
     turn: Turn | None = None
     holds: dict[str, str] = field(default_factory=dict)  # amounts as Kubernetes writes them
