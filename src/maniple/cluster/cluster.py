@@ -30,7 +30,7 @@ from maniple.objects.limits import too_large, within_limits
 from maniple.objects.load import Problem
 from maniple.objects.meta import Object
 from maniple.objects.switches import is_suspended
-from maniple.workloads.wishes import queue_of_namespace
+from maniple.workloads.namespaces import queue_of_namespace
 
 Kept = TypeVar("Kept", bound=Object)
 MOST_MEMBERS = 2**31 - 1  # of a gang; the minimums of many sub-groups may add up to more

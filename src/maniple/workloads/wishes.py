@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from maniple.objects.meta import Object
 from maniple.workloads.fields import MOST, fail, section, shown
 from maniple.workloads.model import Chain, DomainWish, Raw
 
@@ -65,13 +64,6 @@ def wishes(chain: Chain) -> Wishes:
         preemptible=_first(chain, PREEMPTIBLE, _preemptible),
         domain=domain_wish(*chain),
     )
-
-
-def queue_of_namespace(namespace: Object) -> str:
-    """The queue of groups that name none; empty if the namespace says nothing."""
-    meta = namespace.metadata
-    said = (notes.get(key) for key in QUEUE for notes in (meta.labels, meta.annotations))
-    return next(filter(None, said), "")
 
 
 def domain_wish(*objects: Raw) -> DomainWish | None:
