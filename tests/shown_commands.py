@@ -28,6 +28,8 @@ NOT_RUN = {
     "maniple run --kubeconfig": "runs until it is stopped; tests/live/test_on_plane.py does that",
     "maniple crds --install": "writes to a cluster; tests/kube/test_on_plane.py does that",
     "maniple plan --kubeconfig": "needs a cluster; tests/cli/test_plan_cluster.py and tests/plane/test_plan.py do that",
+    "maniple queue close": "writes to a cluster; tests/live/test_queue_commands_on_plane.py does that",
+    "maniple queue open": "writes to a cluster; tests/live/test_queue_commands_on_plane.py does that",
     "helm ": "needs a cluster; tests/install/test_chart_on_plane.py does that",
     "maniple bench --profile": "takes minutes at these sizes; tests/cli/test_bench_command.py runs smaller ones",
     "maniple bench --live": "needs a cluster; tests/cli/test_bench_live.py does that",

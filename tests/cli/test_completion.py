@@ -58,6 +58,8 @@ def test_there_is_a_manual_page_for_every_command(tmp_path: Path) -> None:
         "maniple.1",
         *(f"maniple-{name}.1" for name in COMMANDS),
         *(f"maniple-config-{part}.1" for part in ("check", "diff", "show")),
+        *(f"maniple-queue-{part}.1" for part in ("list", "show", "create", "close", "open", "delete")),
+        *(f"maniple-job-{part}.1" for part in ("list", "show", "cancel", "suspend", "resume")),
     }
     for name in COMMANDS:
         text = (folder / f"maniple-{name}.1").read_text(encoding="utf-8").replace("\\-", "-")

@@ -120,7 +120,7 @@ def test_a_job_that_is_not_preemptible_and_over_quota_is_reported_the_quota() ->
 
 def test_a_queue_that_is_missing_is_named() -> None:
     objects = [*TWO_NODES, *asking("lost", 2, queue="nowhere")]
-    assert reasons(objects, "lost") == ["queue 'nowhere' does not exist"]
+    assert reasons(objects, "lost") == ["queue 'nowhere' does not exist; create it, or name another queue"]
     job = told(objects)["jobs"]["ml/lost"]
     assert (job["queue"], job["minimum"], job["ready"]) == ("nowhere", 2, 0)
     assert [one["reason"] for one in job["conditions"][0]["reasons"]] == ["QueueDoesNotExist"]
@@ -217,7 +217,10 @@ def test_more_than_any_node_has_is_reported_with_the_most() -> None:
 def test_a_pod_without_a_group_is_a_job_of_one_as_by_kai_s_podgrouper() -> None:
     lonely = pod("lonely", "", 1)
     plan = told([*TWO_NODES, lonely])
-    assert plan["tasks"]["ml/lonely"]["reason"] == "queue 'default-queue' does not exist"
+    assert (
+        plan["tasks"]["ml/lonely"]["reason"]
+        == "queue 'default-queue' does not exist; create it, or name another queue"
+    )
     lonely["metadata"]["labels"] = {"kai.scheduler/queue": "team"}
     assert "ml/lonely" in told([*TWO_NODES, lonely])["binds"]
 

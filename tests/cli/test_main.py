@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,16 @@ def test_help_lists_every_command_and_no_hidden_one() -> None:
 
 def test_version() -> None:
     assert CliRunner().invoke(main, ["--version"]).output.strip().endswith(__version__)
+
+
+def test_kubectl_runs_the_same_commands_as_a_plugin() -> None:
+    scripts = tomllib.loads((EXAMPLE.parents[1] / "pyproject.toml").read_text(encoding="utf-8"))["project"][
+        "scripts"
+    ]
+    module, _, function = scripts["kubectl-maniple"].partition(":")
+    code = f"import sys; sys.argv[1:] = ['queue', '--help']; from {module} import {function}; {function}()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("Usage: kubectl maniple queue ")
 
 
 def test_an_unknown_command_is_bad_usage() -> None:

@@ -149,7 +149,7 @@ def test_jobs_that_cannot_be_served_are_in_every_format_with_their_reason(profil
     values = json.loads(run("-", "-o", "json", "--profile", profile, objects=objects).stdout)
     reasons = {row["job"]: row["reasons"] for row in values["summary"]["waiting"]}
     assert reasons.keys() == {"ml/lost", "ml/empty"}
-    assert reasons["ml/lost"] == ["queue 'nowhere' does not exist"]
+    assert reasons["ml/lost"] == ["queue 'nowhere' does not exist; create it, or name another queue"]
     assert {name: values["jobs"][name]["reasons"] for name in reasons} == reasons
     table = run("-", "--profile", profile, objects=objects).stdout
     assert all(reason in table for several in reasons.values() for reason in several)

@@ -6,11 +6,14 @@ import pytest
 
 from plane.plane import Plane
 from tests.live.maniple_scenarios import MANIPLE_SCENARIOS
+from tests.live.queue_scenarios import QUEUE_SCENARIOS
 from tests.live.scenarios import Scenario
 from tests.live.worlds import real_world
 
 
-@pytest.mark.parametrize("scenario", MANIPLE_SCENARIOS, ids=lambda scenario: scenario.__name__)
+@pytest.mark.parametrize(
+    "scenario", [*MANIPLE_SCENARIOS, *QUEUE_SCENARIOS], ids=lambda scenario: scenario.__name__
+)
 def test_scenario(scenario: Scenario, own_plane: Plane) -> None:
     async def main() -> None:
         async with real_world(own_plane, "") as world:

@@ -4,11 +4,14 @@ import pytest
 
 from maniple.sim.clock import run
 from tests.live.maniple_scenarios import MANIPLE_SCENARIOS
+from tests.live.queue_scenarios import QUEUE_SCENARIOS
 from tests.live.scenarios import Scenario
 from tests.live.worlds import EmbeddedWorld
 
 
-@pytest.mark.parametrize("scenario", MANIPLE_SCENARIOS, ids=lambda scenario: scenario.__name__)
+@pytest.mark.parametrize(
+    "scenario", [*MANIPLE_SCENARIOS, *QUEUE_SCENARIOS], ids=lambda scenario: scenario.__name__
+)
 def test_scenario(scenario: Scenario) -> None:
     async def main() -> None:
         await scenario(EmbeddedWorld())

@@ -3,9 +3,11 @@
 from datetime import UTC, datetime
 from typing import Any
 
+from maniple.live.dialect import QueueReport
 from maniple.live.volcano import Volcano
 from maniple.objects.core import Pod
 from maniple.objects.load import load
+from maniple.objects.meta import Object
 from maniple.objects.volcano import VolcanoPodGroup, VolcanoQueue
 from tests.support import group, pod, queue
 
@@ -72,9 +74,13 @@ def test_the_patch_names_every_field_so_that_zero_is_written_too() -> None:
 
 def test_a_queue_is_written_when_amounts_differ_and_not_when_only_their_spelling_does() -> None:
     dialect = Volcano()
-    full = dialect.queue_allocated(queue("q"), {"cpu": "2", "nvidia.com/gpu": "1"})
-    assert dialect.queue_allocated(full, {"cpu": "2000m", "nvidia.com/gpu": "1"}) is full
-    less = dialect.queue_allocated(full, {"cpu": "1"})
+
+    def with_allocated(before: Object, allocated: dict[str, str]) -> Object:
+        return dialect.queue_status(before, QueueReport(allocated=allocated, fixed={}, requested={}))
+
+    full = with_allocated(queue("q"), {"cpu": "2", "nvidia.com/gpu": "1"})
+    assert with_allocated(full, {"cpu": "2000m", "nvidia.com/gpu": "1"}) is full
+    less = with_allocated(full, {"cpu": "1"})
     patch = dialect.queue_patch(full, less)
     assert patch["status"] == {"allocated": {"cpu": "1", "nvidia.com/gpu": None}}
 

@@ -20,7 +20,7 @@ from maniple.objects.core import (
 )
 from maniple.objects.load import load, load_all, load_batch
 from maniple.objects.meta import Object
-from maniple.objects.volcano import VolcanoPodGroup, VolcanoQueue
+from maniple.objects.volcano import VolcanoQueue
 from tests.objects.samples import SAMPLES
 
 Raw = dict[str, Any]
@@ -255,14 +255,6 @@ def test_a_volcano_queue_without_weight_has_one_and_its_path_begins_at_the_root(
     assert list(queue.metadata.annotations.values()) == ["root/eng/dev", "1/2/8"]
     rooted = {"volcano.sh/hierarchy": "root/dev", "volcano.sh/hierarchy-weights": "1/8"}
     assert read(manifest(VolcanoQueue, annotations=rooted)).metadata.annotations == rooted
-
-
-@pytest.mark.parametrize(("stated", "queue"), [(None, "ours"), ("default", "ours"), ("other", "other")])
-def test_a_volcano_group_is_in_the_queue_of_its_namespace(stated: str | None, queue: str) -> None:
-    note = {"scheduling.volcano.sh/queue-name": "ours"}
-    team = manifest(Namespace, "team", annotations=note)
-    group = manifest(VolcanoPodGroup, namespace="team", spec={"queue": stated} if stated else {})
-    assert read(group, team).spec.queue == queue
 
 
 # -- what is left alone ------------------------------------------------------------------------------------------------

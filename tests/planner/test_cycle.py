@@ -101,7 +101,7 @@ def test_jobs_without_a_pod_group_or_a_queue_take_no_part() -> None:
     assert set(plan.jobs) == {"default/a", "default/lost"}
     assert (plan.jobs["default/lost"].state, plan.jobs["default/lost"].reasons) == (
         "waiting",
-        ["queue 'nowhere' does not exist"],
+        ["queue 'nowhere' does not exist; create it, or name another queue"],
     )
     assert set(plan.binds) == {"default/a-0"}
     assert "nobody" in plan.tasks["default/orphan-0"].reason

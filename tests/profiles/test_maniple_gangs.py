@@ -374,7 +374,7 @@ def test_devices_of_claims_are_handed_out_and_written_down() -> None:
 @pytest.mark.parametrize(
     ("into", "why_not"),
     [
-        ("nowhere", "queue 'nowhere' does not exist"),
+        ("nowhere", "queue 'nowhere' does not exist; create it, or name another queue"),
         ("q", "waits for its pods: it needs 2 and none are there"),
     ],
 )

@@ -56,4 +56,6 @@ def test_a_queue_without_room_says_what_it_may_have_and_has() -> None:
 
 def test_a_missing_queue_needs_no_more_words() -> None:
     plan = volcano(node("n1"), group("lost", 1, queue="nowhere"), *waiting("lost", 1))
-    assert plan.jobs["default/lost"].reasons == ["queue 'nowhere' does not exist"]
+    assert plan.jobs["default/lost"].reasons == [
+        "queue 'nowhere' does not exist; create it, or name another queue"
+    ]

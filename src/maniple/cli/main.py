@@ -21,6 +21,8 @@ COMMANDS = {
     "run": ("maniple.cli.run", "Schedule on a cluster, or on an embedded one to try it out."),
     "plan": ("maniple.cli.plan", "Show what would be bound where, what is pending, and why."),
     "explain": ("maniple.cli.explain", "Say why a job waits, and what would help."),
+    "queue": ("maniple.cli.queue", "List, show, create, close, open and delete queues."),
+    "job": ("maniple.cli.job", "List and show jobs; cancel, suspend and resume them."),
     "trace": ("maniple.cli.trace", "Show step by step how a cycle decides about a pod or a job."),
     "replay": (
         "maniple.cli.replay",
@@ -115,6 +117,11 @@ def main() -> None:
 
     Exit code: 0; 1 if something is pending and that was asked for; 2 if usage or input is bad.
     """
+
+
+def kubectl_plugin() -> None:
+    """The same commands as `kubectl maniple ...`: kubectl runs what is named kubectl-maniple."""
+    main(prog_name="kubectl maniple")
 
 
 if __name__ == "__main__":

@@ -65,10 +65,12 @@ class Asked:
     kubeconfig: Path | None
     context: str
     flags: dict[str, Any]
+    current_cluster: bool = False  # read it if no other input is named
 
     @property
     def on_cluster(self) -> bool:
-        return self.kubeconfig is not None or bool(self.context)
+        named = self.kubeconfig is not None or bool(self.context)
+        return named or (self.current_cluster and not self.paths)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +180,7 @@ def _options(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]
     return options or None
 
 
-_OPTIONS = (
+_READING = (
     click.argument("paths", metavar="[PATH]...", nargs=-1, type=click.Path(exists=True, allow_dash=True)),
     click.option(
         "--kubeconfig",
@@ -205,14 +207,6 @@ _OPTIONS = (
         type=click.Choice(PROFILES),
         help="Which system's objects and rules.  [default: that of the pods' schedulerName]",
     ),
-    click.option(
-        "--shard", metavar="NAME", help="Plan as the scheduler of this SchedulingShard of the input."
-    ),
-    click.option(
-        "--actions",
-        metavar="LIST",
-        help='Actions to run instead of the configured ones, "enqueue, allocate".',
-    ),
     click.option("--now", metavar="RFC3339", callback=_moment, help="The time of the cycle.  [default: now]"),
     click.option(
         "--option",
@@ -222,6 +216,16 @@ _OPTIONS = (
         multiple=True,
         help="A setting that the scheduler takes as a flag; repeatable.",
     ),
+)
+_DECIDING = (
+    click.option(
+        "--shard", metavar="NAME", help="Plan as the scheduler of this SchedulingShard of the input."
+    ),
+    click.option(
+        "--actions",
+        metavar="LIST",
+        help='Actions to run instead of the configured ones, "enqueue, allocate".',
+    ),
     click.option(
         "--plugins-dir",
         metavar="FOLDER",
@@ -230,20 +234,32 @@ _OPTIONS = (
     ),
     with_kai_flags(without=("namespace",)),  # which is of a lease there
 )
+_LATER = ("flags", "current_cluster")  # not options themselves
 
 
 def planning_options(function: Callable[..., None]) -> Callable[..., None]:
     """Adds the options above to a command, as one `Asked`."""
+    return _with_options(function, (*_READING, *_DECIDING), current_cluster=False)
 
+
+def reading_options(function: Callable[..., None]) -> Callable[..., None]:
+    """Those that say what to read; without a path, it is the current cluster of the kubeconfig."""
+    return _with_options(function, _READING, current_cluster=True)
+
+
+def _with_options(
+    function: Callable[..., None], options: Iterable[Callable[..., Any]], *, current_cluster: bool
+) -> Callable[..., None]:
     @functools.wraps(function)
     @click.pass_context
     def asking(ctx: click.Context, /, **given: Any) -> None:
-        names = [field.name for field in fields(Asked) if field.name != "flags"]
-        asked = Asked(**{name: given.pop(name) for name in names}, flags=given_flags(ctx))
+        names = [field.name for field in fields(Asked) if field.name not in _LATER]
+        values = {name: given.pop(name, None) for name in names}
+        asked = Asked(**values, flags=given_flags(ctx), current_cluster=current_cluster)
         function(asked, **given)
 
     decorated: Callable[..., None] = asking
-    for decorate in reversed(_OPTIONS):
+    for decorate in reversed((*options,)):
         decorated = decorate(decorated)
     return decorated
 

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 # Flags of KAI that are options of this command, in one way or another.
 NOT_DECIDING = ("scheduler-name", *(flag.name for flag in KAI_FLAGS if not flag.option))
+QUEUE_STATUS = ("all", "scheduler")
 # Nearly all objects of a scheduler are long-lived and acyclic: frequent collections cost more than deciding.
 COLLECT = (100_000, 50, 100)
 
@@ -103,6 +104,12 @@ COLLECT = (100_000, 50, 100)
 )
 @click.option("--default-queue", metavar="NAME", help="The queue of jobs that name none.  [default: default]")
 @click.option(
+    "--queue-status",
+    type=click.Choice(QUEUE_STATUS),
+    help="Which fields of the status of queues to write: all, if no controller of Volcano or KAI does it, or those that"
+    " the profile's scheduler writes.  [default: all in profile maniple, else scheduler]",
+)
+@click.option(
     "--messages-name-others/--no-messages-name-others",
     "name_others",
     default=None,
@@ -137,6 +144,7 @@ def command(
     names: tuple[str, ...],
     bind: str | None,
     default_queue: str | None,
+    queue_status: str | None,
     name_others: bool | None,
     plugins_dir: Path | None,
     election: "Election | None",
@@ -196,6 +204,7 @@ def command(
         listens=listens_of(listening, process, on_cluster=settings.on_cluster),
         logs=logging_of(log_level, log_format, process),
         recording=recording,
+        keeps_queues=None if queue_status is None else queue_status == QUEUE_STATUS[0],
     )
     if settings.virtual_time and settings.listens:
         raise click.UsageError("--listen takes real time: leave out --virtual-time")

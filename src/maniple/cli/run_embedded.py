@@ -99,6 +99,7 @@ async def _run(planner: "Planner", settings: Settings, given: Given, recipe: "Re
             bind=settings.bind,
             shard=settings.shard,
             alone=True,
+            keeps_queues=settings.keeps_queues,
             options=feeds.options if feeds is not None else None,
             rate=write_rate(settings.process),
             unread=settings.process.unread_kinds(),

@@ -192,7 +192,7 @@ def node_fill(plan: "Plan") -> list[Fill]:
 
 def queue_fill(plan: "Plan") -> list[Fill]:
     """Every queue but the root, against what it deserves."""
-    rows = [Fill(name, 0.0, queue.allocated, queue.deserved) for name, queue in _shown_queues(plan)]
+    rows = [Fill(name, 0.0, queue.allocated, queue.deserved) for name, queue in shown_queues(plan)]
     return measured(rows, deserved_resources(rows))
 
 
@@ -201,7 +201,7 @@ def deserved_resources(rows: Iterable[Fill]) -> list[str]:
     return [name for row in rows for name, amount in row.limits.items() if 0 < amount < inf]
 
 
-def _shown_queues(plan: "Plan") -> list[tuple[str, "QueueOutcome"]]:
+def shown_queues(plan: "Plan") -> list[tuple[str, "QueueOutcome"]]:
     """Without Volcano's root: it only has what the others have together.
 
     In a tree with quotas any queue may be called so; one that others are below, or that has jobs, is shown.
@@ -252,7 +252,7 @@ class QueueLine:
 
 def queue_lines(plan: "Plan") -> list[QueueLine]:
     """Every queue below its parent, if the plan's queues have quotas; none otherwise."""
-    queues = dict(_shown_queues(plan))
+    queues = dict(shown_queues(plan))
     if all(queue.quota is None for queue in queues.values()):
         return []
     fills = {fill.name: fill for fill in queue_fill(plan)}
@@ -277,17 +277,18 @@ def _queue_line(fill: Fill, queue: "QueueOutcome", depth: int, named: list[str])
     # Without quota or limit, or if it is unlimited, there is nothing to show.
     quota = {one: queue.quota[one] for one in named if 0 < queue.quota.get(one, 0) < inf}
     limit = {one: queue.capability[one] for one in named if queue.capability.get(one, inf) < inf}
-    usage = [f"{_short(one)} {part:.0%}" for one, part in sorted(queue.usage.items())]
-    return QueueLine(fill, depth, _listed(quota), _listed(limit), ", ".join(usage))
+    usage = [f"{short_name(one)} {part:.0%}" for one, part in sorted(queue.usage.items())]
+    return QueueLine(fill, depth, listed_amounts(quota), listed_amounts(limit), ", ".join(usage))
 
 
-def _listed(amounts: Mapping[str, float]) -> str:
+def listed_amounts(amounts: Mapping[str, float]) -> str:
     return (
-        ", ".join(f"{_short(name)} {human_amount(name, amount)}" for name, amount in amounts.items()) or "-"
+        ", ".join(f"{short_name(name)} {human_amount(name, amount)}" for name, amount in amounts.items())
+        or "-"
     )
 
 
-def _short(resource: str) -> str:
+def short_name(resource: str) -> str:
     """ "gpu" for "nvidia.com/gpu"."""
     return resource.rpartition("/")[2]
 

@@ -1,4 +1,4 @@
-"""`maniple plan --watch`: plan again whenever the input changes, and show the plan if it is another one.
+"""`--watch` of `plan`, `queue list` and `job list`: look again whenever the input changes, and show what is new.
 
 Files are looked at every second, by their times and sizes; a cluster is listed again every few seconds.
 What is wrong with the input is told once, not once for each look; it never ends the watch. Ctrl-C does.
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from contextlib import redirect_stderr
 from pathlib import Path
 from time import sleep
-from typing import TYPE_CHECKING
+from typing import TypeVar
 
 import click
 
@@ -19,8 +19,7 @@ from maniple.cli.echo import echo
 from maniple.cli.planning import Asked
 from maniple.cli.read import manifests_below
 
-if TYPE_CHECKING:
-    from maniple.planner import Plan
+T = TypeVar("T")
 
 LOOK_SECONDS = 1.0
 LIST_SECONDS = 5.0
@@ -28,37 +27,37 @@ LIST_SECONDS = 5.0
 Stamp = tuple[tuple[str, int, int], ...]
 
 
-def watch(asked: Asked, make: Callable[[], "Plan"], show: Callable[["Plan"], None]) -> None:
-    """Call `make` whenever the input may have changed, and `show` with each new plan, until Ctrl-C."""
+def watch(asked: Asked, make: Callable[[], T], show: Callable[[T], None]) -> None:
+    """Call `make` whenever the input may have changed, and `show` with each new result, until Ctrl-C."""
     files = [path for path in (*asked.paths, asked.conf) if path]
-    last: Plan | None = None
+    last: T | None = None
     said = ""
     try:
         while True:
             stamp = _stamp(files)
-            plan, words = _tried(make)
+            found, words = _tried(make)
             if words != said:
                 echo(words, err=True, nl=False)
                 said = words
-            if plan is not None and plan != last:
-                show(plan)
+            if found is not None and found != last:
+                show(found)
                 sys.stdout.flush()
-                last = plan
+                last = found
             _wait(files, stamp, listed=asked.on_cluster)
     except KeyboardInterrupt:
         return
 
 
-def _tried(make: Callable[[], "Plan"]) -> tuple["Plan | None", str]:
-    """The plan, and everything that was said about it on the way; None where there is none."""
+def _tried(make: Callable[[], T]) -> tuple[T | None, str]:
+    """The result, and everything that was said about it on the way; None where there is none."""
     words = io.StringIO()
     with redirect_stderr(words):
         try:
-            plan = make()
+            found = make()
         except click.ClickException as error:
             echo(f"Error: {error.format_message()}", err=True)
-            plan = None
-    return plan, words.getvalue()
+            return None, words.getvalue()
+    return found, words.getvalue()
 
 
 def _wait(files: list[str], stamp: Stamp, *, listed: bool) -> None:

@@ -6,6 +6,7 @@
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import TypeVar
 
 import numpy as np
@@ -13,7 +14,7 @@ import numpy as np
 from maniple.cluster.claims import SharedClaims, claims_of, published_gpus
 from maniple.cluster.classes import ClassTable, SpecTable
 from maniple.cluster.domains import DomainSources
-from maniple.cluster.facts import Dialect, TaskFacts, job_key, seconds
+from maniple.cluster.facts import Dialect, JobFacts, TaskFacts, job_key, seconds
 from maniple.cluster.nodes import NodeFacts
 from maniple.cluster.priorities import Priorities
 from maniple.cluster.ranks import TaskRanks
@@ -28,6 +29,8 @@ from maniple.objects.dra import ResourceClaim, ResourceSlice
 from maniple.objects.limits import too_large, within_limits
 from maniple.objects.load import Problem
 from maniple.objects.meta import Object
+from maniple.objects.switches import is_suspended
+from maniple.workloads.namespaces import queue_of_namespace
 
 Kept = TypeVar("Kept", bound=Object)
 MOST_MEMBERS = 2**31 - 1  # of a gang; the minimums of many sub-groups may add up to more
@@ -78,7 +81,7 @@ class Cluster:
         self._claims_stale = self._slices_stale = False
         self._published: dict[str, int] = {}  # node -> GPUs in the slices of drivers
         self._tasks_with_volumes: set[int] = set()
-        self._volumes_stale = False
+        self._volumes_stale = self._namespaces_stale = False
         self._node_facts: NodeFacts | None = None
         self.ranks = TaskRanks()
         self._editions = 0  # of pod groups, so far
@@ -324,7 +327,7 @@ class Cluster:
         row = jobs.hold(key)
         jobs.defined[row] = True
         jobs.objects[row] = item
-        jobs.facts[row] = facts
+        jobs.facts[row] = facts = self._with_queue(item, facts)
         if refusal:
             jobs.refusals[row] = refusal
         jobs.edition[row] = self._editions = self._editions + 1
@@ -334,6 +337,8 @@ class Cluster:
             (jobs.shaped, facts.shaped),
             (jobs.parted, facts.parted),
             (jobs.stale, facts.stale),
+            (jobs.suspended, is_suspended(item)),
+            (jobs.unnamed, not facts.names_queue),
         ):
             if belongs:
                 rows.add(row)
@@ -342,6 +347,22 @@ class Cluster:
         jobs.queue[row] = self.queues.hold(facts.queue)
         jobs.priority[row] = self.priorities.value(facts.priority_class)
         return True
+
+    def _with_queue(self, group: Object, facts: JobFacts) -> JobFacts:
+        """A group that names no queue is in that of its namespace."""
+        if facts.names_queue:
+            return facts
+        namespace = self.all(Namespace).get(group.metadata.namespace or DEFAULT_NAMESPACE)
+        queue = queue_of_namespace(namespace) if namespace is not None else ""
+        return replace(facts, queue=queue) if queue else facts
+
+    def _find_queues_again(self) -> None:
+        """Namespaces have changed: groups that name no queue may be in another."""
+        for row in sorted(self.jobs.unnamed):
+            item = self.jobs.objects[row]
+            before, own = self.jobs.facts[row], self.dialect.job(item)
+            if own is not None and self._with_queue(item, own).queue != before.queue:
+                self._set_job(item)
 
     def _drop_job(self, key: str) -> None:
         jobs = self.jobs
@@ -356,7 +377,7 @@ class Cluster:
         del jobs.objects[row]
         del jobs.facts[row]
         jobs.refusals.pop(row, None)
-        for rows in (jobs.shaped, jobs.parted, jobs.stale):
+        for rows in (jobs.shaped, jobs.parted, jobs.stale, jobs.suspended, jobs.unnamed):
             rows.discard(row)
         jobs.release(row)
 
@@ -400,6 +421,7 @@ class Cluster:
     def _other_changed(self, item: Object, *, gone: bool = False) -> None:
         if isinstance(item, Namespace):
             self.terms.namespaces_changed()
+            self._namespaces_stale = True
         elif isinstance(item, CSINode):
             row = self.nodes.index_of(item.metadata.name)
             if row is not None and self.nodes.defined[row]:
@@ -464,6 +486,9 @@ class Cluster:
             for row, facts in self.jobs.facts.items():
                 self.jobs.priority[row] = self.priorities.value(facts.priority_class)
             self.priorities.stale = False
+        if self._namespaces_stale:
+            self._find_queues_again()
+            self._namespaces_stale = False
         if self._decisions_stale:
             for pod in sorted(filter(self._is_unbound, self._decided)):
                 self._read_again(pod)

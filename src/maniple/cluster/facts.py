@@ -113,6 +113,7 @@ class JobFacts:
     preemptible: bool | None = None  # None: by its priority
     started: datetime | None = None
     stale_since: datetime | None = None
+    names_queue: bool = True  # otherwise the queue of its namespace counts, if that has one
     system: str = ""  # of the group, where groups of several systems may have one name
 
     @property

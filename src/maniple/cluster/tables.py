@@ -147,6 +147,8 @@ class JobTable(Table):
         self.shaped: set[int] = set()  # jobs with a topology or with sub-groups
         self.parted: set[int] = set()  # with groups, sub-groups or roles
         self.stale: set[int] = set()  # whose gang is known to be broken
+        self.unnamed: set[int] = set()  # whose group names no queue
+        self.suspended: set[int] = set()  # whose group says so (`objects/switches.py`)
         self.counts: Amounts = np.zeros((STATUSES, self._capacity), dtype=np.int64)
         self._named: Counter[str] = Counter()  # how many systems have a job of a name
         self._systems: set[str] = set()
@@ -222,6 +224,15 @@ class QueueTable(Table):
     def all_of(self, row: int) -> list[Object]:
         """All objects that define a queue."""
         return [item for item, _ in self.said[row].values()]
+
+    def way_up(self, row: int) -> list[int]:
+        """A queue, its parent and so on, as far as they are there; a circle ends where it closes."""
+        rows = [row]
+        while rows[-1] in self.facts and (parent := self.index_of(self.facts[rows[-1]].parent)) is not None:
+            if parent in rows:
+                break
+            rows.append(parent)
+        return rows
 
     def say(self, row: int, kind: type[Object], item: Object | None, facts: QueueFacts | None) -> None:
         """One system's object has come, has changed or (None) is gone. Whatever came first, the outcome is the same."""

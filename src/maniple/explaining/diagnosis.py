@@ -182,9 +182,11 @@ class Diagnosis:
     def _before_nodes(self, job: int) -> Iterator[Cause]:
         """Why a job is not tried at all, and what of it does not exist."""
         session = self.session
-        if job in session.held_back:
-            yield Cause(kind="Refused", sentence=session.held_back[job], lasting=True)
-        yield from self._of_queue(job)
+        held, of_queue = session.held_back.get(job), [*self._of_queue(job)]
+        if held is not None and held not in [one.sentence for one in of_queue]:
+            kind = "Suspended" if job in session.cluster.jobs.suspended else "Refused"
+            yield Cause(kind=kind, sentence=held, lasting=True)
+        yield from of_queue
         yield from self._of_pods(job)
         for one in session.refusals.jobs.get(job, ()):
             if isinstance(one, Refused):

@@ -1,5 +1,6 @@
-"""Jobs that are not served at all: their pod group is too large (`objects/limits.py`), or they have no right to the
-queue or the priority class that they name (`rights.py`).
+"""Jobs that are not served at all: their pod group is too large (`objects/limits.py`) or suspended, their queue was
+closed by its annotation before they began (`objects/switches.py`), or they have no right to the queue or the priority
+class that they name (`rights.py`).
 
 While a session decides, their pending tasks are in the state of gated ones: they are not placed, nothing is evicted
 for them, they are not admitted, and they raise no queue's share. Their other tasks are what they were: pods that run
@@ -10,10 +11,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from maniple.cluster.statuses import Status
+from maniple.cluster.statuses import ACTIVE_ALLOCATED, Status
 from maniple.framework.rights import Rights
+from maniple.framework.sentences import CLOSED as CLOSED_SENTENCE
 from maniple.framework.session import Session
+from maniple.objects.printable import printable
+from maniple.objects.switches import CLOSED, SUSPEND, state_problem, wanted_state
 
+SUSPENDED = f"suspended by annotation {SUSPEND} of its pod group; resume it with `maniple job resume {{job}}`"
 ALONE = "not served in this cycle, which is planned as if only {job} waited"
 _PENDING, _GATED = int(Status.PENDING), int(Status.GATED)
 
@@ -26,7 +31,8 @@ class HeldBack:
         self._session = session
         jobs = session.cluster.jobs
         why = {job: f"pod group {session.job_key(job)}: {text}" for job, text in jobs.refusals.items()}
-        why.update((job, text) for job, text in self._without_right() if job not in why)
+        for found in (self._suspended(), self._in_closed_queues(), self._without_right()):
+            why.update((job, text) for job, text in found if job not in why)
         if alone is not None:
             others = (job for job in session.jobs.rows.tolist() if job != alone)
             why.update((job, ALONE.format(job=session.job_key(alone))) for job in others if job not in why)
@@ -58,6 +64,29 @@ class HeldBack:
         jobs.pending[:, self._jobs] += sign * self._pending
         jobs.pending_best_effort[self._jobs] += sign * self._best_effort
         jobs.version[self._jobs] += 1
+
+    def _suspended(self) -> Iterator[tuple[int, str]]:
+        """Jobs that people put aside for a while; what runs of them goes on."""
+        for job in sorted(self._session.cluster.jobs.suspended):
+            yield job, SUSPENDED.format(job=printable(self._session.job_key(job)))
+
+    def _in_closed_queues(self) -> Iterator[tuple[int, str]]:
+        """Jobs that have not begun in queues whose annotation, or that of a queue above, says that they are closed."""
+        session, table = self._session, self._session.cluster.queues
+        closed = set[int]()
+        for row in table.objects:
+            for item in table.all_of(row):
+                if wanted_state(item) == CLOSED:
+                    closed.add(row)
+                if problem := state_problem(item):
+                    session.report(f"Queue {printable(item.metadata.name)}: {problem}")
+        if not closed:
+            return
+        begun = (ACTIVE_ALLOCATED @ session.jobs.counts) > 0
+        for job, _, queue in self._served():
+            shut = next((one for one in table.way_up(queue) if one in closed), None)
+            if shut is not None and not begun[job]:
+                yield job, CLOSED_SENTENCE.format(queue=printable(table.keys[shut]))
 
     def _without_right(self) -> Iterator[tuple[int, str]]:
         session = self._session

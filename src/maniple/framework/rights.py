@@ -117,14 +117,8 @@ class Rights:
 
     def _path(self, queue: int) -> list[Object]:
         """The objects of a queue and of those above it."""
-        table, rows = self._cluster.queues, [queue]
-        while (
-            rows[-1] in table.facts and (parent := table.index_of(table.facts[rows[-1]].parent)) is not None
-        ):
-            if parent in rows:
-                break
-            rows.append(parent)
-        return [item for row in rows if row in table.said for item in table.all_of(row)]
+        table = self._cluster.queues
+        return [item for row in table.way_up(queue) if row in table.said for item in table.all_of(row)]
 
     def _name(self, queue: int) -> str:
         return self._cluster.queues.keys[queue]

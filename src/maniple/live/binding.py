@@ -9,6 +9,7 @@ from collections import Counter
 
 from maniple.cluster.cluster import Cluster
 from maniple.cluster.statuses import ALLOCATED_LIKE
+from maniple.framework.session import NON_PREEMPTIBLE
 from maniple.live.refs import Ref, ref_of
 
 
@@ -38,13 +39,15 @@ class Binding:
             if not self.groups[group]:
                 del self.groups[group]
 
-    def amounts(self, cluster: Cluster) -> dict[str, Counter[str]]:
-        """By queue: what these pods request, in base units."""
+    def amounts(self, cluster: Cluster, *, fixed_only: bool = False) -> dict[str, Counter[str]]:
+        """By queue: what these pods request, in base units; all of them, or those of non-preemptible jobs."""
         tasks, jobs, together = cluster.tasks, cluster.jobs, Counter[tuple[str, int]]()
         for pod in self.pods:
             row = tasks.index_of(pod)
             job = int(tasks.job[row]) if row is not None else -1
-            if row is not None and job >= 0 and ALLOCATED_LIKE[tasks.status[row]] and job in jobs.facts:
+            if row is None or job not in jobs.facts or (fixed_only and _preemptible(cluster, job)):
+                continue
+            if ALLOCATED_LIKE[tasks.status[row]]:
                 together[jobs.facts[job].queue, int(tasks.spec[row])] += 1
         found, names = dict[str, Counter[str]](), cluster.resources.names
         for (queue, spec), number in together.items():
@@ -52,6 +55,11 @@ class Binding:
             for name, amount in zip(names, cluster.specs.specs[spec].request.tolist(), strict=False):
                 sums[name] += amount * number
         return found
+
+
+def _preemptible(cluster: Cluster, job: int) -> bool:
+    said = cluster.jobs.facts[job].preemptible
+    return said if said is not None else int(cluster.jobs.priority[job]) < NON_PREEMPTIBLE
 
 
 def _group_of(pod: str, cluster: Cluster) -> Ref | None:

@@ -40,6 +40,23 @@ class Report:
     after: Object
     why: str = ""
     events: tuple[GroupEvent, ...] = ()
+    queue: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class QueueReport:
+    """What the status of a queue is written from: amounts as Kubernetes writes them, with those of queues below.
+
+    `allocated` and `fixed` (of it, what non-preemptible jobs hold) are None where pods of other schedulers hold more.
+    `phases`: the queue's own pod groups, counted; `jobs`: those that have not ended, with those of queues below.
+    """
+
+    allocated: Mapping[str, str] | None
+    fixed: Mapping[str, str] | None
+    requested: Mapping[str, str]
+    children: tuple[str, ...] = ()
+    phases: Mapping[str, int] = field(default_factory=dict)
+    jobs: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +92,7 @@ class EvictionNotice:
 class LiveDialect(Protocol):
     kinds: tuple[type[Object], ...]
     queue_kinds: tuple[type[Object], ...]
-    writes_queue_status: bool  # the allocated amounts are written into queues
+    writes_queue_status: bool  # some or all fields of it
 
     def missing_objects(self, present: Iterable[Object]) -> list[dict[str, Any]]:
         """Objects that must exist before anything can be scheduled and do not, given the existing queues."""
@@ -126,8 +143,8 @@ class LiveDialect(Protocol):
     def group_patches(self, before: Object, after: Object) -> Sequence[Patch]:
         """The patches from one state to the other."""
 
-    def queue_allocated(self, queue: Object, allocated: Mapping[str, str]) -> Object:
-        """The queue as it should read."""
+    def queue_status(self, queue: Object, report: QueueReport) -> Object:
+        """The queue as it should read; the same one if it does."""
 
     def queue_patch(self, before: Object, after: Object) -> dict[str, Any]: ...
 

@@ -25,20 +25,24 @@ def dialect_of(
     *,
     nominates: bool = True,
     alone: bool = False,
+    keeps_queues: bool | None = None,
 ) -> LiveDialect:
     """The dialect of a profile, with the options of the planner.
 
     `kinds`: what the configured plugins read besides the kinds of the profile; `bind`: request or direct,
     where the profile leaves the choice; `shard`: the scheduling shard of the settings; `nominates`: nominate
     the node that was cleared for a pod; `alone`: the profile's own controllers do not run on this cluster.
+    `keeps_queues`: write all of the status of queues, which the original systems leave to a controller; by default
+    where that controller does not run, or the profile is ours.
     """
+    keeps = keeps_queues if keeps_queues is not None else alone or profile == "maniple"
     if bind and bind not in BINDINGS:
         raise ValueError(f"bind: unknown value {bind!r}; expected one of {', '.join(BINDINGS)}")
     if bind and profile != "kai":
         raise ValueError(f"bind: cannot be set with the profile {profile!r}")
     match profile:
         case "volcano":
-            return _volcano(options, kinds, "volcano")
+            return _volcano(options, kinds, "volcano", keeps_queues=keeps)
         case "kai":
             grouping = of_kai_podgrouper(options) if alone else None
             return _kai(
@@ -49,17 +53,22 @@ def dialect_of(
                 shard,
                 nominates=nominates,
                 grouping=grouping,
+                keeps_queues=keeps,
             )
         case "maniple":
-            volcano = _volcano(options, kinds, "maniple")
-            return Maniple(volcano, _kai(options, (), "maniple", EITHER))
+            volcano = _volcano(options, kinds, "maniple", keeps_queues=keeps)
+            return Maniple(volcano, _kai(options, (), "maniple", EITHER, keeps_queues=keeps))
     raise ValueError(f"the profile {profile!r} can be planned, but not run yet")
 
 
-def _volcano(options: Mapping[str, Any], kinds: Sequence[type[Object]], name: str) -> Volcano:
+def _volcano(
+    options: Mapping[str, Any], kinds: Sequence[type[Object]], name: str, *, keeps_queues: bool
+) -> Volcano:
     names = strings(options, "schedulerName") or (name,)
     shards = (NodeShard,) if options.get("shard", {}).get("mode", "none") != "none" else ()
-    return Volcano(names, str(options.get("defaultQueue", "default")), (*kinds, *shards))
+    return Volcano(
+        names, str(options.get("defaultQueue", "default")), (*kinds, *shards), keeps_queues=keeps_queues
+    )
 
 
 def _kai(
@@ -71,6 +80,7 @@ def _kai(
     *,
     nominates: bool = True,
     grouping: Grouping | None = None,
+    keeps_queues: bool = False,
 ) -> Kai:
     default = NodePool()
     return Kai(
@@ -83,5 +93,6 @@ def _kai(
         shard=shard,
         nominates=nominates,
         grouping=grouping,
+        keeps_queues=keeps_queues,
         marks_evicted=bool(options.get("updatePodEvictionCondition", False)),
     )

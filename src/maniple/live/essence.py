@@ -22,7 +22,12 @@ from maniple.objects.kai import (
 )
 from maniple.objects.meta import Condition, Object, ObjectMeta
 from maniple.objects.pod import MOVES_TO
-from maniple.objects.volcano import VolcanoPodGroup, VolcanoPodGroupStatus, VolcanoQueue
+from maniple.objects.volcano import (
+    VolcanoPodGroup,
+    VolcanoPodGroupStatus,
+    VolcanoQueue,
+    VolcanoQueueStatus,
+)
 from maniple.plugins.devices.device_config import KEY as CONFIG_KEY
 
 Any = TypeVar("Any", bound=Object)
@@ -58,7 +63,7 @@ def essence(item: Any) -> Any:
     if isinstance(item, VolcanoPodGroup):
         return replace(item, status=VolcanoPodGroupStatus(phase=item.status.phase))
     if isinstance(item, VolcanoQueue):
-        return replace(item, status=replace(item.status, allocated={}))
+        return replace(item, status=VolcanoQueueStatus(state=item.status.state))
     return _essence_of_kai(item)
 
 

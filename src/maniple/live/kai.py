@@ -16,11 +16,19 @@ from msgspec.structs import replace
 from maniple.cluster.statuses import Status
 from maniple.framework.plans.outcome import Eviction, GroupOutcome, WaitingPod
 from maniple.framework.plans.plan import Plan
-from maniple.live import kai_groups
-from maniple.live.dialect import EvictionNotice, Find, GroupEvent, Patch, PodReporting, Report, group_of
+from maniple.live import kai_groups, kai_queues
+from maniple.live.dialect import (
+    EvictionNotice,
+    Find,
+    GroupEvent,
+    Patch,
+    PodReporting,
+    QueueReport,
+    Report,
+    group_of,
+)
 from maniple.live.kai_bindings import bind_request
 from maniple.live.kai_evictions import eviction_annotations
-from maniple.live.kai_queues import queue_lines
 from maniple.objects import core, dra
 from maniple.objects.core import Pod, SchedulingGate
 from maniple.objects.kai import (
@@ -75,7 +83,6 @@ class Kai:
     """KAI's side of the running scheduler."""
 
     queue_kinds: tuple[type[Object], ...] = (KaiQueue,)
-    writes_queue_status = False
 
     def __init__(
         self,
@@ -88,8 +95,11 @@ class Kai:
         nominates: bool = True,
         shard: str = "",
         grouping: Grouping | None = None,
+        keeps_queues: bool = False,
     ) -> None:
-        """`marks_evicted`: pods get a condition before they are evicted.
+        """`keeps_queues`: write the status of queues, since KAI's controller does not.
+
+        `marks_evicted`: pods get a condition before they are evicted.
 
         `grouping`: how pods without a group become jobs, where there is no podgrouper.
 
@@ -107,6 +117,7 @@ class Kai:
         self._nominates = nominates
         self._has_requests = True
         self._grouping = grouping
+        self.writes_queue_status = keeps_queues
 
     # -- reading -----------------------------------------------------------------------------------------------------
 
@@ -281,11 +292,14 @@ class Kai:
             patches.append(Patch({"metadata": {"uid": uid, "annotations": moments}}, subresource=False))
         return patches
 
-    def queue_allocated(self, queue: Object, allocated: Mapping[str, str]) -> Object:
-        return queue
+    def queue_status(self, queue: Object, report: QueueReport) -> Object:
+        assert isinstance(queue, KaiQueue)
+        return kai_queues.with_status(queue, report) if self.writes_queue_status else queue
 
     def queue_patch(self, before: Object, after: Object) -> dict[str, Any]:
-        return {}
+        assert isinstance(before, KaiQueue)
+        assert isinstance(after, KaiQueue)
+        return kai_queues.patch(before, after)
 
     def parent(self, name: str, parent: str) -> str:
         return parent
@@ -311,7 +325,7 @@ class Kai:
         return f"Successfully assigned pod {pod.key} to node {node} at node-pool {self._pool_name}"
 
     def eviction_notice(self, plan: Plan, eviction: Eviction, pod: Pod, find: Find) -> EvictionNotice:
-        text = eviction.text + queue_lines(plan, eviction, find)
+        text = eviction.text + kai_queues.queue_lines(plan, eviction, find)
         if eviction.why not in text:  # KAI's words first, the rule behind them
             text = f"{text}\n{eviction.sentence}."
         regarding = group_of(plan, eviction.job, find) or pod

@@ -1,18 +1,45 @@
-"""The queue details in an eviction message: usage before the cycle, quota, fair share, priority.
+"""KAI's queues: their status, and the queue details in an eviction message. Called by `kai.py`.
 
-Of the two queues concerned; called by `kai.py`.
+The details are usage before the cycle, quota, fair share and priority of the two queues concerned.
 """
 
 from collections.abc import Sequence
 from math import inf
+from typing import Any
+
+from msgspec.structs import replace
 
 from maniple.framework.plans.outcome import OTHERS, Eviction, QueueAccount
 from maniple.framework.plans.plan import Plan
-from maniple.live.dialect import Find
-from maniple.objects.kai import KaiQueue
+from maniple.live.dialect import Find, QueueReport
+from maniple.live.queue_amounts import amounts, patched
+from maniple.objects.kai import KaiQueue, KaiQueueStatus
 from maniple.plugins.kai.queue_accounts import readable
 
 RECLAIM = "reclaim"
+
+
+def with_status(queue: KaiQueue, report: QueueReport) -> KaiQueue:
+    """The queue as KAI's controller would write it; the same one if it reads so."""
+    known = queue.status
+    status = KaiQueueStatus(
+        child_queues=report.children,
+        allocated=amounts(known.allocated, report.allocated),
+        allocated_non_preemptible=amounts(known.allocated_non_preemptible, report.fixed),
+        requested=amounts(known.requested, report.requested),
+    )
+    return queue if status == known else replace(queue, status=status)
+
+
+def patch(before: KaiQueue, after: KaiQueue) -> dict[str, Any]:
+    old, new = before.status, after.status
+    status = {
+        "childQueues": list(new.child_queues),
+        "allocated": patched(old.allocated, new.allocated),
+        "allocatedNonPreemptible": patched(old.allocated_non_preemptible, new.allocated_non_preemptible),
+        "requested": patched(old.requested, new.requested),
+    }
+    return {"metadata": {"uid": after.metadata.uid}, "status": status}
 
 
 def queue_lines(plan: Plan, eviction: Eviction, find: Find) -> str:

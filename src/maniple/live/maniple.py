@@ -13,7 +13,7 @@ from maniple.cluster.statuses import Status
 from maniple.framework.plans.outcome import Eviction, GroupOutcome, WaitingPod
 from maniple.framework.plans.plan import Plan
 from maniple.framework.plans.standing import REFUSED
-from maniple.live.dialect import EvictionNotice, Find, Patch, PodReporting, Report
+from maniple.live.dialect import EvictionNotice, Find, Patch, PodReporting, QueueReport, Report
 from maniple.live.kai import Kai
 from maniple.live.kai_groups import why_waiting
 from maniple.live.volcano import ROOT_QUEUE, UNSCHEDULABLE, Volcano
@@ -100,8 +100,8 @@ class Maniple:
     def group_patches(self, before: Object, after: Object) -> Sequence[Patch]:
         return self._of(after).group_patches(before, after)
 
-    def queue_allocated(self, queue: Object, allocated: Mapping[str, str]) -> Object:
-        return self._of(queue).queue_allocated(queue, allocated)
+    def queue_status(self, queue: Object, report: QueueReport) -> Object:
+        return self._of(queue).queue_status(queue, report)
 
     def queue_patch(self, before: Object, after: Object) -> dict[str, Any]:
         return self._of(after).queue_patch(before, after)

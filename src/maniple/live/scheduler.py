@@ -36,6 +36,7 @@ from maniple.live.notes import Notes
 from maniple.live.permissions import OPTIONAL_KINDS, Permissions
 from maniple.live.port import Change, Clock, Port, SystemClock
 from maniple.live.problems import Problems
+from maniple.live.queues import orphaned
 from maniple.live.rate import WriteRate
 from maniple.live.refs import Ref, kind_of
 from maniple.live.reload import Reloads
@@ -65,10 +66,10 @@ class Scheduler:
     """One scheduler on one cluster.
 
     `inline` decides in the event loop's own thread: in virtual time nothing else is exact. `alone`: no
-    controllers of the profile's system run on this cluster. `options` is polled and must not block: its
-    result is added to the planner's options, and a new result triggers a cycle. With `leadership`, it decides
-    and writes only while it leads, and ends when that is lost. `rate` limits writes; `unread` are kinds that are
-    not watched. Every cycle is recorded in the `journal`, if there is one.
+    controllers of the profile's system run on this cluster; `keeps_queues`: see `dialect_of`. `options` is polled
+    and must not block: its result is added to the planner's options, and a new result triggers a cycle. With
+    `leadership`, it decides and writes only while it leads, and ends when that is lost. `rate` limits writes;
+    `unread` are kinds that are not watched. Every cycle is recorded in the `journal`, if there is one.
     """
 
     def __init__(
@@ -83,6 +84,7 @@ class Scheduler:
         bind: str = "",
         shard: str = "",
         alone: bool = False,
+        keeps_queues: bool | None = None,
         options: Callable[[], Mapping[str, Any]] | None = None,
         leadership: Leadership | None = None,
         rate: WriteRate | None = None,
@@ -107,6 +109,7 @@ class Scheduler:
             shard,
             nominates=nominates,
             alone=alone,
+            keeps_queues=keeps_queues,
         )
         self.cache = Cache(planner.build(()), self.dialect)
         self.journal = journal.follow(self.cache) if journal is not None else None
@@ -334,6 +337,8 @@ class Scheduler:
         if change.type == "gone" and item is not None:
             self._forget(item)
             matters = self.cache.gone(item)
+            if isinstance(item, self.dialect.queue_kinds) and (warning := orphaned(self.cache.cluster, item)):
+                self._report(warning)
             return self._decisions.forget(item) | matters
         if change.type == "bad" and change.problem is not None:
             self._report(str(change.problem))

@@ -67,6 +67,7 @@ class StatusWriter:
         for pace in self._paces:
             pace.forget(ref_of(item))
         self._unconfirmed.pop(ref_of(item), None)
+        self._queues.forget(item)
         self._notes.forget(item)
 
     def _compare_groups(self, plan: Plan, when: datetime, cause: str) -> None:
@@ -82,6 +83,7 @@ class StatusWriter:
         self._unconfirmed.pop(ref, None)
         if ref in self._binding.groups and self._writing.cache.pod_of_group(ref) is None:
             after = self._dialect.unconfirmed(before, report.after)
+        self._queues.count(after, report.queue)
         if after is report.after:
             self._record(report)
         else:

@@ -13,14 +13,24 @@ from msgspec.structs import replace
 from maniple.cluster.statuses import Status
 from maniple.framework.plans.outcome import Eviction, GroupOutcome, WaitingPod
 from maniple.framework.plans.plan import Plan
+from maniple.framework.plans.standing import QUEUE_MISSING
 from maniple.framework.reasons import joined
-from maniple.live.dialect import EvictionNotice, Find, GroupEvent, Patch, PodReporting, Report
+from maniple.live.dialect import (
+    EvictionNotice,
+    Find,
+    GroupEvent,
+    Patch,
+    PodReporting,
+    QueueReport,
+    Report,
+)
 from maniple.live.messages import message
+from maniple.live.queue_amounts import amounts, patched
 from maniple.objects import core, dra
 from maniple.objects.core import Pod
 from maniple.objects.kai import BindRequest
 from maniple.objects.meta import Object
-from maniple.objects.quantity import parse
+from maniple.objects.switches import CLOSED, CLOSING, OPEN, is_closed
 from maniple.objects.volcano import (
     HyperNode,
     VolcanoPodGroup,
@@ -35,6 +45,7 @@ UNSCHEDULABLE = "Unschedulable"
 SCHEDULED = "Scheduled"
 RUNNING = "Running"
 _COUNTED = [status.word for status in (Status.RUNNING, Status.SUCCEEDED, Status.FAILED)]
+_COUNTED_PHASES = {one: one.lower() for one in ("Pending", "Inqueue", "Running", "Unknown", "Completed")}
 # Each contradicts the other, so that only one of them can be true.
 _OPPOSITE = {"Unschedulable": "Scheduled", "Scheduled": "Unschedulable"}
 
@@ -74,7 +85,11 @@ class Volcano:
         scheduler_names: Iterable[str] = ("volcano",),
         default_queue: str = "default",
         more_kinds: Iterable[type[Object]] = (),
+        *,
+        keeps_queues: bool = False,
     ) -> None:
+        """`keeps_queues`: write all of the status of queues, since Volcano's controller does not."""
+        self._keeps_queues = keeps_queues
         self.kinds = (*KINDS, *more_kinds)
         self._grouping = volcano_grouping(frozenset(scheduler_names))
         self._default_queue = default_queue
@@ -127,17 +142,30 @@ class Volcano:
     ) -> Iterator[Report]:
         """`conditions_of`: the conditions of a job, if no plugin states them."""
         for one in groups.values():
-            if not one.served or one.of_others or one.api_group != VolcanoPodGroup.api_group:
+            if one.of_others or one.api_group != VolcanoPodGroup.api_group:
                 continue
             before = find(VolcanoPodGroup, one.key)
             if before is None:
                 continue  # it is gone by now
             assert isinstance(before, VolcanoPodGroup)
-            stated = one.conditions if conditions_of is None else conditions_of(one)
+            phase, stated = one.phase, one.conditions if conditions_of is None else conditions_of(one)
+            if not one.served:  # Volcano says nothing of such a job
+                phase, stated = before.status.phase, self._of_its_queue(one)
             running, succeeded, failed = [one.counts.get(status, 0) for status in _COUNTED]
-            after = self.group_status(before, one.phase, (running, succeeded, failed), stated, when, cause)
+            after = self.group_status(before, phase, (running, succeeded, failed), stated, when, cause)
             waits = _unschedulable(stated) or joined(one.refusals)
-            yield Report(before, after, waits, _notes(before, waits, stated=bool(stated)))
+            missing = GroupEvent("Warning", QUEUE_MISSING, "" if one.served else waits)
+            events = (*_notes(before, waits, stated=bool(stated)), missing) if one.served else (missing,)
+            yield Report(before, after, waits, events, one.queue if one.served else "")
+
+    def _of_its_queue(self, one: GroupOutcome) -> list[dict[str, str]]:
+        """That a job waits because of its queue; what runs of it is left alone. The default queue is being created."""
+        waits = one.count(Status.PENDING.word, Status.GATED.word)
+        if not one.queue_problem or not waits or one.queue == self._default_queue:
+            return []
+        return [
+            {"type": UNSCHEDULABLE, "status": "True", "reason": QUEUE_MISSING, "message": one.queue_problem}
+        ]
 
     def unconfirmed(self, before: Object, after: Object) -> Object:
         """The phase Running and the condition Scheduled wait; counts are of pods that run or ended."""
@@ -224,24 +252,24 @@ class Volcano:
             },
         }
 
-    def queue_allocated(self, queue: Object, allocated: Mapping[str, str]) -> Object:
-        """The queue as it should read; equal amounts written differently are no difference."""
+    def queue_status(self, queue: Object, report: QueueReport) -> Object:
+        """The scheduler writes what is allocated; Volcano's controller the rest, if it runs."""
         assert isinstance(queue, VolcanoQueue)
-        known = queue.status.allocated
-        if known.keys() == allocated.keys() and all(
-            parse(known[k]) == parse(v) for k, v in allocated.items()
-        ):
-            return queue
-        return replace(queue, status=replace(queue.status, allocated=dict(allocated)))
+        status = replace(queue.status, allocated=amounts(queue.status.allocated, report.allocated))
+        if self._keeps_queues:
+            counts = {field: report.phases.get(phase, 0) for phase, field in _COUNTED_PHASES.items()}
+            status = replace(status, state=_state(queue, report.jobs), **counts)
+        return queue if status == queue.status else replace(queue, status=status)
 
     def queue_patch(self, before: Object, after: Object) -> dict[str, Any]:
         assert isinstance(before, VolcanoQueue)
         assert isinstance(after, VolcanoQueue)
-        dropped = dict.fromkeys(before.status.allocated.keys() - after.status.allocated.keys())
-        return {
-            "metadata": {"uid": after.metadata.uid},
-            "status": {"allocated": {**after.status.allocated, **dropped}},
-        }
+        old, new = before.status, after.status
+        status: dict[str, Any] = {"allocated": patched(old.allocated, new.allocated)}
+        if self._keeps_queues:
+            counts = {field: getattr(new, field) for field in _COUNTED_PHASES.values()}
+            status |= {"state": new.state, **counts}
+        return {"metadata": {"uid": after.metadata.uid}, "status": status}
 
     def parent(self, name: str, parent: str) -> str:
         """The queue above; empty for the root."""
@@ -273,6 +301,13 @@ class Volcano:
 
     def ours(self, request: BindRequest) -> bool:
         return False
+
+
+def _state(queue: VolcanoQueue, jobs: int) -> str:
+    """As Volcano's controller has it: a queue that is to be closed is closing until the last job has ended."""
+    if not is_closed(queue):
+        return OPEN
+    return CLOSING if jobs else CLOSED
 
 
 def _unschedulable(stated: Iterable[Mapping[str, str]]) -> str:

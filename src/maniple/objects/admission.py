@@ -16,7 +16,6 @@ from typing import Any
 from maniple.objects.core import (
     LimitRange,
     LimitRangeItem,
-    Namespace,
     PersistentVolume,
     PersistentVolumeClaim,
     Pod,
@@ -27,11 +26,9 @@ from maniple.objects.core import (
 from maniple.objects.defaults import Raw, changed, defaulted, each_container, section
 from maniple.objects.meta import Object, ObjectMeta, ResourceList
 from maniple.objects.storage import LEGACY_STORAGE_CLASS
-from maniple.objects.volcano import VolcanoPodGroup, VolcanoQueue
+from maniple.objects.volcano import VolcanoQueue
 
-POLICY_KINDS: frozenset[type[Object]] = frozenset(
-    {PriorityClass, RuntimeClass, LimitRange, StorageClass, Namespace}
-)
+POLICY_KINDS: frozenset[type[Object]] = frozenset({PriorityClass, RuntimeClass, LimitRange, StorageClass})
 # These two exist in every cluster.
 SYSTEM_PRIORITIES: Mapping[str, int] = {
     "system-cluster-critical": 2_000_000_000,
@@ -45,8 +42,6 @@ _DEFAULT_CLASS = (
     "storageclass.kubernetes.io/is-default-class",
     "storageclass.beta.kubernetes.io/is-default-class",
 )
-_QUEUE_OF_NAMESPACE = "scheduling.volcano.sh/queue-name"
-_DEFAULT_QUEUE = "default"
 _HIERARCHY, _HIERARCHY_WEIGHTS = "volcano.sh/hierarchy", "volcano.sh/hierarchy-weights"
 _TOLERATED = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 _TOLERATION_SECONDS = 300
@@ -68,11 +63,6 @@ class Policies:
         self._runtimes = {one.metadata.name: one for one in given if isinstance(one, RuntimeClass)}
         self.storage_class = _default_storage_class(one for one in given if isinstance(one, StorageClass))
         self._resources = _container_defaults(one for one in given if isinstance(one, LimitRange))
-        self._queues = {
-            one.metadata.name: one.metadata.annotations[_QUEUE_OF_NAMESPACE]
-            for one in given
-            if isinstance(one, Namespace) and one.metadata.annotations.get(_QUEUE_OF_NAMESPACE)
-        }
 
     def priority_class(self, name: str) -> PriorityClass:
         """The named priority class, or the cluster's default if the pod names none or one that does not
@@ -85,9 +75,6 @@ class Policies:
     def container_resources(self, namespace: str) -> LimitRangeItem | None:
         """The `default` and `defaultRequest` of containers in a namespace."""
         return self._resources.get(namespace)
-
-    def queue(self, namespace: str) -> str:
-        return self._queues.get(namespace, "")
 
 
 def admitted(kind: type[Object], raw: Raw, policies: Policies) -> Raw:
@@ -250,18 +237,9 @@ def _volcano_queue(raw: Raw, metadata: Raw, _: Policies) -> Raw:
     return changed(raw, changes)
 
 
-def _volcano_pod_group(raw: Raw, metadata: Raw, policies: Policies) -> Raw:
-    """A group without a queue is in the queue of its namespace, if the namespace has one."""
-    spec, queue = section(raw.get("spec")), policies.queue(str(metadata["namespace"]))
-    if spec is None or not queue or spec.get("queue") not in (None, "", _DEFAULT_QUEUE):
-        return raw
-    return {**raw, "spec": {**spec, "queue": queue}}
-
-
 _ADMITTERS: dict[type[Object], Callable[[Raw, Raw, Policies], Raw]] = {
     Pod: _pod,
     PersistentVolumeClaim: _claim,
     PersistentVolume: _volume,
     VolcanoQueue: _volcano_queue,
-    VolcanoPodGroup: _volcano_pod_group,
 }

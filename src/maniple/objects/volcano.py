@@ -51,8 +51,15 @@ class VolcanoQueueSpec(Record, frozen=True, kw_only=True):
 
 
 class VolcanoQueueStatus(Record, frozen=True, kw_only=True):
+    """The counts are of pod groups by their phase."""
+
     state: str = ""
     allocated: ResourceList = msgspec.field(default_factory=dict)
+    pending: Int32 = 0
+    inqueue: Int32 = 0
+    running: Int32 = 0
+    unknown: Int32 = 0
+    completed: Int32 = 0
 
 
 class VolcanoQueue(Object, frozen=True, kw_only=True):

@@ -28,6 +28,7 @@ from maniple.objects.kai import (
 )
 from maniple.objects.meta import Object, ObjectMeta
 from maniple.objects.quantity import parse
+from maniple.objects.switches import is_closed
 from maniple.plugins.kai.labelled import ORDER_LABELS
 
 GROUP_NAME = "pod-group-name"
@@ -242,6 +243,7 @@ class KaiDialect:
         leaves = [one.minimum for one in groups if one.name not in parents]
         return JobFacts(
             queue=spec.queue,
+            names_queue=bool(spec.queue),
             minimum=sum(leaves) if leaves else max(spec.min_member, 1),
             phase=group.status.phase,
             priority_class=spec.priority_class_name,
@@ -267,6 +269,7 @@ class KaiDialect:
             parent=queue.spec.parent_queue,
             priority=DEFAULT_QUEUE_PRIORITY if priority is None else priority,
             states_priority=priority is not None,
+            open=not is_closed(queue),
         )
 
 

@@ -11,6 +11,7 @@ from maniple.objects.core import Node, Pod
 from maniple.objects.dra import ResourceClaim
 from maniple.objects.meta import Object
 from maniple.objects.quantity import parse
+from maniple.objects.switches import OPEN, wanted_state
 from maniple.objects.volcano import NetworkTopology, SubGroupPolicy, VolcanoPodGroup, VolcanoQueue
 
 GROUP_NAME = "scheduling.k8s.io/group-name"
@@ -169,19 +170,21 @@ class VolcanoDialect:
             preemptable=_flag(preemptable, default=False),
             topology=_wish(spec.network_topology),
             sub_groups=tuple(_rule(policy) for policy in spec.sub_group_policy),
+            # Volcano's admission takes the default queue for none, too.
+            names_queue=spec.queue not in ("", self._default_queue),
         )
 
     def queue(self, queue: Object) -> QueueFacts | None:
         if not isinstance(queue, VolcanoQueue):
             return None
-        state = queue.status.state
+        state = wanted_state(queue) or queue.status.state
         return QueueFacts(
             parent=queue.spec.parent,
             weight=queue.spec.weight,
             priority=queue.spec.priority,
             # Volcano ignores a queue until its controller has written a state; here a queue is open unless
             # closed.
-            open=state == "Open" or (not state and not self._strict),
+            open=state == OPEN or (not state and not self._strict),
         )
 
 

@@ -57,6 +57,10 @@ def _switch(text: str) -> str:
     return "" if parse_bool(text) is not None else 'must be "true" or "false"'
 
 
+def _true_or_false(text: str) -> str:
+    return "" if text in ("true", "false") else 'must be "true" or "false"'
+
+
 def _share(text: str) -> str:
     return "" if _SHARE.fullmatch(text) else 'must be a whole number or a percentage such as "50%"'
 
@@ -92,6 +96,7 @@ _VALUES: Mapping[str, Check] = {
     "maniple.dev/leave-after": _duration,
     "maniple.dev/replicas": _replicas,
     "maniple.dev/run-for": _duration,
+    "maniple.dev/suspend": _true_or_false,
     "volcano.sh/cooldown-time": _duration,
     "volcano.sh/hierarchy-weights": _weights,
     "volcano.sh/jdb-max-unavailable": _share,
@@ -117,7 +122,9 @@ _KEYS = frozenset(
         "maniple.dev/namespace-selector",
         "maniple.dev/namespaces",
         "maniple.dev/priority-classes",
+        "maniple.dev/queue",
         "maniple.dev/queues",
+        "maniple.dev/state",
         "pod-group-name",
         "scheduling.k8s.io/group-name",
         "scheduling.volcano.sh/queue-allocation-gate",

@@ -31,6 +31,7 @@ _KINDS: dict[str, Maker] = {
     "scheduling gates": pods.gates,
     "missing pods": pods.missing,
     "queue state": standing.state,
+    "suspension": standing.suspension,
     "toleration": constraints.tolerations,
     "selector": constraints.selectors,
     "affinity": constraints.affinity,

@@ -13,6 +13,7 @@ KindName = Literal[
     "scheduling gates",
     "missing pods",
     "queue state",
+    "suspension",
     "members",
     "request",
     "selector",

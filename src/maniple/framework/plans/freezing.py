@@ -88,6 +88,7 @@ class Jobs:
     admitted: NDArray[np.bool_]
     allocated: Amounts
     pending: Amounts  # what the tasks that wait request
+    fixed: NDArray[np.bool_]  # not preemptible
     facts: Mapping[int, JobFacts]
     groups: Mapping[int, Object]
     held_back: Mapping[int, str]  # job -> why it is not served at all
@@ -269,6 +270,7 @@ def _jobs(session: Session) -> Jobs:
         # Also what pods hold on nodes of others: a queue's status is about all of the cluster.
         allocated=jobs.allocated if jobs.elsewhere is None else jobs.allocated + jobs.elsewhere,
         pending=jobs.pending,
+        fixed=~session.are_preemptible(np.arange(len(jobs.queue))),
         facts=table.facts.copy(),
         held_back=session.held_back,
         groups=table.objects.copy(),

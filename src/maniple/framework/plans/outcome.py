@@ -183,11 +183,18 @@ class WaitingPod:
 
 @dataclass(frozen=True, slots=True)
 class QueueHolding:
-    """What the jobs of one queue hold, without those of queues below it, in base units (see `ResourceSpace`)."""
+    """What the jobs of one queue hold, without those of queues below it, in base units (see `ResourceSpace`).
+
+    `fixed` is what of it non-preemptible jobs hold, `requested` what jobs hold and wait for, `jobs` how many have not
+    ended.
+    """
 
     parent: str
     amounts: dict[str, int]
     shared: bool = False  # with pods of other schedulers, whose amounts are not among these
+    fixed: dict[str, int] = field(default_factory=dict)
+    requested: dict[str, int] = field(default_factory=dict)
+    jobs: int = 0
 
 
 @dataclass(frozen=True, slots=True)

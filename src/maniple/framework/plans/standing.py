@@ -17,6 +17,7 @@ from maniple.objects.kai import KaiPodGroup
 
 UNSCHEDULABLE_ON_POOL = "UnschedulableOnNodePool"
 QUEUE_MISSING, POD_ERRORS = "QueueDoesNotExist", "PodSchedulingErrors"
+MISSING = "queue {queue!r} does not exist; create it, or name another queue"
 NO_TURN = "not tried in this cycle"
 REFUSED = "Refused"  # the reason, for programs, of jobs that are not served at all: no node would help
 
@@ -46,7 +47,7 @@ def queue_problem(session: Session, queue: int) -> QueueProblem | None:
     """What is wrong with a queue that jobs name; None if nothing is."""
     name = session.queue_name(queue)
     if queue not in session.queues.facts:
-        return QueueProblem(f"queue {name!r} does not exist")
+        return QueueProblem(MISSING.format(queue=name))
     if not session.rules.queues.only_leaves_take_jobs:
         return None
     tree = session.queue_tree

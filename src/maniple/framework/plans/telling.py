@@ -297,17 +297,44 @@ def _jobs_below(closed: Closed) -> dict[int, list[int]]:
 
 
 def holdings(closed: Closed) -> dict[str, QueueHolding]:
-    columns, names = closed.jobs, closed.resources.names
-    own = np.zeros((len(closed.names.queues), len(columns.allocated)), dtype=np.int64)
-    np.add.at(own, columns.queue[columns.rows], columns.allocated[:, columns.rows].T)
-    amounts, shared = own.tolist(), {int(columns.queue[job]) for job in columns.foreign}
+    columns, rows = closed.jobs, closed.jobs.rows
+    held, fixed = columns.allocated[:, rows], columns.fixed[rows]
+    amounts, requested = (
+        _by_queue(closed, rows, held),
+        _by_queue(closed, rows, held + columns.pending[:, rows]),
+    )
+    of_fixed = _by_queue(closed, rows[fixed], held[:, fixed])
+    counts = columns.counts[:, rows]
+    left = rows[(COMPLETED @ counts < counts.sum(axis=0)) | ~counts.any(axis=0)]
+    jobs = np.bincount(columns.queue[left], minlength=len(closed.names.queues)).tolist()
+    shared = {int(columns.queue[job]) for job in columns.foreign}
     return {
         closed.names.queues[queue]: QueueHolding(
-            facts.parent,
-            {names[one]: amount for one, amount in enumerate(amounts[queue]) if amount},
-            queue in shared,
+            parent=facts.parent,
+            amounts=amounts.get(queue, {}),
+            shared=queue in shared,
+            fixed=of_fixed.get(queue, {}),
+            requested=requested.get(queue, {}),
+            jobs=jobs[queue],
         )
         for queue, facts in closed.queues.facts.items()
+    }
+
+
+def _by_queue(
+    closed: Closed, rows: NDArray[np.int64], amounts: NDArray[np.int64]
+) -> dict[int, dict[str, int]]:
+    """Amounts of jobs added up by their queues; nothing of what a queue has nothing of."""
+    if not len(rows):
+        return {}
+    queues = closed.jobs.queue[rows]
+    order = np.argsort(queues, kind="stable")
+    numbers, starts = np.unique(queues[order], return_index=True)
+    sums = np.add.reduceat(amounts[:, order], starts, axis=1).T.tolist()
+    names = closed.resources.names
+    return {
+        queue: {names[one]: amount for one, amount in enumerate(own) if amount}
+        for queue, own in zip(numbers.tolist(), sums, strict=True)
     }
 
 

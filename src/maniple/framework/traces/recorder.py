@@ -64,7 +64,10 @@ class Recorder:
         depth: Depth = Depth.NODES,
         nodes: Iterable[str] = (),
         everything: bool = False,
+        keys: bool = False,
     ) -> None:
+        """`keys`: record the key of every job's turn, without its rivals."""
+        self._keys = keys
         self.subject = subject
         self.depth = depth
         self.nodes = frozenset(nodes)
@@ -208,9 +211,9 @@ class Recorder:
         self._take_turn()
         session, rivals, key = self.session, tuple[Rival, ...](), tuple[KeyPart, ...]()
         beside = self.job >= 0 and session.jobs.queue[job] == session.jobs.queue[self.job]
-        if beside or self.everything:  # jobs of other queues are not compared with it
+        if beside or self.everything or self._keys:  # jobs of other queues are not compared with it
             key = self._key("job_order", session.job_key_order(job))
-        if key and self.follows(job):
+        if key and self.follows(job) and not self._keys:
             few = list(others)[: None if self.everything else _RIVALS]
             rivals = tuple(
                 Rival(self._job(one), self._key("job_order", session.job_key_order(one))) for one in few

@@ -10,6 +10,8 @@ from maniple.explaining.remedies.values import Change
 from maniple.framework.session import NON_PREEMPTIBLE
 from maniple.objects.core import PriorityClass
 from maniple.objects.kai import KaiPodGroup
+from maniple.objects.meta import Object
+from maniple.objects.switches import CLOSED, OPEN, STATE, SUSPEND, is_suspended, wanted_state
 from maniple.objects.volcano import VolcanoPodGroup, VolcanoQueue
 
 _MANY = 8  # priority classes that are tried
@@ -20,23 +22,40 @@ _KAI_LABEL = "priorityClassName"
 
 def state(subject: Subject) -> Iterator[Choice]:
     """Open the queue, and those above it."""
-    closed = [
-        item
-        for _, items in subject.queues
-        for item in items
-        if isinstance(item, VolcanoQueue) and item.status.state not in ("", "Open")
-    ]
-    if not closed:
+    changes = [change for _, items in subject.queues for item in items for change in _opening(item)]
+    if not changes:
         return
-    names = listed(item.metadata.name for item in closed)
+    names = listed(dict.fromkeys(key for change in changes for key in change.objects))
 
     def build(_: Levels) -> tuple[Change, ...]:
-        return tuple(setting(item, ("status", "state"), item.status.state, "Open") for item in closed)
+        return tuple(changes)
 
     def words(_: Levels) -> tuple[str, str]:
         return names, f"With queue {names} open"
 
     yield Choice("queue state", (1,), build, words)
+
+
+def _opening(item: Object) -> Iterator[Change]:
+    wanted = wanted_state(item)
+    if wanted == CLOSED:
+        yield setting(item, ("metadata", "annotations", STATE), wanted, OPEN)
+    elif not wanted and isinstance(item, VolcanoQueue) and item.status.state not in ("", OPEN):
+        yield setting(item, ("status", "state"), item.status.state, OPEN)
+
+
+def suspension(subject: Subject) -> Iterator[Choice]:
+    """Resume the job."""
+    if not is_suspended(subject.group):
+        return
+
+    def build(_: Levels) -> tuple[Change, ...]:
+        return (setting(subject.group, ("metadata", "annotations", SUSPEND), "true", None),)
+
+    def words(_: Levels) -> tuple[str, str]:
+        return subject.group.key, f"With {subject.group.key} resumed"
+
+    yield Choice("suspension", (1,), build, words)
 
 
 def priority(subject: Subject) -> Iterator[Choice]:
