@@ -16,6 +16,7 @@ from maniple.cluster.classes import TaskClass
 from maniple.cluster.resources import PODS, Amounts
 from maniple.cluster.statuses import ON_NODE
 from maniple.explaining.model import NodeGroup
+from maniple.explaining.names import Names
 from maniple.framework.criteria import Filter
 from maniple.framework.reasons import Detail, Verdicts
 from maniple.framework.session import Session
@@ -33,8 +34,9 @@ _DAEMONS = "DaemonSet"
 class Nodes:
     """The nodes of one session."""
 
-    def __init__(self, session: Session, placement: Placement) -> None:
+    def __init__(self, session: Session, placement: Placement, names: Names) -> None:
         self._session = session
+        self._names = names
         self._placement = placement
         self._kept: Amounts | None = None
 
@@ -53,7 +55,7 @@ class Nodes:
         for one, verdict, refused in passing:
             sorting.put_each(refused, partial(self._detail, one, class_, verdict))
         sorting.put(sorting.left, Detail(FITS, "room for one more such pod"))
-        return sorting.groups()
+        return sorting.groups(self._names)
 
     def suited(self, class_: TaskClass, groups: Iterable[NodeGroup]) -> bool:
         """Whether some node could take such a pod if nothing else were there."""
@@ -248,12 +250,14 @@ class _Sorting:
             self._found.setdefault((self.lasting, detail(node)), []).append(node)
         self.left[nodes] = False
 
-    def groups(self) -> tuple[NodeGroup, ...]:
+    def groups(self, shown: Names) -> tuple[NodeGroup, ...]:
         names = self._session.nodes.facts.names
         made = [
             NodeGroup(
                 kind=detail.kind,
-                phrase=f"{detail.phrase} (such as {detail.example})" if detail.example else detail.phrase,
+                phrase=f"{detail.phrase} (such as {detail.example})"
+                if detail.example and shown.shows(detail.example)
+                else detail.phrase,
                 subject=detail.subject,
                 lasting=lasting,
                 count=len(nodes),

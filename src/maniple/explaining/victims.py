@@ -11,6 +11,7 @@ import numpy as np
 from maniple.cluster.priorities import NEVER
 from maniple.cluster.statuses import ACTIVE_ALLOCATED, ON_NODE
 from maniple.explaining.model import Protection
+from maniple.explaining.names import Names
 from maniple.framework.points import TaskRows
 from maniple.framework.session import Session
 from maniple.objects.core import PodDisruptionBudget
@@ -26,9 +27,9 @@ _BY_PLUGIN = {
     "conformance": ("Critical", "critical for the cluster"),
     "drf": ("Share", "the dominant share of the job is not above that of the waiting one"),
     "minruntime": ("MinRuntime", "the minimum run time is not over"),
-    "proportion": ("WithinShare", "queue {queue} has no more than its share"),
-    "capacity": ("WithinShare", "queue {queue} has no more than it deserves"),
-    "fairness": ("NotReclaimable", "queue {queue} is not reclaimable"),
+    "proportion": ("WithinShare", "{queue} has no more than its share"),
+    "capacity": ("WithinShare", "{queue} has no more than it deserves"),
+    "fairness": ("NotReclaimable", "{queue} is not reclaimable"),
     "cdp": ("Cooldown", "the cooldown time is not over"),
     "tdm": ("RevocableZone", "not in a revocable zone"),
 }
@@ -37,8 +38,9 @@ _BY_PLUGIN = {
 class Victims:
     """Of one session."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, names: Names) -> None:
         self._session = session
+        self._names = names
         actions = set(session.actions)
         self._preempts = bool(actions & {"preempt", "gangpreempt"})
         self._reclaims = bool(actions & {"reclaim", "gangreclaim"})
@@ -103,12 +105,12 @@ class Victims:
         elif not same and not self._reclaims:
             yield ("NoReclaim", "action reclaim is not configured"), rows.tolist()
         elif self._votes:
-            yield from self._by_votes(task, victim, rows, same=same)
+            yield from self._by_votes(job, task, victim, rows, same=same)
         else:
             yield self._by_filters(job, victim, same=same), rows.tolist()
 
     def _by_votes(
-        self, task: int, victim: int, rows: TaskRows, *, same: bool
+        self, job: int, task: int, victim: int, rows: TaskRows, *, same: bool
     ) -> Iterator[tuple[tuple[str, str], list[int]]]:
         """Each plugin's vote; a pod is counted with the first that spares it."""
         session, point = self._session, "preemptable" if same else "reclaimable"
@@ -120,7 +122,7 @@ class Victims:
         for name, allowed in sorted(answers, key=lambda one: one[0] != "priority"):
             spared = rows[~np.isin(rows, allowed)] if allowed is not None else rows[:0]
             if len(spared):
-                yield self._rule(name, victim, spared), spared.tolist()
+                yield self._rule(name, job, victim, spared), spared.tolist()
             rows = rows[~np.isin(rows, spared)]
         if len(rows):
             yield (FREE, "may be evicted, but that would not make enough room"), rows.tolist()
@@ -141,9 +143,11 @@ class Victims:
             ask = getattr(plugin, point, None)
             if ask is not None and not ask(job, victim):
                 rows = session.tasks_of(victim)
-                return self._rule(option.name, victim, rows[ACTIVE_ALLOCATED[session.tasks.status[rows]]])
+                return self._rule(
+                    option.name, job, victim, rows[ACTIVE_ALLOCATED[session.tasks.status[rows]]]
+                )
         if not same and self._within_share(victim):
-            return "WithinShare", f"queue {self._queue(victim)} has no more than its share"
+            return "WithinShare", f"{self._theirs(job, victim)} has no more than its share"
         return FREE, "may be evicted, but that would not make enough room"
 
     def _may_reclaim(self, job: int) -> bool:
@@ -161,12 +165,12 @@ class Victims:
             self._content[queue] = bool(np.all(within))
         return self._content[queue]
 
-    def _rule(self, plugin: str, victim: int, rows: TaskRows) -> tuple[str, str]:
+    def _rule(self, plugin: str, job: int, victim: int, rows: TaskRows) -> tuple[str, str]:
         if plugin == "pdb":
-            names = ", ".join(self._budgets(rows)) or "of theirs"
+            names = ", ".join(filter(self._names.shows, self._budgets(rows))) or "of theirs"
             return "DisruptionBudget", f"PodDisruptionBudget {names} allows no more disruptions"
         kind, phrase = _BY_PLUGIN.get(plugin, ("Plugin", f"protected by plugin {plugin}"))
-        return kind, phrase.format(queue=self._queue(victim))
+        return kind, phrase.format(queue=self._theirs(job, victim))
 
     def _budgets(self, rows: TaskRows) -> list[str]:
         session, found = self._session, dict[str, None]()
@@ -181,3 +185,9 @@ class Victims:
 
     def _queue(self, job: int) -> str:
         return printable(self._session.queue_name(int(self._session.jobs.queue[job])))
+
+    def _theirs(self, job: int, victim: int) -> str:
+        """The queue of a job that is spared; one of another namespace may have a queue that is not to be named."""
+        same = self._session.jobs.queue[job] == self._session.jobs.queue[victim]
+        known = same or self._names.shows(self._session.job_key(victim))
+        return f"queue {self._queue(victim)}" if known else "their queue"

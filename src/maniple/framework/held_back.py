@@ -14,22 +14,17 @@ from maniple.cluster.statuses import Status
 from maniple.framework.rights import Rights
 from maniple.framework.session import Session
 
-ALONE = "not served in this cycle, which is planned as if only {job} waited"
 _PENDING, _GATED = int(Status.PENDING), int(Status.GATED)
 
 
 class HeldBack:
     """Made before plugins are; `give_back` is called when the last action has run."""
 
-    def __init__(self, session: Session, alone: int | None = None) -> None:
-        """`alone`: a job that is to be served as if no other one waited."""
+    def __init__(self, session: Session) -> None:
         self._session = session
         jobs = session.cluster.jobs
         why = {job: f"pod group {session.job_key(job)}: {text}" for job, text in jobs.refusals.items()}
         why.update((job, text) for job, text in self._without_right() if job not in why)
-        if alone is not None:
-            others = (job for job in session.jobs.rows.tolist() if job != alone)
-            why.update((job, ALONE.format(job=session.job_key(alone))) for job in others if job not in why)
         session.held_back = why
         self._jobs = np.array(sorted(why), dtype=np.int64)
         tasks = session.tasks

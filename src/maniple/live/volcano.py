@@ -14,7 +14,7 @@ from maniple.cluster.statuses import Status
 from maniple.framework.plans.outcome import Eviction, GroupOutcome, WaitingPod
 from maniple.framework.plans.plan import Plan
 from maniple.framework.reasons import joined
-from maniple.live.dialect import EvictionNotice, Find, GroupEvent, Patch, PodReporting, Report
+from maniple.live.dialect import EvictionNotice, Find, GroupEvent, Patch, PodReporting, Report, Worded
 from maniple.live.messages import message
 from maniple.objects import core, dra
 from maniple.objects.core import Pod
@@ -123,10 +123,11 @@ class Volcano:
         find: Find,
         when: datetime,
         cause: str,
+        worded: Worded,
         conditions_of: Callable[[GroupOutcome], list[dict[str, str]]] | None = None,
     ) -> Iterator[Report]:
         """`conditions_of`: the conditions of a job, if no plugin states them."""
-        for one in groups.values():
+        for job, one in groups.items():
             if not one.served or one.of_others or one.api_group != VolcanoPodGroup.api_group:
                 continue
             before = find(VolcanoPodGroup, one.key)
@@ -134,9 +135,11 @@ class Volcano:
                 continue  # it is gone by now
             assert isinstance(before, VolcanoPodGroup)
             stated = one.conditions if conditions_of is None else conditions_of(one)
+            waits = _unschedulable(stated) or joined(one.refusals)
+            if waits and not one.held_back:
+                stated, waits = _reworded(stated, worded(job, before, waits))
             running, succeeded, failed = [one.counts.get(status, 0) for status in _COUNTED]
             after = self.group_status(before, one.phase, (running, succeeded, failed), stated, when, cause)
-            waits = _unschedulable(stated) or joined(one.refusals)
             yield Report(before, after, waits, _notes(before, waits, stated=bool(stated)))
 
     def unconfirmed(self, before: Object, after: Object) -> Object:
@@ -278,6 +281,11 @@ class Volcano:
 def _unschedulable(stated: Iterable[Mapping[str, str]]) -> str:
     """The message of the condition by which a group is unschedulable."""
     return next((one["message"] for one in stated if one["type"] == UNSCHEDULABLE), "")
+
+
+def _reworded(stated: Sequence[Mapping[str, str]], waits: str) -> tuple[list[dict[str, str]], str]:
+    """The conditions with this message in that by which a group is unschedulable."""
+    return [{**one, "message": waits} if one["type"] == UNSCHEDULABLE else {**one} for one in stated], waits
 
 
 def _notes(group: VolcanoPodGroup, waits: str, *, stated: bool) -> tuple[GroupEvent, ...]:

@@ -4,7 +4,6 @@ What concerns the cache is read between two cycles, as the scheduler itself does
 """
 
 import asyncio
-import copy
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from datetime import datetime
@@ -18,13 +17,11 @@ from maniple.actions.order import JobsByQueue
 from maniple.cluster.cluster import Cluster
 from maniple.explaining.diagnosis import Diagnosis, UnknownJobError
 from maniple.explaining.model import Explanation
-from maniple.journal.memory import unchanged
 from maniple.journal.moment import Moment
 from maniple.journal.pseudonyms import pseudonymised
 from maniple.live.refs import kind_of
 from maniple.objects.meta import Object
 from maniple.objects.printable import printable_json, printable_lines
-from maniple.planner import Planner
 from maniple.plugins.kai.snapshot import snapshot_file, written
 from maniple.web.profile import MOST_SECONDS, collapsed, sampled, table
 
@@ -165,14 +162,7 @@ class Debug:
         return web.Response(text=printable_json(text), content_type="application/json")
 
     def _explained(self, name: str) -> Explanation:
-        with unchanged(self._scheduler.cache.cluster.memory):
-            return Diagnosis(self._probe(), *self._moment_of_cache()).of(name)
-
-    def _probe(self) -> Planner:
-        """The scheduler's planner with the options of the next cycle, and timings of its own."""
-        probe = copy.copy(self._scheduler.planner)
-        probe.options, probe.timings, probe.plugin_timings = self._scheduler.options, {}, {}
-        return probe
+        return Diagnosis(self._scheduler.probe(), *self._moment_of_cache()).of(name)
 
     def _moment_of_cache(self) -> tuple[Cluster, datetime]:
         return self._scheduler.cache.cluster, self._scheduler.now()
@@ -200,7 +190,7 @@ class Debug:
 
     def _job_order(self) -> dict[str, Any]:
         """The jobs in the order in which they would have their turn now, in all and by queue."""
-        probe = self._probe()
+        probe = self._scheduler.probe()
         probe.actions = ()
         session = probe.session(*self._moment_of_cache())
         depth = session.configuration.queue_depth.get("allocate")
