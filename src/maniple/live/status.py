@@ -38,7 +38,7 @@ class StatusWriter:
         self._paces = (self._groups, self._pods.pace, self._queues.pace)
         self._last: Plan | None = None  # whose outcome has been written
         self._moment: tuple[datetime, str] | None = None  # when that was, and by what name
-        self.why: dict[Ref, str] = {}  # by the group of each job that was pending after the last cycle
+        self.why: dict[Ref, str] = {}  # by the group of each job that was pending after the last cycle, briefly
 
     def write(self, plan: Plan, when: datetime, cause: str) -> bool:
         """Bring every status up to a plan; returns whether a decision may depend on what is written now."""
@@ -96,12 +96,13 @@ class StatusWriter:
         for report in self._dialect.reports(plan, groups, find, when, cause, self._worded):
             ref = ref_of(report.before)
             if report.why:
-                self.why[ref] = report.why
+                self.why.setdefault(ref, report.why)
             else:
                 self.answers.forget(ref)
             self._compare_group(report)
 
     def _worded(self, job: str, group: Object, brief: str) -> str:
+        self.why[ref_of(group)] = brief
         return self.answers.worded(ref_of(group), Question(job, brief, getattr(group, "spec", None), now()))
 
     def _compare_group(self, report: Report) -> None:
