@@ -125,7 +125,7 @@ def _print(rows: list[Any], limit: int, table_of: "Callable[[Iterable[Any]], Tab
 
 
 def _remark(rows: list[Any], job: str | None, evictions: bool) -> None:
-    from maniple.journal.history import amounts
+    from maniple.explaining.losses import amounts
 
     if not rows:
         echo(f"{job}: not in this journal" if job and not evictions else "nothing", err=True)
@@ -166,7 +166,7 @@ def _story(rows: "Iterable[Event]") -> "Table":
 
 def _ledger(rows: "Iterable[Loss]") -> "Table":
     from maniple.cli.tables import Table
-    from maniple.journal.history import amounts, duration
+    from maniple.explaining.losses import amounts, duration
 
     columns = ("time", "cycle", "pod", "node", "for", "action", "had run", "lost", "why")
     table = Table("Evictions", *columns, right=("cycle",))

@@ -16,10 +16,11 @@ from msgspec.structs import replace
 from maniple.cluster.cluster import Cluster
 from maniple.cluster.statuses import Status
 from maniple.explaining.domains import Domains
-from maniple.explaining.model import Cause, Domain, Explanation, Protection, Turn
+from maniple.explaining.model import Cause, Departure, Domain, Explanation, Protection, Turn
 from maniple.explaining.names import Names
 from maniple.explaining.obstacles import Obstacles
 from maniple.explaining.parts import Parts, Tried
+from maniple.explaining.places import Places, work_lost
 from maniple.explaining.queues import Queues
 from maniple.explaining.remedies.advising import advise
 from maniple.explaining.remedies.kinds.amounts import plural
@@ -73,6 +74,7 @@ class Diagnosis:
         self._queues = Queues(self.session, self._names)
         self._obstacles = Obstacles(self.session, self._queues, self._names)
         self._victims = Victims(self.session, self._names)
+        self._places = Places(self.session, self.plan, self.session.now)
 
     def _planned(self) -> tuple[Session, Plan]:
         with own_memory(self._cluster):
@@ -93,9 +95,14 @@ class Diagnosis:
             queue=printable(facts.queue),
             original=tuple(outcome.reasons),
         )
+        if outcome.evicted or self.session.jobs.counts[Status.RELEASING, job]:
+            begun = replace(begun, departures=self._places.departures(job))
         if outcome.state == "waiting":
             return self._waiting(begun, job, outcome)
-        return replace(begun, sentence=self._served(job, outcome), causes=self._being_served(outcome))
+        if outcome.state in ("placed", "running"):
+            begun = replace(begun, places=self._places.of(job))
+        sentence = self._served(job, outcome, begun.departures)
+        return replace(begun, sentence=sentence, causes=self._being_served(outcome))
 
     def answer(self, name: str) -> Cause | None:
         """The cause that binds, without the rest of the explanation; None of a job that does not wait, or with no
@@ -148,9 +155,9 @@ class Diagnosis:
         kind = kinds.get(outcome.state)
         return tuple(Cause(kind=kind, sentence=one) for one in outcome.reasons) if kind else ()
 
-    def _served(self, job: int, outcome: JobOutcome) -> str:
+    def _served(self, job: int, outcome: JobOutcome, departures: tuple[Departure, ...]) -> str:
         if outcome.state in ("starting", "evicted"):
-            return "; ".join(outcome.reasons)
+            return "; ".join(filter(None, (*outcome.reasons, work_lost(departures))))
         nodes = self._nodes_of(job)
         where = f" on {', '.join(nodes[:5])}{' ...' if len(nodes) > 5 else ''}" if nodes else ""
         words = {

@@ -38,7 +38,9 @@ class StatusWriter:
         self._paces = (self._groups, self._pods.pace, self._queues.pace)
         self._last: Plan | None = None  # whose outcome has been written
         self._moment: tuple[datetime, str] | None = None  # when that was, and by what name
-        self.why: dict[Ref, str] = {}  # by the group of each job that was pending after the last cycle, briefly
+        self.why: dict[
+            Ref, str
+        ] = {}  # by the group of each job that was pending after the last cycle, briefly
 
     def write(self, plan: Plan, when: datetime, cause: str) -> bool:
         """Bring every status up to a plan; returns whether a decision may depend on what is written now."""
