@@ -57,6 +57,14 @@ class Explanations:
             discreet = not planner.rules.words.name_others
             self._diagnosis = Diagnosis(planner, session.cluster, when, (session, plan), discreet=discreet)
 
+    def complete(self, planner: Planner) -> Diagnosis | None:
+        """Of the last cycle, for operators, who may read all names; None if it does not tell how things are."""
+        known = self._diagnosis
+        if known is None:
+            return None
+        session = known.session
+        return Diagnosis(planner, session.cluster, session.now, (session, known.plan))
+
     @property
     def owes(self) -> bool:
         """Whether a job is without an answer that it could get now."""

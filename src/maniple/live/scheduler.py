@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, cast
 
+from maniple.explaining.diagnosis import Diagnosis
 from maniple.framework.configuration.loading import ConfigurationError
 from maniple.framework.plans.outcome import Eviction
 from maniple.framework.plans.plan import Plan
@@ -231,6 +232,11 @@ class Scheduler:
         probe = copy.copy(self.planner)
         probe.options, probe.timings, probe.plugin_timings = self._options, {}, {}
         return probe
+
+    def diagnosis(self) -> Diagnosis:
+        """Of the last cycle if nothing has changed since, otherwise of one planned now; to be called between cycles."""
+        found = None if self._dirty else self._explanations.complete(self.probe())
+        return found or Diagnosis(self.probe(), self.cache.cluster, self.now())
 
     def moment(self) -> Moment:
         """Everything that a plan made now would depend on; to be called between cycles."""

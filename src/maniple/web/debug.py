@@ -15,8 +15,7 @@ from aiohttp import web
 from maniple.actions.allocate import waiting
 from maniple.actions.order import JobsByQueue
 from maniple.cluster.cluster import Cluster
-from maniple.explaining.diagnosis import Diagnosis, UnknownJobError
-from maniple.explaining.model import Explanation
+from maniple.explaining.diagnosis import UnknownJobError
 from maniple.journal.moment import Moment
 from maniple.journal.pseudonyms import pseudonymised
 from maniple.live.refs import kind_of
@@ -153,16 +152,13 @@ class Debug:
         if not name:
             return web.Response(status=400, text="job: expected namespace/name\n")
         try:
-            found = await self._between_cycles(lambda: self._explained(name))
+            found = await self._between_cycles(lambda: self._scheduler.diagnosis().of(name))
         except TimeoutError:
             return web.Response(status=503, text="the current cycle takes too long\n")
         except UnknownJobError as error:
             return web.Response(status=404, text=f"{error}\n")
         text = msgspec.json.format(msgspec.json.encode(found), indent=2).decode()
         return web.Response(text=printable_json(text), content_type="application/json")
-
-    def _explained(self, name: str) -> Explanation:
-        return Diagnosis(self._scheduler.probe(), *self._moment_of_cache()).of(name)
 
     def _moment_of_cache(self) -> tuple[Cluster, datetime]:
         return self._scheduler.cache.cluster, self._scheduler.now()
