@@ -37,6 +37,10 @@ from maniple.placement.engine import Placement
 from maniple.planner import DEFAULT_PROFILE, Conf, Planner
 
 _PASSING_ROOM = ("Full", "Fragmented", "GpuFraction", "PodsPerNode", "DomainTooSmall")
+_ROOM_SINCE = (
+    "no node had room for the next pod when the job had its turn in this cycle; at the end of the cycle there is room, "
+    "and the next cycle tries again"
+)
 _RIVALS = 3
 _AHEAD = 20
 
@@ -240,6 +244,8 @@ class Diagnosis:
         rival = self._rival(job)
         if rival is not None:
             yield rival
+        elif share is None and job in self.session.refusals.origins(self.session.tasks.job):
+            yield Cause(kind="RoomSince", sentence=_ROOM_SINCE)
 
     # -- others -------------------------------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from maniple.cluster.priorities import NEVER
 from maniple.cluster.statuses import ACTIVE_ALLOCATED, ON_NODE
+from maniple.eviction.protection import protector, protectors
 from maniple.explaining.model import Protection
 from maniple.explaining.names import Names
 from maniple.framework.points import TaskRows
@@ -20,6 +21,7 @@ from maniple.objects.selectors import matches
 from maniple.placement.engine import Mask
 
 FREE = "MayBeEvicted"
+_IN_VAIN = "may be evicted, but that would not make enough room"
 _JOBS = 3  # to name
 _BY_PLUGIN = {
     "gang": ("GangMinimum", "the gang would fall below its minimum"),
@@ -56,8 +58,9 @@ class Victims:
         rows = np.flatnonzero((tasks.node >= 0) & ON_NODE[tasks.status] & (tasks.job != job))
         rows = rows[nodes[tasks.node[rows]]]
         sorted_: dict[tuple[str, str], list[int]] = {}
-        for why, some in self._sorted(job, task, rows):
-            sorted_.setdefault(why, []).extend(some)
+        with self._session.aside():
+            for why, some in self._sorted(job, task, rows):
+                sorted_.setdefault(why, []).extend(some)
         made = [
             Protection(kind=kind, phrase=phrase, pods=len(some), jobs=self._jobs(some))
             for (kind, phrase), some in sorted_.items()
@@ -118,14 +121,13 @@ class Victims:
         if (~asked).any():
             yield ("NotPreemptible", "not preemptible"), rows[~asked].tolist()
         rows = rows[asked]
-        answers = session.answers(point, task, rows) if len(rows) else []
-        for name, allowed in sorted(answers, key=lambda one: one[0] != "priority"):
-            spared = rows[~np.isin(rows, allowed)] if allowed is not None else rows[:0]
-            if len(spared):
-                yield self._rule(name, job, victim, spared), spared.tolist()
-            rows = rows[~np.isin(rows, spared)]
-        if len(rows):
-            yield (FREE, "may be evicted, but that would not make enough room"), rows.tolist()
+        by = protectors(session, (point,), task, rows)
+        for name in dict.fromkeys(by.values()):
+            spared = np.array([row for row, one in by.items() if one == name], dtype=np.int64)
+            yield self._rule(name, job, victim, spared), spared.tolist()
+        free = [row for row in rows.tolist() if row not in by]
+        if free:
+            yield (FREE, _IN_VAIN), free
 
     def _by_filters(self, job: int, victim: int, *, same: bool) -> tuple[str, str]:
         session = self._session
@@ -139,16 +141,13 @@ class Victims:
         if not same and not self._may_reclaim(job):
             return "OwnShare", f"queue {own} would have more than its own share"
         point = "preempt_victim_filter" if same else "reclaim_victim_filter"
-        for option, plugin in session.plugins:
-            ask = getattr(plugin, point, None)
-            if ask is not None and not ask(job, victim):
-                rows = session.tasks_of(victim)
-                return self._rule(
-                    option.name, job, victim, rows[ACTIVE_ALLOCATED[session.tasks.status[rows]]]
-                )
+        by = protector(session, point, job, victim)
+        if by:
+            rows = session.tasks_of(victim)
+            return self._rule(by, job, victim, rows[ACTIVE_ALLOCATED[session.tasks.status[rows]]])
         if not same and self._within_share(victim):
             return "WithinShare", f"{self._theirs(job, victim)} has no more than its share"
-        return FREE, "may be evicted, but that would not make enough room"
+        return FREE, _IN_VAIN
 
     def _may_reclaim(self, job: int) -> bool:
         if job not in self._reclaiming:

@@ -5,7 +5,8 @@ effects and a record of refusals. Rows are numbers; `task_key`, `job_key`, `queu
 names.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
@@ -150,6 +151,17 @@ class Session:
     def plugins_answering(self, point: str) -> list[Plugin]:
         """The plugins that answer a point, in order."""
         return [plugin for _, plugin in self._answering(point)]
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """While it lasts, what plugins record or report is not part of the plan."""
+        kept, count = self.refusals, len(self.warnings)
+        self.refusals = Refusals()
+        try:
+            yield
+        finally:
+            self.refusals = kept
+            self.unreport(count)
 
     def answers(self, point: str, *arguments: object) -> list[tuple[str, Any]]:
         """What each plugin that answers a point says, with its name: what `hooks` combines to one answer."""
