@@ -2,7 +2,7 @@
 
 import pytest
 
-from maniple.eviction.protection import protector, protectors
+from maniple.eviction.protection import JobProtectors, protectors
 from maniple.explaining.diagnosis import Diagnosis
 from maniple.framework.traces.events import Search
 from maniple.framework.traces.recorder import Recorder
@@ -42,5 +42,5 @@ def test_what_plugins_record_when_they_are_asked_does_not_count() -> None:
     rows = session.tasks_of(diagnosis._row("ml/old"))
     by = protectors(session, ("preemptable",), int(session.tasks_of(job)[0]), rows)
     assert set(by.values()) == {"pdb"}
-    assert protector(session, "preempt_victim_filter", job, diagnosis._row("ml/old")) == ""
+    assert JobProtectors(session, "preempt_victim_filter").first(job, diagnosis._row("ml/old")) == ""
     assert (dict(session.refusals.jobs), list(session.warnings)) == before

@@ -28,11 +28,15 @@ def protectors(session: Session, points: Iterable[str], asker: int, rows: TaskRo
     return found
 
 
-def protector(session: Session, point: str, job: int, victim: int) -> str:
-    """The first plugin that does not let a job lose pods for another; empty if all do."""
-    with session.aside():
-        said = session.answers(point, job, victim)
-    return next((name for name, allows in said if not allows), "")
+class JobProtectors:
+    """The plugins that are asked about whole jobs at a point. The caller sets aside what they record."""
+
+    def __init__(self, session: Session, point: str) -> None:
+        self._asked = session.asking(point)
+
+    def first(self, job: int, victim: int) -> str:
+        """The first plugin that does not let a job lose pods for another; empty if all do."""
+        return next((name for name, allows in self._asked if not allows(job, victim)), "")
 
 
-__all__ = ["protector", "protectors"]
+__all__ = ["JobProtectors", "protectors"]

@@ -10,7 +10,7 @@ import numpy as np
 
 from maniple.cluster.priorities import NEVER
 from maniple.cluster.statuses import ACTIVE_ALLOCATED, ON_NODE
-from maniple.eviction.protection import protector, protectors
+from maniple.eviction.protection import JobProtectors, protectors
 from maniple.explaining.model import Protection
 from maniple.explaining.names import Names
 from maniple.framework.points import TaskRows
@@ -21,6 +21,7 @@ from maniple.objects.selectors import matches
 from maniple.placement.engine import Mask
 
 FREE = "MayBeEvicted"
+_FILTERS = ("preempt_victim_filter", "reclaim_victim_filter")
 _IN_VAIN = "may be evicted, but that would not make enough room"
 _JOBS = 3  # to name
 _BY_PLUGIN = {
@@ -48,6 +49,8 @@ class Victims:
         self._reclaims = bool(actions & {"reclaim", "gangreclaim"})
         self._reclaiming: dict[int, bool] = {}
         self._content: dict[int, bool] = {}  # by queue: it has no more than its share
+        self._job_protectors = {point: JobProtectors(session, point) for point in _FILTERS}
+        self._queues: dict[int, str] = {}  # their names, printable
         self._votes = not session.hooks.answered.isdisjoint(
             {"preemptable", "reclaimable", "unified_evictable"}
         )
@@ -93,8 +96,9 @@ class Victims:
             return
         rows = rows[np.argsort(session.tasks.job[rows], kind="stable")]
         owners, starts = np.unique(session.tasks.job[rows], return_index=True)
-        for victim, own in zip(owners.tolist(), np.split(rows, starts[1:]), strict=True):
-            yield from self._of_job(job, task, victim, own)
+        bounds = [*starts.tolist(), len(rows)]
+        for place, victim in enumerate(owners.tolist()):
+            yield from self._of_job(job, task, victim, rows[bounds[place] : bounds[place + 1]])
 
     # -- one job ------------------------------------------------------------------------------------------------------
 
@@ -137,11 +141,10 @@ class Victims:
         if same and theirs >= mine:
             word = "the same" if theirs == mine else "a higher"
             return "Priority", f"{word} priority ({theirs}; the waiting job has {mine})"
-        own = self._queue(job)
         if not same and not self._may_reclaim(job):
-            return "OwnShare", f"queue {own} would have more than its own share"
-        point = "preempt_victim_filter" if same else "reclaim_victim_filter"
-        by = protector(session, point, job, victim)
+            return "OwnShare", f"queue {self._queue(job)} would have more than its own share"
+        point = _FILTERS[0] if same else _FILTERS[1]
+        by = self._job_protectors[point].first(job, victim)
         if by:
             rows = session.tasks_of(victim)
             return self._rule(by, job, victim, rows[ACTIVE_ALLOCATED[session.tasks.status[rows]]])
@@ -183,10 +186,13 @@ class Victims:
         return list(found)
 
     def _queue(self, job: int) -> str:
-        return printable(self._session.queue_name(int(self._session.jobs.queue[job])))
+        queue = int(self._session.jobs.queue[job])
+        if queue not in self._queues:
+            self._queues[queue] = printable(self._session.queue_name(queue))
+        return self._queues[queue]
 
     def _theirs(self, job: int, victim: int) -> str:
         """The queue of a job that is spared; one of another namespace may have a queue that is not to be named."""
         same = self._session.jobs.queue[job] == self._session.jobs.queue[victim]
-        known = same or self._names.shows(self._session.job_key(victim))
+        known = same or self._names.all or self._names.shows(self._session.job_key(victim))
         return f"queue {self._queue(victim)}" if known else "their queue"

@@ -165,9 +165,11 @@ class Session:
 
     def answers(self, point: str, *arguments: object) -> list[tuple[str, Any]]:
         """What each plugin that answers a point says, with its name: what `hooks` combines to one answer."""
-        return [
-            (option.name, getattr(plugin, point)(*arguments)) for option, plugin in self._answering(point)
-        ]
+        return [(name, ask(*arguments)) for name, ask in self.asking(point)]
+
+    def asking(self, point: str) -> list[tuple[str, Callable[..., Any]]]:
+        """The functions of the plugins that answer a point, by the plugins' names."""
+        return [(option.name, getattr(plugin, point)) for option, plugin in self._answering(point)]
 
     def _answering(self, point: str) -> list[tuple[PluginOption, Plugin]]:
         switch = POINTS[point].switch
