@@ -41,6 +41,7 @@ from maniple.profiles.single_pods import ungrouped
 
 Conf = str | Mapping[str, Any] | None
 Clock = Callable[[], float]
+Opened = Callable[[Session], object]
 DEFAULT_PROFILE = "maniple"
 _UNREAD = Arguments({}, "")  # of an action that does not store its arguments
 
@@ -222,13 +223,15 @@ class Planner:
         options: Mapping[str, Any] | None = None,
         clock: Clock | None = None,
         trace: Recorder | None = None,
+        opened: Opened | None = None,
     ) -> Plan:
         """One cycle: open a session, run the actions, close it; `options`: the result of `with_options`, if
-        any. With a `clock`, its steps are measured; with a `trace`, what happens is recorded there."""
+        any. With a `clock`, its steps are measured; with a `trace`, what happens is recorded there. `opened`: see
+        `session`."""
         self._clock = clock or self._clock
         with _gc_disabled():
             return self.frozen(
-                self._decided(cluster, now, self.options if options is None else options, trace)
+                self._decided(cluster, now, self.options if options is None else options, trace, opened)
             )
 
     def session(
@@ -237,17 +240,15 @@ class Planner:
         now: datetime | None = None,
         options: Mapping[str, Any] | None = None,
         *,
-        alone: int | None = None,
-        opened: Callable[[Session], None] | None = None,
+        opened: Opened | None = None,
     ) -> Session:
         """The same up to the close, for explaining and tests; `frozen` makes its plan.
 
-        `alone`: the row of a job that is to be served as if no other one waited. `opened` is called with the session
-        when its plugins are there, before the first action.
+        `opened` is called with the session when its plugins are there, before the first action.
         """
         given = self.options if options is None else options
         with _gc_disabled():
-            return self._decided(cluster, now, given, alone=alone, opened=opened)
+            return self._decided(cluster, now, given, opened=opened)
 
     def frozen(self, session: Session) -> Plan:
         """The plan of a closed session."""
@@ -263,8 +264,7 @@ class Planner:
         now: datetime | None,
         options: Mapping[str, Any],
         trace: Recorder | None = None,
-        alone: int | None = None,
-        opened: Callable[[Session], None] | None = None,
+        opened: Opened | None = None,
     ) -> Session:
         watch = self._watch = _Stopwatch(self._clock, self.timings)
         session = Session(
@@ -275,7 +275,7 @@ class Planner:
             now=now,
             options=options,
         )
-        held_back = HeldBack(session, alone)
+        held_back = HeldBack(session)
         self.plugin_timings = {}
         plugins = _Stopwatch(self._clock, self.plugin_timings)
         self.registry.open_plugins(session, self.configuration, plugins.lap)

@@ -172,7 +172,7 @@ def test_history_tells_a_job_and_the_cycles(folder: Path) -> None:
 
 def test_a_job_that_the_journal_does_not_know(folder: Path) -> None:
     result = run("history", folder, "research/nothing")
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "research/nothing: not in this journal" in result.output
 
 

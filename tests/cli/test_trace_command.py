@@ -89,9 +89,9 @@ def test_json_has_the_typed_events() -> None:
 @pytest.mark.parametrize(
     ("name", "near"), [("research/trian", "research/train"), ("urgent", "production/urgent"), ("zzz/zzz", "")]
 )
-def test_an_unknown_name_ends_with_1_and_the_nearest(name: str, near: str) -> None:
+def test_an_unknown_name_ends_with_2_and_the_nearest(name: str, near: str) -> None:
     result = run(name)
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert result.stdout == ""
     assert "no pod or job" in result.stderr
     assert (f"did you mean {near}" in result.stderr) if near else ("did you mean" not in result.stderr)

@@ -652,6 +652,15 @@ def topology_domain_too_small(scene: Scene) -> None:
     scene.job(pods=6, requests={"cpu": "4"}, group=_near(scene))
 
 
+@waits("Rival", "rival", "ahead")
+def rival_in_every_domain(scene: Scene) -> None:
+    scene.conf = TOPOLOGY_CONF if scene.profile == "volcano" else None
+    _racks(scene)
+    scene.queue()
+    scene.job("rival", pods=8, requests={"cpu": "4"}, age=7200)
+    scene.job(pods=4, requests={"cpu": "4"}, age=60, group=_near(scene))
+
+
 # Volcano names no topology.
 @waits("TopologyMissing", "netwrok", "network", profiles=("kai", "maniple"))
 def topology_name_with_a_typo(scene: Scene) -> None:

@@ -5,6 +5,7 @@ import pytest
 import maniple
 from maniple.explaining.diagnosis import Diagnosis
 from maniple.explaining.model import Explanation
+from maniple.journal.memory import remembered
 from maniple.planner import Planner
 from tests.explain.reasons import REASONS, Waiting
 from tests.explain.scene import JOB, Scene
@@ -49,6 +50,21 @@ def test_explaining_changes_nothing(profile: str) -> None:
     diagnosis.of(JOB)
     assert diagnosis.plan == before
     assert planner.cycle(cluster, scene.now) == before
+
+
+def test_what_is_remembered_is_not_what_a_trial_decided() -> None:
+    """Volcano remembers which domain a gang got. Alone, the job gets one; that was only tried."""
+    scene = REASONS["rival-in-every-domain"].scene("volcano")
+    planner = Planner(conf=scene.conf, profile="volcano", options=scene.options)
+    cluster = planner.build(scene.objects)
+    found = Diagnosis(planner, cluster, scene.now).of(JOB)
+    assert found.binding is not None
+    assert found.binding.kind == "Rival"
+    assert remembered(cluster.memory) == {}
+
+    alone = planner.build(one for one in scene.objects if "rival" not in one["metadata"]["name"])
+    planner.cycle(alone, scene.now)
+    assert JOB in remembered(alone.memory)["domains"], "a cycle that counts is remembered"
 
 
 @pytest.mark.parametrize("profile", ["volcano", "maniple"])

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from maniple import journal
+from maniple.explaining import losses
 from maniple.journal import history, writer
 from maniple.live.scheduler import Scheduler, Timing
 from maniple.objects.core import Pod
@@ -155,8 +156,8 @@ def test_summaries_add_up(recorded: journal.Journal) -> None:
 
 
 def test_durations_and_amounts_are_readable() -> None:
-    assert [history.duration(seconds) for seconds in (12, 200, 3900)] == ["12s", "3m 20s", "1h 5m"]
+    assert [losses.duration(seconds) for seconds in (12, 200, 3900)] == ["12s", "3m 20s", "1h 5m"]
     lost = {"cpu": 7200.0, "memory": 2.0**30 * 3600, "nvidia.com/gpu": 1800.0}
-    assert history.amounts(lost) == "2 core hours, 0.5 nvidia.com/gpu hours"
-    assert history.amounts({"memory": 2.0**30 * 3600}) == "1 GiB hours of memory"
-    assert history.amounts({}) == "nothing"
+    assert losses.amounts(lost) == "2 core hours, 0.5 nvidia.com/gpu hours"
+    assert losses.amounts({"memory": 2.0**30 * 3600}) == "1 GiB hours of memory"
+    assert losses.amounts({}) == "nothing"

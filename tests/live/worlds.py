@@ -27,6 +27,7 @@ from maniple.objects.load import load
 from maniple.objects.meta import Object
 from maniple.sim.cluster import SimCluster
 from maniple.sim.faults import Fault
+from maniple.sim.store import moment
 from maniple.sim.world import World as SimWorld
 from plane.plane import Plane
 from tests.live.controllers import Controllers
@@ -44,6 +45,9 @@ class Note:
     note: str
 
 
+SLOW = "example.com/slow"  # a finalizer of pods that take long to leave
+
+
 class World(Protocol):
     clock: Clock
     inline: bool  # decide in the event loop's thread
@@ -55,6 +59,9 @@ class World(Protocol):
 
     async def delete(self, kind: type[Object], key: str) -> None:
         """At once, without a grace period."""
+
+    async def begin_to_leave(self, pod: str) -> None:
+        """Delete a pod with the finalizer `SLOW`: it terminates, and stays for the rest of the scenario."""
 
     async def patch(
         self, kind: type[Object], key: str, patch: dict[str, Any], *, status: bool = False
@@ -114,6 +121,9 @@ class EmbeddedWorld:
 
     async def delete(self, kind: type[Object], key: str) -> None:
         self._world.store.remove(kind, key)
+
+    async def begin_to_leave(self, pod: str) -> None:
+        self._world.store.patch(Pod, pod, {"metadata": {"deletionTimestamp": moment(self.clock.now())}})
 
     async def patch(
         self, kind: type[Object], key: str, patch: dict[str, Any], *, status: bool = False
@@ -203,6 +213,9 @@ class RealWorld:
         if kind is Pod:
             # kwok deletes by name what it sees leaving: were the name in use again by then, the new pod would go.
             await asyncio.sleep(1.0)
+
+    async def begin_to_leave(self, pod: str) -> None:
+        await self._client.delete(_resource(Pod), pod, {"gracePeriodSeconds": 3600})
 
     async def patch(
         self, kind: type[Object], key: str, patch: dict[str, Any], *, status: bool = False

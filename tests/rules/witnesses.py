@@ -328,5 +328,8 @@ WITNESSES = {
     ),
     "words.lacking_is_grouped": "cli.test_kai_reasons.test_a_node_counts_once_with_all_that_it_lacks",
     "words.plain": "profiles.test_maniple_words.test_a_single_task_is_named",
+    "words.explained": (
+        "live.test_explanations.test_strict_compatibility_keeps_to_the_words_of_the_original"
+    ),
     "words.name_others": "live.test_discretion.test_volcanos_own_words_name_nothing",
 }

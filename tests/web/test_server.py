@@ -27,7 +27,7 @@ from maniple.web.settings import Listen, parse_address
 from tests.kube.certificates import Authority
 from tests.live import kai_objects
 from tests.live.beside import beside
-from tests.live.objects import gang, node, queue
+from tests.live.objects import NAMESPACE, gang, node, queue
 
 TOKEN = "very-secret-token"
 
@@ -343,5 +343,48 @@ def test_the_command_takes_a_snapshot_with_a_token_over_tls(tmp_path: Path) -> N
                 assert says in refused.output
             skipping = await asyncio.to_thread(take, url, *known, "--insecure-skip-tls-verify")
             assert skipping.exit_code == 0, skipping.output
+
+    asyncio.run(main())
+
+
+def test_explain_and_trace_ask_a_running_scheduler() -> None:
+    def asked(*words: str) -> Result:
+        return CliRunner(env={"COLUMNS": "200"}).invoke(main_command, [*words])
+
+    async def main() -> None:
+        async with site(debug=True) as page:
+            url = page.server.url
+            for raw in (queue("default"), node("small", 1), *gang("large", 1, cpu="64")):
+                page.world.store.create(raw)
+            await asyncio.sleep(0.3)
+            await settle(page)
+            name = f"{NAMESPACE}/large"
+            for words in ((), ("--no-remedies",)):
+                shown = await asyncio.to_thread(
+                    asked, "explain", name, "--scheduler", url, "-o", "json", *words
+                )
+                assert shown.exit_code == 0, shown.output
+                found = json.loads(shown.stdout)
+                assert found["state"] == "waiting"
+                assert "cpu 64" in found["sentence"]
+                assert ("advice" in found) == (not words)
+            traced = await asyncio.to_thread(asked, "trace", name, "--scheduler", url)
+            assert traced.exit_code == 0, traced.output
+            assert f"job {name}" in traced.stdout
+            for command, more in (("explain", ("--no-remedies",)), ("explain", ()), ("trace", ())):
+                unknown = await asyncio.to_thread(
+                    asked, command, f"{NAMESPACE}/larg", "--scheduler", url, *more
+                )
+                assert unknown.exit_code == 2
+                assert "no " in unknown.output
+                assert f"did you mean {NAMESPACE}/large" in unknown.output
+            for wrongly, says in (
+                (("--scheduler", "localhost:8080"), "is not an address with http:// or https://"),
+                (("--scheduler", url, "-"), "not together with"),
+                (("--insecure-skip-tls-verify",), "need --scheduler"),
+            ):
+                wrong = await asyncio.to_thread(asked, "explain", name, *wrongly)
+                assert wrong.exit_code == 2
+                assert says in wrong.output
 
     asyncio.run(main())

@@ -6,9 +6,12 @@ from rich.console import Console
 from rich.text import Text
 
 from maniple.cli.tables import Table, prose
+from maniple.explaining.losses import amounts, duration
 from maniple.explaining.model import Explanation, Part
 from maniple.explaining.remedies.values import Remedy
 from maniple.objects.printable import printable_lines
+
+_NODES = 20  # to list
 
 
 def print_explanation(found: Explanation, out: Console) -> None:
@@ -23,6 +26,8 @@ def print_explanation(found: Explanation, out: Console) -> None:
         *_nodes(found),
         _domains(found),
         _spared(found),
+        _places(found),
+        _departures(found),
     ):
         if table.row_count:
             out.print()
@@ -100,6 +105,26 @@ def _spared(found: Explanation) -> Table:
     table = Table("Pods that hold the room, and why they stay", "pods", "why", "jobs", right=("pods",))
     for one in found.protections:
         table.add_row(str(one.pods), one.phrase, ", ".join(one.jobs))
+    return table
+
+
+def _places(found: Explanation) -> Table:
+    table = Table("Where its pods are, and what speaks for it now", "node", "pods", "why", right=("pods",))
+    shown = sorted(found.places, key=lambda one: not one.why)[:_NODES]
+    for one in shown:
+        table.add_row(one.node, str(one.pods), prose([one.why]))
+    left = found.places[_NODES:]
+    if left:
+        table.add_row(f"{len(left):,} more", f"{sum(one.pods for one in left):,}", "")
+    return table
+
+
+def _departures(found: Explanation) -> Table:
+    columns = ("pod", "node", "for", "action", "had run", "lost", "why")
+    table = Table("Pods that leave", *columns)
+    for one in found.departures:
+        ran, lost = (duration(one.seconds), amounts(one.lost)) if one.seconds else ("", "")
+        table.add_row(one.pod, one.node, one.by, one.action, ran, lost, prose([one.why]))
     return table
 
 

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from maniple.journal.reading import Journal, Step
 
 DEFAULT_LIMIT = 100
-EXIT_UNKNOWN = 1
 
 
 @click.command("history")
@@ -66,7 +65,7 @@ def command(
       maniple history journal/ --evictions -o json
       maniple history journal/ --evictions --export evictions.parquet
 
-    Exit code: 0; 1 if the journal does not know the job; 2 if usage or input is bad.
+    Exit code: 0; 2 if usage or input is bad, or if the journal does not know the job.
     """
     from maniple.journal import history
 
@@ -79,6 +78,8 @@ def command(
             rows = [*history.events(steps, job)]
         else:
             rows = [*history.summaries(steps)]
+    if job and not evictions and not rows:
+        raise InputError(f"{job}: not in this journal")
     if export is not None:
         _export(rows, export)
         return
@@ -89,9 +90,7 @@ def command(
             echo(render.as_json({"items": [asdict(row) for row in rows]}))
         else:
             _print(rows, limit, _ledger if evictions else _story if job else _cycles)
-            _remark(rows, job, evictions)
-    if job and not evictions and not rows:
-        raise SystemExit(EXIT_UNKNOWN)
+            _remark(rows, evictions)
 
 
 def _steps(journal: "Journal", since: At | None, until: At | None) -> "Iterator[Step]":
@@ -124,11 +123,11 @@ def _print(rows: list[Any], limit: int, table_of: "Callable[[Iterable[Any]], Tab
     render.console().print(table_of(islice(rows, max(0, left_out), None)))
 
 
-def _remark(rows: list[Any], job: str | None, evictions: bool) -> None:
-    from maniple.journal.history import amounts
+def _remark(rows: list[Any], evictions: bool) -> None:
+    from maniple.explaining.losses import amounts
 
     if not rows:
-        echo(f"{job}: not in this journal" if job and not evictions else "nothing", err=True)
+        echo("nothing", err=True)
         return
     if evictions:
         total: dict[str, float] = {}
@@ -166,7 +165,7 @@ def _story(rows: "Iterable[Event]") -> "Table":
 
 def _ledger(rows: "Iterable[Loss]") -> "Table":
     from maniple.cli.tables import Table
-    from maniple.journal.history import amounts, duration
+    from maniple.explaining.losses import amounts, duration
 
     columns = ("time", "cycle", "pod", "node", "for", "action", "had run", "lost", "why")
     table = Table("Evictions", *columns, right=("cycle",))

@@ -5,6 +5,7 @@ Later sources take precedence: the settings of a KAI snapshot, then those of a S
 """
 
 import functools
+import io
 import re
 import sys
 from collections import Counter
@@ -34,6 +35,7 @@ from maniple.cli.kai_flags import given_flags, with_kai_flags
 from maniple.cli.profile_choice import chosen_profile
 from maniple.cli.progress import progress
 from maniple.cli.read import STANDARD_INPUT, Reading, read_paths
+from maniple.cli.scheduler_input import SNAPSHOT, RunningScheduler
 from maniple.framework.configuration.loading import ConfigurationError
 from maniple.objects.printable import printable
 
@@ -66,6 +68,7 @@ class Asked:
     context: str
     flags: dict[str, Any]
     current_cluster: bool = False  # read it if no other input is named
+    scheduler: RunningScheduler | None = None  # whose cluster is read, besides the paths
 
     @property
     def on_cluster(self) -> bool:
@@ -234,7 +237,7 @@ _DECIDING = (
     ),
     with_kai_flags(without=("namespace",)),  # which is of a lease there
 )
-_LATER = ("flags", "current_cluster")  # not options themselves
+_LATER = ("flags", "current_cluster", "scheduler")  # not options themselves
 
 
 def planning_options(function: Callable[..., None]) -> Callable[..., None]:
@@ -343,6 +346,8 @@ def _adds_nothing(asked: Asked, reading: Reading, moment: "Moment") -> bool:
 
 def _read(asked: Asked, cluster: ClusterInput | None) -> Reading:
     """The objects of the cluster, if there is one, and then those of the paths."""
+    if asked.scheduler is not None:
+        return _of_scheduler(asked, asked.scheduler)
     if cluster is None and not asked.paths and sys.stdin.isatty():
         raise click.UsageError(
             "give files or folders to plan, - to read standard input, or --kubeconfig or --context to read a cluster"
@@ -356,6 +361,14 @@ def _read(asked: Asked, cluster: ClusterInput | None) -> Reading:
             reading.objects[:0] = found
             reading.origins[:0] = [cluster.origin] * len(found)
     return reading
+
+
+def _of_scheduler(asked: Asked, scheduler: RunningScheduler) -> Reading:
+    """All that a running scheduler knows, and then the objects of the paths."""
+    if asked.on_cluster or STANDARD_INPUT in asked.paths:
+        raise click.UsageError("--scheduler: not together with --kubeconfig, --context or standard input")
+    with progress("reading"):
+        return read_paths((STANDARD_INPUT, *asked.paths), io.BytesIO(scheduler.page(SNAPSHOT)))
 
 
 def _read_the_rest(asking: Question, cluster: ClusterInput, asked: Asked) -> None:

@@ -1,19 +1,20 @@
 """The command `maniple trace`: runs one scheduling cycle over objects and tells how it decided about a pod or a job."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
 
-from maniple.cli import reader_may_leave
+from maniple.cli import InputError, reader_may_leave
 from maniple.cli.echo import echo
 from maniple.cli.kai_flags import KaiCommand
 from maniple.cli.planning import Asked, Question, planning_options, question, report
+from maniple.cli.scheduler_input import RunningScheduler, scheduler_options
 
 if TYPE_CHECKING:
     from maniple.framework.traces.events import Trace
     from maniple.framework.traces.recorder import Recorder
 
-EXIT_NOT_FOUND = 1
 _NEAREST = 3
 
 
@@ -30,6 +31,7 @@ _NEAREST = 3
 @click.option("--scores", is_flag=True, help="Show only the scores of nodes, with those of every plugin.")
 @click.option("--victims", is_flag=True, help="Show only searches for victims.")
 @click.option("--all", "everything", is_flag=True, help="Show every node, every pod and every turn.")
+@scheduler_options
 @click.option(
     "-o", "--output", type=click.Choice(("text", "json")), default="text", show_default=True, help="Format."
 )
@@ -42,6 +44,7 @@ def command(
     scores: bool,
     victims: bool,
     everything: bool,
+    scheduler: RunningScheduler | None,
     output: str,
 ) -> None:
     """Show step by step how a cycle decides about a pod or a job.
@@ -58,12 +61,13 @@ def command(
       maniple trace research/vision-worker-0 cluster.json --scores
       maniple trace research/vision cluster.json --nodes --node gpu-7
       maniple trace research/vision snapshot.zip -o json
+      maniple trace research/vision --scheduler http://127.0.0.1:8080
 
-    Exit code: 0; 1 if there is no such pod or job; 2 if usage or input is bad.
+    Exit code: 0; 2 if usage or input is bad, or if there is no such pod or job.
     """
     from maniple.framework.traces.recorder import Recorder
 
-    asking = question(asked)
+    asking = question(replace(asked, scheduler=scheduler))
     name = subject if "/" in subject else f"{namespace}/{subject}"
     recorder = Recorder(name, nodes=nodes, everything=everything or by_node)
     trace = _traced(asking, recorder)
@@ -92,8 +96,9 @@ def _traced(asking: Question, recorder: "Recorder") -> "Trace":
     try:
         plan = asking.traced(recorder)
     except UnknownSubjectError as error:
-        echo(f"Error: no pod or job {error.name!r} in the input{_nearest(error.name, error.known)}", err=True)
-        raise SystemExit(EXIT_NOT_FOUND) from None
+        raise InputError(
+            f"no pod or job {error.name!r} in the input{_nearest(error.name, error.known)}"
+        ) from None
     trace = recorder.trace(asking.profile)
     report(asking, plan, about=trace.job)
     return trace

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from maniple.eviction.protection import protectors
 from maniple.framework.points import TaskRows
 from maniple.framework.reasons import EvictionCause
 from maniple.framework.session import Session
@@ -26,15 +27,14 @@ def protected(
     if not len(rows):
         return {}
     points = reason.asked if isinstance(reason, EvictionCause) else ()
-    with trace.aside():
+    with trace.session.aside():
         allowed = set(np.asarray(approve(asker, rows)).tolist())
-        said = [one for point in points for one in trace.session.answers(point, asker, rows)]
-    blame: Blame = {}
-    for row in rows.tolist():
-        if row not in allowed:
-            by = next((name for name, given in said if given is not None and row not in given), RULE)
-            blame[row] = (by, f"protected by plugin {by}" if by != RULE else "no plugin allows it")
-    return blame
+    by = protectors(trace.session, points, asker, rows)
+    return {
+        row: (by[row], f"protected by plugin {by[row]}") if row in by else (RULE, "no plugin allows it")
+        for row in rows.tolist()
+        if row not in allowed
+    }
 
 
 def spared(session: Session, blame: Mapping[int, tuple[str, str]]) -> list[Spared]:

@@ -14,26 +14,33 @@ import numpy as np
 from msgspec.structs import replace
 
 from maniple.cluster.cluster import Cluster
-from maniple.cluster.statuses import ACTIVE_ALLOCATED, VALID, Status
+from maniple.cluster.statuses import Status
 from maniple.explaining.domains import Domains
-from maniple.explaining.model import Cause, Domain, Explanation, Protection, Turn
+from maniple.explaining.model import Cause, Departure, Domain, Explanation, Protection, Turn
+from maniple.explaining.names import Names
+from maniple.explaining.obstacles import Obstacles
 from maniple.explaining.parts import Parts, Tried
+from maniple.explaining.places import Places, work_lost
 from maniple.explaining.queues import Queues
 from maniple.explaining.remedies.advising import advise
+from maniple.explaining.remedies.kinds.amounts import plural
+from maniple.explaining.remedies.rivals import pass_over
 from maniple.explaining.remedies.trials import Budget, starts_now
 from maniple.explaining.remedies.values import Advice
 from maniple.explaining.victims import FREE, Victims
+from maniple.explaining.what_if import own_memory
 from maniple.framework.plans.outcome import JobOutcome
 from maniple.framework.plans.plan import Plan
-from maniple.framework.plans.standing import pods_of_others, queue_problem
-from maniple.framework.reasons import Refused
-from maniple.framework.sentences import CLOSED, not_a_leaf
 from maniple.framework.session import Session
 from maniple.objects.printable import printable
 from maniple.placement.engine import Placement
 from maniple.planner import DEFAULT_PROFILE, Conf, Planner
 
 _PASSING_ROOM = ("Full", "Fragmented", "GpuFraction", "PodsPerNode", "DomainTooSmall")
+_ROOM_SINCE = (
+    "no node had room for the next pod when the job had its turn in this cycle; at the end of the cycle there is room, "
+    "and the next cycle tries again"
+)
 _RIVALS = 3
 _AHEAD = 20
 
@@ -43,24 +50,45 @@ class UnknownJobError(LookupError):
 
 
 class Diagnosis:
-    """All jobs of one cycle."""
+    """All jobs of one cycle. The cluster, and what plugins remember of earlier cycles, stay as they are."""
 
-    def __init__(self, planner: Planner, cluster: Cluster, now: datetime | None = None) -> None:
+    def __init__(
+        self,
+        planner: Planner,
+        cluster: Cluster,
+        now: datetime | None = None,
+        planned: tuple[Session, Plan] | None = None,
+        *,
+        discreet: bool = False,
+    ) -> None:
+        """`planned`: the cycle, if it has been planned and the cluster has not changed since but for what it decided.
+
+        `discreet`: jobs, pods and queues of other namespaces than the job's own are not named.
+        """
         self._planner = planner
         self._cluster = cluster
         self._now = now
-        self.session: Session = planner.session(cluster, now)
-        self.plan: Plan = planner.frozen(self.session)
+        self.session, self.plan = planned or self._planned()
+        self.trials = 0  # cycles that were planned to find out what others have to do with it
+        self._discreet = discreet
+        self._names = Names()
         self._placement = Placement(self.session)
-        self._parts = Parts(self.session, self._placement)
+        self._parts = Parts(self.session, self._placement, self._names)
         self._domains = Domains(self.session, self._parts)
-        self._queues = Queues(self.session)
-        self._victims = Victims(self.session)
+        self._queues = Queues(self.session, self._names)
+        self._obstacles = Obstacles(self.session, self._queues, self._names)
+        self._victims = Victims(self.session, self._names)
+        self._places = Places(self.session, self.plan, self.session.now)
+
+    def _planned(self) -> tuple[Session, Plan]:
+        with own_memory(self._cluster):
+            session = self._planner.session(self._cluster, self._now)
+            return session, self._planner.frozen(session)
 
     def of(self, name: str) -> Explanation:
         """Of a job, or of the job of a pod, given as namespace/name; raises UnknownJobError if there is none."""
         job = self._row(name)
-        key = self.session.job_key(job)
+        key = self._begin(job)
         outcome = self.plan.job(job)
         facts = self.session.job_facts(job)
         begun = Explanation(
@@ -71,9 +99,34 @@ class Diagnosis:
             queue=printable(facts.queue),
             original=tuple(outcome.reasons),
         )
+        if outcome.evicted or self.session.jobs.counts[Status.RELEASING, job]:
+            begun = replace(begun, departures=self._places.departures(job))
         if outcome.state == "waiting":
             return self._waiting(begun, job, outcome)
-        return replace(begun, sentence=self._served(job, outcome), causes=self._being_served(outcome))
+        if outcome.state in ("placed", "running"):
+            begun = replace(begun, places=self._places.of(job))
+        sentence = self._served(job, outcome, begun.departures)
+        return replace(begun, sentence=sentence, causes=self._being_served(outcome))
+
+    def answer(self, name: str) -> Cause | None:
+        """The cause that binds, without the rest of the explanation; None of a job that does not wait, or with no
+        cause but what the plan says."""
+        job = self._row(name)
+        self._begin(job)
+        if self.plan.job(job).state != "waiting":
+            return None
+        early = next(self._before_nodes(job), None)
+        if early is not None:
+            return early
+        tried = self._tried(job)
+        causes, _ = self._causes(job, tried, self._domains.rooms(job) if tried else ())
+        return causes[0] if causes else None
+
+    def _begin(self, job: int) -> str:
+        """Let everything be named that the reader may know; returns the name of the job."""
+        key = self.session.job_key(job)
+        self._names.namespace = key.partition("/")[0] if self._discreet else None
+        return key
 
     def advised(self, name: str, budget: Budget | None = None) -> Explanation:
         """The same with what would help, of a job that waits."""
@@ -106,9 +159,9 @@ class Diagnosis:
         kind = kinds.get(outcome.state)
         return tuple(Cause(kind=kind, sentence=one) for one in outcome.reasons) if kind else ()
 
-    def _served(self, job: int, outcome: JobOutcome) -> str:
+    def _served(self, job: int, outcome: JobOutcome, departures: tuple[Departure, ...]) -> str:
         if outcome.state in ("starting", "evicted"):
-            return "; ".join(outcome.reasons)
+            return "; ".join(filter(None, (*outcome.reasons, work_lost(departures))))
         nodes = self._nodes_of(job)
         where = f" on {', '.join(nodes[:5])}{' ...' if len(nodes) > 5 else ''}" if nodes else ""
         words = {
@@ -127,10 +180,9 @@ class Diagnosis:
 
     def _waiting(self, begun: Explanation, job: int, outcome: JobOutcome) -> Explanation:
         early = list(self._before_nodes(job))
-        rows = self._parts.rows(job)
-        tried = self._parts.tried(job) if len(rows) else []
-        levels = self._queues.levels(job, rows) if job in self._in_session else ()
-        rooms = self._domains.rooms(job) if len(rows) and not early else ()
+        tried = self._tried(job)
+        levels = self._queues.levels(job, self._parts.rows(job)) if job in self._in_session else ()
+        rooms = self._domains.rooms(job) if tried and not early else ()
         begun = replace(
             begun,
             parts=tuple(one.part for one in tried),
@@ -138,15 +190,31 @@ class Diagnosis:
             domains=rooms,
             turn=self._turn(job),
         )
-        causes = [*early, *self._of_room(job, tried, rooms)]
-        protections: tuple[Protection, ...] = ()
-        if causes and causes[0].kind in _PASSING_ROOM:
-            protections = self._protections(job, tried)
-            causes[0] = _spared(causes[0], protections)
+        causes, protections = self._causes(job, tried, rooms, early)
         if not causes:
             text = "; ".join(outcome.reasons) or "not tried in this cycle"
             causes = [Cause(kind="Other", sentence=text)]
         return replace(begun, causes=tuple(causes), sentence=causes[0].sentence, protections=protections)
+
+    def _before_nodes(self, job: int) -> Iterator[Cause]:
+        yield from self._obstacles.causes(job)
+        topology = self._domains.problem(job) if job in self._in_session else None
+        if topology is not None:
+            yield topology
+
+    def _tried(self, job: int) -> list[Tried]:
+        return self._parts.tried(job) if len(self._parts.rows(job)) else []
+
+    def _causes(
+        self, job: int, tried: list[Tried], rooms: tuple[Domain, ...], early: Sequence[Cause] = ()
+    ) -> tuple[list[Cause], tuple[Protection, ...]]:
+        """All causes, the one that binds first, and why nothing is evicted for the job, if that is what it needs."""
+        causes = [*early, *self._of_room(job, tried, rooms)]
+        if not causes or causes[0].kind not in _PASSING_ROOM:
+            return causes, ()
+        protections = self._protections(job, tried)
+        causes[0] = self._spared(causes[0], protections)
+        return causes, protections
 
     @cached_property
     def _in_session(self) -> frozenset[int]:
@@ -176,113 +244,8 @@ class Diagnosis:
         rival = self._rival(job)
         if rival is not None:
             yield rival
-
-    # -- what comes before nodes --------------------------------------------------------------------------------------
-
-    def _before_nodes(self, job: int) -> Iterator[Cause]:
-        """Why a job is not tried at all, and what of it does not exist."""
-        session = self.session
-        held, of_queue = session.held_back.get(job), [*self._of_queue(job)]
-        if held is not None and held not in [one.sentence for one in of_queue]:
-            kind = "Suspended" if job in session.cluster.jobs.suspended else "Refused"
-            yield Cause(kind=kind, sentence=held, lasting=True)
-        yield from of_queue
-        yield from self._of_pods(job)
-        for one in session.refusals.jobs.get(job, ()):
-            if isinstance(one, Refused):
-                yield Cause(kind=one.detail.kind, sentence=one.detail.phrase, subject=one.detail.subject)
-        topology = self._domains.problem(job) if job in self._in_session else None
-        if topology is not None:
-            yield topology
-
-    def _of_queue(self, job: int) -> Iterator[Cause]:
-        session, queue = self.session, int(self.session.jobs.queue[job])
-        name, facts = printable(session.job_facts(job).queue), session.queues.facts
-        if queue < 0 or queue not in facts:
-            known = [session.queue_name(one) for one in facts]
-            near = get_close_matches(name, known, n=1)
-            hint = (
-                f"did you mean {near[0]}?" if near else f"there is {', '.join(sorted(known)[:5]) or 'none'}"
-            )
-            yield Cause(
-                kind="QueueMissing",
-                sentence=f"queue {name} does not exist; {hint}",
-                lasting=True,
-                subject=name,
-            )
-            return
-        yield from self._not_a_leaf(queue, name)
-        for one in self._queues.path(queue):
-            if not facts[one].open and not self._has_begun(job):
-                shut = printable(session.queue_name(one))
-                text = CLOSED.format(queue=shut)
-                yield Cause(kind="QueueClosed", sentence=text, lasting=True, subject=shut)
-
-    def _not_a_leaf(self, queue: int, name: str) -> Iterator[Cause]:
-        problem = queue_problem(self.session, queue)
-        if problem is not None and problem.others:
-            text = not_a_leaf(name, sorted(problem.others))
-            yield Cause(kind="QueueNotLeaf", sentence=text, lasting=True, subject=name)
-        elif problem is not None:
-            yield Cause(kind="QueueBroken", sentence=problem.complete, lasting=True, subject=name)
-
-    def _has_begun(self, job: int) -> bool:
-        return bool(ACTIVE_ALLOCATED @ self.session.jobs.counts[:, job])
-
-    def _of_pods(self, job: int) -> Iterator[Cause]:
-        """Pods that are not there yet, are behind a gate, or name another scheduler."""
-        session = self.session
-        foreign = self._foreign(job)
-        for one in session.groups.of(job) if job in self._in_session else ():
-            there = session.groups.count(one, VALID)
-            gated = self._gated(one.rows)
-            where = f" of {printable(one.name)}" if one.name not in ("default", "") else ""
-            lacks = one.minimum - there
-            if lacks > 0 and foreign:
-                continue
-            if lacks > 0:
-                text = f"gang needs {one.minimum} pods{where} and {there or 'none'} exist{'s' if there == 1 else ''}"
-                yield Cause(
-                    kind="PodsMissing",
-                    sentence=f"{text}; create {lacks} more or lower the minimum",
-                    part=where.removeprefix(" of "),
-                    needed={"pods": str(one.minimum)},
-                    there={"pods": str(there)},
-                )
-            elif gated and one.minimum > there - len(gated):
-                gates = sorted({printable(gate) for _, names in gated for gate in names})
-                text = (
-                    f"{len(gated)} of {there} pods{where} wait behind the scheduling gate {', '.join(gates)}"
-                )
-                yield Cause(kind="SchedulingGate", sentence=text, subject=", ".join(gates), part=where[4:])
-        if foreign:
-            yield foreign
-
-    def _gated(self, rows: object) -> list[tuple[int, list[str]]]:
-        session, found = self.session, []
-        for row in np.asarray(rows).tolist():
-            waits = session.tasks.status[row] in (int(Status.PENDING), int(Status.GATED))
-            gates = (
-                [one.name for one in session.cluster.tasks.pods[row].spec.scheduling_gates] if waits else []
-            )
-            if gates:
-                found.append((row, gates))
-        return found
-
-    def _foreign(self, job: int) -> Cause | None:
-        session, theirs = self.session, dict[str, int]()
-        for owner, scheduler in session.cluster.foreign.values():
-            if session.cluster.jobs.index_of(owner) == job:
-                theirs[scheduler] = theirs.get(scheduler, 0) + 1
-        if not theirs or session.valid(job) >= int(session.jobs.minimum[job]):
-            return None
-        ours = tuple(sorted(session.cluster.dialect.scheduler_names))
-        return Cause(
-            kind="OtherScheduler",
-            sentence=pods_of_others(theirs, ours),
-            lasting=True,
-            subject=", ".join(sorted(theirs)),
-        )
+        elif share is None and job in self.session.refusals.origins(self.session.tasks.job):
+            yield Cause(kind="RoomSince", sentence=_ROOM_SINCE)
 
     # -- others -------------------------------------------------------------------------------------------------------
 
@@ -313,19 +276,27 @@ class Diagnosis:
         placed = self._placed_now(job)
         if not placed:
             return None
-        alone = self._planner.session(self._cluster, self._now, alone=job)
-        if not starts_now(alone, job):
+        if not self._starts_alone(job):
             return None
         session = self.session
         most = sorted(placed.items(), key=lambda one: (-one[1], session.job_key(one[0])))
-        named = ", ".join(f"{session.job_key(one)} ({count} pods)" for one, count in most[:_RIVALS])
-        more = f" and {len(most) - _RIVALS} more jobs" if len(most) > _RIVALS else ""
-        text = f"jobs ahead of it take the room in this cycle: {named}{more}"
+        keys = [session.job_key(one) for one, _ in most]
+        counted = [f"{key} ({plural(count, 'pod')})" for key, (_, count) in zip(keys, most, strict=True)]
+        text = f"jobs ahead of it take the room in this cycle: {self._names.listed(keys, counted, _RIVALS)}"
         return Cause(
             kind="Rival",
             sentence=f"{text}; it would start if it were alone",
-            subject=", ".join(session.job_key(one) for one in list(placed)[:_RIVALS]),
+            subject=", ".join(key for key in keys[:_RIVALS] if self._names.shows(key)),
         )
+
+    def _starts_alone(self, job: int) -> bool:
+        key = self._cluster.jobs.keys[job]
+        self.trials += 1
+        with own_memory(self._cluster):
+            alone = self._planner.session(
+                self._cluster, self._now, opened=lambda session: pass_over(session, key, None)
+            )
+        return starts_now(alone, job)
 
     def _placed_now(self, job: int) -> dict[int, int]:
         """By job, how many of its pods got or claimed a place in this cycle."""
@@ -350,6 +321,21 @@ class Diagnosis:
             return ()
         return self._victims.protections(job, task, ~self._placement.shut(class_))
 
+    def _spared(self, cause: Cause, protections: tuple[Protection, ...]) -> Cause:
+        """The cause with why nothing is evicted for the job."""
+        listed = [f"{plural(one.pods, 'pod')}{self._of(one.jobs)}: {one.phrase}" for one in protections]
+        if not listed:
+            return cause
+        helpless = any(one.kind == FREE for one in protections)
+        word = "no eviction would help" if helpless else "nothing can be evicted for it"
+        return replace(cause, sentence=f"{cause.sentence}; {word} ({'; '.join(listed[:3])})")
+
+    def _of(self, jobs: tuple[str, ...]) -> str:
+        named = [one for one in jobs if self._names.shows(one)]
+        if not jobs or len(named) == len(jobs):
+            return f" of {', '.join(named)}" if named else ""
+        return f" of {', '.join([*named, 'other namespaces'])}"
+
 
 def _summed(causes: list[Cause]) -> list[Cause]:
     """The causes of parts, with one in front that sums up several."""
@@ -363,26 +349,6 @@ def _summed(causes: list[Cause]) -> list[Cause]:
         part=", ".join(one.part for one in causes),
     )
     return [together, *causes]
-
-
-def _spared(cause: Cause, protections: tuple[Protection, ...]) -> Cause:
-    """The cause with why nothing is evicted for the job."""
-    listed = [
-        f"{one.pods} pod{'' if one.pods == 1 else 's'}{_of(one.jobs)}: {one.phrase}" for one in protections
-    ]
-    if not listed:
-        return cause
-    word = (
-        "no eviction would help"
-        if any(one.kind == FREE for one in protections)
-        else "nothing can be evicted for it"
-    )
-    sentence = f"{cause.sentence}; {word} ({'; '.join(listed[:3])})"
-    return replace(cause, sentence=sentence)
-
-
-def _of(jobs: tuple[str, ...]) -> str:
-    return f" of {', '.join(jobs)}" if jobs else ""
 
 
 def explain(

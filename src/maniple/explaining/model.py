@@ -100,6 +100,27 @@ class Cause(Value, frozen=True, kw_only=True):
     holders: tuple[Holder, ...] = ()
 
 
+class Place(Value, frozen=True, kw_only=True):
+    """A node that pods of a job that does not wait are on. `why`: what speaks for it, of the first pod of each kind."""
+
+    node: str
+    pods: int
+    why: str = ""
+
+
+class Departure(Value, frozen=True, kw_only=True):
+    """A pod that leaves: for which job, by which action and rule, and the work that is lost, amounts times seconds."""
+
+    pod: str
+    node: str
+    why: str
+    by: str = ""
+    action: str = ""
+    allowed_by: tuple[str, ...] = ()
+    seconds: float = 0.0
+    lost: dict[str, float] = {}
+
+
 class Turn(Value, frozen=True, kw_only=True):
     """The job's place in line. `ahead`: jobs that come before it and wait or were placed in this cycle."""
 
@@ -123,6 +144,8 @@ class Explanation(Value, frozen=True, kw_only=True):
     parts: tuple[Part, ...] = ()
     domains: tuple[Domain, ...] = ()
     protections: tuple[Protection, ...] = ()
+    places: tuple[Place, ...] = ()
+    departures: tuple[Departure, ...] = ()
     advice: Advice | None = None  # what would help, if that was asked for
 
     @property

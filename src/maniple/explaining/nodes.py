@@ -16,6 +16,7 @@ from maniple.cluster.classes import TaskClass
 from maniple.cluster.resources import PODS, Amounts
 from maniple.cluster.statuses import ON_NODE
 from maniple.explaining.model import NodeGroup
+from maniple.explaining.names import Names
 from maniple.framework.criteria import Filter
 from maniple.framework.reasons import Detail, Verdicts
 from maniple.framework.session import Session
@@ -33,17 +34,21 @@ _DAEMONS = "DaemonSet"
 class Nodes:
     """The nodes of one session."""
 
-    def __init__(self, session: Session, placement: Placement) -> None:
+    def __init__(self, session: Session, placement: Placement, names: Names) -> None:
         self._session = session
+        self._names = names
         self._placement = placement
         self._kept: Amounts | None = None
+        self._open: dict[int, Mask] = {}  # by class, see `_opened`
 
     def groups(self, class_: TaskClass, within: Mask | None = None) -> tuple[NodeGroup, ...]:
         """The groups of the next pod of a class, lasting ones first, then by size."""
         sorting = _Sorting(self._session, within)
         passing: list[tuple[Filter, Verdicts, Mask]] = []
+        open_ = self._open[class_.number] = np.ones(len(self._session.nodes), dtype=np.bool_)
         for one, verdict in self._placement.each_verdict(class_):
             lasting = self._session.reasons.lasting()[verdict]
+            open_ &= ~lasting
             sorting.put_each(lasting, partial(self._detail, one, class_, verdict))
             passing.append((one, verdict, (verdict != 0) & ~lasting))
         self._put_barred(sorting, class_)
@@ -53,7 +58,7 @@ class Nodes:
         for one, verdict, refused in passing:
             sorting.put_each(refused, partial(self._detail, one, class_, verdict))
         sorting.put(sorting.left, Detail(FITS, "room for one more such pod"))
-        return sorting.groups()
+        return sorting.groups(self._names)
 
     def suited(self, class_: TaskClass, groups: Iterable[NodeGroup]) -> bool:
         """Whether some node could take such a pod if nothing else were there."""
@@ -63,15 +68,23 @@ class Nodes:
         """How many such pods the nodes that suit them hold, if nothing that could leave were there; None if unknown."""
         if class_.share is not None or self._counted_elsewhere(class_):
             return None
-        open_ = np.ones(len(self._session.nodes), dtype=np.bool_)
-        for _, verdict in self._placement.each_verdict(class_):
-            open_ &= ~self._session.reasons.lasting()[verdict]
+        open_ = self._open.get(class_.number)
+        if open_ is None:
+            open_ = self._opened(class_)
         free = self._session.nodes.allocatable - self._daemons()
         asked = class_.request > 0
         if not asked.any() or not open_.any():
             return None if open_.any() else 0
         slots = (free[asked] // class_.request[asked][:, None]).min(axis=0)
         return int(np.maximum(slots, 0)[open_].sum())
+
+    def _opened(self, class_: TaskClass) -> Mask:
+        """Nodes that no filter keeps such pods off for good."""
+        open_ = np.ones(len(self._session.nodes), dtype=np.bool_)
+        for _, verdict in self._placement.each_verdict(class_):
+            open_ &= ~self._session.reasons.lasting()[verdict]
+        self._open[class_.number] = open_
+        return open_
 
     def _counted_elsewhere(self, class_: TaskClass) -> bool:
         """Whether how many pods a node takes depends on more than amounts."""
@@ -108,7 +121,9 @@ class Nodes:
         if self._kept is None:
             session, tasks = self._session, self._session.tasks
             rows = np.flatnonzero((tasks.node >= 0) & ON_NODE[tasks.status])
-            rows = np.array([row for row in rows.tolist() if self.is_of_daemon_set(row)], dtype=np.int64)
+            pods = session.cluster.tasks.pods
+            owned = [row for row in rows.tolist() if pods[row].metadata.owner_references]
+            rows = np.array([row for row in owned if self.is_of_daemon_set(row)], dtype=np.int64)
             self._kept = np.zeros_like(session.nodes.allocatable)
             if len(rows):
                 np.add.at(self._kept.T, tasks.node[rows], session.requests(rows).T)
@@ -248,12 +263,14 @@ class _Sorting:
             self._found.setdefault((self.lasting, detail(node)), []).append(node)
         self.left[nodes] = False
 
-    def groups(self) -> tuple[NodeGroup, ...]:
+    def groups(self, shown: Names) -> tuple[NodeGroup, ...]:
         names = self._session.nodes.facts.names
         made = [
             NodeGroup(
                 kind=detail.kind,
-                phrase=f"{detail.phrase} (such as {detail.example})" if detail.example else detail.phrase,
+                phrase=f"{detail.phrase} (such as {detail.example})"
+                if detail.example and shown.shows(detail.example)
+                else detail.phrase,
                 subject=detail.subject,
                 lasting=lasting,
                 count=len(nodes),

@@ -13,6 +13,7 @@ from maniple.cluster.classes import TaskClass
 from maniple.cluster.resources import PODS
 from maniple.cluster.statuses import ACTIVE_ALLOCATED, ON_NODE, Status
 from maniple.explaining.model import Cause, NodeGroup, Part
+from maniple.explaining.names import Names
 from maniple.explaining.nodes import FITS, Nodes, placed_as_far_as_possible
 from maniple.framework.groups.growing import grown
 from maniple.framework.groups.tree import DEFAULT, PodSet
@@ -43,10 +44,10 @@ class Tried:
 class Parts:
     """The parts of jobs in one session."""
 
-    def __init__(self, session: Session, placement: Placement) -> None:
+    def __init__(self, session: Session, placement: Placement, names: Names) -> None:
         self._session = session
         self._placement = placement
-        self.nodes = Nodes(session, placement)
+        self.nodes = Nodes(session, placement, names)
 
     def wanted(self, job: int) -> list[tuple[PodSet, TaskRows]]:
         """By part, the tasks that the job needs next: up to its minimum, or one more."""

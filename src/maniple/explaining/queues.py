@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from maniple.cluster.resources import PODS, Amounts
 from maniple.explaining.model import Cause, Holder, QueueLevel
+from maniple.explaining.names import Names
 from maniple.framework.points import JobRows, TaskRows
 from maniple.framework.sentences import CEILING, DESERVED, LIMIT, QUOTA
 from maniple.framework.session import Session
@@ -22,8 +23,9 @@ _SHARES = (("QueueCeiling", CEILING, "capability"), ("QueueShare", DESERVED, "de
 class Queues:
     """Of one session."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, names: Names) -> None:
         self._session = session
+        self._names = names
 
     def path(self, queue: int) -> list[int]:
         """The queue, and those above it."""
@@ -165,7 +167,9 @@ class Queues:
     ) -> Cause:
         name = self._session.resources.names[dimension]
         holders = self._holders(job, queue, requested)
-        held = ", ".join(f"{one.job} {one.amounts[name]}" for one in holders if name in one.amounts)
+        holding = [one for one in holders if name in one.amounts and self._names.shows(one.job)]
+        others = "" if len(holding) == len(holders) else "jobs of other namespaces"
+        held = ", ".join(filter(None, [*(f"{one.job} {one.amounts[name]}" for one in holding), others]))
         return Cause(
             kind=kind,
             sentence=f"{text} (held by {held})" if held else text,
@@ -173,7 +177,7 @@ class Queues:
             subject=printable(self._session.queue_name(queue)),
             needed={name: self._written(dimension, requested[dimension])},
             there={name: self._written(dimension, has)},
-            holders=holders,
+            holders=tuple(one for one in holders if self._names.shows(one.job)),
         )
 
     # -- holders ------------------------------------------------------------------------------------------------------

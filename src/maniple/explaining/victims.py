@@ -10,7 +10,9 @@ import numpy as np
 
 from maniple.cluster.priorities import NEVER
 from maniple.cluster.statuses import ACTIVE_ALLOCATED, ON_NODE
+from maniple.eviction.protection import JobProtectors, protectors
 from maniple.explaining.model import Protection
+from maniple.explaining.names import Names
 from maniple.framework.points import TaskRows
 from maniple.framework.session import Session
 from maniple.objects.core import PodDisruptionBudget
@@ -19,6 +21,8 @@ from maniple.objects.selectors import matches
 from maniple.placement.engine import Mask
 
 FREE = "MayBeEvicted"
+_FILTERS = ("preempt_victim_filter", "reclaim_victim_filter")
+_IN_VAIN = "may be evicted, but that would not make enough room"
 _JOBS = 3  # to name
 _BY_PLUGIN = {
     "gang": ("GangMinimum", "the gang would fall below its minimum"),
@@ -26,9 +30,9 @@ _BY_PLUGIN = {
     "conformance": ("Critical", "critical for the cluster"),
     "drf": ("Share", "the dominant share of the job is not above that of the waiting one"),
     "minruntime": ("MinRuntime", "the minimum run time is not over"),
-    "proportion": ("WithinShare", "queue {queue} has no more than its share"),
-    "capacity": ("WithinShare", "queue {queue} has no more than it deserves"),
-    "fairness": ("NotReclaimable", "queue {queue} is not reclaimable"),
+    "proportion": ("WithinShare", "{queue} has no more than its share"),
+    "capacity": ("WithinShare", "{queue} has no more than it deserves"),
+    "fairness": ("NotReclaimable", "{queue} is not reclaimable"),
     "cdp": ("Cooldown", "the cooldown time is not over"),
     "tdm": ("RevocableZone", "not in a revocable zone"),
 }
@@ -37,13 +41,16 @@ _BY_PLUGIN = {
 class Victims:
     """Of one session."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, names: Names) -> None:
         self._session = session
+        self._names = names
         actions = set(session.actions)
         self._preempts = bool(actions & {"preempt", "gangpreempt"})
         self._reclaims = bool(actions & {"reclaim", "gangreclaim"})
         self._reclaiming: dict[int, bool] = {}
         self._content: dict[int, bool] = {}  # by queue: it has no more than its share
+        self._job_protectors = {point: JobProtectors(session, point) for point in _FILTERS}
+        self._queues: dict[int, str] = {}  # their names, printable
         self._votes = not session.hooks.answered.isdisjoint(
             {"preemptable", "reclaimable", "unified_evictable"}
         )
@@ -54,8 +61,9 @@ class Victims:
         rows = np.flatnonzero((tasks.node >= 0) & ON_NODE[tasks.status] & (tasks.job != job))
         rows = rows[nodes[tasks.node[rows]]]
         sorted_: dict[tuple[str, str], list[int]] = {}
-        for why, some in self._sorted(job, task, rows):
-            sorted_.setdefault(why, []).extend(some)
+        with self._session.aside():
+            for why, some in self._sorted(job, task, rows):
+                sorted_.setdefault(why, []).extend(some)
         made = [
             Protection(kind=kind, phrase=phrase, pods=len(some), jobs=self._jobs(some))
             for (kind, phrase), some in sorted_.items()
@@ -88,8 +96,9 @@ class Victims:
             return
         rows = rows[np.argsort(session.tasks.job[rows], kind="stable")]
         owners, starts = np.unique(session.tasks.job[rows], return_index=True)
-        for victim, own in zip(owners.tolist(), np.split(rows, starts[1:]), strict=True):
-            yield from self._of_job(job, task, victim, own)
+        bounds = [*starts.tolist(), len(rows)]
+        for place, victim in enumerate(owners.tolist()):
+            yield from self._of_job(job, task, victim, rows[bounds[place] : bounds[place + 1]])
 
     # -- one job ------------------------------------------------------------------------------------------------------
 
@@ -103,12 +112,12 @@ class Victims:
         elif not same and not self._reclaims:
             yield ("NoReclaim", "action reclaim is not configured"), rows.tolist()
         elif self._votes:
-            yield from self._by_votes(task, victim, rows, same=same)
+            yield from self._by_votes(job, task, victim, rows, same=same)
         else:
             yield self._by_filters(job, victim, same=same), rows.tolist()
 
     def _by_votes(
-        self, task: int, victim: int, rows: TaskRows, *, same: bool
+        self, job: int, task: int, victim: int, rows: TaskRows, *, same: bool
     ) -> Iterator[tuple[tuple[str, str], list[int]]]:
         """Each plugin's vote; a pod is counted with the first that spares it."""
         session, point = self._session, "preemptable" if same else "reclaimable"
@@ -116,14 +125,13 @@ class Victims:
         if (~asked).any():
             yield ("NotPreemptible", "not preemptible"), rows[~asked].tolist()
         rows = rows[asked]
-        answers = session.answers(point, task, rows) if len(rows) else []
-        for name, allowed in sorted(answers, key=lambda one: one[0] != "priority"):
-            spared = rows[~np.isin(rows, allowed)] if allowed is not None else rows[:0]
-            if len(spared):
-                yield self._rule(name, victim, spared), spared.tolist()
-            rows = rows[~np.isin(rows, spared)]
-        if len(rows):
-            yield (FREE, "may be evicted, but that would not make enough room"), rows.tolist()
+        by = protectors(session, (point,), task, rows)
+        for name in dict.fromkeys(by.values()):
+            spared = np.array([row for row, one in by.items() if one == name], dtype=np.int64)
+            yield self._rule(name, job, victim, spared), spared.tolist()
+        free = [row for row in rows.tolist() if row not in by]
+        if free:
+            yield (FREE, _IN_VAIN), free
 
     def _by_filters(self, job: int, victim: int, *, same: bool) -> tuple[str, str]:
         session = self._session
@@ -133,18 +141,16 @@ class Victims:
         if same and theirs >= mine:
             word = "the same" if theirs == mine else "a higher"
             return "Priority", f"{word} priority ({theirs}; the waiting job has {mine})"
-        own = self._queue(job)
         if not same and not self._may_reclaim(job):
-            return "OwnShare", f"queue {own} would have more than its own share"
-        point = "preempt_victim_filter" if same else "reclaim_victim_filter"
-        for option, plugin in session.plugins:
-            ask = getattr(plugin, point, None)
-            if ask is not None and not ask(job, victim):
-                rows = session.tasks_of(victim)
-                return self._rule(option.name, victim, rows[ACTIVE_ALLOCATED[session.tasks.status[rows]]])
+            return "OwnShare", f"queue {self._queue(job)} would have more than its own share"
+        point = _FILTERS[0] if same else _FILTERS[1]
+        by = self._job_protectors[point].first(job, victim)
+        if by:
+            rows = session.tasks_of(victim)
+            return self._rule(by, job, victim, rows[ACTIVE_ALLOCATED[session.tasks.status[rows]]])
         if not same and self._within_share(victim):
-            return "WithinShare", f"queue {self._queue(victim)} has no more than its share"
-        return FREE, "may be evicted, but that would not make enough room"
+            return "WithinShare", f"{self._theirs(job, victim)} has no more than its share"
+        return FREE, _IN_VAIN
 
     def _may_reclaim(self, job: int) -> bool:
         if job not in self._reclaiming:
@@ -161,12 +167,12 @@ class Victims:
             self._content[queue] = bool(np.all(within))
         return self._content[queue]
 
-    def _rule(self, plugin: str, victim: int, rows: TaskRows) -> tuple[str, str]:
+    def _rule(self, plugin: str, job: int, victim: int, rows: TaskRows) -> tuple[str, str]:
         if plugin == "pdb":
-            names = ", ".join(self._budgets(rows)) or "of theirs"
+            names = ", ".join(filter(self._names.shows, self._budgets(rows))) or "of theirs"
             return "DisruptionBudget", f"PodDisruptionBudget {names} allows no more disruptions"
         kind, phrase = _BY_PLUGIN.get(plugin, ("Plugin", f"protected by plugin {plugin}"))
-        return kind, phrase.format(queue=self._queue(victim))
+        return kind, phrase.format(queue=self._theirs(job, victim))
 
     def _budgets(self, rows: TaskRows) -> list[str]:
         session, found = self._session, dict[str, None]()
@@ -180,4 +186,13 @@ class Victims:
         return list(found)
 
     def _queue(self, job: int) -> str:
-        return printable(self._session.queue_name(int(self._session.jobs.queue[job])))
+        queue = int(self._session.jobs.queue[job])
+        if queue not in self._queues:
+            self._queues[queue] = printable(self._session.queue_name(queue))
+        return self._queues[queue]
+
+    def _theirs(self, job: int, victim: int) -> str:
+        """The queue of a job that is spared; one of another namespace may have a queue that is not to be named."""
+        same = self._session.jobs.queue[job] == self._session.jobs.queue[victim]
+        known = same or self._names.all or self._names.shows(self._session.job_key(victim))
+        return f"queue {self._queue(victim)}" if known else "their queue"

@@ -19,23 +19,18 @@ from maniple.objects.printable import printable
 from maniple.objects.switches import CLOSED, SUSPEND, state_problem, wanted_state
 
 SUSPENDED = f"suspended by annotation {SUSPEND} of its pod group; resume it with `maniple job resume {{job}}`"
-ALONE = "not served in this cycle, which is planned as if only {job} waited"
 _PENDING, _GATED = int(Status.PENDING), int(Status.GATED)
 
 
 class HeldBack:
     """Made before plugins are; `give_back` is called when the last action has run."""
 
-    def __init__(self, session: Session, alone: int | None = None) -> None:
-        """`alone`: a job that is to be served as if no other one waited."""
+    def __init__(self, session: Session) -> None:
         self._session = session
         jobs = session.cluster.jobs
         why = {job: f"pod group {session.job_key(job)}: {text}" for job, text in jobs.refusals.items()}
         for found in (self._suspended(), self._in_closed_queues(), self._without_right()):
             why.update((job, text) for job, text in found if job not in why)
-        if alone is not None:
-            others = (job for job in session.jobs.rows.tolist() if job != alone)
-            why.update((job, ALONE.format(job=session.job_key(alone))) for job in others if job not in why)
         session.held_back = why
         self._jobs = np.array(sorted(why), dtype=np.int64)
         tasks = session.tasks

@@ -414,6 +414,10 @@ class WordRules:
     plain: bool = _rule(
         True, "Why jobs wait and pods are evicted is said in plain words, not in those of the original."
     )
+    explained: bool = _rule(
+        True,
+        "Messages of waiting jobs carry the answer of `explain`, behind the words of the original if any.",
+    )
     name_others: bool = _rule(
         False,
         "Messages to one namespace name jobs, pods and queues of others (option `messagesNameOthers`).",

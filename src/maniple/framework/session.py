@@ -5,7 +5,8 @@ effects and a record of refusals. Rows are numbers; `task_key`, `job_key`, `queu
 names.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
@@ -151,11 +152,24 @@ class Session:
         """The plugins that answer a point, in order."""
         return [plugin for _, plugin in self._answering(point)]
 
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """While it lasts, what plugins record or report is not part of the plan."""
+        kept, count = self.refusals, len(self.warnings)
+        self.refusals = Refusals()
+        try:
+            yield
+        finally:
+            self.refusals = kept
+            self.unreport(count)
+
     def answers(self, point: str, *arguments: object) -> list[tuple[str, Any]]:
         """What each plugin that answers a point says, with its name: what `hooks` combines to one answer."""
-        return [
-            (option.name, getattr(plugin, point)(*arguments)) for option, plugin in self._answering(point)
-        ]
+        return [(name, ask(*arguments)) for name, ask in self.asking(point)]
+
+    def asking(self, point: str) -> list[tuple[str, Callable[..., Any]]]:
+        """The functions of the plugins that answer a point, by the plugins' names."""
+        return [(option.name, getattr(plugin, point)) for option, plugin in self._answering(point)]
 
     def _answering(self, point: str) -> list[tuple[PluginOption, Plugin]]:
         switch = POINTS[point].switch

@@ -9,17 +9,16 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from fractions import Fraction
 from typing import Any, Literal
 
 from maniple.cluster.cluster import Cluster
 from maniple.cluster.facts import AT
+from maniple.explaining.losses import amounts, duration, lost, requested, time_run
 from maniple.journal.reading import Step
 from maniple.journal.records import Settings
 from maniple.objects.core import Pod
 from maniple.objects.kai import KaiPodGroup
 from maniple.objects.meta import Object
-from maniple.objects.requests import pod_requests
 from maniple.objects.volcano import VolcanoPodGroup
 
 What = Literal[
@@ -288,12 +287,8 @@ def plain_name(job: str) -> str:
 
 def _loss(step: Step, one: Mapping[str, Any], reader: _Reader) -> Loss:
     pod = reader.pod(one["pod"])
-    start = pod.status.start_time if pod is not None else None
-    runs = pod is not None and pod.status.phase == "Running"
-    ran = max(0.0, (step.when - start).total_seconds()) if start is not None and runs else 0.0
-    requests = (
-        {name: _number(amount) for name, amount in pod_requests(pod).items()} if pod is not None else {}
-    )
+    ran = time_run(pod, step.when) if pod is not None else 0.0
+    requests = requested(pod) if pod is not None else {}
     return Loss(
         when=step.when,
         run=step.run,
@@ -310,7 +305,7 @@ def _loss(step: Step, one: Mapping[str, Any], reader: _Reader) -> Loss:
         why=one["why"] or one["text"],
         ran=ran,
         requests=requests,
-        lost={name: amount * ran for name, amount in requests.items()},
+        lost=lost(requests, ran),
     )
 
 
@@ -320,40 +315,14 @@ def _eviction(together: list[Loss]) -> str:
     leave = "leaves" if len(together) == 1 else "leave"
     by = f" for {first.by}" if first.by else ""
     ran = max(one.ran for one in together)
-    lost: Counter[str] = Counter()
+    total: Counter[str] = Counter()
     for one in together:
-        lost.update(one.lost)
-    cost = f"; up to {duration(ran)} of work is lost: {amounts(lost)}" if ran else ""
+        total.update(one.lost)
+    cost = f"; up to {duration(ran)} of work is lost: {amounts(total)}" if ran else ""
     moves = Counter(one.moves_to for one in together if one.moves_to)
     moved = f"; {_pods(moves.total())} moved to {_where(moves)}" if moves else ""
     rule = f"by {first.action or 'a rule'}: {first.why}"
     return f"{_pods(len(together))} {leave} {_where(nodes)}{by}, {rule}{cost}{moved}"
-
-
-def amounts(lost: Mapping[str, float]) -> str:
-    """What was lost, in hours of each resource; memory is left out where there is anything else."""
-    shown = {name: value for name, value in lost.items() if value and name != "memory"} or lost
-    words = [f"{_unit(name, value)}" for name, value in shown.items() if value]
-    return ", ".join(words) or "nothing"
-
-
-def _unit(name: str, seconds: float) -> str:
-    if name in ("memory", "ephemeral-storage") or name.startswith("hugepages-"):
-        return f"{seconds / 3600 / 2**30:.3g} GiB hours of {name}"
-    return f"{seconds / 3600:.3g} {'core' if name == 'cpu' else name} hours"
-
-
-def duration(seconds: float) -> str:
-    """1h 5m, 3m 20s, 12s."""
-    whole = int(seconds)
-    hours, minutes, rest = whole // 3600, whole // 60 % 60, whole % 60
-    if hours:
-        return f"{hours}h {minutes}m"
-    return f"{minutes}m {rest}s" if minutes else f"{rest}s"
-
-
-def _number(amount: Fraction | int) -> float:
-    return float(amount)
 
 
 def _pods(number: int) -> str:

@@ -4,9 +4,7 @@ Most of that memory only saves work: it can be worked out again from the objects
 cycle is planned again with what was remembered when it began.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from copy import deepcopy
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -61,18 +59,6 @@ def restore(memory: dict[object, object], plain: Mapping[str, Any]) -> None:
     for key, one in ENTRIES.items():
         if one.name in plain:
             memory[key] = one.restored(plain[one.name])
-
-
-@contextmanager
-def unchanged(memory: dict[object, object]) -> Iterator[None]:
-    """For as long as cycles are planned that do not count: afterwards the same is remembered as before."""
-    before = {key: deepcopy(memory[key]) for key in ENTRIES if key in memory}
-    try:
-        yield
-    finally:
-        for key in ENTRIES:
-            memory.pop(key, None)
-        memory.update(before)
 
 
 def difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:

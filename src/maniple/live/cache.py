@@ -358,6 +358,10 @@ class Cache:
         key = self._pods.get(ref)
         return self.pod(key) if key is not None else None
 
+    def group_of_pod(self, pod: Pod) -> Ref | None:
+        """The group that was created for a pod and exists only here."""
+        return self._groups.get(pod.key)
+
     def made(self) -> list[Object]:
         """The groups that exist only here."""
         return [self._seen[ref] for ref in self._pods]

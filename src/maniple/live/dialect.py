@@ -20,6 +20,8 @@ from maniple.objects.volcano import VolcanoPodGroup
 
 # An object by its kind and key, as it is believed to be.
 Find = Callable[[type[Object], str], Object | None]
+# The message of a waiting job, from its name, its group and its brief cause.
+Worded = Callable[[str, Object, str], str]
 _GROUPS: Mapping[str, type[Object]] = {kind.api_group: kind for kind in (VolcanoPodGroup, KaiPodGroup)}
 
 
@@ -34,7 +36,10 @@ class GroupEvent:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The outcome of a cycle for one job: its group before and after, and why it is pending, if it is."""
+    """The outcome of a cycle for one job: its group before and after, and why it is pending, if it is.
+
+    `why` is what its conditions and events say.
+    """
 
     before: Object
     after: Object
@@ -112,7 +117,13 @@ class LiveDialect(Protocol):
     # -- statuses ----------------------------------------------------------------------------------------------------
 
     def reports(
-        self, plan: Plan, groups: Mapping[str, GroupOutcome], find: Find, when: datetime, cause: str
+        self,
+        plan: Plan,
+        groups: Mapping[str, GroupOutcome],
+        find: Find,
+        when: datetime,
+        cause: str,
+        worded: Worded,
     ) -> Iterator[Report]:
         """The outcome of a plan for these of its groups, job by job; `cause` names the cycle."""
 

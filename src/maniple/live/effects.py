@@ -113,6 +113,12 @@ class Effects:
         return Counter(self._pending)
 
     @property
+    def deciding(self) -> bool:
+        """Whether decisions are being written; those that take long do not count."""
+        urgent = self._pending[Urgency.AWAITED] + self._pending[Urgency.DECISION]
+        return urgent > len(self._slow)
+
+    @property
     def in_flight(self) -> int:
         return self._concurrency - self._free + len(self._slow)
 

@@ -6,8 +6,9 @@ would assign the devices, and their condition says so. Queue statuses and the am
 KAI's controllers. Pure: time comes in with the plan.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -25,6 +26,7 @@ from maniple.live.dialect import (
     PodReporting,
     QueueReport,
     Report,
+    Worded,
     group_of,
 )
 from maniple.live.kai_bindings import bind_request
@@ -175,17 +177,29 @@ class Kai:
     # -- statuses ----------------------------------------------------------------------------------------------------
 
     def reports(
-        self, plan: Plan, groups: Mapping[str, GroupOutcome], find: Find, when: datetime, cause: str
+        self,
+        plan: Plan,
+        groups: Mapping[str, GroupOutcome],
+        find: Find,
+        when: datetime,
+        cause: str,
+        worded: Worded,
     ) -> Iterator[Report]:
         for job, one in groups.items():
             ours = one.api_group == KaiPodGroup.api_group and not one.of_others
             group = find(KaiPodGroup, one.key) if ours else None
             if isinstance(group, KaiPodGroup):
                 after = kai_groups.with_moments(group, plan, job)
-                yield self._report(one, group, after, find, when)
+                yield self._report(one, group, after, find, when, partial(worded, job, group))
 
     def _report(
-        self, one: GroupOutcome, group: KaiPodGroup, after: KaiPodGroup, find: Find, when: datetime
+        self,
+        one: GroupOutcome,
+        group: KaiPodGroup,
+        after: KaiPodGroup,
+        find: Find,
+        when: datetime,
+        worded: Callable[[str], str],
     ) -> Report:
         """`after`: the group with the times that the cycle changed."""
         not_ready = self._not_ready_reason(one, find)
@@ -198,9 +212,10 @@ class Kai:
                 after = kai_groups.without_condition(after, self._pool_name)
             return Report(group, after, waits, self._all_is_well(one))
         reason, why = kai_groups.why_waiting(one)
-        why = kai_groups.prefix(group, self._pool_name) + why
+        prefix = kai_groups.prefix(group, self._pool_name)
+        reasons = kai_groups.explanations(one, reason, prefix + why)
+        why = prefix + (why if one.held_back else worded(why))
         if not kai_groups.active(one):
-            reasons = kai_groups.explanations(one, reason, why)
             after = kai_groups.with_condition(after, self._pool_name, why, reasons, when)
         elif one.satisfied:
             after = kai_groups.without_condition(after, self._pool_name)

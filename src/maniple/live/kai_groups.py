@@ -60,6 +60,9 @@ def with_condition(
     )
     if last is not None and _bare(last) == _bare(new):
         return group
+    if last is not None and replace(_bare(last), message="") == replace(_bare(new), message=""):
+        # The same causes, with another answer to them: not a transition.
+        new = replace(new, transition_id=last.transition_id, last_transition_time=last.last_transition_time)
     return _with_conditions(group, (*(one for one in known if one.node_pool != pool), new))
 
 

@@ -13,7 +13,7 @@ from maniple.cluster.statuses import Status
 from maniple.framework.plans.outcome import Eviction, GroupOutcome, WaitingPod
 from maniple.framework.plans.plan import Plan
 from maniple.framework.plans.standing import REFUSED
-from maniple.live.dialect import EvictionNotice, Find, Patch, PodReporting, QueueReport, Report
+from maniple.live.dialect import EvictionNotice, Find, Patch, PodReporting, QueueReport, Report, Worded
 from maniple.live.kai import Kai
 from maniple.live.kai_groups import why_waiting
 from maniple.live.volcano import ROOT_QUEUE, UNSCHEDULABLE, Volcano
@@ -71,10 +71,16 @@ class Maniple:
     # -- statuses ----------------------------------------------------------------------------------------------------
 
     def reports(
-        self, plan: Plan, groups: Mapping[str, GroupOutcome], find: Find, when: datetime, cause: str
+        self,
+        plan: Plan,
+        groups: Mapping[str, GroupOutcome],
+        find: Find,
+        when: datetime,
+        cause: str,
+        worded: Worded,
     ) -> Iterator[Report]:
-        yield from self._volcano.reports(plan, groups, find, when, cause, _conditions)
-        yield from self._kai.reports(plan, groups, find, when, cause)
+        yield from self._volcano.reports(plan, groups, find, when, cause, worded, _conditions)
+        yield from self._kai.reports(plan, groups, find, when, cause, worded)
 
     def unconfirmed(self, before: Object, after: Object) -> Object:
         return self._of(after).unconfirmed(before, after)

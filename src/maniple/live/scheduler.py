@@ -8,6 +8,7 @@ continues where the old one stopped, in the middle of a gang if need be.
 """
 
 import asyncio
+import copy
 import logging
 import time
 from collections import deque
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, cast
 
+from maniple.explaining.diagnosis import Diagnosis
 from maniple.framework.configuration.loading import ConfigurationError
 from maniple.framework.plans.outcome import Eviction
 from maniple.framework.plans.plan import Plan
@@ -27,6 +29,7 @@ from maniple.live.cache import Cache
 from maniple.live.decisions import Decisions
 from maniple.live.dialects import dialect_of
 from maniple.live.effects import Effect, Effects, Lane, Urgency
+from maniple.live.explanations import Explanations
 from maniple.live.guard import Guard
 from maniple.live.leadership import Fenced, Leadership
 from maniple.live.meter import Meter
@@ -144,6 +147,7 @@ class Scheduler:
         self._permissions = Permissions(port, self.effects, self._report)
         writing = Writing(self.cache, self.effects, port, self.later)
         self._status = StatusWriter(writing, self.dialect, notes, self.binding)
+        self._explanations = Explanations(self._status, self._timing.period)
         self.cache.group_gone = self._forget
         self._decisions = Decisions(
             self.cache, self.effects, port, notes, self.later, self.dialect, self.binding, self._permissions
@@ -195,6 +199,7 @@ class Scheduler:
             and not self._inbox
             and self.effects.idle
             and not self.cache.unconfirmed
+            and not self._explanations.owes
         )
 
     @property
@@ -224,6 +229,17 @@ class Scheduler:
     def options(self) -> Mapping[str, Any]:
         """Those of the next cycle."""
         return self._options
+
+    def probe(self) -> Planner:
+        """A planner for cycles that do not count: with the options of the next one, and timings of its own."""
+        probe = copy.copy(self.planner)
+        probe.options, probe.timings, probe.plugin_timings = self._options, {}, {}
+        return probe
+
+    def diagnosis(self) -> Diagnosis:
+        """Of the last cycle if nothing has changed since, otherwise of one planned now; to be called between cycles."""
+        found = None if self._dirty else self._explanations.complete(self.probe())
+        return found or Diagnosis(self.probe(), self.cache.cluster, self.now())
 
     def moment(self) -> Moment:
         """Everything that a plan made now would depend on; to be called between cycles."""
@@ -392,6 +408,7 @@ class Scheduler:
             if self._dirty and not self.guard.pause:
                 await self._cycle()
             self._follow_up()
+            await self._explain()
             await self._pause()
         drained = await self.effects.drain(self._timing.stop)
         if drained:
@@ -414,6 +431,19 @@ class Scheduler:
         except Exception as error:
             self.guard.caught(error, "writing statuses")
             self._dirty = True
+
+    async def _explain(self) -> None:
+        """Say more about why jobs wait, while there is nothing to decide and no decision to be written."""
+        if self._dirty:
+            self._explanations.drop()
+        said = False
+        while not (self._inbox or self._stopping.is_set() or self.effects.deciding):
+            if not self._explanations.step(now()):
+                break
+            said = True
+            await asyncio.sleep(0)
+        if said:
+            self._follow_up()
 
     async def _start(self) -> None:
         """All existing objects come first: never decide on a partial list. Then wait for leadership."""
@@ -460,6 +490,7 @@ class Scheduler:
             self._status.next_due(),
             self._decisions.next_due(),
             self.guard.next_due(),
+            None if self.effects.deciding else self._explanations.next_due(),
         )
         due = [*self.cache.deferred.next_due(), *(moment for moment in moments if moment is not None)]
         # Never so short that the clock, with its finite precision, would not advance.
@@ -475,6 +506,7 @@ class Scheduler:
         when = self._clock.now()
         begin = time.perf_counter()
         self.cycle_began = time.monotonic()
+        self._explanations.drop()
         plan = await self.guard.plan(lambda: self._planned(when))
         self.cycle_began = None
         if plan is None:
@@ -490,13 +522,14 @@ class Scheduler:
         except Exception as error:  # what is left is decided again
             self.guard.caught(error, "carrying out a plan")
             self._dirty = True
+        self._explanations.decided(self.probe(), plan, when, self.cycles)
         if self.journal is not None:
             self.journal.decided(plan, seconds)
 
     async def _planned(self, when: datetime) -> Plan:
         recorder = self.trace.recorder()
         options = self._options if self.journal is None else self.journal.attempt(self._options)
-        given = (self.cache.cluster, when, options, time.perf_counter, recorder)
+        given = (self.cache.cluster, when, options, time.perf_counter, recorder, self._explanations.opened)
         if self._inline:
             plan = self.planner.cycle(*given)
         else:

@@ -5,10 +5,12 @@ it differs; what is written counts at once (see `cache.py`). That a gang is plac
 confirmed all of its binds (see `binding.py`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
+from maniple.framework.plans.outcome import GroupOutcome
 from maniple.framework.plans.plan import Plan
+from maniple.live.answers import Answers, Question
 from maniple.live.binding import Binding
 from maniple.live.cache import Assumption
 from maniple.live.dialect import LiveDialect, Patch, Report
@@ -30,20 +32,36 @@ class StatusWriter:
         self._dialect = dialect
         self._notes = notes
         self._groups: Pace[Ref, Object] = Pace(self._write_group)
-        self._pods = WaitingPods(writing, dialect, notes)
+        self.answers = Answers()
+        self._pods = WaitingPods(writing, dialect, notes, self.answers)
         self._queues = QueueStatuses(writing, dialect, binding)
         self._paces = (self._groups, self._pods.pace, self._queues.pace)
         self._last: Plan | None = None  # whose outcome has been written
-        self.why: dict[Ref, str] = {}  # by the group of each job that was pending after the last cycle
+        self._moment: tuple[datetime, str] | None = None  # when that was, and by what name
+        self.why: dict[
+            Ref, str
+        ] = {}  # by the group of each job that was pending after the last cycle, briefly
 
     def write(self, plan: Plan, when: datetime, cause: str) -> bool:
         """Bring every status up to a plan; returns whether a decision may depend on what is written now."""
         when = when.replace(microsecond=0)  # the API's precision
+        self._moment = when, cause
         self._compare_groups(plan, when, cause)
         self._pods.compare(plan, when)
         if self._dialect.writes_queue_status:
             self._queues.compare(plan)
         return self.carry_out()
+
+    def explained(self, group: Ref, job: str) -> None:
+        """There is another answer why a job waits: word its messages anew, as of the last plan."""
+        plan, moment = self._last, self._moment
+        outcome = plan.group(job) if plan is not None else None
+        if plan is None or moment is None or outcome is None:
+            return
+        self._compare({job: outcome}, plan, *moment)
+        pod = self._writing.cache.pod_of_group(group)
+        if pod is not None:
+            self._pods.compare_one(plan, pod.key)
 
     def compare_all(self) -> None:
         """The next plan is for a cluster that was built anew."""
@@ -68,15 +86,27 @@ class StatusWriter:
             pace.forget(ref_of(item))
         self._unconfirmed.pop(ref_of(item), None)
         self._queues.forget(item)
+        self.answers.forget(ref_of(item))
         self._notes.forget(item)
 
     def _compare_groups(self, plan: Plan, when: datetime, cause: str) -> None:
         self.why = {}
         groups, self._last = plan.groups_since(self._last), plan
-        for report in self._dialect.reports(plan, groups, self._writing.cache.get, when, cause):
+        self._compare(groups, plan, when, cause)
+
+    def _compare(self, groups: Mapping[str, GroupOutcome], plan: Plan, when: datetime, cause: str) -> None:
+        find = self._writing.cache.get
+        for report in self._dialect.reports(plan, groups, find, when, cause, self._worded):
+            ref = ref_of(report.before)
             if report.why:
-                self.why[ref_of(report.before)] = report.why
+                self.why.setdefault(ref, report.why)
+            else:
+                self.answers.forget(ref)
             self._compare_group(report)
+
+    def _worded(self, job: str, group: Object, brief: str) -> str:
+        self.why[ref_of(group)] = brief
+        return self.answers.worded(ref_of(group), Question(job, brief, getattr(group, "spec", None), now()))
 
     def _compare_group(self, report: Report) -> None:
         before, after, ref = report.before, report.after, ref_of(report.before)
@@ -123,9 +153,11 @@ class StatusWriter:
     def _record(self, report: Report) -> None:
         """Events about a gang go to its group; a pod that is a job of its own gets the one about waiting
         itself."""
-        group = report.before
-        pod = self._writing.cache.pod_of_group(ref_of(group)) if report.events else None
+        group, ref = report.before, ref_of(report.before)
+        pod = self._writing.cache.pod_of_group(ref) if report.events else None
         for event in report.events:
+            if event.text and event.text == report.why and self.answers.awaited(ref, now()):
+                continue  # one event for each constraint, with the whole answer
             regarding, reason = group, event.reason
             if pod is not None:
                 if event.reason != UNSCHEDULABLE:

@@ -23,6 +23,7 @@ from maniple.live.dialect import (
     PodReporting,
     QueueReport,
     Report,
+    Worded,
 )
 from maniple.live.messages import message
 from maniple.live.queue_amounts import amounts, patched
@@ -138,10 +139,11 @@ class Volcano:
         find: Find,
         when: datetime,
         cause: str,
+        worded: Worded,
         conditions_of: Callable[[GroupOutcome], list[dict[str, str]]] | None = None,
     ) -> Iterator[Report]:
         """`conditions_of`: the conditions of a job, if no plugin states them."""
-        for one in groups.values():
+        for job, one in groups.items():
             if one.of_others or one.api_group != VolcanoPodGroup.api_group:
                 continue
             before = find(VolcanoPodGroup, one.key)
@@ -151,9 +153,11 @@ class Volcano:
             phase, stated = one.phase, one.conditions if conditions_of is None else conditions_of(one)
             if not one.served:  # Volcano says nothing of such a job
                 phase, stated = before.status.phase, self._of_its_queue(one)
+            waits = _unschedulable(stated) or joined(one.refusals)
+            if waits and one.served and not one.held_back:
+                stated, waits = _reworded(stated, worded(job, before, waits))
             running, succeeded, failed = [one.counts.get(status, 0) for status in _COUNTED]
             after = self.group_status(before, phase, (running, succeeded, failed), stated, when, cause)
-            waits = _unschedulable(stated) or joined(one.refusals)
             missing = GroupEvent("Warning", QUEUE_MISSING, "" if one.served else waits)
             events = (*_notes(before, waits, stated=bool(stated)), missing) if one.served else (missing,)
             yield Report(before, after, waits, events, one.queue if one.served else "")
@@ -313,6 +317,11 @@ def _state(queue: VolcanoQueue, jobs: int) -> str:
 def _unschedulable(stated: Iterable[Mapping[str, str]]) -> str:
     """The message of the condition by which a group is unschedulable."""
     return next((one["message"] for one in stated if one["type"] == UNSCHEDULABLE), "")
+
+
+def _reworded(stated: Sequence[Mapping[str, str]], waits: str) -> tuple[list[dict[str, str]], str]:
+    """The conditions with this message in that by which a group is unschedulable."""
+    return [{**one, "message": waits} if one["type"] == UNSCHEDULABLE else {**one} for one in stated], waits
 
 
 def _notes(group: VolcanoPodGroup, waits: str, *, stated: bool) -> tuple[GroupEvent, ...]:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from maniple.framework.plans.outcome import WaitingPod
 from maniple.framework.plans.plan import Plan
 from maniple.framework.plans.standing import REFUSED
+from maniple.live.answers import Answers
 from maniple.live.cache import Assumption
 from maniple.live.dialect import Find, LiveDialect, PodReporting, group_of
 from maniple.live.essence import POD_SCHEDULED, scheduled_condition
@@ -44,8 +45,9 @@ class _PodReport:
 
 
 class WaitingPods:
-    def __init__(self, writing: Writing, dialect: LiveDialect, notes: Notes) -> None:
+    def __init__(self, writing: Writing, dialect: LiveDialect, notes: Notes, answers: Answers) -> None:
         self._writing = writing
+        self._answers = answers
         self._dialect = dialect
         self._notes = notes
         self._when: datetime | None = None
@@ -63,26 +65,46 @@ class WaitingPods:
             rule = rules.get(one.job)
             if rule is None:
                 rule = rules[one.job] = self._dialect.pod_reporting(group_of(plan, one.job, cache.get))
-            claims = bool(one.node)
-            refusal = cache.refusal(pod)
-            report = (
-                self._gated(pod)
-                if one.gated
-                else causes.claiming(key, one, rule)
-                if claims
-                else _PodReport(SCHEDULER_ERROR, refusal)
-                if refusal
-                else causes.of(one)
-            )
-            if report is None:
-                continue
-            if rule.prefix:
-                report = _PodReport(report.reason, rule.prefix + report.message, report.nominated)
-            if rule.event:
-                self._record(pod, report, moment, claims=claims)
-            if rule.condition:
-                self._compare(pod, report, moment)
+            self._compare_pod(pod, one, causes, rule, moment)
         self._compare_left_out(plan, moment)
+
+    def compare_one(self, plan: Plan, key: str) -> None:
+        """The same for one pod of the last plan."""
+        cache, one = self._writing.cache, plan.waiting.get(key)
+        pod = cache.pod(key)
+        if pod is not None and one is not None:
+            rule = self._dialect.pod_reporting(group_of(plan, one.job, cache.get))
+            self._compare_pod(pod, one, _Causes(plan, self._dialect, cache.get), rule, now())
+
+    def _compare_pod(
+        self, pod: Pod, one: WaitingPod, causes: "_Causes", rule: PodReporting, moment: float
+    ) -> None:
+        claims, refusal = bool(one.node), self._writing.cache.refusal(pod)
+        report = (
+            self._gated(pod)
+            if one.gated
+            else causes.claiming(pod.key, one, rule)
+            if claims
+            else _PodReport(SCHEDULER_ERROR, refusal)
+            if refusal
+            else self._answered(pod, causes.of(one))
+        )
+        if report is None:
+            return
+        if rule.prefix:
+            report = _PodReport(report.reason, rule.prefix + report.message, report.nominated)
+        if rule.event:
+            self._record(pod, report, moment, claims=claims)
+        if rule.condition:
+            self._compare(pod, report, moment)
+
+    def _answered(self, pod: Pod, report: _PodReport) -> _PodReport:
+        """A pod that is a job of its own has the answer about the job; one of a gang only what it lacks itself."""
+        group = self._writing.cache.group_of_pod(pod)
+        if group is None:
+            return report
+        worded = self._answers.of(group, report.message)
+        return report if worded == report.message else _PodReport(report.reason, worded)
 
     def _compare_left_out(self, plan: Plan, moment: float) -> None:
         """Pods that are set aside are not always part of the plan."""

@@ -319,13 +319,13 @@ def trace_proposal(
         assert proposal is not None
         row, node = int(rows[place]), int(proposal.nodes[place])
         if place < _TABLES or trace.everything:
-            with trace.aside():
+            with trace.session.aside():
                 trace.add(tables.of(trace, row, node, waits=bool(proposal.waits[place])))
             tables.take(node)
         else:
             trace.add(_brief(session, row, node, waits=bool(proposal.waits[place])))
     if (proposal is None or short) and count < _TABLES:
-        with trace.aside():
+        with trace.session.aside():
             last = tables.of(trace, int(rows[count]), -1)
         if proposal is None or not last.candidates:  # otherwise the next proposal has its table
             trace.add(last)
@@ -336,7 +336,7 @@ def trace_look(session: Session, placement: Placement, row: int, within: Mask) -
     trace = session.trace
     assert trace is not None
     class_ = session.classes[session.tasks.class_of[row]]
-    with trace.aside():
+    with trace.session.aside():
         trace.add(Tables(session, placement, class_, within, None).of(trace, row, -1, looked=True))
 
 

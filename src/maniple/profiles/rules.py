@@ -128,7 +128,7 @@ VOLCANO_STRICT_RULES = Rules(
         claims_count_per_pod=True,
         first_pod_stands_for_role=True,
     ),
-    words=WordRules(plain=False),
+    words=WordRules(plain=False, explained=False),
 )
 
 KAI_RULES = Rules(
@@ -189,7 +189,7 @@ KAI_STRICT_RULES = Rules(
         binding_pods_hold_room=False,
         moved_pods_take_room=False,
     ),
-    words=WordRules(lacking_is_grouped=True, plain=False, name_others=True),
+    words=WordRules(lacking_is_grouped=True, plain=False, explained=False, name_others=True),
 )
 
 

@@ -103,7 +103,9 @@ class Kubelet:
         self._set_status(key, {"phase": phase})
 
     def _remove(self, key: str) -> None:
-        self._store.remove(Pod, key)
+        """The pod has stopped; as in the API, one with finalizers stays until their owners have removed them."""
+        if not self._store.get(Pod, key)["metadata"].get("finalizers"):
+            self._store.remove(Pod, key)
 
     def _set_status(self, key: str, status: Mapping[str, Any]) -> None:
         self._store.patch(Pod, key, {"status": status})

@@ -4,7 +4,6 @@ What concerns the cache is read between two cycles, as the scheduler itself does
 """
 
 import asyncio
-import copy
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from datetime import datetime
@@ -16,15 +15,12 @@ from aiohttp import web
 from maniple.actions.allocate import waiting
 from maniple.actions.order import JobsByQueue
 from maniple.cluster.cluster import Cluster
-from maniple.explaining.diagnosis import Diagnosis, UnknownJobError
-from maniple.explaining.model import Explanation
-from maniple.journal.memory import unchanged
+from maniple.explaining.diagnosis import UnknownJobError
 from maniple.journal.moment import Moment
 from maniple.journal.pseudonyms import pseudonymised
 from maniple.live.refs import kind_of
 from maniple.objects.meta import Object
 from maniple.objects.printable import printable_json, printable_lines
-from maniple.planner import Planner
 from maniple.plugins.kai.snapshot import snapshot_file, written
 from maniple.web.profile import MOST_SECONDS, collapsed, sampled, table
 
@@ -156,23 +152,13 @@ class Debug:
         if not name:
             return web.Response(status=400, text="job: expected namespace/name\n")
         try:
-            found = await self._between_cycles(lambda: self._explained(name))
+            found = await self._between_cycles(lambda: self._scheduler.diagnosis().of(name))
         except TimeoutError:
             return web.Response(status=503, text="the current cycle takes too long\n")
         except UnknownJobError as error:
             return web.Response(status=404, text=f"{error}\n")
         text = msgspec.json.format(msgspec.json.encode(found), indent=2).decode()
         return web.Response(text=printable_json(text), content_type="application/json")
-
-    def _explained(self, name: str) -> Explanation:
-        with unchanged(self._scheduler.cache.cluster.memory):
-            return Diagnosis(self._probe(), *self._moment_of_cache()).of(name)
-
-    def _probe(self) -> Planner:
-        """The scheduler's planner with the options of the next cycle, and timings of its own."""
-        probe = copy.copy(self._scheduler.planner)
-        probe.options, probe.timings, probe.plugin_timings = self._scheduler.options, {}, {}
-        return probe
 
     def _moment_of_cache(self) -> tuple[Cluster, datetime]:
         return self._scheduler.cache.cluster, self._scheduler.now()
@@ -200,7 +186,7 @@ class Debug:
 
     def _job_order(self) -> dict[str, Any]:
         """The jobs in the order in which they would have their turn now, in all and by queue."""
-        probe = self._probe()
+        probe = self._scheduler.probe()
         probe.actions = ()
         session = probe.session(*self._moment_of_cache())
         depth = session.configuration.queue_depth.get("allocate")

@@ -9,6 +9,7 @@ import numpy as np
 from maniple.actions.searching.terms import Terms
 from maniple.cluster.statuses import ACTIVE_ALLOCATED, Status
 from maniple.eviction.chunks import Chunk
+from maniple.eviction.protection import JobProtectors
 from maniple.eviction.telling import RULE, SPARED
 from maniple.framework.points import TaskRows
 from maniple.framework.reasons import EvictionCause
@@ -98,8 +99,9 @@ def _protector(trace: Recorder, job: int, victim: int, terms: Terms) -> tuple[st
     cause = terms.reason
     if terms.lets_go is None or not isinstance(cause, EvictionCause) or not cause.asked:
         return RULE, ""
-    refusing = [one for one in trace.answers(cause.asked[0], job, victim) if one.yes is False]
-    return (refusing[0].plugin, f"protected by plugin {refusing[0].plugin}") if refusing else (RULE, "")
+    with trace.session.aside():
+        by = JobProtectors(trace.session, cause.asked[0]).first(job, victim)
+    return (by, f"protected by plugin {by}") if by else (RULE, "")
 
 
 def _there(session: Session, job: int) -> TaskRows:

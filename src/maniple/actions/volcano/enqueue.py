@@ -46,6 +46,6 @@ def _tell(session: Session, trace: Recorder, job: int, queue: int) -> None:
     if not session.rules.queues.closed_take_jobs and not session.queues.facts[queue].open:
         trace.left_out(job, QUEUE_SHUT.format(queue=session.queue_name(queue)))
     elif session.job_facts(job).min_resources is not None:
-        with trace.aside():
+        with trace.session.aside():
             admitted = session.hooks.job_enqueueable(job)
         trace.asked(job, "job_enqueueable", admitted)

@@ -20,6 +20,7 @@ from maniple.cluster.statuses import READY, Status, status_set
 from maniple.explaining.remedies.edits import copy_of, edited
 from maniple.explaining.remedies.rivals import pass_over
 from maniple.explaining.remedies.values import Change
+from maniple.explaining.what_if import own_memory
 from maniple.framework.reasons import EvictionCause
 from maniple.framework.session import Session
 from maniple.objects.checks import FieldError
@@ -169,20 +170,18 @@ class Trials:
     def _changed(self, changes: Sequence[Change]) -> Iterator[None]:
         """The cluster with changes, for as long as it lasts. What plugins remember of the cycle is forgotten."""
         planner, cluster = self._planner, self._cluster
-        problems, memory = planner.problems, cluster.memory
+        problems = planner.problems
         after, before, made, gone = _carried_out(changes, self.find)
-        cluster.memory = {
-            key: dict(value) if isinstance(value, dict) else value for key, value in memory.items()
-        }
-        try:
-            planner.delete(cluster, gone)
-            # What is new goes through admission, as it would in a file.
-            planner.apply(cluster, [*after, *map(_manifest, made)])
-            yield
-        finally:
-            planner.delete(cluster, made)
-            planner.apply(cluster, [*before, *gone])
-            planner.problems, cluster.memory = problems, memory
+        with own_memory(cluster):
+            try:
+                planner.delete(cluster, gone)
+                # What is new goes through admission, as it would in a file.
+                planner.apply(cluster, [*after, *map(_manifest, made)])
+                yield
+            finally:
+                planner.delete(cluster, made)
+                planner.apply(cluster, [*before, *gone])
+                planner.problems = problems
 
     def find(self, kind: str, api_group: str, key: str) -> Object | None:
         """The object of the cluster that a change is about."""

@@ -19,7 +19,6 @@ from maniple.cluster.statuses import Status
 from maniple.framework.combine import votes
 from maniple.framework.points import POINTS, Vote
 from maniple.framework.reasons import POD
-from maniple.framework.refusals import Refusals
 from maniple.framework.traces import events as made
 from maniple.framework.traces.events import Answer, AnyEvent, Key, KeyPart, Rival, Trace
 from maniple.framework.traces.values import answer, is_yes, plain
@@ -259,23 +258,11 @@ class Recorder:
 
     def answers(self, point: str, *arguments: object) -> tuple[Answer, ...]:
         """What each plugin says."""
-        with self.aside():
+        with self.session.aside():
             said = self.session.answers(point, *arguments)
         if POINTS[point].rule is votes:
             said = [(name, Vote(max(min(int(one), 1), -1))) for name, one in said]
         return tuple(answer(name, one) for name, one in said)
-
-    @contextmanager
-    def aside(self) -> Iterator[None]:
-        """While it lasts, what plugins record or report is not part of the plan."""
-        session = self.session
-        kept, count = session.refusals, len(session.warnings)
-        session.refusals = Refusals()
-        try:
-            yield
-        finally:
-            session.refusals = kept
-            session.unreport(count)
 
     # -- tasks and domains ------------------------------------------------------------------------------------------
 

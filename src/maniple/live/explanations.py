@@ -1,0 +1,118 @@
+"""Explains waiting jobs between cycles, a few at a time, while there is nothing to decide.
+
+The session of the last cycle is kept and asked (`explaining/diagnosis.py`): nothing is planned again but the trial
+whether a job would start alone. It is dropped when a decision may depend on a change. How much is asked is counted in
+units, the nodes and pods that are looked at: so many for each schedule period, whatever the number of waiting jobs. A
+job is always asked about in one piece; what it took too much is taken off the next period. Jobs without an answer come
+first, in the order in which they began to wait. If all have one, the oldest is made again, one in a period.
+"""
+
+import logging
+from datetime import datetime
+
+from maniple.explaining.diagnosis import Diagnosis, UnknownJobError
+from maniple.framework.plans.plan import Plan
+from maniple.framework.session import Session
+from maniple.live.answers import Question
+from maniple.live.refs import Ref
+from maniple.live.status import StatusWriter
+from maniple.planner import Planner
+
+log = logging.getLogger(__name__)
+
+BUDGET = 100_000  # units for each period
+LEAST = 1_000  # units for one job
+_TRIAL = 3  # as much as asking so many times
+
+
+class Explanations:
+    def __init__(self, status: StatusWriter, period: float) -> None:
+        self._status = status
+        self._answers = status.answers
+        self._period = period
+        self._session: Session | None = None
+        self._diagnosis: Diagnosis | None = None
+        self._cycle = 0
+        self._left = BUDGET
+        self._refill = 0.0
+        self._renewed = False  # an answer, in this period
+
+    def opened(self, session: Session) -> None:
+        """A cycle has begun."""
+        words = session.rules.words
+        # An extender would be asked again, over the network.
+        asks_others = any(option.name == "extender" for option, _ in session.plugins)
+        self._answers.plain, self._answers.enabled = words.plain, words.explained and not asks_others
+        self._session = session if self._answers.enabled else None
+
+    def drop(self) -> None:
+        """The session no longer tells how things are."""
+        self._session = self._diagnosis = None
+
+    def decided(self, planner: Planner, plan: Plan, when: datetime, cycle: int) -> None:
+        """The cycle is over and has been carried out. `planner` is not used for cycles that count."""
+        session = self._session
+        if session is not None:
+            self._cycle = cycle
+            discreet = not planner.rules.words.name_others
+            self._diagnosis = Diagnosis(planner, session.cluster, when, (session, plan), discreet=discreet)
+
+    def complete(self, planner: Planner) -> Diagnosis | None:
+        """Of the last cycle, for operators, who may read all names; None if it does not tell how things are."""
+        known = self._diagnosis
+        if known is None:
+            return None
+        session = known.session
+        return Diagnosis(planner, session.cluster, session.now, (session, known.plan))
+
+    @property
+    def owes(self) -> bool:
+        """Whether a job is without an answer that it could get now."""
+        return self._diagnosis is not None and bool(self._answers)
+
+    def next_due(self) -> float | None:
+        """When to call `step` again; None if there is nothing to explain."""
+        return self._refill if self._diagnosis is not None and self._next() is not None else None
+
+    def step(self, moment: float) -> bool:
+        """Explain one job; returns whether there was one, and units for it."""
+        if moment >= self._refill:
+            self._refill, self._renewed = moment + self._period, False
+            self._left = min(BUDGET, self._left + BUDGET)
+        chosen = self._next()
+        if (
+            self._diagnosis is None
+            or self._left <= 0
+            or chosen is None
+            or (self._renewed and not self._answers)
+        ):
+            return False
+        self._renewed |= not self._answers
+        group, question = chosen
+        before = self._diagnosis.trials
+        sentence = self._asked(self._diagnosis, question)
+        if self._diagnosis is not None:
+            session, trials = self._diagnosis.session, self._diagnosis.trials - before
+            self._left -= max(LEAST, len(session.nodes) + len(session.tasks)) * (1 + _TRIAL * trials)
+        if self._answers.answer(group, question, sentence, self._cycle):
+            self._status.explained(group, question.job)
+        return True
+
+    def _next(self) -> tuple[Ref, Question] | None:
+        return self._answers.next() or self._answers.oldest(self._cycle)
+
+    def _asked(self, diagnosis: Diagnosis, question: Question) -> str:
+        """The sentence of the constraint that binds; empty if there is nothing to add to the brief cause."""
+        try:
+            cause = diagnosis.answer(question.job)
+        except UnknownJobError:
+            return ""
+        except Exception:
+            if diagnosis.session.options.get("debug"):
+                raise
+            log.warning("cannot explain why job %s waits", question.job, exc_info=True)
+            return ""
+        return cause.sentence if cause is not None else ""
+
+
+__all__ = ["Explanations"]
