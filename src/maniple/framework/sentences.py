@@ -32,9 +32,10 @@ _LISTED = 5  # queues to name at most
 
 
 def not_a_leaf(queue: str, below: Sequence[str]) -> str:
-    """That a queue takes no jobs, and which do instead."""
+    """That a queue takes no jobs, and which do instead, if they are given."""
     listed = ", ".join(below[:_LISTED]) + (" ..." if len(below) > _LISTED else "")
-    return printable(f"queue {queue} has queues below it, and only those take jobs: {listed}")
+    text = f"queue {queue} has queues below it, and only those take jobs"
+    return printable(f"{text}: {listed}" if listed else text)
 
 
 def asked(resources: ResourceSpace, request: Amounts, share: GpuAsk | None) -> str:

@@ -52,8 +52,10 @@ class Answers:
         if known is None or not _alike(known.question, question):
             self._known.pop(group, None)
             waiting = self._line.get(group)
-            since = question.since if waiting is None else waiting.since
-            self._line[group] = replace(question, since=since)
+            if waiting is None:
+                self._line[group] = question
+            elif not _same(waiting, question):
+                self._line[group] = replace(question, since=waiting.since)
             return question.brief
         if known.question.brief != question.brief:
             self._known[group] = replace(known, question=question, cycle=0)
@@ -109,8 +111,15 @@ class Answers:
         self._line.pop(group, None)
 
 
+def _same(one: Question, other: Question) -> bool:
+    return one.brief == other.brief and (one.spec is other.spec or one.spec == other.spec)
+
+
 def _alike(one: Question, other: Question) -> bool:
-    return without_numbers(one.brief) == without_numbers(other.brief) and one.spec == other.spec
+    """But for numbers; asked of every waiting job in every cycle, so that what is the same is seen at once."""
+    return _same(one, other) or (
+        without_numbers(one.brief) == without_numbers(other.brief) and one.spec == other.spec
+    )
 
 
 __all__ = ["Answers", "Question"]
