@@ -1,5 +1,6 @@
-"""Jobs that are not served at all: their pod group is too large (`objects/limits.py`), or they have no right to the
-queue or the priority class that they name (`rights.py`).
+"""Jobs that are not served at all: their pod group is too large (`objects/limits.py`), their owner cannot be read or
+wants others to run first (`profiles/grouping.py`), or they have no right to the queue or the priority class that they
+name (`rights.py`).
 
 While a session decides, their pending tasks are in the state of gated ones: they are not placed, nothing is evicted
 for them, they are not admitted, and they raise no queue's share. Their other tasks are what they were: pods that run
@@ -25,7 +26,7 @@ class HeldBack:
         """`alone`: a job that is to be served as if no other one waited."""
         self._session = session
         jobs = session.cluster.jobs
-        why = {job: f"pod group {session.job_key(job)}: {text}" for job, text in jobs.refusals.items()}
+        why = {job: f"{self._group(job)}{text}" for job, text in jobs.refusals.items()}
         why.update((job, text) for job, text in self._without_right() if job not in why)
         if alone is not None:
             others = (job for job in session.jobs.rows.tolist() if job != alone)
@@ -101,7 +102,12 @@ class HeldBack:
         for job in session.jobs.rows.tolist():
             yield job, objects[job].metadata.namespace or "default", int(queues[job])
 
+    def _group(self, job: int) -> str:
+        """The pod group that a refusal is about; one that was made in memory is not one that people can look at."""
+        made = ":" in self._session.cluster.jobs.objects[job].metadata.name
+        return "" if made else f"pod group {self._session.job_key(job)}: "
+
     def _field(self, job: int, field: str) -> str:
-        """Where the pod group says it; a group that was made for a single pod is not one that people can look at."""
+        """Where the pod group says it."""
         item = self._session.cluster.jobs.objects[job]
         return "" if ":" in item.metadata.name else f"PodGroup {item.key}: {field}: "

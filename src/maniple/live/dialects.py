@@ -11,7 +11,6 @@ from maniple.objects.meta import Object
 from maniple.objects.volcano import NodeShard
 from maniple.profiles.kai import NodePool
 from maniple.profiles.options import strings
-from maniple.profiles.single_pods import Grouping, of_kai_podgrouper
 
 BINDINGS = (REQUEST, DIRECT)
 
@@ -24,13 +23,12 @@ def dialect_of(
     shard: str = "",
     *,
     nominates: bool = True,
-    alone: bool = False,
 ) -> LiveDialect:
     """The dialect of a profile, with the options of the planner.
 
     `kinds`: what the configured plugins read besides the kinds of the profile; `bind`: request or direct,
     where the profile leaves the choice; `shard`: the scheduling shard of the settings; `nominates`: nominate
-    the node that was cleared for a pod; `alone`: the profile's own controllers do not run on this cluster.
+    the node that was cleared for a pod.
     """
     if bind and bind not in BINDINGS:
         raise ValueError(f"bind: unknown value {bind!r}; expected one of {', '.join(BINDINGS)}")
@@ -38,28 +36,18 @@ def dialect_of(
         raise ValueError(f"bind: cannot be set with the profile {profile!r}")
     match profile:
         case "volcano":
-            return _volcano(options, kinds, "volcano")
+            return _volcano(options, kinds)
         case "kai":
-            grouping = of_kai_podgrouper(options) if alone else None
-            return _kai(
-                options,
-                kinds,
-                "kai-scheduler",
-                bind or REQUEST,
-                shard,
-                nominates=nominates,
-                grouping=grouping,
-            )
+            return _kai(options, kinds, "kai-scheduler", bind or REQUEST, shard, nominates=nominates)
         case "maniple":
-            volcano = _volcano(options, kinds, "maniple")
+            volcano = _volcano(options, kinds)
             return Maniple(volcano, _kai(options, (), "maniple", EITHER))
     raise ValueError(f"the profile {profile!r} can be planned, but not run yet")
 
 
-def _volcano(options: Mapping[str, Any], kinds: Sequence[type[Object]], name: str) -> Volcano:
-    names = strings(options, "schedulerName") or (name,)
+def _volcano(options: Mapping[str, Any], kinds: Sequence[type[Object]]) -> Volcano:
     shards = (NodeShard,) if options.get("shard", {}).get("mode", "none") != "none" else ()
-    return Volcano(names, str(options.get("defaultQueue", "default")), (*kinds, *shards))
+    return Volcano(str(options.get("defaultQueue", "default")), (*kinds, *shards))
 
 
 def _kai(
@@ -70,7 +58,6 @@ def _kai(
     shard: str = "",
     *,
     nominates: bool = True,
-    grouping: Grouping | None = None,
 ) -> Kai:
     default = NodePool()
     return Kai(
@@ -82,6 +69,5 @@ def _kai(
         bind=bind,
         shard=shard,
         nominates=nominates,
-        grouping=grouping,
         marks_evicted=bool(options.get("updatePodEvictionCondition", False)),
     )

@@ -80,7 +80,7 @@ class StatusWriter:
     def _compare_group(self, report: Report) -> None:
         before, after, ref = report.before, report.after, ref_of(report.before)
         self._unconfirmed.pop(ref, None)
-        if ref in self._binding.groups and self._writing.cache.pod_of_group(ref) is None:
+        if ref in self._binding.groups and not self._writing.cache.is_made(ref):
             after = self._dialect.unconfirmed(before, report.after)
         if after is report.after:
             self._record(report)
@@ -100,7 +100,7 @@ class StatusWriter:
         current = cache.get(*ref)
         if current is None or current.metadata.uid != after.metadata.uid:
             return False  # it was deleted while the message waited for its time
-        if cache.pod_of_group(ref) is not None:
+        if cache.is_made(ref):
             return cache.keep_made(after)
         patches = dialect.group_patches(current, after)
         assumption = Assumption(
@@ -119,16 +119,17 @@ class StatusWriter:
         )
 
     def _record(self, report: Report) -> None:
-        """Events about a gang go to its group; a pod that is a job of its own gets the one about waiting
-        itself."""
+        """Events about a gang go to its group. Where that exists only in memory, the one about waiting goes to the
+        owner of the pods, or to a pod that is a job of its own."""
         group = report.before
-        pod = self._writing.cache.pod_of_group(ref_of(group)) if report.events else None
+        cache = self._writing.cache
+        instead = cache.regarded(ref_of(group)) if report.events else None
         for event in report.events:
             regarding, reason = group, event.reason
-            if pod is not None:
+            if instead is not None:
                 if event.reason != UNSCHEDULABLE:
                     continue
-                regarding, reason = pod, "FailedScheduling"
+                regarding, reason = instead, "FailedScheduling"
             if event.text:
                 self._notes.record(regarding, event.type, reason, event.text, now())
             else:

@@ -1,8 +1,8 @@
 """Objects that create pods, and kinds that are not supported here at all.
 
-`plan` and `run` ask this of their input, since neither runs the controllers that would create the pods: a
-workload whose pods are not in the input is work that cannot be judged. A pod template anywhere in the spec
-makes a workload, so that custom kinds are recognised without a list of them.
+`plan` and `run` ask this of their input. Workloads of known kinds are expanded into their pods (`workloads/`); any
+other whose pods are not in the input is work that cannot be judged. A pod template anywhere in the spec makes a
+workload, so that custom kinds are recognised without a list of them.
 """
 
 from collections.abc import Iterable, Mapping
@@ -10,6 +10,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from maniple.objects.load import KINDS, Problem, struct_of, title_of
+from maniple.workloads.manifests import is_manifest
 
 Raw = Mapping[str, Any]
 
@@ -77,8 +78,8 @@ class Workloads:
         self._owners = {owner for raw in raws for owner in _owners(raw)}
 
     def problem(self, raw: Raw) -> Problem | None:
-        """What to say of a workload that cannot be judged; None for anything else."""
-        pods = self._missing_pods(raw)
+        """What to say of a workload that cannot be judged; None for anything else, and for those that are expanded."""
+        pods = "" if is_manifest(raw) else self._missing_pods(raw)
         if not pods:
             return None
         said = f"kind {raw.get('kind')} ({raw.get('apiVersion')}) creates no pods here"

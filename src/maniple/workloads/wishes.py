@@ -33,6 +33,9 @@ PREFERRED = "kai.scheduler/topology-preferred-placement"
 T = TypeVar("T")
 Read = Callable[[Raw, tuple[str, ...], Any], T]
 
+# Of a namespace only the queue is read.
+NAMESPACE_KEYS = frozenset(QUEUE)
+_KEYS = frozenset((*QUEUE, *MINIMUM, *PRIORITY, *PREEMPTIBLE, TOPOLOGY, REQUIRED, PREFERRED))
 _LABELS, _ANNOTATIONS = ("metadata", "labels"), ("metadata", "annotations")
 _PREEMPTIBLE_WORDS = {
     "true": True,
@@ -56,14 +59,19 @@ class Wishes:
 
 def wishes(chain: Chain) -> Wishes:
     """What labels and annotations of a pod, its owners and its namespace say."""
+    saying = [one for one in chain if _says_something(one)]  # of most workloads, nothing does
     return Wishes(
-        queue=_first(chain, QUEUE, _text) or "",
+        queue=_first(saying, QUEUE, _text) or "",
         namespace_queue=_first((chain.namespace,), QUEUE, _text) or "",
-        priority_class=_first(chain, PRIORITY, _text) or "",
-        minimum=_first(chain, MINIMUM, _count),
-        preemptible=_first(chain, PREEMPTIBLE, _preemptible),
-        domain=domain_wish(*chain),
+        priority_class=_first(saying, PRIORITY, _text) or "",
+        minimum=_first(saying, MINIMUM, _count),
+        preemptible=_first(saying, PREEMPTIBLE, _preemptible),
+        domain=domain_wish(*saying),
     )
+
+
+def _says_something(one: Raw) -> bool:
+    return not all(_KEYS.isdisjoint(section(one, place)) for place in (_LABELS, _ANNOTATIONS))
 
 
 def domain_wish(*objects: Raw) -> DomainWish | None:
