@@ -1,16 +1,19 @@
-"""Every scenario with objects of both systems on a real API server with kwok for the nodes."""
+"""Every scenario with objects of both systems or pods without a group, on a real API server with kwok nodes."""
 
 import asyncio
 
 import pytest
 
 from plane.plane import Plane
+from tests.live.group_scenarios import GROUP_SCENARIOS
 from tests.live.maniple_scenarios import MANIPLE_SCENARIOS
 from tests.live.scenarios import Scenario
 from tests.live.worlds import real_world
 
 
-@pytest.mark.parametrize("scenario", MANIPLE_SCENARIOS, ids=lambda scenario: scenario.__name__)
+@pytest.mark.parametrize(
+    "scenario", [*MANIPLE_SCENARIOS, *GROUP_SCENARIOS], ids=lambda scenario: scenario.__name__
+)
 def test_scenario(scenario: Scenario, own_plane: Plane) -> None:
     async def main() -> None:
         async with real_world(own_plane, "") as world:

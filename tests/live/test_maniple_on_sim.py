@@ -1,14 +1,17 @@
-"""Every scenario with objects of both systems on the embedded cluster, in virtual time."""
+"""Every scenario with objects of both systems or pods without a group, on the embedded cluster in virtual time."""
 
 import pytest
 
 from maniple.sim.clock import run
+from tests.live.group_scenarios import GROUP_SCENARIOS
 from tests.live.maniple_scenarios import MANIPLE_SCENARIOS
 from tests.live.scenarios import Scenario
 from tests.live.worlds import EmbeddedWorld
 
 
-@pytest.mark.parametrize("scenario", MANIPLE_SCENARIOS, ids=lambda scenario: scenario.__name__)
+@pytest.mark.parametrize(
+    "scenario", [*MANIPLE_SCENARIOS, *GROUP_SCENARIOS], ids=lambda scenario: scenario.__name__
+)
 def test_scenario(scenario: Scenario) -> None:
     async def main() -> None:
         await scenario(EmbeddedWorld())

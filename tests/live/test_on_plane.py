@@ -8,7 +8,6 @@ import pytest
 
 from plane.plane import Plane
 from tests.live.fault_scenarios import FAULT_SCENARIOS
-from tests.live.group_scenarios import GROUP_SCENARIOS
 from tests.live.guard_scenarios import GUARD_SCENARIOS
 from tests.live.leader_scenarios import LEADER_SCENARIOS
 from tests.live.need_scenarios import NEED_SCENARIOS
@@ -27,7 +26,6 @@ ALL = [
     *GUARD_SCENARIOS,
     *OPERATION_SCENARIOS,
     *POLICY_SCENARIOS,
-    *GROUP_SCENARIOS,
 ]
 
 

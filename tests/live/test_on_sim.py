@@ -4,7 +4,6 @@ import pytest
 
 from maniple.sim.clock import run
 from tests.live.fault_scenarios import FAULT_SCENARIOS
-from tests.live.group_scenarios import GROUP_SCENARIOS
 from tests.live.guard_scenarios import GUARD_SCENARIOS
 from tests.live.leader_scenarios import LEADER_SCENARIOS
 from tests.live.need_scenarios import NEED_SCENARIOS
@@ -21,7 +20,6 @@ ALL = [
     *GUARD_SCENARIOS,
     *OPERATION_SCENARIOS,
     *POLICY_SCENARIOS,
-    *GROUP_SCENARIOS,
 ]
 
 

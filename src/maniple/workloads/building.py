@@ -6,7 +6,7 @@ from typing import Any
 
 from maniple.workloads.fields import section, text
 from maniple.workloads.model import Chain, DomainWish, Group, Owner, PodSet, Raw
-from maniple.workloads.wishes import wishes
+from maniple.workloads.wishes import Wishes, wishes
 
 Path = tuple[str | int, ...]
 
@@ -35,12 +35,14 @@ def group_of(
     priority_class: str = "",
     domain: DomainWish | None = None,
     after: tuple[str, ...] = (),
+    said: Wishes | None = None,
 ) -> Group:
     """A group of the owner that decides, with what its kind asks for unless labels or annotations say otherwise.
 
-    `most`: pods that ever run at a time; a larger minimum would never start.
+    `most`: pods that ever run at a time; a larger minimum would never start. `said`: what labels and annotations say,
+    if that is known.
     """
-    said = wishes(chain)
+    said = wishes(chain) if said is None else said
     if said.minimum is not None and said.minimum != minimum:
         minimum = said.minimum if most is None else min(said.minimum, max(most, 1))
         sets = with_minimum(sets, minimum)
@@ -60,8 +62,9 @@ def group_of(
 
 def independent(chain: Chain, most: int | None = None, part: str = "") -> Group:
     """Pods one by one, unless a minimum is said."""
-    group = group_of(chain, 1, most=most, part=part)
-    return replace(group, independent=wishes(chain).minimum is None)
+    said = wishes(chain)
+    group = group_of(chain, 1, most=most, part=part, said=said)
+    return replace(group, independent=True) if said.minimum is None else group
 
 
 def with_minimum(sets: Sequence[PodSet], minimum: int) -> tuple[PodSet, ...]:

@@ -49,6 +49,8 @@ def value(owner: Raw, path: Path) -> Any:
 
 
 def section_of(owner: Raw, path: Path, found: Any) -> Raw:
+    if type(found) is dict:  # nearly always, and the check below is slow
+        return found
     if found is None:
         return _NOTHING
     if not isinstance(found, Mapping):

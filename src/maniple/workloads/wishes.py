@@ -59,24 +59,36 @@ class Wishes:
 
 def wishes(chain: Chain) -> Wishes:
     """What labels and annotations of a pod, its owners and its namespace say."""
-    saying = [one for one in chain if _says_something(one)]  # of most workloads, nothing does
+    saying = [found for one in chain if (found := _said(one))]  # of most workloads, nothing says anything
     return Wishes(
         queue=_first(saying, QUEUE, _text) or "",
-        namespace_queue=_first((chain.namespace,), QUEUE, _text) or "",
+        namespace_queue=_first(filter(None, (_said(chain.namespace),)), QUEUE, _text) or "",
         priority_class=_first(saying, PRIORITY, _text) or "",
         minimum=_first(saying, MINIMUM, _count),
         preemptible=_first(saying, PREEMPTIBLE, _preemptible),
-        domain=domain_wish(*saying),
+        domain=_domain(saying),
     )
-
-
-def _says_something(one: Raw) -> bool:
-    return not all(_KEYS.isdisjoint(section(one, place)) for place in (_LABELS, _ANNOTATIONS))
 
 
 def domain_wish(*objects: Raw) -> DomainWish | None:
     """The topology that annotations ask for; the first object that names any part of it counts."""
-    for one in objects:
+    return _domain([found for one in objects if (found := _said(one))])
+
+
+# An object with its labels and its annotations.
+_Said = tuple[Raw, tuple[tuple[tuple[str, str], Raw], ...]]
+
+
+def _said(one: Raw) -> _Said | None:
+    """The labels and annotations of an object that says anything; None for one that does not."""
+    labels, annotations = section(one, _LABELS), section(one, _ANNOTATIONS)
+    if _KEYS.isdisjoint(labels) and _KEYS.isdisjoint(annotations):
+        return None
+    return one, ((_LABELS, labels), (_ANNOTATIONS, annotations))
+
+
+def _domain(saying: Iterable[_Said]) -> DomainWish | None:
+    for one in saying:
         wish = DomainWish(
             topology=_first((one,), (TOPOLOGY,), _text) or "",
             required=_first((one,), (REQUIRED,), _text) or "",
@@ -87,11 +99,11 @@ def domain_wish(*objects: Raw) -> DomainWish | None:
     return None
 
 
-def _first(objects: Iterable[Raw], keys: Iterable[str], read: Read[T]) -> T | None:
-    for one in objects:
+def _first(saying: Iterable[_Said], keys: Iterable[str], read: Read[T]) -> T | None:
+    for one, places in saying:
         for key in keys:
-            for place in (_LABELS, _ANNOTATIONS):
-                found = section(one, place).get(key)
+            for place, texts in places:
+                found = texts.get(key)
                 if found is not None and found != "":
                     return read(one, (*place, key), found)
     return None
