@@ -21,6 +21,7 @@ COMMANDS = {
     "run": ("maniple.cli.run", "Schedule on a cluster, or on an embedded one to try it out."),
     "plan": ("maniple.cli.plan", "Show what would be bound where, what is pending, and why."),
     "explain": ("maniple.cli.explain", "Say why a job waits, and what would help."),
+    "group": ("maniple.cli.group", "Show the groups that workloads become, each with its minimum."),
     "trace": ("maniple.cli.trace", "Show step by step how a cycle decides about a pod or a job."),
     "replay": (
         "maniple.cli.replay",

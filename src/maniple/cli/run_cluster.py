@@ -82,6 +82,7 @@ async def run_on_cluster(
                 leadership=Leadership(port, election, SystemClock()) if election is not None else None,
                 timing=Timing(period=settings.period),
                 bind=settings.bind,
+                groups=settings.groups,
                 shard=settings.shard,
                 options=feeds.options if feeds is not None else None,
                 rate=write_rate(settings.process),

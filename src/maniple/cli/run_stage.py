@@ -50,6 +50,7 @@ class Settings:
     listens: "tuple[Listen, ...]" = ()
     logs: Logging = field(default_factory=Logging)
     recording: JournalFlags | None = None
+    groups: str = ""
 
     @property
     def on_cluster(self) -> bool:
