@@ -15,7 +15,7 @@ CASES := ../shared/conformance
 SHAPES ?= a c full
 # The tests of `make check`: one room each, nothing that starts a server, a command or a control plane. Properties (which
 # hypothesis marks by itself) and tests marked `long` are left to `make test`, which runs every test there is.
-UNIT := $(addprefix tests/,objects cluster framework placement eviction actions plugins profiles planner regressions)
+UNIT := $(addprefix tests/,objects workloads cluster framework placement eviction actions plugins profiles planner regressions)
 SOAK_MINUTES ?= 60
 FUZZ_MINUTES ?= 60
 CONTAINER ?= docker

@@ -53,9 +53,9 @@ class Program:
         """Where the binary of exactly these sources is, or will be."""
         command = (*_BUILD, self.link) if self.package == "." else (*_BUILD, self.link, self.package)
         digest = hashlib.sha256(f"{command} {sys.platform} {platform.machine()}".encode())
-        for source in ("go.mod", "go.sum", f"{self.package}/main.go"):
-            if (self.folder / source).exists():
-                digest.update((self.folder / source).read_bytes())
+        own = sorted((self.folder / self.package).glob("*.go"))
+        for source in (self.folder / "go.mod", self.folder / "go.sum", *own):
+            digest.update(source.read_bytes())
         return cache_root() / f"{self.name}-{digest.hexdigest()[:16]}" / self.name
 
 

@@ -31,6 +31,17 @@ from plane.processes import Processes, write_private
 # keeps calling could otherwise be given the server's own port, and connect to itself.
 _PORTS = range(16000, 30000)
 _PATIENCE_SECONDS = 120.0
+# Kubernetes' own groups of pods, with all of their fields.
+_GATES = ",".join(
+    f"{gate}=true"
+    for gate in (
+        "GenericWorkload",
+        "GangScheduling",
+        "TopologyAwareWorkloadScheduling",
+        "WorkloadAwarePreemption",
+        "DRAWorkloadResourceClaims",
+    )
+)
 _PORT_TRIES = 3
 _LOG_SHOWN = 3000
 
@@ -183,6 +194,8 @@ class Plane:
             "--shutdown-watch-termination-grace-period=5s",
             # There is no controller manager: nobody would make the service accounts, or untaint a new node.
             "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
+            "--runtime-config=scheduling.k8s.io/v1alpha2=true",
+            f"--feature-gates={_GATES}",
             *(self._audit_flags() if self._audit else ()),
         )
         self._wait_for("kube-apiserver", self._api_is_ready)
@@ -218,6 +231,17 @@ class Plane:
     def stop_kwok(self) -> None:
         """From now on nobody plays the kubelet: bound pods stay Pending, deleted ones stay."""
         self._processes.end("kwok")
+
+    def start_controllers(self, *, native_groups: bool = False) -> None:
+        """Kubernetes' own controllers of Job, CronJob, Deployment, ReplicaSet and StatefulSet.
+
+        `native_groups`: that of Jobs creates a Workload and a PodGroup for each Job that runs as a gang.
+        """
+        gates = ["WorkloadWithJob=true,GenericWorkload=true"] if native_groups else []
+        self._start("controllers", str(self.kubeconfig), *gates)
+
+    def stop_controllers(self) -> None:
+        self._processes.end("controllers")
 
     def compact(self) -> int:
         """Makes etcd forget every revision before the present one, and returns the present one.

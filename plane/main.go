@@ -1,7 +1,9 @@
-// Command plane is the control plane that Maniple is tested against: etcd, kube-apiserver and kwok
-// in one binary, so that one link suffices. plane.py builds, starts and stops it.
+// Command plane is the control plane that Maniple is tested against: etcd, kube-apiserver, kwok and the
+// controllers of Kubernetes' own workloads in one binary, so that one link suffices. plane.py builds, starts
+// and stops it.
 //
 //	plane etcd|kube-apiserver|kwok [flags of that program]
+//	plane controllers KUBECONFIG [FEATURE=true,...]
 //	plane key FILE    writes the key that signs service account tokens
 //
 // With MANIPLE_PLANE_OWNER set to a process id, the process group ends when that process is gone.
@@ -43,7 +45,7 @@ func main() {
 
 func run() error {
 	if len(os.Args) < 2 {
-		return errors.New("usage: plane etcd|kube-apiserver|kwok|key ARGUMENTS")
+		return errors.New("usage: plane etcd|kube-apiserver|kwok|controllers|key ARGUMENTS")
 	}
 	if err := endWithOwner(os.Getenv("MANIPLE_PLANE_OWNER")); err != nil {
 		return err
@@ -59,6 +61,8 @@ func run() error {
 		return nil
 	case name == "kwok":
 		return runKwok()
+	case name == "controllers":
+		return runControllers(os.Args[1:])
 	case name == "key" && len(os.Args) == 2:
 		return writeKey(os.Args[1])
 	default:

@@ -6,7 +6,17 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).parent.parent / "src" / "maniple"
-CORE_ROOMS = ("objects", "cluster", "framework", "placement", "eviction", "actions", "plugins", "profiles")
+CORE_ROOMS = (
+    "objects",
+    "workloads",
+    "cluster",
+    "framework",
+    "placement",
+    "eviction",
+    "actions",
+    "plugins",
+    "profiles",
+)
 CORE = sorted(
     [*(file for room in CORE_ROOMS for file in (PACKAGE / room).rglob("*.py")), *PACKAGE.glob("planner.py")]
 )

@@ -43,6 +43,16 @@ def test_a_job_that_was_bound_and_started_between_two_views_tells_where() -> Non
     assert [text for _, text in told(runs)[0]] == ["1 node", "8 of 8 running"]
 
 
+def test_a_reason_that_changes_only_in_numbers_is_no_news() -> None:
+    reasons = [
+        "of 9 nodes 9 Insufficient cpu",
+        "of 9 nodes 8 Insufficient cpu",
+        "of 9 nodes 8 Insufficient memory",
+    ]
+    story = told(*(state(job(waiting=8, why=why)) for why in reasons))
+    assert [len(each) for each in story[1:]] == [0, 1]
+
+
 def test_a_job_from_waiting_to_its_end() -> None:
     story = told(
         state(job(waiting=8, why="no room")),

@@ -229,11 +229,11 @@ def test_a_set_waits_with_a_reason_until_the_one_before_it_runs(form: str) -> No
 
 def test_a_group_waits_with_a_reason_until_the_one_before_it_runs() -> None:
     found = believed(*members(), table=_table(_in_parts))
-    assert found.groups["ml/train:t-rest"].metadata.annotations == {
+    assert found.groups["ml/train:t:rest"].metadata.annotations == {
         WAITS: "waits until head of Train ml/t runs"
     }
     found.grouper.put(pod("head-0", "j", phase="Running", labels={"set": "head"}))
-    assert found.settle().groups["ml/train:t-rest"].metadata.annotations == {}
+    assert found.settle().groups["ml/train:t:rest"].metadata.annotations == {}
 
 
 # -- any order ---------------------------------------------------------------------------------------------------------

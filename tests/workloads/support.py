@@ -21,12 +21,14 @@ def example(name: str) -> list[dict[str, Any]]:
 
 def members(*manifests: Raw, namespace: Raw | None = None, table: Table = TABLE) -> dict[str, Member]:
     """Where each pod of these manifests belongs, by the name of the pod."""
-    objects = [one for manifest in manifests for one in (manifest, *expanded(manifest, table))]
-    known = {(one["kind"], one["metadata"]["name"]): one for one in objects}
+    known: dict[tuple[str, str], Raw] = {}
 
     def find(owner: Owner) -> Raw | None:
         return known.get((owner.kind, owner.name))
 
+    known |= {(one["kind"], one["metadata"]["name"]): one for one in manifests}
+    objects = [one for manifest in manifests for one in (manifest, *expanded(manifest, table, find))]
+    known |= {(one["kind"], one["metadata"]["name"]): one for one in objects}
     return {
         one["metadata"]["name"]: member(one, owners_of(one, find).found, namespace or {}, table)
         for one in objects

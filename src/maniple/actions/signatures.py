@@ -173,13 +173,19 @@ class _ByDominance:
         self._constraints = constraints
         self._asks = asks
         self._failed: dict[tuple[Any, ...], _Failed] = {}
+        # What was spent on requests that are no larger, by request: most jobs in line are like one before them.
+        self._spent: dict[tuple[Any, ...], float] = {}
 
     def rules_out(self, job: int, effort: float = COMPLETE) -> float | None:
-        known = self._failed.get(self._key(job))
+        key = self._key(job)
+        known = self._failed.get(key)
         if known is None:
             return None
-        asked = self._asked(job)
-        spent = known.effort(asked) if len(asked) else -1.0
+        request = (key, *self._classes(job))
+        spent = self._spent.get(request)
+        if spent is None:
+            asked = self._asked(job)
+            spent = self._spent[request] = known.effort(asked) if len(asked) else -1.0
         return spent if spent >= effort else None
 
     def remember(self, job: int, effort: float = COMPLETE) -> None:
@@ -189,9 +195,11 @@ class _ByDominance:
         known = self._failed.setdefault(key, _Failed(asked))
         if known.effort(asked) < effort:
             known.add(asked, effort)
+            self._spent.clear()
 
     def changed(self) -> None:
         self._failed.clear()
+        self._spent.clear()
 
     def _key(self, job: int) -> tuple[Any, ...]:
         session, facts = self._session, self._session.job_facts(job)
@@ -199,10 +207,14 @@ class _ByDominance:
         shape = (facts.level_wish, facts.groups, job) if parted else None
         return (shape, int(session.jobs.priority[job]), session.preemptible(job))
 
+    def _classes(self, job: int) -> list[int]:
+        """Of each of a job's next tasks."""
+        classes: list[int] = self._session.tasks.class_of[self._asks(job)].tolist()
+        return classes
+
     def _asked(self, job: int) -> Amounts:
         """A row for each of a job's next tasks: its constraints, numbered from 1, and amounts."""
-        session = self._session
-        numbers = session.tasks.class_of[self._asks(job)].tolist()
+        numbers = self._classes(job)
         if len(numbers) and numbers.count(numbers[0]) == len(numbers):
             number, amounts = self._constraints.asked(numbers[0])
             return np.array([[number + 1, *amounts]], dtype=np.int64).repeat(len(numbers), axis=0)

@@ -7,6 +7,7 @@ from typing import Any
 from maniple.framework.configuration.compose import compose
 from maniple.framework.configuration.file_dialects import PluginOption
 from maniple.framework.configuration.loading import Configuration
+from maniple.framework.configuration.workloads import written
 from maniple.planner import Planner
 
 DEFAULT = "default"
@@ -121,6 +122,8 @@ def _others(configuration: Configuration) -> Iterator[tuple[str, Any]]:
         yield "compat", configuration.compat
     if configuration.policy:
         yield "policy", dict(configuration.policy)
+    if configuration.workloads:
+        yield "workloads", [written(custom) for custom in configuration.workloads]
 
 
 def _safe(key: str, value: Any) -> Any:

@@ -1,8 +1,8 @@
 """Shows a running scheduler: a live screen in a terminal, a line per event elsewhere.
 
 Called by the command `run` with an overview after every cycle. A line is written when a job changes state,
-when the reason for which it is pending changes, and when a node is added or deleted. `run_screen` lays out
-the screen, `run_keys` reads the keyboard.
+when the reason for which it is pending changes in more than numbers, and when a node is added or deleted.
+`run_screen` lays out the screen, `run_keys` reads the keyboard.
 """
 
 import signal
@@ -18,6 +18,7 @@ from maniple.cli.render import NODES_IN_A_ROW, count, places
 from maniple.cli.run_keys import Keyboard
 from maniple.cli.run_screen import Choice, screen_of, shortened
 from maniple.live.overview import JobLine, Overview
+from maniple.live.pace import without_numbers
 from maniple.objects.printable import printable
 
 NEWS_KEPT = 50
@@ -119,7 +120,8 @@ def _line_key(job: JobLine) -> tuple[object, ...]:
         return ("binds",)
     if job.state in ("starts", "runs"):
         return job.state, job.starting + job.running, job.starting == 0
-    details = {"waits": job.why, "pipelined": job.starts, "evicted": job.evicted_why}
+    # With each bind the amounts in the reasons of all pending jobs change; that is no news.
+    details = {"waits": without_numbers(job.why), "pipelined": job.starts, "evicted": job.evicted_why}
     return job.state, details.get(job.state, job.failed)
 
 

@@ -171,7 +171,8 @@ class VictimRules:
     )
     added_one_by_one: bool = _rule(
         False,
-        "Victims are added one by one in their order, and every step is tried, even if an earlier victim could be spared.",
+        "Victims are added one by one in their order, and every step is tried, "
+        "even if an earlier victim could be spared.",
     )
     search_is_bounded: bool = _rule(True, "The search for victims has a budget of trials in each cycle.")
     larger_requests_fail_too: bool = _rule(

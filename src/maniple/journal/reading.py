@@ -183,8 +183,8 @@ class Journal:
             return f"nothing is known of {moment:%Y-%m-%dT%H:%M:%SZ}{of_run}; {begins}"
         last, oldest = self.last(), heads[0][1]
         return (
-            f"no cycle {moment}{of_run}; the last run ({last.run}) has cycles up to {last.number}, and the oldest kept is "
-            f"{oldest.cycle} of run {oldest.run}"
+            f"no cycle {moment}{of_run}; the last run ({last.run}) has cycles up to {last.number}, "
+            f"and the oldest kept is {oldest.cycle} of run {oldest.run}"
         )
 
 

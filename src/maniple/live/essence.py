@@ -22,7 +22,7 @@ from maniple.objects.kai import (
     KaiQueueStatus,
 )
 from maniple.objects.meta import Condition, Object, ObjectMeta
-from maniple.objects.owners import WorkloadOwner, slim_spec
+from maniple.objects.owners import WorkloadOwner, slim_fields
 from maniple.objects.pod import MOVES_TO
 from maniple.objects.volcano import VolcanoPodGroup, VolcanoPodGroupStatus, VolcanoQueue
 from maniple.plugins.devices.device_config import KEY as CONFIG_KEY
@@ -50,7 +50,7 @@ def slim(item: Any) -> Any:
         conditions = tuple(c for c in item.status.conditions if c.type in _READ)
         return replace(item, metadata=metadata, status=replace(item.status, conditions=conditions))
     if isinstance(item, WorkloadOwner):
-        return replace(item, metadata=metadata, spec=slim_spec(type(item), item.spec))
+        return replace(item, metadata=metadata, **slim_fields(item))
     return replace(item, metadata=metadata)
 
 

@@ -17,6 +17,7 @@ from maniple.workloads.kinds import KINDS
 from maniple.workloads.model import Raw
 
 _IN_CORE: tuple[type[Object], ...] = (ReplicaSet, ReplicationController, StatefulSet)
+_PODS = ("", "Pod")  # which may own others, too
 
 
 class WorkloadOwner(Object, frozen=True, kw_only=True):
@@ -24,6 +25,7 @@ class WorkloadOwner(Object, frozen=True, kw_only=True):
 
     api_version: ClassVar[str] = ""
     spec: Any = msgspec.field(default_factory=dict)
+    status: Any = msgspec.field(default_factory=dict)
 
 
 def _struct(kind: Kind) -> type[WorkloadOwner]:
@@ -49,7 +51,9 @@ def _struct(kind: Kind) -> type[WorkloadOwner]:
 
 _CORE_NAMES = {(one.api_group, one.kind): one for one in _IN_CORE}
 # The kinds that have no struct elsewhere, and all.
-OWNERS: Mapping[type[Object], Kind] = {_struct(kind): kind for kind in KINDS if kind.key not in _CORE_NAMES}
+OWNERS: Mapping[type[Object], Kind] = {
+    _struct(kind): kind for kind in KINDS if kind.key not in _CORE_NAMES and kind.key != _PODS
+}
 OWNER_KINDS: tuple[type[Object], ...] = tuple(OWNERS)
 ALL_OWNER_KINDS: tuple[type[Object], ...] = (*OWNER_KINDS, *_IN_CORE)
 _VERSIONS = {ReplicaSet: "apps/v1", StatefulSet: "apps/v1", ReplicationController: "v1"}
@@ -63,7 +67,14 @@ def raw_owner(item: Object) -> Raw:
     """An owner as `workloads/` reads it."""
     version = item.api_version if isinstance(item, WorkloadOwner) else _VERSIONS[type(item)]
     spec = item.spec if isinstance(item, WorkloadOwner) else msgspec.to_builtins(item.spec)  # type: ignore[attr-defined]
-    return {"apiVersion": version, "kind": item.kind, "metadata": raw_metadata(item), "spec": spec}
+    status = item.status if isinstance(item, WorkloadOwner) else {}
+    return {
+        "apiVersion": version,
+        "kind": item.kind,
+        "metadata": raw_metadata(item),
+        "spec": spec,
+        "status": status,
+    }
 
 
 def raw_metadata(item: Object) -> dict[str, Any]:
@@ -110,14 +121,19 @@ _UNREAD = frozenset(
 )
 
 
-def slim_spec(kind: type[Object], spec: Any) -> Any:
-    """The spec of an owner with the fields that its kind reads, and nothing of containers."""
-    known = OWNERS.get(kind)
-    if known is None or not isinstance(spec, Mapping):
-        return spec
+def slim_fields(item: WorkloadOwner) -> dict[str, Any]:
+    """The spec and the status of an owner with the fields that its kind reads, and nothing of containers."""
+    return {"spec": _read(item, "spec", item.spec), "status": _read(item, "status", item.status)}
+
+
+def _read(item: WorkloadOwner, part: str, found: Any) -> Any:
+    kind = OWNERS.get(type(item))
+    if kind is None or not isinstance(found, Mapping):
+        return found
     # As `spec.tasks[].replicas` is written in the table of kinds.
-    read = {path.split(".")[1].partition("[")[0] for path in known.reads if path.startswith("spec.")}
-    return {key: _slim(part) for key, part in spec.items() if key in read}
+    paths = (path.split(".") for path in kind.reads)
+    names = {path[1].partition("[")[0] for path in paths if path[0] == part and len(path) > 1}
+    return {key: _slim(value) for key, value in found.items() if key in names}
 
 
 def _slim(value: Any) -> Any:

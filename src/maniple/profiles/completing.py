@@ -14,7 +14,7 @@ from maniple.objects.owners import is_owner
 from maniple.profiles.group_forms import Form, is_made
 from maniple.profiles.grouping import Changes, Grouper, with_status
 from maniple.workloads.expanding import expanded
-from maniple.workloads.manifests import Key, is_manifest, key_of, owners_named_by, with_pods
+from maniple.workloads.manifests import Key, finder, is_manifest, key_of, owners_named_by, with_pods
 from maniple.workloads.model import FieldError, Raw
 
 _GROUP = "PodGroup"
@@ -26,6 +26,7 @@ class Completion:
         self._manifests: dict[Key, Raw] = {}
         self._children: dict[Key, list[dict[str, Any]]] = {}
         self._errors: dict[Key, FieldError] = {}
+        self._others: list[Raw] = []  # what else a controller may read of what was given
 
     @classmethod
     def of_cluster(cls, form: Form, cluster: Cluster) -> "Completion":
@@ -64,6 +65,7 @@ class Completion:
         if not touched:
             return [], []
         named = self._named(cluster, raws, gone=gone)
+        self._others = [*self._manifests.values(), *raws]
         added: list[dict[str, Any]] = []
         removed: list[dict[str, Any]] = []
         for key in sorted(touched):
@@ -80,7 +82,7 @@ class Completion:
         if manifest is None or named:
             return []
         try:
-            self._children[key] = expanded(manifest)
+            self._children[key] = expanded(manifest, find=finder(self._others, key[2]))
         except FieldError as error:
             self._errors[key] = error
         return self._children.get(key, [])

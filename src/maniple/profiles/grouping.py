@@ -27,9 +27,10 @@ from maniple.workloads.fields import title
 from maniple.workloads.grouping import member, owners_of
 from maniple.workloads.kinds import TABLE, Table
 from maniple.workloads.model import FieldError, Group, Member, Owner, PodSet, Raw
-from maniple.workloads.wishes import NAMESPACE_KEYS
+from maniple.workloads.wishes import QUEUE
 
 _STARTED = ("Running", "Succeeded")
+_PODS = ("", "Pod")  # which may own others: the executors of a Spark driver
 _OWN_ANNOTATIONS = (WAITS, PREEMPTABLE)
 _NO_GROUP = Member(Group("", Owner("v1", "Pod", "")))
 
@@ -110,6 +111,7 @@ class Grouper:
         known = self._pods.get(pod.key)
         if known is None:
             self._pods[pod.key] = _Known(pod)
+            self._read_again((*_PODS, pod.key))
         elif known.pod == pod:
             return True
         else:
@@ -120,7 +122,10 @@ class Grouper:
                 self._stale_families[known.family] = None
                 return True
             self._leave(known)
+            told = known.pod.metadata == pod.metadata
             known.pod = pod
+            if not told:
+                self._read_again((*_PODS, pod.key))
         self._stale_pods[pod.key] = None
         return True
 
@@ -132,6 +137,7 @@ class Grouper:
             self._release(key, known.owners)
             self._stale_pods.pop(key, None)
             self._unread.pop(key, None)
+            self._read_again((*_PODS, key))
 
     def owner(self, item: Object) -> None:
         """Take in an owner."""
@@ -151,7 +157,7 @@ class Grouper:
         """Take in a namespace, of which labels and annotations may name a queue."""
         name = item.metadata.name
         known = {**item.metadata.labels, **item.metadata.annotations}
-        said = not gone and not NAMESPACE_KEYS.isdisjoint(known)
+        said = not gone and not known.keys().isdisjoint(QUEUE)
         raw: Raw = {"kind": "Namespace", "metadata": raw_metadata(item)} if said else {}
         if self._namespaces.get(name, {}) != raw:
             self._namespaces[name] = raw
@@ -269,12 +275,15 @@ class Grouper:
         """Find a pod's owners and its group."""
         known = self._pods[key]
         raw, namespace = raw_pod(known.pod), known.pod.metadata.namespace or "default"
-        followed: list[OwnerKey] = [("", "Namespace", namespace)]
+        followed: list[OwnerKey] = [("", "Namespace", namespace)]  # and the owners, in their order
 
         def find(owner: Owner) -> Raw | None:
             at = _key(owner, namespace)
             followed.append(at)
             found = self._owners.get(at)
+            if found is None and at[:2] == _PODS and at[2] in self._pods:
+                above = self._pods[at[2]].pod
+                found = raw_pod(above), above
             if found is None:
                 return None
             uid = found[1].metadata.uid
@@ -444,7 +453,14 @@ class Grouper:
 def raw_pod(pod: Pod) -> dict[str, Any]:
     """What `workloads/` may read of a pod."""
     spec = pod.spec
-    read = {"priorityClassName": spec.priority_class_name, "schedulerName": spec.scheduler_name}
+    read: dict[str, Any] = {
+        "priorityClassName": spec.priority_class_name,
+        "schedulerName": spec.scheduler_name,
+    }
+    if spec.scheduling_group is not None:
+        read["schedulingGroup"] = spec.scheduling_group
+    if spec.workload_ref is not None:
+        read["workloadRef"] = spec.workload_ref
     return {"apiVersion": "v1", "kind": "Pod", "metadata": raw_metadata(pod), "spec": read}
 
 

@@ -112,7 +112,8 @@ COUNTERPARTS: Mapping[str, Counterpart] = {
         "jobs are not held back until there is room, so there is nothing to overcommit"
     ),
     "cdp": Counterpart(
-        'here "minruntime", which is used, protects jobs that have just started; its arguments and the queues say how long',
+        'here "minruntime", which is used, protects jobs that have just started; '
+        "its arguments and the queues say how long",
         "minruntime",
     ),
     "rescheduling": Counterpart(

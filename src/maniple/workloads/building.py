@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from maniple.workloads.fields import section, text
-from maniple.workloads.model import Chain, DomainWish, Group, Owner, PodSet, Raw
-from maniple.workloads.wishes import Wishes, wishes
+from maniple.workloads.fields import fail, section, shown, text
+from maniple.workloads.model import Chain, DomainWish, Group, Owner, Part, PodSet, Raw
+from maniple.workloads.wishes import domain_wish, wishes
 
 Path = tuple[str | int, ...]
 
@@ -35,14 +35,12 @@ def group_of(
     priority_class: str = "",
     domain: DomainWish | None = None,
     after: tuple[str, ...] = (),
-    said: Wishes | None = None,
 ) -> Group:
     """A group of the owner that decides, with what its kind asks for unless labels or annotations say otherwise.
 
-    `most`: pods that ever run at a time; a larger minimum would never start. `said`: what labels and annotations say,
-    if that is known.
+    `most`: pods that ever run at a time; a larger minimum would never start.
     """
-    said = wishes(chain) if said is None else said
+    said = wishes(chain)
     if said.minimum is not None and said.minimum != minimum:
         minimum = said.minimum if most is None else min(said.minimum, max(most, 1))
         sets = with_minimum(sets, minimum)
@@ -55,34 +53,103 @@ def group_of(
         queue=said.queue or queue or said.namespace_queue,
         priority_class=said.priority_class or priority_class or pod_priority(chain.pod),
         preemptible=said.preemptible,
-        domain=said.domain or domain,
+        # A template with a topology of its own asks for its set, and the pods of other sets know nothing of it.
+        domain=(domain_wish(chain.top, *chain.above) if sets else said.domain) or domain,
         after=after,
     )
 
 
-def independent(chain: Chain, most: int | None = None, part: str = "") -> Group:
+def independent(
+    chain: Chain, most: int | None = None, part: str = "", *, queue: str = "", priority_class: str = ""
+) -> Group:
     """Pods one by one, unless a minimum is said."""
-    said = wishes(chain)
-    group = group_of(chain, 1, most=most, part=part, said=said)
-    return replace(group, independent=True) if said.minimum is None else group
+    group = group_of(chain, 1, most=most, part=part, queue=queue, priority_class=priority_class)
+    return replace(group, independent=wishes(chain).minimum is None)
 
 
 def with_minimum(sets: Sequence[PodSet], minimum: int) -> tuple[PodSet, ...]:
-    """The sets with another sum of minimums: what is too much goes from the last ones, what lacks to the last."""
+    """The sets with another sum of minimums: what is too much goes from the last ones, what lacks to the last that
+    have room for it. The minimum of a set with sets below it is the sum of theirs.
+    """
     parents = {one.parent for one in sets}
     leaves = [one for one in sets if one.name not in parents]
     changed = {}
     more = minimum - sum(one.minimum for one in leaves)
     for leaf in reversed(leaves):
-        changed[leaf.name] = replace(leaf, minimum=max(leaf.minimum + more, 0))
-        more += leaf.minimum - changed[leaf.name].minimum
-        if more >= 0:
+        wanted = max(leaf.minimum + more, 0)
+        if leaf.most is not None:
+            wanted = min(wanted, leaf.most)
+        changed[leaf.name] = replace(leaf, minimum=wanted)
+        more -= wanted - leaf.minimum
+        if more == 0:
             break
-    return tuple(changed.get(one.name, one) for one in sets)
+    result = [changed.get(one.name, one) for one in sets]
+
+    def needed(one: PodSet) -> int:
+        if one.name not in parents:
+            return one.minimum
+        return sum(needed(below) for below in result if below.parent == one.name)
+
+    return tuple(replace(one, minimum=needed(one)) for one in result)
+
+
+def in_order(owner: Raw, after: Mapping[str, Sequence[str]], paths: Mapping[str, Path]) -> None:
+    """Raises `FieldError` if parts of an owner wait for one that is not there, or for each other.
+
+    `after`: the parts that each waits for, by name; `paths`: where that is said.
+    """
+    for name, others in after.items():
+        if unknown := [one for one in others if one not in after]:
+            raise fail(owner, paths[name], f"names no other part: {shown(unknown[0])}")
+    waiting = dict(after)
+    while waiting:
+        ready = [name for name, others in waiting.items() if not any(one in waiting for one in others)]
+        if not ready:
+            name = next(iter(waiting))
+            raise fail(owner, paths[name], "depends on itself, by way of what it depends on")
+        for name in ready:
+            del waiting[name]
+
+
+def template_domain(owner: Raw, template: Path) -> DomainWish | None:
+    """The topology that annotations of a template ask for: that of the set of its pods."""
+    return domain_wish(template_of(owner, template))
 
 
 def pod_priority(pod: Raw) -> str:
     return text(pod, ("spec", "priorityClassName"))
+
+
+# -- pods of several templates -----------------------------------------------------------------------------------------
+
+
+def template_of(owner: Raw, path: Path, metadata: Path = ("metadata",), spec: Path = ("spec",)) -> Part:
+    """What a pod template says about its pods, as an object of its own.
+
+    `metadata` and `spec`: where in the template the labels are, and the pod's fields.
+    """
+    said = {
+        "name": text(owner, ("metadata", "name")),
+        "namespace": namespace_of(owner),
+        "labels": section(owner, (*path, *metadata, "labels")),
+        "annotations": section(owner, (*path, *metadata, "annotations")),
+    }
+    priority_class = text(owner, (*path, *spec, "priorityClassName"))
+    found = {"kind": owner.get("kind"), "metadata": said, "spec": {"priorityClassName": priority_class}}
+    return Part(found, path)
+
+
+def shared(chain: Chain, templates: Sequence[Raw]) -> Chain:
+    """The chain that pods of different templates have in common, so that all of them ask for the same group.
+
+    After the owner come its templates, in this order, whichever of them the pod is from; owners between the two do
+    not count.
+    """
+    return replace(chain, owners=(*reversed(templates), chain.top))
+
+
+def first_priority(templates: Sequence[Raw]) -> str:
+    return next((found for one in templates if (found := pod_priority(one))), "")
 
 
 # -- what controllers create -------------------------------------------------------------------------------------------

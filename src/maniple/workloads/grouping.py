@@ -1,15 +1,15 @@
-"""The group that a pod belongs to: the highest of its owners decides, by the table of kinds."""
+"""The group that a pod belongs to: the highest of its owners that is known decides, by the table of kinds."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from maniple.workloads.fields import sections, text
-from maniple.workloads.kind import any_owner
+from maniple.workloads.grove import gang_reference
+from maniple.workloads.kind import Find, any_owner
 from maniple.workloads.kinds import TABLE, Table, kind_of
 from maniple.workloads.model import Chain, Member, Owner, Raw
-
-# The object that an owner reference names; None if there is none.
-Find = Callable[[Owner], Raw | None]
+from maniple.workloads.native import native_reference
+from maniple.workloads.wishes import said_minimum
 
 DEEPEST = 8  # owners above a pod; a circle of references ends here, too
 _NO_NAMESPACE: Raw = {}
@@ -24,8 +24,14 @@ class Owners:
 
 
 def owners_of(pod: Raw, find: Find) -> Owners:
-    """Follow the references from owner to owner."""
+    """Follow the references from owner to owner. The group that a pod names itself comes before its owners."""
     found: list[Raw] = []
+    named = native_reference(pod) or gang_reference(pod)
+    if named is not None:
+        group = find(named)
+        if group is None:
+            return Owners((), named)
+        found.append(group)
     below = pod
     while len(found) < DEEPEST:
         owner = reference_of(below)
@@ -55,14 +61,27 @@ def reference_of(raw: Raw) -> Owner | None:
 
 def member(pod: Raw, owners: Sequence[Raw], namespace: Raw = _NO_NAMESPACE, table: Table = TABLE) -> Member:
     """The group of a pod with these owners, the nearest first. Raises `FieldError` for an owner that cannot be read."""
-    number = len(owners)
-    while number > 1 and _leaves_to_others(owners[number - 1], table):
-        number -= 1
+    if "kind" not in pod:  # as in the items of a list
+        pod = {"apiVersion": "v1", "kind": "Pod", **pod}
+    number = _deciding(owners, table)
     chain = Chain(pod, owners[:number], owners[number:], namespace)
     kind = kind_of(chain.top, table)
     return any_owner(chain) if kind is None else kind.member(chain)
 
 
-def _leaves_to_others(owner: Raw, table: Table) -> bool:
-    kind = kind_of(owner, table)
-    return kind is not None and kind.leaves_to_others
+def _deciding(owners: Sequence[Raw], table: Table) -> int:
+    """How many of the owners are left without those above the one that decides.
+
+    It is the highest that is in the table, or that says a minimum: the pods of a gang stay one, whatever is above it.
+    """
+    kinds = [kind_of(owner, table) for owner in owners]
+    for number, kind in enumerate(kinds, 1):
+        if kind is not None and kind.ends_chain:
+            return number
+    for number in range(len(owners), 0, -1):
+        kind = kinds[number - 1]
+        if said_minimum(owners[number - 1]) if kind is None else not kind.leaves_to_others:
+            return number
+    return next(
+        (number for number in range(len(owners), 1, -1) if kinds[number - 1] is None), min(len(owners), 1)
+    )

@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from maniple.workloads.building import independent
-from maniple.workloads.model import Chain, Member, Raw
+from maniple.workloads.model import Chain, Member, Owner, Raw
 
 Children = Callable[[Raw], Iterator[dict[str, Any]]]
+# The object that a reference names; None if there is none.
+Find = Callable[[Owner], Raw | None]
 
 
 def no_children(owner: Raw) -> Iterator[dict[str, Any]]:
@@ -24,7 +26,8 @@ def any_owner(chain: Chain) -> Member:
 class Kind:
     """`versions` are read alike, the newest first. `reads`: the fields, for the table of kinds in the docs.
 
-    `leaves_to_others`: the next owner below decides.
+    `leaves_to_others`: the next owner below decides. `ends_chain`: it decides, whatever owners are above it.
+    `children_with`: in place of `children`, for a controller that reads another object besides the owner.
     """
 
     api_group: str
@@ -34,7 +37,9 @@ class Kind:
     reads: tuple[str, ...]
     member: Callable[[Chain], Member] = any_owner
     children: Children = no_children
+    children_with: Callable[[Raw, Find], Iterator[dict[str, Any]]] | None = None
     leaves_to_others: bool = False
+    ends_chain: bool = False
 
     @property
     def key(self) -> tuple[str, str]:

@@ -2,13 +2,42 @@
 
 from collections.abc import Mapping
 
-from maniple.workloads import apps, batch
+from maniple.workloads import (
+    apps,
+    batch,
+    grove,
+    jobset,
+    kubeflow,
+    leader_worker_set,
+    native,
+    operators,
+    pods,
+    ray,
+    serving,
+    spark,
+    trainer,
+    vcjob,
+    workflows,
+)
 from maniple.workloads.kind import Kind
 from maniple.workloads.model import Raw
 
 KINDS: tuple[Kind, ...] = (
+    *pods.KINDS,
     *batch.KINDS,
     *apps.KINDS,
+    *native.KINDS,
+    *jobset.KINDS,
+    *leader_worker_set.KINDS,
+    *kubeflow.KINDS,
+    *trainer.KINDS,
+    *ray.KINDS,
+    *spark.KINDS,
+    *vcjob.KINDS,
+    *workflows.KINDS,
+    *serving.KINDS,
+    *grove.KINDS,
+    *operators.KINDS,
 )
 
 Table = Mapping[tuple[str, str], Kind]

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from maniple.workloads.expanding import expanded
-from maniple.workloads.kind import no_children
+from maniple.workloads.kind import Find, no_children
 from maniple.workloads.kinds import TABLE, Table, kind_of
-from maniple.workloads.model import FieldError, Raw
+from maniple.workloads.model import FieldError, Owner, Raw
 
 # An object by group of the API, kind, namespace and name.
 Key = tuple[str, str, str, str]
@@ -37,7 +37,7 @@ def with_pods(objects: Sequence[Any], table: Table = TABLE, inherited: Collectio
         if key in named:
             continue
         try:
-            children = expanded(manifest, table)
+            children = expanded(manifest, table, finder(objects, key[2]))
         except FieldError as error:
             found.errors[key] = error
             continue
@@ -51,7 +51,9 @@ def is_manifest(raw: Any, table: Table = TABLE) -> bool:
     if not isinstance(raw, Mapping) or raw.get("kind") == "Pod":
         return False
     kind = kind_of(raw, table)
-    return kind is not None and kind.children is not no_children and not _metadata(raw).get("uid")
+    if kind is None or _metadata(raw).get("uid"):
+        return False
+    return kind.children is not no_children or kind.children_with is not None
 
 
 def key_of(raw: Raw) -> Key:
@@ -69,6 +71,21 @@ def owners_named_by(raw: Any) -> Iterator[Key]:
         if isinstance(one, Mapping):
             group = str(one.get("apiVersion")).rpartition("/")[0]
             yield group, str(one.get("kind")), namespace, str(one.get("name"))
+
+
+def finder(objects: Sequence[Any], namespace: str) -> Find:
+    """What a controller reads besides a manifest of this namespace; kinds without a namespace are found, too."""
+
+    def find(owner: Owner) -> Raw | None:
+        group = owner.api_version.rpartition("/")[0]
+        for one in objects:
+            if isinstance(one, Mapping) and one.get("kind") == owner.kind:
+                key = key_of(one)
+                if key[0] == group and key[3] == owner.name and key[2] in (namespace, "default"):
+                    return one
+        return None
+
+    return find
 
 
 def _inheriting(child: dict[str, Any], manifest: Raw, names: Iterable[str]) -> dict[str, Any]:

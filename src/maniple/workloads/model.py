@@ -17,9 +17,20 @@ class FieldError(Exception):
         self.message = message
 
 
+class Part(dict[str, Any]):
+    """A part of an owner that is read as an object of its own: errors name the owner and the whole path."""
+
+    def __init__(self, found: Raw, place: Sequence[str | int]) -> None:
+        super().__init__(found)
+        self.place = tuple(place)
+
+
 @dataclass(frozen=True, slots=True)
 class DomainWish:
-    """How close together pods are to be: by the level of a KAI Topology, or by a tier of Volcano's HyperNodes."""
+    """How close together pods are to be: by the level of a KAI Topology, or by a tier of Volcano's HyperNodes.
+
+    Without a topology, `required` is the key of a node label: all nodes with the same value are one domain.
+    """
 
     topology: str = ""
     required: str = ""
@@ -39,6 +50,8 @@ class PodSet:
     domain: DomainWish | None = None
     # Sets that have to run before the pods of this one are scheduled. Until then the group's minimum is without it.
     after: tuple[str, ...] = ()
+    # Pods that there ever are at a time, where that is known: a minimum that is said cannot be above it.
+    most: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +85,18 @@ class Group:
     after: tuple[str, ...] = ()
     # The pods have nothing to do with one another: a profile may give each a group of its own.
     independent: bool = False
+    # Its pods are evicted all together or not at all, also those above the minimum.
+    evicted_whole: bool = False
+    # ResourceClaims that the pods share: the name that pods use for it, and the name of the claim.
+    claims: tuple[tuple[str, str], ...] = ()
 
     @property
     def name(self) -> str:
         """As people know it: the kind and the name of the owner. No object can have a name with a colon."""
-        name = f"{self.owner.kind.lower()}:{self.owner.name}"
-        return f"{name}-{self.part}" if self.part else name
+        kind = self.owner.kind.lower()
+        if self.owner.api_version.startswith("batch.volcano.sh/"):
+            kind = f"vc{kind}"  # kubectl's short name; a Job of Kubernetes may have the same name
+        return f"{kind}:{self.owner.name}:{self.part}" if self.part else f"{kind}:{self.owner.name}"
 
 
 @dataclass(frozen=True, slots=True)

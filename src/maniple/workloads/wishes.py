@@ -30,12 +30,12 @@ TOPOLOGY = "kai.scheduler/topology"
 REQUIRED = "kai.scheduler/topology-required-placement"
 PREFERRED = "kai.scheduler/topology-preferred-placement"
 
+_KEYS = frozenset((*QUEUE, *MINIMUM, *PRIORITY, *PREEMPTIBLE, TOPOLOGY, REQUIRED, PREFERRED))
+
 T = TypeVar("T")
 Read = Callable[[Raw, tuple[str, ...], Any], T]
+Said = tuple[Raw, Raw, Raw]  # an object, its labels and its annotations
 
-# Of a namespace only the queue is read.
-NAMESPACE_KEYS = frozenset(QUEUE)
-_KEYS = frozenset((*QUEUE, *MINIMUM, *PRIORITY, *PREEMPTIBLE, TOPOLOGY, REQUIRED, PREFERRED))
 _LABELS, _ANNOTATIONS = ("metadata", "labels"), ("metadata", "annotations")
 _PREEMPTIBLE_WORDS = {
     "true": True,
@@ -59,51 +59,50 @@ class Wishes:
 
 def wishes(chain: Chain) -> Wishes:
     """What labels and annotations of a pod, its owners and its namespace say."""
-    saying = [found for one in chain if (found := _said(one))]  # of most workloads, nothing says anything
+    said = _said(chain)
     return Wishes(
-        queue=_first(saying, QUEUE, _text) or "",
-        namespace_queue=_first(filter(None, (_said(chain.namespace),)), QUEUE, _text) or "",
-        priority_class=_first(saying, PRIORITY, _text) or "",
-        minimum=_first(saying, MINIMUM, _count),
-        preemptible=_first(saying, PREEMPTIBLE, _preemptible),
-        domain=_domain(saying),
+        queue=_first(said, QUEUE, _text) or "",
+        namespace_queue=_first(_said((chain.namespace,)), QUEUE, _text) or "",
+        priority_class=_first(said, PRIORITY, _text) or "",
+        minimum=_first(said, MINIMUM, _count),
+        preemptible=_first(said, PREEMPTIBLE, _preemptible),
+        domain=_domain(said),
     )
+
+
+def said_minimum(*objects: Raw) -> int | None:
+    """The minimum that the first of these objects says that says one."""
+    return _first(_said(objects), MINIMUM, _count)
 
 
 def domain_wish(*objects: Raw) -> DomainWish | None:
     """The topology that annotations ask for; the first object that names any part of it counts."""
-    return _domain([found for one in objects if (found := _said(one))])
+    return _domain(_said(objects))
 
 
-# An object with its labels and its annotations.
-_Said = tuple[Raw, tuple[tuple[tuple[str, str], Raw], ...]]
+def _said(objects: Iterable[Raw]) -> list[Said]:
+    """The objects that have any of the keys; most have none."""
+    found = [(one, section(one, _LABELS), section(one, _ANNOTATIONS)) for one in objects]
+    return [said for said in found if not (_KEYS.isdisjoint(said[1]) and _KEYS.isdisjoint(said[2]))]
 
 
-def _said(one: Raw) -> _Said | None:
-    """The labels and annotations of an object that says anything; None for one that does not."""
-    labels, annotations = section(one, _LABELS), section(one, _ANNOTATIONS)
-    if _KEYS.isdisjoint(labels) and _KEYS.isdisjoint(annotations):
-        return None
-    return one, ((_LABELS, labels), (_ANNOTATIONS, annotations))
-
-
-def _domain(saying: Iterable[_Said]) -> DomainWish | None:
-    for one in saying:
+def _domain(said: Iterable[Said]) -> DomainWish | None:
+    for one in said:
         wish = DomainWish(
             topology=_first((one,), (TOPOLOGY,), _text) or "",
             required=_first((one,), (REQUIRED,), _text) or "",
             preferred=_first((one,), (PREFERRED,), _text) or "",
         )
-        if wish != DomainWish():
+        if wish.topology or wish.required or wish.preferred:
             return wish
     return None
 
 
-def _first(saying: Iterable[_Said], keys: Iterable[str], read: Read[T]) -> T | None:
-    for one, places in saying:
+def _first(said: Iterable[Said], keys: Iterable[str], read: Read[T]) -> T | None:
+    for one, labels, annotations in said:
         for key in keys:
-            for place, texts in places:
-                found = texts.get(key)
+            for place, values in ((_LABELS, labels), (_ANNOTATIONS, annotations)):
+                found = values.get(key)
                 if found is not None and found != "":
                     return read(one, (*place, key), found)
     return None

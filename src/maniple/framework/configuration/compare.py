@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from maniple.framework.configuration.loading import Configuration, PluginOption
+from maniple.framework.configuration.workloads import written
 
 
 def differences(before: Configuration, after: Configuration) -> list[str]:
@@ -23,8 +24,13 @@ def _differences(before: Configuration, after: Configuration) -> Iterator[str]:
     for name in ("metrics", "queue_depth", "usage", "policy"):
         key = {"queue_depth": "queueDepthPerAction", "usage": "usageDBConfig"}.get(name, name)
         yield from _mappings(key, getattr(before, name), getattr(after, name))
+    yield from _nested("workloads", _customs(before), _customs(after))
     if before.compat != after.compat:
         yield f"compat: {before.compat} → {after.compat}"
+
+
+def _customs(configuration: Configuration) -> dict[str, dict[str, Any]]:
+    return {custom.title: written(custom) for custom in configuration.workloads}
 
 
 def _plugins(before: Configuration, after: Configuration) -> Iterator[str]:

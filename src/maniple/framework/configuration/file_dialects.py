@@ -95,7 +95,7 @@ class FileDialect:
 
 VOLCANO = FileDialect(
     system="Volcano",
-    keys=("actions", "tiers", "configurations", "metrics", "compat", "policy"),
+    keys=("actions", "tiers", "configurations", "metrics", "compat", "policy", "workloads"),
     switches=VOLCANO_SWITCHES,
     map_keys=("volcano-scheduler.conf", ".conf"),
     actions=("enqueue", "allocate", "backfill"),
@@ -106,7 +106,7 @@ VOLCANO = FileDialect(
 )
 KAI = FileDialect(
     system="KAI",
-    keys=("actions", "tiers", "queueDepthPerAction", "usageDBConfig", "compat", "policy"),
+    keys=("actions", "tiers", "queueDepthPerAction", "usageDBConfig", "compat", "policy", "workloads"),
     switches=KAI_SWITCHES,
     map_keys=("config.yaml",),
     actions=("allocate", "consolidation", "reclaim", "preempt", "stalegangeviction"),
@@ -140,7 +140,15 @@ KAI = FileDialect(
 _WISHES = ("nodeaffinity", "podaffinity", "podtopologyspread")
 MANIPLE = FileDialect(
     system="Maniple",
-    keys=("actions", "tiers", "configurations", "queueDepthPerAction", "usageDBConfig", "policy"),
+    keys=(
+        "actions",
+        "tiers",
+        "configurations",
+        "queueDepthPerAction",
+        "usageDBConfig",
+        "policy",
+        "workloads",
+    ),
     switches=VOLCANO_SWITCHES,
     map_keys=("maniple.conf", ".conf", ".yaml"),
     actions=("allocate", "backfill", "consolidation", "reclaim", "preempt", "stalegangeviction"),

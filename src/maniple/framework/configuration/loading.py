@@ -31,6 +31,8 @@ from maniple.framework.configuration.file_dialects import (
 )
 from maniple.framework.configuration.policy import read_policy
 from maniple.framework.configuration.usage import read_usage
+from maniple.framework.configuration.workloads import read_workloads
+from maniple.workloads.custom import CustomKind
 
 __all__ = [
     "KAI_SWITCHES",
@@ -83,6 +85,7 @@ class Configuration:
     usage: Mapping[str, Any] = field(default_factory=dict)
     compat: Literal["strict", "better"] = "better"
     policy: Mapping[str, Any] = field(default_factory=dict)  # options of the planner, see `policy.py`
+    workloads: tuple[CustomKind, ...] = ()  # custom resources whose pods are groups, see `workloads.py`
     warnings: tuple[str, ...] = ()
 
 
@@ -112,6 +115,7 @@ def load_volcano(
         metrics=_metrics(fields.get("metrics")),
         compat=_compat(fields.get("compat")),
         policy=read_policy(fields.get("policy")),
+        workloads=read_workloads(fields.get("workloads")),
         warnings=tuple(root.document.warnings),
     )
 
@@ -134,6 +138,7 @@ def load_kai(
         usage=read_usage(fields.get("usageDBConfig")),
         compat=_compat(fields.get("compat")),
         policy=read_policy(fields.get("policy")),
+        workloads=read_workloads(fields.get("workloads")),
         warnings=tuple(root.document.warnings),
     )
 
@@ -164,6 +169,7 @@ def load_maniple(
         queue_depth=_queue_depth(fields.get("queueDepthPerAction"), known_actions),
         usage=read_usage(fields.get("usageDBConfig")),
         policy=read_policy(fields.get("policy")),
+        workloads=read_workloads(fields.get("workloads")),
         warnings=tuple(root.document.warnings),
     )
 

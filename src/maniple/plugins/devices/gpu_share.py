@@ -8,7 +8,7 @@
 A pod's cards are written as volcano.sh/gpu-index "0,2" with volcano.sh/predicate-time in nanoseconds.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -87,6 +87,9 @@ class SharedCards:
 
 def demand(pod: Pod, resource: str) -> int:
     """What a pod requests: its containers together, or the largest of its init containers."""
-    limit: Callable[[Container], int] = lambda container: amount(container.resources.limits.get(resource, 0))  # noqa: E731
+
+    def limit(container: Container) -> int:
+        return amount(container.resources.limits.get(resource, 0))
+
     together = sum(map(limit, pod.spec.containers))
     return max(together, *map(limit, pod.spec.init_containers)) if pod.spec.init_containers else together

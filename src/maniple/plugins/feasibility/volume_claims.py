@@ -66,7 +66,8 @@ def _unusable(pod: Pod, ephemeral: bool, key: str, claim: PersistentVolumeClaim 
     if claim is None:
         return f'persistentvolumeclaim "{name}" not found'
     if claim.status.phase == "Lost":
-        return f'persistentvolumeclaim "{name}" bound to non-existent persistentvolume "{printable(claim.spec.volume_name)}"'
+        volume = printable(claim.spec.volume_name)
+        return f'persistentvolumeclaim "{name}" bound to non-existent persistentvolume "{volume}"'
     if claim.metadata.deletion_timestamp is not None:
         return f'persistentvolumeclaim "{name}" is being deleted'
     if ephemeral and not owned_by(claim, pod):

@@ -88,7 +88,10 @@ class DynamicResources:
             return ""
         queue, label = self._session.job_facts(job).queue, claim.metadata.labels.get(self._label, "")
         if not label:
-            return f"DRA claim {claim.metadata.name} is a shared GPU claim but does not have a queue label ({self._label})"
+            return (
+                f"DRA claim {claim.metadata.name} is a shared GPU claim "
+                f"but does not have a queue label ({self._label})"
+            )
         if label != queue:
             return (
                 f"DRA claim {claim.metadata.name} is a shared GPU claim with wrong queue label "

@@ -64,7 +64,10 @@ class MaxNodeResources:
         if not most:
             return f"{found}No node in the {self._pool} node-pool has {name} resources"
         listed = f"{readable(most)} {unit}".rstrip()
-        return f"{found}Max {name} resources available in a single node in the {self._pool} node-pool is topped at {listed}"
+        return (
+            f"{found}Max {name} resources available in a single node in the {self._pool} node-pool "
+            f"is topped at {listed}"
+        )
 
     def _others(self, class_: TaskClass) -> str:
         """Resources besides GPUs, CPU and memory, each with its amount."""

@@ -7,6 +7,7 @@ memory is becomes known. The message names the first queue on the way up that ha
 
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
+from functools import lru_cache
 from math import isinf
 from typing import Any
 
@@ -87,11 +88,13 @@ def details(account: Account, request: Sequence[float], *, firm: bool) -> Mappin
         ("podGroupRequestedResources", request),
         ("podGroupRequestedNonPreemptibleResources", request if firm else (0, 0, 0)),
     ):
-        described[field] = _resource_list(amount)
+        described[field] = _resource_list(tuple(amount))
     return {"queueDetails": described}
 
 
-def _resource_list(amount: Sequence[float]) -> dict[str, str]:
+@lru_cache(maxsize=4096)
+def _resource_list(amount: tuple[float, ...]) -> Mapping[str, str]:
+    """Remembered, since of all jobs in line for a queue most of the amounts are the same."""
     names: tuple[tuple[str, Callable[[float], Fraction]], ...] = (
         ("cpu", lambda value: Fraction(int(value), 1000)),
         ("memory", lambda value: Fraction(int(value))),

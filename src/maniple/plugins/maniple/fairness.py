@@ -146,8 +146,8 @@ def _report_two_parents(session: Session) -> None:
         parents = [facts.parent for _, facts in said.values() if facts.parent]
         if len(set(parents)) > 1:
             session.report(
-                f"Queue {session.queue_name(queue)}: KAI's says that its parent is {parents[0]!r}, Volcano's {parents[1]!r};"
-                f" {parents[0]!r} counts"
+                f"Queue {session.queue_name(queue)}: KAI's says that its parent is {parents[0]!r}, "
+                f"Volcano's {parents[1]!r}; {parents[0]!r} counts"
             )
 
 

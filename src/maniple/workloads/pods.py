@@ -1,0 +1,25 @@
+"""Pods without an owner: each for itself, but those of a Spark application, which belong to its driver."""
+
+from maniple.workloads.building import independent
+from maniple.workloads.kind import Kind
+from maniple.workloads.model import Chain, Member
+from maniple.workloads.spark import is_spark, spark_member
+
+
+def _member(chain: Chain) -> Member:
+    """The top is the pod itself, or a pod that owns it."""
+    if is_spark(chain.top):
+        return spark_member(chain)
+    return Member(independent(chain))
+
+
+KINDS = (
+    Kind(
+        api_group="",
+        name="Pod",
+        plural="pods",
+        versions=("v1",),
+        reads=("metadata.labels.spark-role", "metadata.labels.spark-app-selector"),
+        member=_member,
+    ),
+)
