@@ -10,6 +10,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from maniple.objects.load import KINDS, Problem, struct_of, title_of
+from maniple.objects.owners import OWNERS
 from maniple.workloads.manifests import is_manifest
 
 Raw = Mapping[str, Any]
@@ -56,10 +57,11 @@ def unsupported(raw: Raw) -> str:
 def _meant(raw: Raw) -> str:
     """The kind that was probably meant, or the group of a kind that is supported in another one."""
     name = str(raw.get("kind"))
-    groups = [kind.api_group or "v1" for kind in KINDS if kind.kind == name]
+    own = [kind for kind in KINDS if kind not in OWNERS]
+    groups = [kind.api_group or "v1" for kind in own if kind.kind == name]
     if groups:
         return f" (it is in {' and '.join(groups)})"
-    kinds = {kind.kind.lower(): kind.kind for kind in KINDS}
+    kinds = {kind.kind.lower(): kind.kind for kind in own}
     close = get_close_matches(name.lower(), kinds, n=1, cutoff=0.85)
     return f" (did you mean {kinds[close[0]]}?)" if close else ""
 
