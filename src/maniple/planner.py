@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from maniple.actions.half_gangs import take_back
 from maniple.cluster import check, snapshot
@@ -36,8 +37,8 @@ from maniple.objects.workloads import unjudged
 from maniple.placement.engine import Placement
 from maniple.profiles import incremental
 from maniple.profiles.catalogue import PROFILES
+from maniple.profiles.completing import Completion
 from maniple.profiles.rules import with_options
-from maniple.profiles.single_pods import ungrouped
 
 Conf = str | Mapping[str, Any] | None
 Clock = Callable[[], float]
@@ -119,22 +120,30 @@ class Planner:
         self.rules = with_options(self.profile.rules_for(self.configuration), self.options)
         self.actions = self._actions(actions)
         self.problems: list[Problem] = []
+        self._own_problems: list[Problem] = []  # without those of groups
         self.timings: dict[str, float] = {}
         self.plugin_timings: dict[str, float] = {}  # of opening each, in the last cycle
         self._clock = clock
         self._made_queue: Object | None = None
         self._watch = _Stopwatch(clock, self.timings)
+        self._completions: WeakKeyDictionary[Cluster, Completion] = WeakKeyDictionary()
 
     def build(self, objects: Iterable[Any]) -> Cluster:
         """The cluster of these objects; problems with any of them are kept in `problems`."""
         watch = _Stopwatch(self._clock, self.timings)
         given = _listed(objects)
-        loaded, problems = load_all(with_generated(given))
-        self.problems = [*unjudged(given), *problems]
+        completion = Completion(self.profile.form(self.options))
+        loaded, problems = load_all(with_generated(completion.expanded(given)))
         cluster = self.profile.cluster(self.configuration, self.options)
-        for item in self._completed(loaded):
+        others, changes = completion.grouped(loaded)
+        items = [*others, *changes.groups, *changes.pods]
+        queue = self._missing_queue(items)
+        for item in items if queue is None else [*items, queue]:
             cluster.apply(item)
         cluster.settle()
+        self._completions[cluster] = completion
+        self._own_problems = [*unjudged(given), *problems]
+        self.problems = [*self._own_problems, *completion.problems()]
         watch.lap("build")
         return cluster
 
@@ -144,30 +153,56 @@ class Planner:
 
         Objects are plain dictionaries, or typed ones, which are taken as they are.
         """
-        given = _listed(objects)
-        known = [*incremental.policies(cluster), *incremental.templates(cluster, given)]
-        loaded = load_batch(with_generated([*known, *given]))
+        given, completion = _listed(objects), self._completion(cluster)
+        added, removed = completion.renewed(cluster, given, gone=False)
+        items = self._drop(cluster, completion, removed)
+        all_given = (*given, *added)
+        known = [*incremental.policies(cluster), *incremental.templates(cluster, all_given)]
+        loaded = load_batch(with_generated([*known, *all_given]))
         self._forget_problems(given)
-        self.problems += [*unjudged(given), *loaded.problems]
-        items = [*self._grouped(loaded.objects[len(known) :])]
-        for item in items:
-            cluster.apply(item)
+        self._own_problems += [*unjudged(given), *loaded.problems]
+        items += self._put(cluster, completion, loaded.objects[len(known) :])
+        self.problems = [*self._own_problems, *completion.problems()]
         self._renew_default_queue(cluster, items)
 
     def delete(self, cluster: Cluster, objects: Iterable[Any]) -> None:
         """Remove objects from a cluster, by kind and name; those that are not there are passed over."""
-        given = _listed(objects)
+        given, completion = _listed(objects), self._completion(cluster)
+        added, removed = completion.renewed(cluster, given, gone=True)
         self._forget_problems(given)
-        items = [*self._grouped(load_batch(given).objects)]
-        for item in items:
-            cluster.delete(item)
+        items = self._drop(cluster, completion, (*given, *removed))
+        if added:
+            known = [*incremental.policies(cluster), *incremental.templates(cluster, added)]
+            items += self._put(
+                cluster, completion, load_batch(with_generated([*known, *added])).objects[len(known) :]
+            )
+        self.problems = [*self._own_problems, *completion.problems()]
         self._renew_default_queue(cluster, items)
 
-    def _completed(self, objects: Iterable[Object]) -> list[Object]:
-        """The objects with what the running scheduler adds: groups of single pods, the default queue."""
-        made = [*self._grouped(objects)]
-        queue = self._missing_queue(made)
-        return made if queue is None else [*made, queue]
+    def _completion(self, cluster: Cluster) -> Completion:
+        """What controllers add to a cluster; one that was filled elsewhere is read first."""
+        found = self._completions.get(cluster)
+        if found is None:
+            found = Completion.of_cluster(self.profile.form(self.options), cluster)
+            self._completions[cluster] = found
+        return found
+
+    def _put(self, cluster: Cluster, completion: Completion, objects: Sequence[Object]) -> list[Object]:
+        others, changes = completion.grouped(objects, cluster)
+        for item in changes.gone:
+            cluster.delete(item)
+        items = [*others, *changes.groups, *changes.pods]
+        for item in items:
+            cluster.apply(item)
+        return [*changes.gone, *items]
+
+    def _drop(self, cluster: Cluster, completion: Completion, objects: Sequence[Any]) -> list[Object]:
+        gone, changes = completion.removed(load_batch(objects).objects, cluster)
+        for item in (*gone, *changes.gone):
+            cluster.delete(item)
+        for item in (*changes.groups, *changes.pods):
+            cluster.apply(item)
+        return [*gone, *changes.gone, *changes.groups]
 
     def _missing_queue(self, objects: Iterable[Object]) -> Object | None:
         """The default queue, if these objects need it; always the same object, so that it can be told apart."""
@@ -175,15 +210,6 @@ class Planner:
         if queue is not None and self._made_queue is None:
             self._made_queue = queue
         return self._made_queue if queue is not None else None
-
-    def _grouped(self, objects: Iterable[Object]) -> Iterator[Object]:
-        grouping = self.profile.grouping(self.options)
-        for item in objects:
-            if isinstance(item, Pod):
-                pod, group = grouping(ungrouped(item))
-                yield from (pod,) if group is None else (group, pod)
-            else:
-                yield item
 
     def _renew_default_queue(self, cluster: Cluster, changed: Iterable[Object]) -> None:
         """The default queue is there for as long as a job needs it, unless it is among the objects."""
@@ -199,7 +225,7 @@ class Planner:
 
     def _forget_problems(self, given: Iterable[Any]) -> None:
         titles = {title_of(one) if isinstance(one, Mapping) else f"{one.kind} {one.key}" for one in given}
-        self.problems = [one for one in self.problems if one.object not in titles]
+        self._own_problems = [one for one in self._own_problems if one.object not in titles]
 
     @property
     def added_modules(self) -> dict[str, str]:

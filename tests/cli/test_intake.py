@@ -9,6 +9,7 @@ from click.testing import CliRunner, Result
 
 import maniple
 from maniple.cli.main import main
+from maniple.workloads.manifests import is_manifest
 from tests.cli import kai_cluster
 from tests.live import need_objects as needs
 from tests.live.objects import gang, group, node, pod, queue
@@ -17,6 +18,14 @@ Raw = dict[str, Any]
 FAST = ["--virtual-time", "--until-done"]
 VOLCANO = ("--profile", "volcano")
 POD = {"spec": {"containers": [{"name": "main", "resources": {"requests": {"nvidia.com/gpu": "8"}}}]}}
+
+OURS = {
+    "spec": {
+        "schedulerName": "maniple",
+        "containers": [{"name": "main", "resources": {"requests": {"cpu": "1"}}}],
+    }
+}
+TOGETHER = {"maniple.dev/min-member": "99"}  # all that run at a time
 
 
 def plan(path: object, *arguments: str) -> Result:
@@ -39,7 +48,7 @@ def manifest(kind: str, api_version: str, spec: object = None, **metadata: Any) 
 
 # -- kinds that are not supported -------------------------------------------------------------------------------------
 
-WORKLOADS = [
+CREATORS = [
     (
         "Job",
         "batch.volcano.sh/v1alpha1",
@@ -77,6 +86,8 @@ WORKLOADS = [
     ("TrainJob", "trainer.kubeflow.org/v1alpha1", {"runtimeRef": {"name": "torch"}}, "its pods"),
     ("Whatever", "example.com/v1", {"deep": [{"inside": {"podTemplate": POD}}]}, "its pod"),
 ]
+# Those whose pods cannot be worked out here.
+WORKLOADS = [one for one in CREATORS if not is_manifest(manifest(one[0], one[1]))]
 
 
 @pytest.mark.parametrize(("kind", "version", "spec", "pods"), WORKLOADS)
@@ -117,7 +128,7 @@ def test_kinds_without_pods_do_not_fail_the_gate(tmp_path: Path) -> None:
     path = written(tmp_path / "app.json", node("n1"), queue("default"), *HARMLESS, *gang("train", 2))
     result = plan(path, *VOLCANO, "--fail-on-waiting")
     assert result.exit_code == 0, result.output
-    assert "not supported" not in result.output.replace("Deployment (apps/v1) is not supported", "")
+    assert "not supported" not in result.output
     assert run(path, *VOLCANO, *FAST).exit_code == 0
 
 
@@ -143,18 +154,42 @@ def test_a_workload_whose_pods_are_there_is_judged_by_them(tmp_path: Path) -> No
     objects = [node("n1"), queue("default"), known, own]
     path = written(tmp_path / "app.json", *objects, owned)
     assert plan(path, *VOLCANO, "--fail-on-waiting").exit_code == 0
-    alone = plan(written(tmp_path / "app.json", *objects), *VOLCANO, "--fail-on-waiting")
-    assert alone.exit_code == 2
-    said = "StatefulSet team/x: kind StatefulSet (apps/v1) creates no pods here; ignored, with its pod"
-    assert said in alone.stderr
+    alone = plan(written(tmp_path / "app.json", *objects), *VOLCANO, "-o", "json")
+    assert [*json.loads(alone.stdout)["binds"]] == []  # of a pod for another scheduler
+    assert alone.exit_code == 0
+
+
+def test_a_workload_of_a_known_kind_is_judged_by_the_pods_that_it_would_have(tmp_path: Path) -> None:
+    for size, code in ((8, 0), (9, 1)):
+        job = manifest(
+            "Job", "batch/v1", {"parallelism": size, "template": OURS}, namespace="ml", labels=TOGETHER
+        )
+        path = written(tmp_path / "job.json", node("n1", 8), job)
+        gate = plan(path, "--fail-on-waiting")
+        assert gate.exit_code == code, gate.output
+        assert "ml/job:x" in gate.stdout
+
+
+def test_a_workload_that_cannot_be_read_fails_the_gate_and_names_the_field(tmp_path: Path) -> None:
+    job = manifest("Job", "batch/v1", {"parallelism": "8", "template": OURS}, namespace="ml")
+    path = written(tmp_path / "job.json", node("n1", 8), job)
+    gate = plan(path, "--fail-on-waiting")
+    assert gate.exit_code == 2
+    assert f"problem: {path}:1: Job ml/x: spec.parallelism: must be a whole number" in gate.stderr
+    assert gate.stderr.count("spec.parallelism") == 1
+    ran = run(path, *FAST)
+    assert ran.exit_code == 2
+    assert "Job ml/x: spec.parallelism: must be a whole number" in ran.stderr
 
 
 def test_work_that_cannot_be_judged_is_in_the_plan_of_programs_too(tmp_path: Path) -> None:
-    job = manifest("Job", "batch/v1", {"template": POD})
+    job = manifest("Whatever", "example.com/v1", {"template": POD})
     found = json.loads(plan(written(tmp_path / "job.json", node("n1"), job), "-o", "json").stdout)
     assert "is not supported; ignored, with its pod" in json.dumps(found["problems"])
     (problem,) = maniple.plan([{"kind": "List", "apiVersion": "v1", "items": [node("n1"), job]}]).problems
-    assert str(problem) == "Job x: kind Job (batch/v1) is not supported; ignored, with its pod"
+    assert (
+        str(problem) == "Whatever x: kind Whatever (example.com/v1) is not supported; ignored, with its pod"
+    )
 
 
 def test_a_refused_object_fails_the_gate(tmp_path: Path) -> None:

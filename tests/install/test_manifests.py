@@ -5,7 +5,12 @@ from pathlib import Path
 import yaml
 
 from tests.install.chart import CHART, PROFILES, ROOT
-from tests.install.manifests import chart_files, plain_manifests
+from tests.install.manifests import chart_files, plain_manifests, roles
+
+
+def test_the_roles_have_all_owners_of_pods() -> None:
+    for path, text in roles().items():
+        assert path.read_text(encoding="utf-8") == text, f"{path.name}: run `make manifests`"
 
 
 def test_the_chart_has_the_roles_and_definitions_of_their_sources() -> None:

@@ -10,6 +10,7 @@ from maniple.journal.pseudonyms import Pseudonyms
 from maniple.journal.records import Settings
 from maniple.objects.load import load_all
 from maniple.planner import Planner
+from maniple.profiles.completing import Completion
 from tests.soak.clusters import generate
 from tests.soak.shapes import START
 
@@ -23,7 +24,8 @@ def moment(profile: str, seed: int) -> Moment:
     objects, problems = load_all(given.objects)
     assert problems == []
     settings = Settings(profile, conf=given.conf, options={**planner.options})
-    return Moment(tuple(planner._completed(objects)), settings, START)
+    others, groups = Completion(planner.profile.form(planner.options)).grouped(objects)
+    return Moment((*others, *groups.groups, *groups.pods), settings, START)
 
 
 def decided(plan: Plan, rename: Any = lambda name: name) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import yaml
 
+from maniple.objects.owners import OWNERS
 from plane.plane import Plane
 
 ACCOUNT = "system:serviceaccount:maniple-system:maniple"
@@ -28,6 +29,13 @@ _RARELY: set[Permission] = {
     ("resource.k8s.io", "resourceclaims/binding", "patch"),
 }
 
+# Few kinds of owners are installed on the cluster of the tests.
+OF_OWNERS: set[Permission] = {
+    (kind.api_group, kind.plural, verb)
+    for kind in OWNERS.values()
+    for verb in ("list", "watch")
+    if kind.api_group not in ("apps", "batch")
+}
 # With --scheduler-sharding-mode.
 WITH_SHARDS: set[Permission] = {
     ("shard.volcano.sh", "nodeshards", "list"),

@@ -174,3 +174,34 @@ class Late(Between):
             reading.cancel()
             with suppress(asyncio.CancelledError):
                 await reading
+
+
+class Withholding(Between):
+    """Holds back the objects of one kind until `release`, as a slow watch does."""
+
+    def __init__(self, port: Port, kind: type[Object]) -> None:
+        super().__init__(port)
+        self._kind = kind
+        self._waiting: asyncio.Queue[Change] = asyncio.Queue()
+        self._held: list[Change] | None = []
+
+    def release(self) -> None:
+        for change in self._held or ():
+            self._waiting.put_nowait(change)
+        self._held = None
+
+    async def changes(self, kinds: Iterable[type[Object]]) -> AsyncGenerator[Change, None]:
+        reading = asyncio.create_task(self._read(kinds))
+        try:
+            while True:
+                yield await self._waiting.get()
+        finally:
+            reading.cancel()
+
+    async def _read(self, kinds: Iterable[type[Object]]) -> None:
+        async with aclosing(self._port.changes(kinds)) as changes:
+            async for change in changes:
+                if change.kind is self._kind and change.type == "put" and self._held is not None:
+                    self._held.append(change)
+                else:
+                    self._waiting.put_nowait(change)

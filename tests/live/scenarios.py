@@ -16,6 +16,7 @@ from maniple.live.scheduler import Scheduler, Timing
 from maniple.objects.core import Node, Pod
 from maniple.objects.volcano import VolcanoPodGroup, VolcanoQueue
 from maniple.planner import Planner
+from maniple.profiles.grouping import Grouper
 from tests.live.beside import beside
 from tests.live.objects import NAMESPACE, gang, node, pod
 from tests.live.ports import Dying, Recorder, Refusing, Stalling
@@ -73,8 +74,10 @@ async def is_true_to_the_cluster(world: World, scheduler: Scheduler) -> bool:
     """The columns that were kept are those that a list gives."""
     if not scheduler.settled:
         return False
-    fresh = Cache(scheduler.planner.build(()), scheduler.dialect)
-    for kind in scheduler.dialect.kinds:
+    planner = scheduler.planner
+    grouper = None if scheduler.groups == "given" else Grouper(planner.profile.form(planner.options))
+    fresh = Cache(planner.build(()), scheduler.dialect, grouper)
+    for kind in scheduler.kinds:
         for item in await world.objects(kind):
             fresh.put(item)
     for made in scheduler.cache.made():

@@ -25,6 +25,8 @@ from maniple.objects.core import (
 from maniple.objects.meta import Condition, Object, ObjectMeta
 from maniple.objects.pod import ContainerStatus, ResourceRequirements
 from maniple.objects.volcano import VolcanoPodGroup
+from maniple.profiles.group_forms import VolcanoForm
+from maniple.profiles.grouping import Grouper
 from tests.support import cluster_of, group, node, pod, queue
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -37,7 +39,7 @@ def a_pod(name: str, **fields: Any) -> Pod:
 
 
 def a_cache(*objects: Object) -> Cache:
-    cache = Cache(cluster_of(), Volcano())
+    cache = Cache(cluster_of(), Volcano(), Grouper(VolcanoForm(["volcano"])))
     for item in (node("n1"), node("n2"), queue("default"), group("train", 2), *objects):
         cache.put(item)
     return cache

@@ -1,10 +1,11 @@
-"""Every scenario with objects of both systems on a real API server with kwok for the nodes."""
+"""Every scenario with objects of both systems or pods without a group, on a real API server with kwok nodes."""
 
 import asyncio
 
 import pytest
 
 from plane.plane import Plane
+from tests.live.group_scenarios import GROUP_SCENARIOS
 from tests.live.maniple_scenarios import MANIPLE_SCENARIOS
 from tests.live.queue_scenarios import QUEUE_SCENARIOS
 from tests.live.scenarios import Scenario
@@ -12,7 +13,9 @@ from tests.live.worlds import real_world
 
 
 @pytest.mark.parametrize(
-    "scenario", [*MANIPLE_SCENARIOS, *QUEUE_SCENARIOS], ids=lambda scenario: scenario.__name__
+    "scenario",
+    [*MANIPLE_SCENARIOS, *QUEUE_SCENARIOS, *GROUP_SCENARIOS],
+    ids=lambda scenario: scenario.__name__,
 )
 def test_scenario(scenario: Scenario, own_plane: Plane) -> None:
     async def main() -> None:

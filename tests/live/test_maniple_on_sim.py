@@ -1,8 +1,9 @@
-"""Every scenario with objects of both systems on the embedded cluster, in virtual time."""
+"""Every scenario with objects of both systems or pods without a group, on the embedded cluster in virtual time."""
 
 import pytest
 
 from maniple.sim.clock import run
+from tests.live.group_scenarios import GROUP_SCENARIOS
 from tests.live.maniple_scenarios import MANIPLE_SCENARIOS
 from tests.live.queue_scenarios import QUEUE_SCENARIOS
 from tests.live.scenarios import Scenario
@@ -10,7 +11,9 @@ from tests.live.worlds import EmbeddedWorld
 
 
 @pytest.mark.parametrize(
-    "scenario", [*MANIPLE_SCENARIOS, *QUEUE_SCENARIOS], ids=lambda scenario: scenario.__name__
+    "scenario",
+    [*MANIPLE_SCENARIOS, *QUEUE_SCENARIOS, *GROUP_SCENARIOS],
+    ids=lambda scenario: scenario.__name__,
 )
 def test_scenario(scenario: Scenario) -> None:
     async def main() -> None:

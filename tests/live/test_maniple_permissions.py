@@ -8,10 +8,11 @@ from typing import Any
 from maniple.kube.kinds import KINDS
 from maniple.live.dialects import dialect_of
 from maniple.objects.kai import BindRequest
+from maniple.objects.owners import OWNER_KINDS
 from maniple.planner import Planner
 from plane.plane import Plane
 from tests.live import kai_objects
-from tests.live.audit import WITH_SHARDS, allowed, unused
+from tests.live.audit import OF_OWNERS, WITH_SHARDS, allowed, unused
 from tests.live.binder import binding
 from tests.live.maniple_scenarios import (
     HIGH,
@@ -37,7 +38,7 @@ FEATURES = ("bind-volumes", "create-queues")
 def test_exactly_the_kinds_that_are_watched_may_be_listed_and_watched() -> None:
     planner = Planner(profile="maniple", options={"shard": {"mode": "hard", "name": "a"}})
     triggers = planner.registry.triggers(planner.configuration)
-    kinds = dialect_of("maniple", planner.options, triggers.kinds).kinds
+    kinds = (*dialect_of("maniple", planner.options, triggers.kinds).kinds, *OWNER_KINDS)
     watched = {(KINDS[kind].group, KINDS[kind].plural) for kind in kinds}
     for verb in ("list", "watch"):
         assert {(group, resource) for group, resource, one in allowed(ROLE) if one == verb} == watched
@@ -69,7 +70,7 @@ def test_the_role_is_enough_to_schedule_and_allows_no_more(audited_plane: Plane,
     except AssertionError as error:
         raise AssertionError(f"{error}\n{log.read_text()}") from error
     assert "forbidden" not in log.read_text().lower()
-    assert unused(audited_plane, ROLE, *FEATURES) - WITH_SHARDS == {
+    assert unused(audited_plane, ROLE, *FEATURES) - WITH_SHARDS - OF_OWNERS == {
         ("scheduling.run.ai", "bindrequests", "delete"),  # one that failed
     }
     api = Api(audited_plane, token=token)

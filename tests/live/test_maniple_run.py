@@ -93,7 +93,7 @@ def test_without_bind_requests_they_wait_and_say_so() -> None:
     assert dialect.unsupported_reason(half) == ""
     assert dialect.kind_is(BindRequest, there=False)
     assert "shares devices" in dialect.unsupported_reason(half)
-    assert dialect.group(half)[0].spec.scheduling_gates
+    assert dialect.read(half).spec.scheduling_gates
     assert dialect.unsupported_reason(plain) == ""
     assert dialect.kind_is(BindRequest, there=True)
     assert dialect.unsupported_reason(half) == ""

@@ -5,11 +5,10 @@ from typing import Any
 
 from maniple.live.dialect import QueueReport
 from maniple.live.volcano import Volcano
-from maniple.objects.core import Pod
 from maniple.objects.load import load
 from maniple.objects.meta import Object
-from maniple.objects.volcano import VolcanoPodGroup, VolcanoQueue
-from tests.support import group, pod, queue
+from maniple.objects.volcano import VolcanoQueue
+from tests.support import group, queue
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 LATER = datetime(2026, 1, 1, 13, tzinfo=UTC)
@@ -96,25 +95,3 @@ def test_the_queues_that_must_be_there_are_named() -> None:
     assert [raw["metadata"]["name"] for raw in dialect.missing_objects([])] == ["root", "main"]
     assert dialect.missing_objects([queue("root"), queue("main")]) == []
     assert all(isinstance(load(raw), VolcanoQueue) for raw in dialect.missing_objects([]))
-
-
-def test_only_our_pods_without_a_group_are_grouped() -> None:
-    dialect = Volcano(scheduler_names=("ours",))
-    for each, grouped in (
-        (pod("a", schedulerName="ours"), True),
-        (pod("a", schedulerName="theirs"), False),
-        (pod("a", schedulerName="ours", group="train"), False),
-    ):
-        assert isinstance(each, Pod)
-        read, made = dialect.group(each)
-        assert (made is not None) is grouped
-        assert (read is not each) is grouped
-
-
-def test_a_job_of_one_asks_to_be_admitted_with_what_its_pod_asks_for() -> None:
-    alone = pod("a", {"cpu": "1500m", "memory": "1Gi"})
-    assert isinstance(alone, Pod)
-    _, made = Volcano().group(alone)
-    assert isinstance(made, VolcanoPodGroup)
-    assert made.spec.min_resources is not None
-    assert made.spec.min_resources["cpu"] == "1500m"

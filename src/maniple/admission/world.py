@@ -15,7 +15,7 @@ from maniple.objects.kai import KaiPodGroup, KaiQueue
 from maniple.objects.meta import Object
 from maniple.objects.volcano import VolcanoPodGroup, VolcanoQueue
 from maniple.planner import Planner
-from maniple.profiles.single_pods import KAI_QUEUE, VOLCANO_QUEUE
+from maniple.profiles.group_forms import KAI_QUEUE, VOLCANO_QUEUE
 
 Queue = VolcanoQueue | KaiQueue
 Group = VolcanoPodGroup | KaiPodGroup
@@ -52,7 +52,7 @@ class World:
         self._options = planner.options
         self._cluster = planner.profile.cluster(planner.configuration, planner.options)
         self.dialect = self._cluster.dialect
-        self.grouping = planner.profile.grouping(planner.options)
+        self.form = planner.profile.form(planner.options)
         self.default_queue = (
             "" if self.profile == "kai" else str(self._options.get("defaultQueue", "default"))
         )

@@ -92,9 +92,17 @@ class ClusterInput:
             if kind in self._refused:
                 message = f"warning: {KINDS[kind]}: {self._refused[kind]}; skipped: {_cost(kind)}"
                 echo(message, err=True)
-        absent = [f"{KINDS[kind]} ({_cost(kind)})" for kind in wanted if kind in self._absent]
+        missing = [kind for kind in wanted if kind in self._absent and not _is_owner(kind)]
+        absent = [f"{KINDS[kind]} ({_cost(kind)})" for kind in missing]
         if absent:
             echo(f"note: not served by this cluster, skipped: {', '.join(absent)}", err=True)
+
+
+def _is_owner(kind: type["Object"]) -> bool:
+    """Whether it is a kind of which few clusters have many: no loss where it is absent."""
+    from maniple.objects.owners import OWNERS
+
+    return kind in OWNERS
 
 
 def _no_text() -> bytes:
@@ -102,6 +110,8 @@ def _no_text() -> bytes:
 
 
 def _cost(kind: type["Object"]) -> str:
+    if _is_owner(kind):
+        return "its pods are planned one by one unless they have a group"
     return _COSTS.get(kind.kind, f"no {kind.kind} is seen")
 
 
@@ -139,10 +149,12 @@ def first_kinds(profile: str | None, *, shard: bool, new_objects: bool) -> list[
     from maniple.objects.core import LimitRange, RuntimeClass
     from maniple.objects.dra import ResourceClaimTemplate
     from maniple.objects.kai import KaiConfig, SchedulingShard
+    from maniple.objects.owners import ALL_OWNER_KINDS
 
     kinds: list[type[Object]] = []
     kinds += volcano.KINDS if profile != "kai" else ()
     kinds += kai.KINDS if profile != "volcano" else ()
+    kinds += ALL_OWNER_KINDS
     kinds += (SchedulingShard, KaiConfig) if shard else ()
     kinds += (RuntimeClass, LimitRange, ResourceClaimTemplate) if new_objects else ()
     return list(dict.fromkeys(kinds))

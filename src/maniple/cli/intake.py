@@ -1,8 +1,9 @@
 """How objects are taken in by `plan`, `replay` and `run -f`, from what was read to what is planned or created.
 
 All three do the same: a pod with `maniple.dev/replicas` becomes that many, the last object of a name
-replaces the ones before it (as with `kubectl apply` of a folder), and kinds that are not supported are left
-out. What is left out is named with its file; what would have created pods is work that cannot be judged.
+replaces the ones before it (as with `kubectl apply` of a folder), manifests of workloads are expanded into their
+pods, and kinds that are not supported are left out. What is left out is named with its file; what would have created
+pods is work that cannot be judged.
 """
 
 from collections.abc import Iterable, Mapping
@@ -58,11 +59,29 @@ def take_in(reading: Reading) -> Intake:
         if supported:
             for item in expanded(raw):
                 _keep(kept, item, origin)
-    intake.objects = [one.raw for one in kept.values()]
-    intake.origins = [one.origin for one in kept.values()]
+    _expand(intake, kept)
     intake.warnings += [f"{title_of(one.raw)}: {one.warning}" for one in kept.values() if one.earlier]
     intake.warnings += [f"{message}: {_few(places)}" for message, places in ignored.items()]
     return intake
+
+
+def _expand(intake: Intake, kept: Mapping[object, "_Given"]) -> None:
+    """All objects, with the pods of manifests among them, each from where its manifest is."""
+    from maniple.objects.load import Problem
+    from maniple.sim.timetable import INHERITED
+    from maniple.workloads.manifests import key_of, with_pods
+
+    expansion = with_pods([one.raw for one in kept.values()], inherited=INHERITED)
+    errors = expansion.errors
+    found = [(one.raw, one.origin) for one in kept.values() if not errors or key_of(one.raw) not in errors]
+    if expansion.manifests:
+        places = {key_of(one.raw): one.origin for one in kept.values()}
+        found += [(one, places[key]) for key, children in expansion.children.items() for one in children]
+        for key, error in errors.items():
+            title = f"{places[key].place()}: {error.title}"
+            intake.unjudged.append(Problem(title, error.path, error.message))
+    intake.objects = [raw for raw, _ in found]
+    intake.origins = [origin for _, origin in found]
 
 
 @dataclass(slots=True)

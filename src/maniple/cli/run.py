@@ -102,6 +102,12 @@ COLLECT = (100_000, 50, 100)
     type=click.Choice(("request", "direct")),
     help="Profile kai: have pods bound by KAI's binder, or bind those that need only a node.  [default: request]",
 )
+@click.option(
+    "--groups",
+    type=click.Choice(("memory", "given")),
+    help="Pods without a PodGroup: group them by their owners, in memory; or leave that to the controllers of the"
+    " profile's system.  [default: memory; with the profile kai on a cluster: given]",
+)
 @click.option("--default-queue", metavar="NAME", help="The queue of jobs that name none.  [default: default]")
 @click.option(
     "--queue-status",
@@ -143,6 +149,7 @@ def command(
     period: float,
     names: tuple[str, ...],
     bind: str | None,
+    groups: str | None,
     default_queue: str | None,
     queue_status: str | None,
     name_others: bool | None,
@@ -205,6 +212,7 @@ def command(
         logs=logging_of(log_level, log_format, process),
         recording=recording,
         keeps_queues=None if queue_status is None else queue_status == QUEUE_STATUS[0],
+        groups=groups or "",
     )
     if settings.virtual_time and settings.listens:
         raise click.UsageError("--listen takes real time: leave out --virtual-time")

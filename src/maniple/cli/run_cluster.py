@@ -83,6 +83,7 @@ async def run_on_cluster(
                 timing=Timing(period=settings.period),
                 bind=settings.bind,
                 keeps_queues=settings.keeps_queues,
+                groups=settings.groups,
                 shard=settings.shard,
                 options=feeds.options if feeds is not None else None,
                 rate=write_rate(settings.process),

@@ -97,6 +97,7 @@ async def _run(planner: "Planner", settings: Settings, given: Given, recipe: "Re
             timing=Timing(period=settings.period),
             inline=True,
             bind=settings.bind,
+            groups=settings.groups,
             shard=settings.shard,
             alone=True,
             keeps_queues=settings.keeps_queues,

@@ -51,6 +51,7 @@ class Settings:
     logs: Logging = field(default_factory=Logging)
     recording: JournalFlags | None = None
     keeps_queues: bool | None = None  # by the profile and the cluster
+    groups: str = ""
 
     @property
     def on_cluster(self) -> bool:

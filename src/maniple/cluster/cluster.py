@@ -26,11 +26,11 @@ from maniple.cluster.terms import DEFAULT_NAMESPACE, TermTable
 from maniple.cluster.workloads import WORKLOAD_KINDS, Workloads
 from maniple.objects.core import CSINode, Namespace, Node, Pod, PriorityClass
 from maniple.objects.dra import ResourceClaim, ResourceSlice
-from maniple.objects.limits import too_large, within_limits
+from maniple.objects.limits import refusal_of, too_large, within_limits
 from maniple.objects.load import Problem
 from maniple.objects.meta import Object
+from maniple.objects.namespaces import queue_of_namespace
 from maniple.objects.switches import is_suspended
-from maniple.workloads.namespaces import queue_of_namespace
 
 Kept = TypeVar("Kept", bound=Object)
 MOST_MEMBERS = 2**31 - 1  # of a gang; the minimums of many sub-groups may add up to more
@@ -317,10 +317,10 @@ class Cluster:
     # -- jobs and queues ------------------------------------------------------------------------------------------
 
     def _set_job(self, item: Object) -> bool:
-        refusal = too_large(item)
-        facts = self.dialect.job(within_limits(item) if refusal else item)
+        facts = self.dialect.job(within_limits(item) if too_large(item) else item)
         if facts is None:
             return False
+        refusal = refusal_of(item)
         jobs = self.jobs
         key = job_key(item.key, facts.system)
         self._drop_job(key)

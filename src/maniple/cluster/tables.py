@@ -162,6 +162,16 @@ class JobTable(Table):
         keys = (name, *(job_key(name, system) for system in self._systems))
         return [row for key in keys if (row := self.index_of(key)) is not None]
 
+    def owned_by(self, name: str) -> list[int]:
+        """The rows of groups in memory whose owner has this name, as namespace/name: `ml/job:train` is ml/train's."""
+        namespace, _, own = name.partition("/")
+        return [
+            row
+            for row, item in self.objects.items()
+            if (item.metadata.namespace or "default") == namespace
+            and item.metadata.name.partition(":")[2] == own
+        ]
+
     def hold(self, key: str) -> int:
         name, at, system = key.partition(AT)
         if at:

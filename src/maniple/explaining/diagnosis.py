@@ -148,6 +148,9 @@ class Diagnosis:
             if owner in jobs.facts:
                 return owner
             raise UnknownJobError(f"pod {printable(name)} belongs to no pod group")
+        owned = jobs.owned_by(name)
+        if len(owned) == 1:
+            return owned[0]
         near = get_close_matches(name, names, n=3)
         hint = f"; did you mean {' or '.join(near)}?" if near else f"; the cluster has {len(names)} jobs"
         raise UnknownJobError(f"no job or pod {printable(name)}{hint}")

@@ -1,6 +1,6 @@
-"""Jobs that are not served at all: their pod group is too large (`objects/limits.py`) or suspended, their queue was
-closed by its annotation before they began (`objects/switches.py`), or they have no right to the queue or the priority
-class that they name (`rights.py`).
+"""Jobs that are not served at all: their pod group is too large (`objects/limits.py`) or suspended, their owner cannot
+be read or wants others to run first (`profiles/grouping.py`), their queue was closed by its annotation before they
+began (`objects/switches.py`), or they have no right to the queue or the priority class that they name (`rights.py`).
 
 While a session decides, their pending tasks are in the state of gated ones: they are not placed, nothing is evicted
 for them, they are not admitted, and they raise no queue's share. Their other tasks are what they were: pods that run
@@ -28,7 +28,7 @@ class HeldBack:
     def __init__(self, session: Session) -> None:
         self._session = session
         jobs = session.cluster.jobs
-        why = {job: f"pod group {session.job_key(job)}: {text}" for job, text in jobs.refusals.items()}
+        why = {job: f"{self._group(job)}{text}" for job, text in jobs.refusals.items()}
         for found in (self._suspended(), self._in_closed_queues(), self._without_right()):
             why.update((job, text) for job, text in found if job not in why)
         session.held_back = why
@@ -125,7 +125,12 @@ class HeldBack:
         for job in session.jobs.rows.tolist():
             yield job, objects[job].metadata.namespace or "default", int(queues[job])
 
+    def _group(self, job: int) -> str:
+        """The pod group that a refusal is about; one that was made in memory is not one that people can look at."""
+        made = ":" in self._session.cluster.jobs.objects[job].metadata.name
+        return "" if made else f"pod group {self._session.job_key(job)}: "
+
     def _field(self, job: int, field: str) -> str:
-        """Where the pod group says it; a group that was made for a single pod is not one that people can look at."""
+        """Where the pod group says it."""
         item = self._session.cluster.jobs.objects[job]
         return "" if ":" in item.metadata.name else f"PodGroup {item.key}: {field}: "

@@ -20,6 +20,7 @@ from maniple.objects import kai, volcano
 from maniple.objects.lists import SETTINGS
 from maniple.objects.load import struct_of
 from maniple.objects.meta import Object
+from maniple.objects.owners import OWNERS
 from maniple.planner import Planner
 
 
@@ -156,6 +157,7 @@ _VERSIONS: Mapping[type[Object], str] = {
     kai.KaiPodGroup: "v2alpha2",
     kai.BindRequest: "v1alpha2",
     kai.Topology: "v1alpha1",
+    **{struct: kind.versions[0] for struct, kind in OWNERS.items()},
 }
 
 

@@ -14,7 +14,10 @@ from typing import Any
 import msgspec
 
 from maniple.cluster.patterns import compile_pattern
+from maniple.objects.limits import WAITS
 from maniple.objects.lists import SETTINGS
+from maniple.objects.load import struct_of
+from maniple.objects.owners import OWNERS
 
 Document = dict[str, Any]
 
@@ -140,6 +143,8 @@ class Pseudonyms:
         items = [
             _without_patterns(item, nodes) if item["kind"] == "HyperNode" else item
             for item in document["items"]
+            # Owners may say anything in their specs; the groups that they ask for are there.
+            if struct_of(item) not in OWNERS
         ]
         renamed: Document = {**document, "items": [self._renamed(item, "") for item in items]}
         renamed[SETTINGS] = self._renamed(document[SETTINGS], "")
@@ -205,6 +210,8 @@ class Pseudonyms:
             return self._renamed(value, key)
         if key == "image":
             return self._images_renamed[value]
+        if key == WAITS:
+            return "waits for what its owner says"
         if key in _WORDS and under not in (*_LABELS, "annotations"):
             return value
         if value[:1] in ("{", "[") and under == "annotations":

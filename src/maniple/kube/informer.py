@@ -20,6 +20,7 @@ from maniple.kube.kinds import Kind, Resource
 from maniple.kube.watch import PAGE, WATCH_SECONDS, Event, ExpiredError, LogOnce, Page, list_all, watch
 from maniple.objects.load import Problem
 from maniple.objects.meta import Object
+from maniple.objects.owners import WorkloadOwner
 
 log = logging.getLogger(__name__)
 
@@ -142,8 +143,9 @@ class Informer:
 
     def _vanish(self) -> list[Change]:
         """The kind is absent, and so are all its objects."""
-        log.warning(
-            "%s: not installed on this cluster; looking again every %g s", self.kind, self._look_again
+        level = logging.INFO if issubclass(self._struct, WorkloadOwner) else logging.WARNING
+        log.log(
+            level, "%s: not installed on this cluster; looking again every %g s", self.kind, self._look_again
         )
         gone = [Change("gone", self._struct, thing) for thing in self._known.values()]
         self._known.clear()

@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from maniple.objects import core, dra, kai, lease, volcano
 from maniple.objects.meta import Object
+from maniple.objects.owners import OWNERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +112,7 @@ _TABLE = (
     Kind(kai.SchedulingShard, "schedulingshards", ("v1",)),
     Kind(kai.KaiConfig, "configs", ("v1",)),
     Kind(lease.Lease, "leases", ("v1",)),
+    *(Kind(struct, kind.plural, kind.versions) for struct, kind in OWNERS.items()),
 )
 
 KINDS: dict[type[Object], Kind] = {kind.struct: kind for kind in _TABLE}

@@ -9,7 +9,7 @@ The scheduler is the only caller, between cycles, never during one. Given the sa
 the columns equal those built afresh from a list.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
@@ -22,12 +22,16 @@ from maniple.cluster.statuses import Status
 from maniple.live.barred import Barred
 from maniple.live.deferred import Deferred
 from maniple.live.essence import essence, slim, starts
+from maniple.live.owners import OWNER_SECONDS, Owners
 from maniple.live.refs import Ref
 from maniple.live.set_aside import GROUP_KINDS, Aside, SetAside, gated
-from maniple.objects.core import PersistentVolume, PersistentVolumeClaim, Pod, SchedulingGate
+from maniple.objects.core import Namespace, PersistentVolume, PersistentVolumeClaim, Pod, SchedulingGate
 from maniple.objects.dra import ResourceClaim
+from maniple.objects.load import Problem
 from maniple.objects.meta import Condition, Object
+from maniple.objects.owners import WorkloadOwner, is_owner
 from maniple.objects.pod import MOVES_TO
+from maniple.profiles.grouping import Grouper, with_status
 
 _LONGEST_VERSION = 20  # digits of 64 bits
 
@@ -37,14 +41,14 @@ SHARED = (PersistentVolume, PersistentVolumeClaim, ResourceClaim)
 BACK_OFF_GATE = SchedulingGate(name="maniple.dev/back-off")
 
 
-class Grouping(Protocol):
-    """How objects are read, and how a pod without a group becomes a job."""
+class Reading(Protocol):
+    """How objects are read."""
 
     def trimmed(self, item: Object) -> Object:
         """An object without the fields that are not read."""
 
-    def group(self, pod: Pod) -> tuple[Pod, Object | None]:
-        """The pod as it is to be read, and the group to create for it if it has none."""
+    def read(self, pod: Pod) -> Pod:
+        """A pod, with its group, as it is to be read."""
 
 
 @dataclass(eq=False, slots=True)
@@ -73,9 +77,14 @@ class Held:
 
 
 class Cache:
-    def __init__(self, cluster: Cluster, grouping: Grouping | None = None) -> None:
+    def __init__(
+        self, cluster: Cluster, reading: Reading | None = None, grouper: Grouper | None = None
+    ) -> None:
+        """`grouper`: how pods without a group become jobs, if they do."""
         self.cluster = cluster
-        self._grouping = grouping
+        self._reading = reading
+        self._grouper = grouper
+        self._owners = Owners(grouper) if grouper is not None else None
         self._seen: dict[Ref, Object] = {}
         # the newest known state of objects that other clients change, too
         self._whole: dict[Ref, Object] = {}
@@ -85,8 +94,8 @@ class Cache:
         self._held: dict[str, Held] = {}
         self._barred = Barred()
         self._avoiding: set[str] = set()  # pods that are believed to avoid a node
-        self._groups: dict[str, Ref] = {}  # by pod: the group that was created for it
-        self._pods: dict[Ref, str] = {}  # and the inverse
+        self._made: dict[Ref, None] = {}  # groups that exist only here
+        self._others_matter = False  # a decision may depend on what was refreshed besides
         # called with a group that existed only here
         self.group_gone: Callable[[Object], None] = lambda group: None
         # called with what is believed anew of an object, for a journal
@@ -101,7 +110,7 @@ class Cache:
     def put(self, item: Object) -> bool:
         """Take in an object; returns whether a decision may depend on the change, and is not better deferred."""
         whole, version = item, version_of(item)
-        item = slim(item) if self._grouping is None else self._grouping.trimmed(slim(item))
+        item = slim(item) if self._reading is None else self._reading.trimmed(slim(item))
         ref = (type(item), item.key)
         seen = self._seen.get(ref)
         if seen is not None and seen.metadata.uid != item.metadata.uid:
@@ -126,6 +135,8 @@ class Cache:
                     self._drop(ref, aspect)
         is_new = ref not in self._believed
         matters = self._refresh(ref)
+        if self._grouper is not None:
+            matters = self._note_owner(item, matters=matters)
         if matters and is_new and self._awaits_members(item):
             self.deferred.members += 1
             return False
@@ -141,13 +152,85 @@ class Cache:
     def gone(self, item: Object) -> bool:
         """Take out an object."""
         ref = (type(item), item.key)
+        if self._owners is not None and is_owner(item) and self._owners.departs(item):
+            return False
+        owners = self._owners_of(ref)
         self._forget(ref)
         self._whole.pop(ref, None)
         self._versions.pop(ref, None)
         was_seen = self._seen.pop(ref, None) is not None
         matters = was_seen and self._refresh(ref)
+        matters |= self._forget_owner(item, owners)
         self.changed.pop(ref, None)
         return self.let_back(ref) or matters
+
+    # -- owners and groups -------------------------------------------------------------------------------------------
+
+    def kind_is(self, kind: type[Object], *, there: bool) -> bool:
+        """Whether the cluster has a kind is now known; returns whether a decision may depend on it."""
+        return (
+            self._grouper is not None and self._grouper.kind_is(kind, there=there) and self._settle_groups()
+        )
+
+    def group_problems(self) -> list[Problem]:
+        """What could not be read of owners, once each time that it comes up."""
+        return self._grouper.new_problems() if self._grouper is not None else []
+
+    def _note_owner(self, item: Object, *, matters: bool) -> bool:
+        """Take in a pod, an owner or a namespace as far as groups go; returns whether a decision may depend on it."""
+        assert self._grouper is not None
+        assert self._owners is not None
+        if isinstance(item, Pod):
+            self._owners.seen(item)
+            return matters
+        if not is_owner(item) and not isinstance(item, Namespace):
+            return matters
+        self._grouper.take(item)
+        regrouped = self._settle_groups()
+        for key in self._owners.arrived(item):
+            self._held.pop(key, None)
+            regrouped |= self._refresh((Pod, key))
+        return regrouped or (matters and not isinstance(item, WorkloadOwner))
+
+    def _owners_of(self, ref: Ref) -> list[Ref]:
+        known = self._grouper is not None and ref[0] is Pod
+        return self._grouper.owners_of(ref[1]) if known and self._grouper is not None else []
+
+    def _forget_owner(self, item: Object, owners: Iterable[Ref]) -> bool:
+        """An object is gone; so are the owners of a pod that left before it."""
+        if self._grouper is None or self._owners is None:
+            return False
+        if isinstance(item, Pod):
+            self._owners.forget(item.key)
+            left = self._owners.without_pods(owners)
+            for kind, key in left:
+                self._grouper.drop(self._seen.pop((kind, key)))
+                self._refresh((kind, key))
+            return False
+        self._grouper.drop(item)
+        return self._settle_groups()
+
+    def _settle_groups(self, besides: str = "") -> bool:
+        """Take in groups and pods that read differently; returns whether a decision may depend on that."""
+        assert self._grouper is not None
+        changes, matters = self._grouper.settle(), False
+        for group in changes.gone:
+            ref: Ref = (type(group), group.key)
+            self.group_gone(self._seen.pop(ref))
+            del self._made[ref]
+            self._assumed.pop(ref, None)
+            matters |= self._refresh(ref) | self.let_back(ref)
+        for group in changes.groups:
+            ref = (type(group), group.key)
+            self._made[ref] = None
+            self._seen[ref] = made = with_status(group, self._seen.get(ref))
+            if self.aside.has_changed(ref, made):
+                self.let_back(ref)
+            matters |= self._refresh(ref)
+        for pod in changes.pods:
+            if pod.key != besides:
+                matters |= self._refresh((Pod, pod.key))
+        return matters
 
     # -- decisions ---------------------------------------------------------------------------------------------------
 
@@ -192,7 +275,7 @@ class Cache:
     def keep_made(self, group: Object) -> bool:
         """The new state of a group that exists only here."""
         ref = (type(group), group.key)
-        if ref not in self._pods:
+        if ref not in self._made:
             return False
         self._seen[ref] = group
         return self._refresh(ref)
@@ -276,7 +359,14 @@ class Cache:
                 self._refresh((Pod, key))
 
     def release(self, now: float) -> bool:
-        """Release the pods whose back-off is over; returns whether there was one."""
+        """Release the pods whose back-off is over; returns whether there was one.
+
+        Pods whose owners have not come with them wait from now on.
+        """
+        for key, why in self._owners.begin_to_wait() if self._owners is not None else ():
+            pod = self.pod(key)
+            if pod is not None:
+                self.hold(key, pod.metadata.uid, now + OWNER_SECONDS, why)
         return self._release_barred(now) | self._release_held(now)
 
     def _release_barred(self, now: float) -> bool:
@@ -341,30 +431,55 @@ class Cache:
         return self._barred.why(pod)
 
     def ref(self, item: Object) -> Ref:
-        """The name that the cache has for an object; for a group that exists only here, that of its pod."""
+        """The name that the cache has for an object; for the group of a single pod that exists only here, the pod's."""
         ref = (type(item), item.key)
-        return (Pod, self._pods[ref]) if ref in self._pods else ref
+        pods = self._grouper.members(item) if self._grouper is not None and ref in self._made else []
+        return (Pod, pods[0].key) if len(pods) == 1 else ref
 
     def refs(self) -> list[Ref]:
         """Everything that was seen, except groups that exist only here."""
-        return [ref for ref in self._seen if ref not in self._pods]
+        return [ref for ref in self._seen if ref not in self._made]
 
     def seen(self, ref: Ref) -> Object | None:
         """An object as the watch showed it last."""
         return self._seen.get(ref)
 
-    def pod_of_group(self, ref: Ref) -> Pod | None:
-        """The pod for which a group was created that exists only here; None for a group from the cluster."""
-        key = self._pods.get(ref)
-        return self.pod(key) if key is not None else None
+    def is_made(self, ref: Ref) -> bool:
+        """Whether a group exists only here."""
+        return ref in self._made
+
+    def regarded(self, ref: Ref) -> Object | None:
+        """What events about a group that exists only here are about: its pod if it has one, or its owner."""
+        group = self._seen.get(ref)
+        if group is None or ref not in self._made or self._grouper is None:
+            return None
+        if (alone := self.lone_pod(ref)) is not None:
+            return alone
+        pods = self._grouper.members(group)
+        owners = self._owners_of((Pod, pods[0].key)) if pods else []
+        owner = self._grouper.owner_of(group)
+        named = (self._seen.get(one) for one in owners)
+        found = next((one for one in named if one is not None and owner and one.kind == owner.kind), None)
+        return found or (self.pod(pods[0].key) if pods else None)
 
     def group_of_pod(self, pod: Pod) -> Ref | None:
-        """The group that was created for a pod and exists only here."""
-        return self._groups.get(pod.key)
+        """The group of a pod that is a job of its own, if the group exists only here."""
+        group = self.cluster.dialect.group_of(self.pod(pod.key) or pod)
+        if group is None:
+            return None
+        refs: list[Ref] = [(kind, group.partition(AT)[0]) for kind in GROUP_KINDS]
+        return next((ref for ref in refs if self.lone_pod(ref) is not None), None)
+
+    def lone_pod(self, ref: Ref) -> Pod | None:
+        """The only pod of a group that exists only here."""
+        if ref not in self._made or self._grouper is None:
+            return None
+        key = self._grouper.lone_pod(self._seen[ref])
+        return self.pod(key) if key is not None else None
 
     def made(self) -> list[Object]:
         """The groups that exist only here."""
-        return [self._seen[ref] for ref in self._pods]
+        return [self._seen[ref] for ref in self._made]
 
     def of_kind(self, kind: type[Object]) -> Iterator[Object]:
         return (item for (known, _), item in self._believed.items() if known is kind)
@@ -383,7 +498,7 @@ class Cache:
 
     def seen_objects(self) -> Iterator[Object]:
         """Everything as the watch showed it."""
-        return (item for ref, item in self._seen.items() if ref not in self._pods)
+        return (item for ref, item in self._seen.items() if ref not in self._made)
 
     def assumptions(self) -> dict[Ref, list[str]]:
         """What the watch has not shown yet: the aspects of each object."""
@@ -418,10 +533,15 @@ class Cache:
     # -- updating the columns ----------------------------------------------------------------------------------------
 
     def _refresh(self, ref: Ref) -> bool:
-        """Update the columns to what is believed of an object now.
+        """Update the columns to what is believed of an object now, and of what is grouped with it.
 
         Returns whether a decision may depend on the difference. That a pod starts is deferred.
         """
+        matters = self._refresh_one(ref)
+        others, self._others_matter = self._others_matter, False
+        return matters or others
+
+    def _refresh_one(self, ref: Ref) -> bool:
         before, after = self._believed.get(ref), self._believe(ref)
         if after == before:
             return False
@@ -450,7 +570,7 @@ class Cache:
         self.changed[ref] = None
 
     def _believe(self, ref: Ref) -> Object | None:
-        """What was seen, with every assumption applied; a pod without a group gets its own here."""
+        """What was seen, with every assumption applied; a pod without a group gets one here."""
         item = self._seen.get(ref)
         for assumption in self._assumed.get(ref, {}).values():
             if item is not None or assumption.makes:
@@ -458,18 +578,27 @@ class Cache:
         item = self.aside.applied(ref, item)
         if ref[0] is not Pod:
             return item
-        group = None
-        if isinstance(item, Pod):
-            item = self._avoid(item)
-            if ref[1] in self._held and not item.spec.node_name:
-                gates = (*item.spec.scheduling_gates, BACK_OFF_GATE)
-                item = replace(item, spec=replace(item.spec, scheduling_gates=gates))
-            if self.aside and self._groups_aside(item):
-                item = gated(item)
-            if self._grouping is not None:
-                item, group = self._grouping.group(item)
-        self._keep_group(ref[1], group)
-        return item
+        if not isinstance(item, Pod):
+            if self._grouper is not None:
+                self._grouper.gone(ref[1])
+                self._others_matter |= self._settle_groups()
+            return item
+        item = self._avoid(item)
+        if ref[1] in self._held and not item.spec.node_name:
+            gates = (*item.spec.scheduling_gates, BACK_OFF_GATE)
+            item = replace(item, spec=replace(item.spec, scheduling_gates=gates))
+        item = self._grouped(item)
+        if self.aside and self._groups_aside(item):
+            item = gated(item)
+        return item if self._reading is None else self._reading.read(item)
+
+    def _grouped(self, pod: Pod) -> Pod:
+        """A pod without a group in the one that its owners ask for."""
+        if self._grouper is None:
+            return pod
+        self._grouper.put(pod)
+        self._others_matter |= self._settle_groups(besides=pod.key)
+        return self._grouper.pod(pod.key) or pod
 
     def _avoid(self, pod: Pod) -> Pod:
         """A pod without a node avoids those that refused it; one with a node needs no room elsewhere."""
@@ -503,24 +632,6 @@ class Cache:
         return (
             self.cluster.specs.specs[self.cluster.tasks.spec[row]].request.tolist() if row is not None else []
         )
-
-    def _keep_group(self, pod: str, group: Object | None) -> None:
-        """Keep the group that was created for a pod, with its current status."""
-        before = self._groups.get(pod)
-        if before is not None and (group is None or before[1] != group.key):
-            self.group_gone(self._seen[before])
-            del self._groups[pod], self._pods[before], self._seen[before]
-            self._assumed.pop(before, None)
-            self._refresh(before)
-        if group is not None:
-            ref: Ref = (type(group), group.key)
-            known = self._seen.get(ref)
-            self._groups[pod], self._pods[ref] = ref, pod
-            if known is not None:
-                metadata = replace(group.metadata, annotations=known.metadata.annotations)
-                group = replace(group, metadata=metadata, status=known.status)  # type: ignore[attr-defined, unused-ignore]
-            self._seen[ref] = group
-            self._refresh(ref)
 
     def _forget(self, ref: Ref) -> None:
         for aspect, assumption in [*self._assumed.get(ref, {}).items()]:

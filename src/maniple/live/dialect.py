@@ -1,6 +1,6 @@
 """What the running scheduler needs from a profile.
 
-Kinds to watch, groups for pods without one, and how decisions are written in that system. `kai.py`,
+Kinds to watch, how pods are read, and how decisions are written in that system. `kai.py`,
 `volcano.py` and `maniple.py` (both in one cluster) implement it. Dialects are pure: they read a plan and
 objects and return what should be written; `status.py`, `waiting.py` and `decisions.py` write it.
 """
@@ -105,8 +105,8 @@ class LiveDialect(Protocol):
     def trimmed(self, item: Object) -> Object:
         """An object without the fields that this system never reads."""
 
-    def group(self, pod: Pod) -> tuple[Pod, Object | None]:
-        """A pod as it is to be read, and the group that is created for it if it has none."""
+    def read(self, pod: Pod) -> Pod:
+        """A pod, with its group, as it is to be read."""
 
     def warning(self, item: Object, *, gone: bool) -> str:
         """What to report when an object is added, changed or deleted; nothing for most."""

@@ -11,7 +11,6 @@ from maniple.objects.meta import Object
 from maniple.objects.volcano import NodeShard
 from maniple.profiles.kai import NodePool
 from maniple.profiles.options import strings
-from maniple.profiles.single_pods import Grouping, of_kai_podgrouper
 
 BINDINGS = (REQUEST, DIRECT)
 
@@ -42,33 +41,19 @@ def dialect_of(
         raise ValueError(f"bind: cannot be set with the profile {profile!r}")
     match profile:
         case "volcano":
-            return _volcano(options, kinds, "volcano", keeps_queues=keeps)
+            return _volcano(options, kinds, keeps_queues=keeps)
         case "kai":
-            grouping = of_kai_podgrouper(options) if alone else None
-            return _kai(
-                options,
-                kinds,
-                "kai-scheduler",
-                bind or REQUEST,
-                shard,
-                nominates=nominates,
-                grouping=grouping,
-                keeps_queues=keeps,
-            )
+            name = "kai-scheduler"
+            return _kai(options, kinds, name, bind or REQUEST, shard, nominates=nominates, keeps_queues=keeps)
         case "maniple":
-            volcano = _volcano(options, kinds, "maniple", keeps_queues=keeps)
+            volcano = _volcano(options, kinds, keeps_queues=keeps)
             return Maniple(volcano, _kai(options, (), "maniple", EITHER, keeps_queues=keeps))
     raise ValueError(f"the profile {profile!r} can be planned, but not run yet")
 
 
-def _volcano(
-    options: Mapping[str, Any], kinds: Sequence[type[Object]], name: str, *, keeps_queues: bool
-) -> Volcano:
-    names = strings(options, "schedulerName") or (name,)
+def _volcano(options: Mapping[str, Any], kinds: Sequence[type[Object]], *, keeps_queues: bool) -> Volcano:
     shards = (NodeShard,) if options.get("shard", {}).get("mode", "none") != "none" else ()
-    return Volcano(
-        names, str(options.get("defaultQueue", "default")), (*kinds, *shards), keeps_queues=keeps_queues
-    )
+    return Volcano(str(options.get("defaultQueue", "default")), (*kinds, *shards), keeps_queues=keeps_queues)
 
 
 def _kai(
@@ -79,7 +64,6 @@ def _kai(
     shard: str = "",
     *,
     nominates: bool = True,
-    grouping: Grouping | None = None,
     keeps_queues: bool = False,
 ) -> Kai:
     default = NodePool()
@@ -92,7 +76,6 @@ def _kai(
         bind=bind,
         shard=shard,
         nominates=nominates,
-        grouping=grouping,
         keeps_queues=keeps_queues,
         marks_evicted=bool(options.get("updatePodEvictionCondition", False)),
     )

@@ -2,9 +2,10 @@
 column.
 
 `slim` drops what is never read: versions, conditions except three of a pod's, times and messages of a node's, data of
-config maps, and what `kubectl apply` notes, which repeats the object with its environment variables. So heartbeats of
-nodes are no change at all, and a dump or a journal has no secrets. Dialects drop what their system does not read
-(`trimmed`). `essence` further drops the messages that this scheduler itself writes: its own writes must not wake it.
+config maps, containers in the pod templates of owners, and what `kubectl apply` notes, which repeats the object with
+its environment variables. So heartbeats of nodes are no change at all, and a dump or a journal has no secrets. Dialects
+drop what their system does not read (`trimmed`). `essence` further drops the messages that this scheduler itself
+writes: its own writes must not wake it.
 """
 
 from typing import TypeVar
@@ -21,6 +22,7 @@ from maniple.objects.kai import (
     KaiQueueStatus,
 )
 from maniple.objects.meta import Condition, Object, ObjectMeta
+from maniple.objects.owners import WorkloadOwner, slim_fields
 from maniple.objects.pod import MOVES_TO
 from maniple.objects.volcano import (
     VolcanoPodGroup,
@@ -52,6 +54,8 @@ def slim(item: Any) -> Any:
     if isinstance(item, Pod):
         conditions = tuple(c for c in item.status.conditions if c.type in _READ)
         return replace(item, metadata=metadata, status=replace(item.status, conditions=conditions))
+    if isinstance(item, WorkloadOwner):
+        return replace(item, metadata=metadata, **slim_fields(item))
     return replace(item, metadata=metadata)
 
 

@@ -43,7 +43,6 @@ from maniple.objects.kai import (
 )
 from maniple.objects.meta import Object
 from maniple.profiles.kai import DEVICES, FRACTION, GROUP_NAME, LAST_START, MEMORY, STALE_SINCE, NodePool
-from maniple.profiles.single_pods import Grouping
 
 KINDS: tuple[type[Object], ...] = (
     core.Node,
@@ -96,14 +95,11 @@ class Kai:
         marks_evicted: bool = False,
         nominates: bool = True,
         shard: str = "",
-        grouping: Grouping | None = None,
         keeps_queues: bool = False,
     ) -> None:
         """`keeps_queues`: write the status of queues, since KAI's controller does not.
 
         `marks_evicted`: pods get a condition before they are evicted.
-
-        `grouping`: how pods without a group become jobs, where there is no podgrouper.
 
         `shard`: the scheduling shard of this scheduler. `nominates`: write the node that was cleared for a
         pod into its status, which KAI itself never does. `more_kinds`: what the plugins read besides `KINDS`.
@@ -118,7 +114,6 @@ class Kai:
         self._marks_evicted = marks_evicted
         self._nominates = nominates
         self._has_requests = True
-        self._grouping = grouping
         self.writes_queue_status = keeps_queues
 
     # -- reading -----------------------------------------------------------------------------------------------------
@@ -147,16 +142,12 @@ class Kai:
         self._has_requests = there
         return True
 
-    def group(self, pod: Pod) -> tuple[Pod, Object | None]:
-        """A pod without a group waits for KAI's podgrouper, if there is one.
-
-        A pod that could not be bound here waits behind a gate.
-        """
-        pod, group = (pod, None) if self._grouping is None else self._grouping(pod)
+    def read(self, pod: Pod) -> Pod:
+        """A pod that could not be bound here waits behind a gate."""
         if pod.spec.node_name or not self.unsupported_reason(pod):
-            return pod, group
+            return pod
         gates = (*pod.spec.scheduling_gates, BEYOND_GATE)
-        return replace(pod, spec=replace(pod.spec, scheduling_gates=gates)), group
+        return replace(pod, spec=replace(pod.spec, scheduling_gates=gates))
 
     def unsupported_reason(self, pod: Pod) -> str:
         if pod.spec.scheduler_name not in self._scheduler_names or not pod.metadata.annotations.get(

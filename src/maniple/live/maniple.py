@@ -1,8 +1,7 @@
 """Both systems in one cluster, for Maniple's own profile: each group is written in its own system's form.
 
 Made by `dialects.py` from the two others. Pods are bound directly; those of KAI's groups that share devices
-are bound by request where BindRequests are installed, since only KAI's binder assigns shared devices. A pod
-without a group is a job of one, as in Volcano.
+are bound by request where BindRequests are installed, since only KAI's binder assigns shared devices.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -62,8 +61,8 @@ class Maniple:
     def kind_is(self, kind: type[Object], *, there: bool) -> bool:
         return self._kai.kind_is(kind, there=there)
 
-    def group(self, pod: Pod) -> tuple[Pod, Object | None]:
-        return self._of_pod(pod).group(pod)
+    def read(self, pod: Pod) -> Pod:
+        return self._of_pod(pod).read(pod)
 
     def unsupported_reason(self, pod: Pod) -> str:
         return self._of_pod(pod).unsupported_reason(pod)

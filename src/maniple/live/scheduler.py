@@ -48,11 +48,16 @@ from maniple.live.status import StatusWriter
 from maniple.live.tracing import Trace
 from maniple.live.writing import Writing, now
 from maniple.objects.meta import Object
+from maniple.objects.owners import ALL_OWNER_KINDS, WorkloadOwner
 from maniple.planner import Planner
+from maniple.profiles.grouping import Grouper
 
 log = logging.getLogger(__name__)
 
 SHORTEST_PAUSE = 0.001
+# Pods without a group are in the one that their owners ask for, in memory; or only groups that exist count.
+MEMORY, GIVEN = "memory", "given"
+GROUPS = (MEMORY, GIVEN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +74,11 @@ class Scheduler:
     """One scheduler on one cluster.
 
     `inline` decides in the event loop's own thread: in virtual time nothing else is exact. `alone`: no
-    controllers of the profile's system run on this cluster; `keeps_queues`: see `dialect_of`. `options` is polled
-    and must not block: its result is added to the planner's options, and a new result triggers a cycle. With
-    `leadership`, it decides and writes only while it leads, and ends when that is lost. `rate` limits writes;
-    `unread` are kinds that are not watched. Every cycle is recorded in the `journal`, if there is one.
+    controllers of the profile's system run on this cluster; `keeps_queues`: see `dialect_of`. `groups`: what becomes
+    of pods without a group, one of `GROUPS`. `options` is polled and must not block: its result is added to the
+    planner's options, and a new result triggers a cycle. With `leadership`, it decides and writes only while it
+    leads, and ends when that is lost. `rate` limits writes; `unread` are kinds that are not watched. Every cycle is
+    recorded in the `journal`, if there is one.
     """
 
     def __init__(
@@ -88,6 +94,7 @@ class Scheduler:
         shard: str = "",
         alone: bool = False,
         keeps_queues: bool | None = None,
+        groups: str = "",
         options: Callable[[], Mapping[str, Any]] | None = None,
         leadership: Leadership | None = None,
         rate: WriteRate | None = None,
@@ -103,23 +110,23 @@ class Scheduler:
         self.port = port = port if leadership is None else cast(Port, Fenced(port, leadership))
         self.leadership = leadership
         triggers = planner.registry.triggers(planner.configuration)
-        nominates = planner.rules.placing.cleared_room_is_kept
         self.dialect = dialect_of(
             planner.profile.name,
             planner.options,
             triggers.kinds,
             bind,
             shard,
-            nominates=nominates,
+            nominates=planner.rules.placing.cleared_room_is_kept,
             alone=alone,
             keeps_queues=keeps_queues,
         )
-        self.cache = Cache(planner.build(()), self.dialect)
+        self.groups = groups or (GIVEN if planner.profile.name == "kai" and not alone else MEMORY)
+        self.cache = Cache(planner.build(()), self.dialect, self._grouper())
         self.journal = journal.follow(self.cache) if journal is not None else None
         self.effects = Effects(concurrency, rate=rate)
         self.binding = Binding()
         self.configuration = Reloads()
-        self._kinds = tuple(kind for kind in self.dialect.kinds if kind not in unread)
+        self._kinds = tuple(kind for kind in self._read_kinds() if kind not in unread)
         self._unread = frozenset(unread)
         self._readers: asyncio.TaskGroup | None = None  # while running
         self._more_readers: list[asyncio.Task[None]] = []
@@ -156,6 +163,14 @@ class Scheduler:
         self.guard = Guard(self.cache, notes, lambda: self.planner.added_modules, debug=debug)
         self._shards = NodeShards.of(planner.options, self.cache, self.effects, port)
         self._clocked = self._always_clocked = triggers.time
+
+    def _grouper(self) -> Grouper | None:
+        planner = self.planner
+        return None if self.groups == GIVEN else Grouper(planner.profile.form(planner.options))
+
+    def _read_kinds(self) -> dict[type[Object], None]:
+        owners = () if self.groups == GIVEN else ALL_OWNER_KINDS
+        return dict.fromkeys((*self.dialect.kinds, *owners))
 
     # -- start and stop ----------------------------------------------------------------------------------------------
 
@@ -201,6 +216,11 @@ class Scheduler:
             and not self.cache.unconfirmed
             and not self._explanations.owes
         )
+
+    @property
+    def kinds(self) -> tuple[type[Object], ...]:
+        """The kinds that are watched."""
+        return self._kinds
 
     @property
     def why(self) -> Mapping[Ref, str]:
@@ -300,6 +320,8 @@ class Scheduler:
         while self._inbox:
             self._dirty |= self._take_safely(self._inbox.popleft())
         self._dirty |= self._take_safely(self._take_due)
+        for problem in self.cache.group_problems():
+            self._report(str(problem))
 
     def _take_due(self) -> bool:
         """Whatever is due without a change; returns whether a decision may depend on it."""
@@ -375,24 +397,29 @@ class Scheduler:
         if not isinstance(kind, type):
             return False
         name = kind_of(kind)
-        if change.type == "absent":
+        if change.type == "absent" and not issubclass(
+            kind, WorkloadOwner
+        ):  # a cluster has few of those kinds
             self._report(f"{name}: not installed on this cluster; taken up when it is")
         elif change.type == "forbidden":
             self._report(self._forbidden(kind))
         else:
             self.forbidden.discard(name)
-        if change.type != "forbidden" or kind in OPTIONAL_KINDS:
+        if change.type != "forbidden" or kind in OPTIONAL_KINDS or issubclass(kind, WorkloadOwner):
             self._listed_kinds.add(name)
         new = self.cache.cluster.know(kind, known=change.type != "forbidden")
         self._queues_listed |= there and kind in self.dialect.queue_kinds
         gone_again = there and self.cache.listed(kind)
-        return (self.dialect.kind_is(kind, there=there) and self.cache.read_again()) | gone_again | new
+        read_again = self.dialect.kind_is(kind, there=there) and self.cache.read_again()
+        return read_again | self.cache.kind_is(kind, there=there) | gone_again | new
 
     def _forbidden(self, kind: type[Object]) -> str:
         """What to report about a kind that may not be listed."""
         optional = OPTIONAL_KINDS.get(kind)
         if optional is not None:
             return str(optional)
+        if issubclass(kind, WorkloadOwner):
+            return f"{kind_of(kind)}: this user may not list it; its pods are scheduled one by one until that is allowed"
         self.forbidden.add(kind_of(kind))
         return f"{kind_of(kind)}: this user may not list it; what depends on it waits until that is allowed"
 

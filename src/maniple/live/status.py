@@ -59,7 +59,7 @@ class StatusWriter:
         if plan is None or moment is None or outcome is None:
             return
         self._compare({job: outcome}, plan, *moment)
-        pod = self._writing.cache.pod_of_group(group)
+        pod = self._writing.cache.lone_pod(group)
         if pod is not None:
             self._pods.compare_one(plan, pod.key)
 
@@ -111,7 +111,7 @@ class StatusWriter:
     def _compare_group(self, report: Report) -> None:
         before, after, ref = report.before, report.after, ref_of(report.before)
         self._unconfirmed.pop(ref, None)
-        if ref in self._binding.groups and self._writing.cache.pod_of_group(ref) is None:
+        if ref in self._binding.groups and not self._writing.cache.is_made(ref):
             after = self._dialect.unconfirmed(before, report.after)
         self._queues.count(after, report.queue)
         if after is report.after:
@@ -132,7 +132,7 @@ class StatusWriter:
         current = cache.get(*ref)
         if current is None or current.metadata.uid != after.metadata.uid:
             return False  # it was deleted while the message waited for its time
-        if cache.pod_of_group(ref) is not None:
+        if cache.is_made(ref):
             return cache.keep_made(after)
         patches = dialect.group_patches(current, after)
         assumption = Assumption(
@@ -151,18 +151,19 @@ class StatusWriter:
         )
 
     def _record(self, report: Report) -> None:
-        """Events about a gang go to its group; a pod that is a job of its own gets the one about waiting
-        itself."""
+        """Events about a gang go to its group. Where that exists only in memory, the one about waiting goes to the
+        owner of the pods, or to a pod that is a job of its own."""
         group, ref = report.before, ref_of(report.before)
-        pod = self._writing.cache.pod_of_group(ref) if report.events else None
+        cache = self._writing.cache
+        instead = cache.regarded(ref) if report.events else None
         for event in report.events:
             if event.text and event.text == report.why and self.answers.awaited(ref, now()):
                 continue  # one event for each constraint, with the whole answer
             regarding, reason = group, event.reason
-            if pod is not None:
+            if instead is not None:
                 if event.reason != UNSCHEDULABLE:
                     continue
-                regarding, reason = pod, "FailedScheduling"
+                regarding, reason = instead, "FailedScheduling"
             if event.text:
                 self._notes.record(regarding, event.type, reason, event.text, now())
             else:

@@ -39,7 +39,6 @@ from maniple.objects.volcano import (
     VolcanoPodGroupStatus,
     VolcanoQueue,
 )
-from maniple.profiles.single_pods import volcano_grouping
 
 ROOT_QUEUE = "root"
 UNSCHEDULABLE = "Unschedulable"
@@ -83,7 +82,6 @@ class Volcano:
 
     def __init__(
         self,
-        scheduler_names: Iterable[str] = ("volcano",),
         default_queue: str = "default",
         more_kinds: Iterable[type[Object]] = (),
         *,
@@ -92,7 +90,6 @@ class Volcano:
         """`keeps_queues`: write all of the status of queues, since Volcano's controller does not."""
         self._keeps_queues = keeps_queues
         self.kinds = (*KINDS, *more_kinds)
-        self._grouping = volcano_grouping(frozenset(scheduler_names))
         self._default_queue = default_queue
 
     # -- at the start ------------------------------------------------------------------------------------------------
@@ -112,11 +109,10 @@ class Volcano:
             if name not in names
         ]
 
-    # -- pods without a group ----------------------------------------------------------------------------------------
+    # -- reading -----------------------------------------------------------------------------------------------------
 
-    def group(self, pod: Pod) -> tuple[Pod, Object | None]:
-        """A pod for this scheduler without a group becomes a job of one, in memory only."""
-        return self._grouping(pod)
+    def read(self, pod: Pod) -> Pod:
+        return pod
 
     def trimmed(self, item: Object) -> Object:
         """Volcano reads a node's taints, not its conditions."""

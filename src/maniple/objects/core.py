@@ -284,10 +284,12 @@ class WorkloadSelector(Record, frozen=True, kw_only=True):
     """The spec of the older kinds, where the selector is a plain map of labels."""
 
     selector: dict[str, str] = msgspec.field(default_factory=dict)
+    replicas: Int32 | None = None  # of a controller
 
 
 class WorkloadSpec(Record, frozen=True, kw_only=True):
     selector: LabelSelector | None = None
+    replicas: Int32 | None = None
 
 
 class Service(Object, frozen=True, kw_only=True):

@@ -28,6 +28,13 @@ Some = TypeVar("Some", bound=Object)
 MOST_TERMS = 512  # of one pod, each compared with all nodes or all pods
 MOST_PARTS = 1024  # of one group
 MOST_LEVELS = 32
+# On a group that was made in memory: why its pods are not scheduled yet.
+WAITS = "maniple.dev/waits"
+
+
+def refusal_of(item: Object) -> str:
+    """Why a group is not served, whatever the rest of the cluster is like; empty for nearly all."""
+    return too_large(item) or item.metadata.annotations.get(WAITS, "")
 
 
 def too_large(item: Object) -> str:

@@ -19,6 +19,7 @@ from maniple.objects.admission import POLICY_KINDS, Policies, admitted
 from maniple.objects.checks import FieldError
 from maniple.objects.lease import Lease
 from maniple.objects.meta import Object
+from maniple.objects.owners import OWNER_KINDS
 from maniple.objects.printable import printable
 from maniple.objects.validate import check
 
@@ -58,6 +59,7 @@ KINDS: tuple[type[Object], ...] = (
     kai.SchedulingShard,
     kai.KaiConfig,
     Lease,
+    *OWNER_KINDS,
 )
 
 _BY_NAME = {(kind.api_group, kind.kind): kind for kind in KINDS}

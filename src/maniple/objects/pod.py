@@ -1,6 +1,6 @@
 """The pod: its spec and its status; import these names from `core`."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -90,6 +90,9 @@ class PodSpec(Record, frozen=True, kw_only=True):
     resource_claims: tuple[PodResourceClaim, ...] = ()
     host_network: bool = False
     restart_policy: str = "Always"
+    # The group of Kubernetes' own API that the pod names; only `workloads/` reads these.
+    scheduling_group: dict[str, Any] | None = None
+    workload_ref: dict[str, Any] | None = None
 
 
 class ContainerStatus(Record, frozen=True, kw_only=True):

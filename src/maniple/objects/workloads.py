@@ -1,8 +1,8 @@
 """Objects that create pods, and kinds that are not supported here at all.
 
-`plan` and `run` ask this of their input, since neither runs the controllers that would create the pods: a
-workload whose pods are not in the input is work that cannot be judged. A pod template anywhere in the spec
-makes a workload, so that custom kinds are recognised without a list of them.
+`plan` and `run` ask this of their input. Workloads of known kinds are expanded into their pods (`workloads/`); any
+other whose pods are not in the input is work that cannot be judged. A pod template anywhere in the spec makes a
+workload, so that custom kinds are recognised without a list of them.
 """
 
 from collections.abc import Iterable, Mapping
@@ -10,6 +10,8 @@ from difflib import get_close_matches
 from typing import Any
 
 from maniple.objects.load import KINDS, Problem, struct_of, title_of
+from maniple.objects.owners import OWNERS
+from maniple.workloads.manifests import is_manifest
 
 Raw = Mapping[str, Any]
 
@@ -55,10 +57,11 @@ def unsupported(raw: Raw) -> str:
 def _meant(raw: Raw) -> str:
     """The kind that was probably meant, or the group of a kind that is supported in another one."""
     name = str(raw.get("kind"))
-    groups = [kind.api_group or "v1" for kind in KINDS if kind.kind == name]
+    own = [kind for kind in KINDS if kind not in OWNERS]
+    groups = [kind.api_group or "v1" for kind in own if kind.kind == name]
     if groups:
         return f" (it is in {' and '.join(groups)})"
-    kinds = {kind.kind.lower(): kind.kind for kind in KINDS}
+    kinds = {kind.kind.lower(): kind.kind for kind in own}
     close = get_close_matches(name.lower(), kinds, n=1, cutoff=0.85)
     return f" (did you mean {kinds[close[0]]}?)" if close else ""
 
@@ -77,8 +80,8 @@ class Workloads:
         self._owners = {owner for raw in raws for owner in _owners(raw)}
 
     def problem(self, raw: Raw) -> Problem | None:
-        """What to say of a workload that cannot be judged; None for anything else."""
-        pods = self._missing_pods(raw)
+        """What to say of a workload that cannot be judged; None for anything else, and for those that are expanded."""
+        pods = "" if is_manifest(raw) else self._missing_pods(raw)
         if not pods:
             return None
         said = f"kind {raw.get('kind')} ({raw.get('apiVersion')}) creates no pods here"

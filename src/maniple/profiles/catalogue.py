@@ -65,12 +65,12 @@ from maniple.plugins.victims.cdp import Cooldown
 from maniple.plugins.victims.pdb import Budgets
 from maniple.plugins.victims.rescheduling import Rescheduling
 from maniple.profiles import default_queues
+from maniple.profiles.group_forms import kai_form, volcano_form
 from maniple.profiles.kai import KaiDialect, NodePool
 from maniple.profiles.maniple_catalogue import MANIPLE
 from maniple.profiles.options import affinity_keeps_others_out, checked, checked_kai, strings
 from maniple.profiles.profile import Profile
 from maniple.profiles.rules import KAI_RULES, KAI_STRICT_RULES, VOLCANO_RULES, VOLCANO_STRICT_RULES
-from maniple.profiles.single_pods import of_kai_podgrouper, of_volcano
 from maniple.profiles.volcano import ALWAYS_IGNORED_PROVISIONERS, VolcanoDialect
 
 _VOLCANO_PLUGINS = (
@@ -161,7 +161,7 @@ VOLCANO = Profile(
     registry=_VOLCANO_REGISTRY,
     load=_load_volcano,
     cluster=_volcano_cluster,
-    grouping=of_volcano,
+    form=volcano_form,
     default_queue=default_queues.of_volcano,
     checked_options=checked,
     rules=VOLCANO_RULES,
@@ -191,7 +191,7 @@ KAI = Profile(
     registry=_KAI_REGISTRY,
     load=_load_kai,
     cluster=_kai_cluster,
-    grouping=of_kai_podgrouper,
+    form=kai_form,
     default_queue=default_queues.of_kai,
     checked_options=checked_kai,
     rules=KAI_RULES,

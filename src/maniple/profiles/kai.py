@@ -230,10 +230,12 @@ class KaiDialect:
         if not isinstance(group, KaiPodGroup):
             return None
         spec, annotations = group.spec, group.metadata.annotations
+        # In KAI a sub-group needs one pod at least; a group that was made in memory may have sets without a minimum.
+        least = 0 if ":" in group.metadata.name else 1
         groups = tuple(
             GroupFacts(
                 name=one.name,
-                minimum=max(one.min_member, 1),
+                minimum=max(one.min_member, least),
                 parent=self._parent(one, spec.sub_groups),
                 wish=_wish(one.topology_constraint),
             )

@@ -48,12 +48,12 @@ from maniple.plugins.score.resource_strategy_fit import ResourceStrategyFit
 from maniple.plugins.score.usage import Usage
 from maniple.plugins.topology.task_topology import TaskTopology
 from maniple.profiles import default_queues
+from maniple.profiles.group_forms import maniple_form
 from maniple.profiles.kai import NodePool
 from maniple.profiles.maniple import ManipleDialect
 from maniple.profiles.options import affinity_keeps_others_out, checked_maniple, strings
 from maniple.profiles.profile import Profile
 from maniple.profiles.rules import MANIPLE_RULES
-from maniple.profiles.single_pods import of_maniple
 
 _PLUGINS = (
     Binpack,
@@ -157,7 +157,7 @@ MANIPLE = Profile(
     registry=REGISTRY,
     load=_load,
     cluster=_cluster,
-    grouping=of_maniple,
+    form=maniple_form,
     default_queue=default_queues.of_maniple,
     checked_options=checked_maniple,
     rules=MANIPLE_RULES,

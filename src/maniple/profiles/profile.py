@@ -9,7 +9,7 @@ from maniple.framework.configuration.loading import Configuration
 from maniple.framework.configuration.registry import Registry
 from maniple.framework.rules import Rules
 from maniple.objects.meta import Object
-from maniple.profiles.single_pods import Grouping
+from maniple.profiles.group_forms import Form
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,8 +19,8 @@ class Profile:
     # a configuration, and the names of all actions that it may use
     load: Callable[[str | Mapping[str, Any] | None, Collection[str]], Configuration]
     cluster: Callable[[Configuration, Mapping[str, Any]], Cluster]
-    # How pods without a group become jobs, with these options
-    grouping: Callable[[Mapping[str, Any]], Grouping]
+    # How groups of pods that have none are written, with these options
+    form: Callable[[Mapping[str, Any]], Form]
     # The queue that the scheduler creates for these objects, if it is missing
     default_queue: Callable[[Mapping[str, Any], Iterable[Object]], Object | None]
     checked_options: Callable[[Mapping[str, Any] | None], Mapping[str, Any]]

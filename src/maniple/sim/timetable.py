@@ -17,6 +17,7 @@ from maniple.sim.store import Raw, Store, identify, is_policy
 
 ARRIVE_AFTER = "maniple.dev/arrive-after"
 LEAVE_AFTER = "maniple.dev/leave-after"
+INHERITED = (ARRIVE_AFTER, LEAVE_AFTER)  # pods of a manifest come and go with it
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,7 @@
 """A whole embedded cluster: the store, the fake kubelets and controllers, and the timetable.
 
+Manifests of workloads come with the pods that their controllers would create.
+
 `maniple run` starts one if it is given no cluster, and so do tests. Make it inside the event loop whose time
 it is to use.
 """
@@ -14,8 +16,9 @@ from maniple.sim.clock import Clock
 from maniple.sim.cluster import SimCluster
 from maniple.sim.kubelet import FAIL_AFTER, RUN_FOR, Kubelet, duration, finished
 from maniple.sim.store import Store
-from maniple.sim.timetable import Timetable
+from maniple.sim.timetable import INHERITED, Timetable
 from maniple.sim.volumes import Volumes
+from maniple.workloads.manifests import with_pods
 
 
 class World:
@@ -29,7 +32,7 @@ class World:
         self.volumes = Volumes(self.store)
         self.claims = ResourceClaims(self.store)
         self.timetable = Timetable(self.store)
-        self.timetable.add(objects)
+        self.timetable.add(with_pods([*objects], inherited=INHERITED).objects)
 
     def port(self, **settings: Any) -> SimCluster:
         return SimCluster(self.store, self.clock, **settings)

@@ -13,6 +13,7 @@ from maniple.cli.inspection.fields import one_slip
 from maniple.framework.configuration.document import quoted
 from maniple.framework.configuration.durations import nanoseconds
 from maniple.framework.configuration.scalars import parse_bool
+from maniple.workloads.wishes import MINIMUM, PREEMPTIBLE, PREFERRED, PRIORITY, QUEUE, REQUIRED, TOPOLOGY
 
 _WHOLE = re.compile(r"\+?[0-9]{1,9}")
 _SIGNED = re.compile(r"[+-]?[0-9]{1,10}")
@@ -116,8 +117,14 @@ _LABEL_VALUES: Mapping[str, Check] = {
 _KEYS = frozenset(
     {
         *_VALUES,
+        *QUEUE,
+        *MINIMUM,
+        *PRIORITY,
+        *PREEMPTIBLE,
+        TOPOLOGY,
+        REQUIRED,
+        PREFERRED,
         "kai.scheduler/node-pool",
-        "kai.scheduler/queue",
         "kai.scheduler/subgroup-name",
         "maniple.dev/namespace-selector",
         "maniple.dev/namespaces",
@@ -128,7 +135,6 @@ _KEYS = frozenset(
         "pod-group-name",
         "scheduling.k8s.io/group-name",
         "scheduling.volcano.sh/queue-allocation-gate",
-        "scheduling.volcano.sh/queue-name",
         "volcano.sh/hierarchy",
         "volcano.sh/nodegroup-name",
         "volcano.sh/nodegroup-resource-limits",

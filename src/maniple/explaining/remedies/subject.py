@@ -21,7 +21,7 @@ from maniple.objects.core import Node, Pod
 from maniple.objects.meta import Object
 from maniple.objects.requests import pod_requests
 from maniple.objects.selectors import node_selector_matches, untolerated
-from maniple.profiles.single_pods import is_made, ungrouped
+from maniple.profiles.group_forms import is_made, ungrouped
 
 KEEPING_OUT = ("NoSchedule", "NoExecute")
 _GPU_PARTS = ("gpu-fraction", "gpu-memory", "gpu-fraction-num-devices")
@@ -56,7 +56,7 @@ class Subject:
         self.name = cluster.jobs.name(row)
         self.group: Object = cluster.jobs.objects[row]
         self.facts: JobFacts = cluster.jobs.facts[row]
-        self.is_single = is_made(self.group)  # a pod without a group of its own
+        self.is_made = is_made(self.group)  # of pods without a PodGroup
         tasks = cluster.tasks
         rows = [one for one in tasks.pods if tasks.job[one] == row and ALIVE[tasks.status[one]]]
         rows.sort(key=tasks.keys.__getitem__)

@@ -429,6 +429,9 @@ def _found(session: "Session", subject: str) -> tuple[int, str]:
     row = tasks.index_of(subject)
     if row is not None and session.tasks.job[row] >= 0:
         return int(session.tasks.job[row]), subject
+    owned = jobs.owned_by(subject)
+    if len(owned) == 1:
+        return owned[0], ""
     pods = (tasks.keys[row] for row in tasks if session.tasks.job[row] >= 0)
     raise UnknownSubjectError(subject, sorted({*map(jobs.name, jobs), *pods}))
 

@@ -25,7 +25,7 @@ class _Minimum:
 def members(subject: Subject) -> Iterator[Choice]:
     """Lower the minimum of each part; the job's own follows where it is stated apart."""
     parts = [one for one in _parts(subject) if one.value > 1]
-    if subject.is_single or not parts:
+    if subject.is_made or not parts:
         return
     group = subject.group
 

@@ -16,7 +16,7 @@ def without(
 ) -> Iterator[Change]:
     """Without so many pods of each role, and with so much less of each resource."""
     group = subject.group
-    if not isinstance(group, VolcanoPodGroup) or not group.spec.min_resources or subject.is_single:
+    if not isinstance(group, VolcanoPodGroup) or not group.spec.min_resources or subject.is_made:
         return
     saved = dict(less)
     for role, count in fewer.items():

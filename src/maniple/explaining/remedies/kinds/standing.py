@@ -83,7 +83,7 @@ def priority(subject: Subject) -> Iterator[Choice]:
 
 def _set_class(subject: Subject, chosen: PriorityClass) -> Iterator[Change]:
     name = chosen.metadata.name
-    if not subject.is_single:
+    if not subject.is_made:
         stated = subject.facts.priority_class or None
         yield setting(subject.group, ("spec", "priorityClassName"), stated, name)
         return
@@ -99,7 +99,7 @@ def _set_class(subject: Subject, chosen: PriorityClass) -> Iterator[Change]:
 
 def preemptibility(subject: Subject) -> Iterator[Choice]:
     """Let a job be preempted that is not, so that it may exceed the quota of its queue."""
-    if subject.is_single or _preemptible(subject, subject.facts):
+    if subject.is_made or _preemptible(subject, subject.facts):
         return
     group = subject.group
     if isinstance(group, KaiPodGroup):

@@ -1,0 +1,144 @@
+"""Owners of pods as typed objects: a struct for each kind of `workloads/`, with a spec that only `workloads/` reads.
+
+So owners are listed, watched, stored, journaled and replayed like any other object, and nothing else has to know their
+fields. What is wrong in a spec is found where it is read, and named there. Kinds that scheduling reads for other
+reasons have their structs in `core`.
+"""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import msgspec
+
+from maniple.objects.core import ReplicaSet, ReplicationController, StatefulSet
+from maniple.objects.meta import Object, OwnerReference
+from maniple.workloads.kind import Kind
+from maniple.workloads.kinds import KINDS
+from maniple.workloads.model import Raw
+
+_IN_CORE: tuple[type[Object], ...] = (ReplicaSet, ReplicationController, StatefulSet)
+_PODS = ("", "Pod")  # which may own others, too
+
+
+class WorkloadOwner(Object, frozen=True, kw_only=True):
+    """An object that pods belong to."""
+
+    api_version: ClassVar[str] = ""
+    spec: Any = msgspec.field(default_factory=dict)
+    status: Any = msgspec.field(default_factory=dict)
+
+
+def _struct(kind: Kind) -> type[WorkloadOwner]:
+    own = {
+        "api_group": kind.api_group,
+        "kind": kind.name,
+        "api_version": f"{kind.api_group}/{kind.versions[0]}".removeprefix("/"),
+        "__doc__": f"{kind.name} of {kind.api_group or 'v1'}.",
+    }
+    made = msgspec.defstruct(
+        kind.name,
+        [],
+        bases=(WorkloadOwner,),
+        namespace=own,
+        module=__name__,
+        frozen=True,
+        kw_only=True,
+        gc=False,
+    )
+    assert issubclass(made, WorkloadOwner)
+    return made
+
+
+_CORE_NAMES = {(one.api_group, one.kind): one for one in _IN_CORE}
+# The kinds that have no struct elsewhere, and all.
+OWNERS: Mapping[type[Object], Kind] = {
+    _struct(kind): kind for kind in KINDS if kind.key not in _CORE_NAMES and kind.key != _PODS
+}
+OWNER_KINDS: tuple[type[Object], ...] = tuple(OWNERS)
+ALL_OWNER_KINDS: tuple[type[Object], ...] = (*OWNER_KINDS, *_IN_CORE)
+_VERSIONS = {ReplicaSet: "apps/v1", StatefulSet: "apps/v1", ReplicationController: "v1"}
+
+
+def is_owner(item: Object) -> bool:
+    return isinstance(item, WorkloadOwner | ReplicaSet | ReplicationController | StatefulSet)
+
+
+def raw_owner(item: Object) -> Raw:
+    """An owner as `workloads/` reads it."""
+    version = item.api_version if isinstance(item, WorkloadOwner) else _VERSIONS[type(item)]
+    spec = item.spec if isinstance(item, WorkloadOwner) else msgspec.to_builtins(item.spec)  # type: ignore[attr-defined]
+    status = item.status if isinstance(item, WorkloadOwner) else {}
+    return {
+        "apiVersion": version,
+        "kind": item.kind,
+        "metadata": raw_metadata(item),
+        "spec": spec,
+        "status": status,
+    }
+
+
+def raw_metadata(item: Object) -> dict[str, Any]:
+    """What `workloads/` reads of an object's metadata."""
+    known = item.metadata
+    metadata: dict[str, Any] = {"name": known.name, "namespace": known.namespace, "uid": known.uid}
+    if known.labels:
+        metadata["labels"] = known.labels
+    if known.annotations:
+        metadata["annotations"] = known.annotations
+    if known.owner_references:
+        metadata["ownerReferences"] = [*map(_raw_reference, known.owner_references)]
+    return metadata
+
+
+def _raw_reference(one: OwnerReference) -> dict[str, Any]:
+    return {
+        "apiVersion": one.api_version,
+        "kind": one.kind,
+        "name": one.name,
+        "uid": one.uid,
+        "controller": one.controller,
+    }
+
+
+# Never read of an owner, and most of its size; some of it may be secret.
+_UNREAD = frozenset(
+    [
+        "affinity",
+        "args",
+        "arguments",
+        "command",
+        "containers",
+        "entrypoint",
+        "env",
+        "envFrom",
+        "ephemeralContainers",
+        "initContainers",
+        "runtimeEnvYAML",
+        "sparkConf",
+        "tolerations",
+        "volumes",
+    ]
+)
+
+
+def slim_fields(item: WorkloadOwner) -> dict[str, Any]:
+    """The spec and the status of an owner with the fields that its kind reads, and nothing of containers."""
+    return {"spec": _read(item, "spec", item.spec), "status": _read(item, "status", item.status)}
+
+
+def _read(item: WorkloadOwner, part: str, found: Any) -> Any:
+    kind = OWNERS.get(type(item))
+    if kind is None or not isinstance(found, Mapping):
+        return found
+    # As `spec.tasks[].replicas` is written in the table of kinds.
+    paths = (path.split(".") for path in kind.reads)
+    names = {path[1].partition("[")[0] for path in paths if path[0] == part and len(path) > 1}
+    return {key: _slim(value) for key, value in found.items() if key in names}
+
+
+def _slim(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _slim(part) for key, part in value.items() if key not in _UNREAD}
+    if isinstance(value, list):
+        return [_slim(part) for part in value]
+    return value

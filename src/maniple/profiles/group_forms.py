@@ -1,0 +1,314 @@
+"""A group of `workloads/` as the PodGroup that a profile reads, and its pods as they are read then.
+
+Volcano's form has a minimum for each role, and tiers of HyperNodes; KAI's has a tree of sub-groups, and levels of a
+topology. What a form cannot say is left out: profile `volcano` sees the sets at the ends of a tree side by side. The
+default profile reads both forms. It takes KAI's for a group whose sets lie in one another or that wishes for levels of
+a topology, and Volcano's for all others.
+
+A group that is written here exists in memory only. Its name has a colon, which no object's has, so that nothing refers
+to it by accident.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, Protocol
+
+from msgspec.structs import replace
+
+from maniple.objects.core import Pod
+from maniple.objects.kai import KaiPodGroup, KaiPodGroupSpec, SubGroup, TopologyConstraint
+from maniple.objects.limits import WAITS
+from maniple.objects.meta import LabelSelector, Object, ObjectMeta, ResourceList
+from maniple.objects.quantity import format_quantity
+from maniple.objects.requests import pod_requests
+from maniple.objects.volcano import NetworkTopology, SubGroupPolicy, VolcanoPodGroup, VolcanoPodGroupSpec
+from maniple.profiles import kai, volcano
+from maniple.profiles.maniple import SCHEDULER_NAME
+from maniple.profiles.options import strings
+from maniple.workloads.model import DomainWish, Group, PodSet
+
+_PROJECT = "project"  # KAI's older label for the queue
+KAI_QUEUE = "kai.scheduler/queue"
+VOLCANO_QUEUE = "scheduling.volcano.sh/queue-name"
+KAI_DEFAULT_QUEUE = "default-queue"
+_KAI_DEFAULT_PRIORITY = "train"
+_KAI_PRIORITIES = {"Deployment": "inference", "Notebook": "build", "SPOTRequest": "inference"}
+_KAI_PREEMPTIBILITY = {True: "preemptible", False: "non-preemptible", None: ""}
+# Which keys of a pod in memory are not its own, each with the value that it had: "key=value" or "key".
+_ADDED = "maniple.dev/added"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is to be written: a group, or the part of one whose pods wait for others.
+
+    `pods`: the first pod of each set, by name; what differs between pods of a set is taken from it.
+    """
+
+    name: str
+    metadata: ObjectMeta  # of the owner, or of the first pod if the owner is not there
+    group: Group
+    pods: Mapping[str, Pod] = field(default_factory=dict)
+    why: str = ""  # the group waits, with this reason
+
+    @property
+    def first(self) -> Pod:
+        return next(iter(self.pods.values()))
+
+
+class Form(Protocol):
+    """How a profile reads groups."""
+
+    one_by_one: bool  # pods that have nothing to do with one another get a group each
+
+    def takes(self, pod: Pod) -> bool:
+        """Whether a pod is of this scheduler and has no group."""
+
+    def group(self, asked: Asked) -> Object:
+        """The group as an object."""
+
+    def pod(self, pod: Pod, name: str, group: Group, set_name: str) -> Pod:
+        """A pod as it is read in the group of this name."""
+
+
+class VolcanoForm:
+    one_by_one = False
+
+    def __init__(self, scheduler_names: Collection[str]) -> None:
+        self._names = frozenset(scheduler_names)
+
+    def takes(self, pod: Pod) -> bool:
+        return pod.spec.scheduler_name in self._names and not pod.metadata.annotations.get(volcano.GROUP_NAME)
+
+    def group(self, asked: Asked) -> Object:
+        group = asked.group
+        leaves = _leaves(group)
+        annotations = _waits(asked)
+        if group.preemptible is not None:
+            annotations[volcano.PREEMPTABLE] = str(group.preemptible).lower()
+        return VolcanoPodGroup(
+            metadata=_metadata(asked, annotations=annotations),
+            spec=VolcanoPodGroupSpec(
+                min_member=group.minimum,
+                min_task_member={one.name: one.minimum for one in leaves if one.minimum},
+                queue=group.queue,
+                priority_class_name=group.priority_class,
+                min_resources=_min_resources(asked, leaves),
+                network_topology=_tier(group.domain),
+                sub_group_policy=tuple(_policy(one) for one in leaves if _tier(one.domain) is not None),
+            ),
+        )
+
+    def pod(self, pod: Pod, name: str, group: Group, set_name: str) -> Pod:
+        added = {volcano.ROLE: set_name} if set_name else {}
+        tiered = {one.name for one in group.sets if _tier(one.domain) is not None}
+        labels = added if set_name in tiered else {}
+        return _in_group(pod, {volcano.GROUP_NAME: name}, added, labels)
+
+
+class KaiForm:
+    one_by_one = True
+
+    def __init__(
+        self,
+        scheduler_names: Collection[str],
+        pool: kai.NodePool,
+        queue_label: str = KAI_QUEUE,
+        *,
+        defaults: bool = True,
+    ) -> None:
+        """`defaults`: a group that names no queue or priority class gets those of KAI's podgrouper."""
+        self._names = frozenset(scheduler_names)
+        self._pool = pool
+        self._queue_label = queue_label
+        self._defaults = defaults
+
+    def takes(self, pod: Pod) -> bool:
+        return pod.spec.scheduler_name in self._names and not pod.metadata.annotations.get(kai.GROUP_NAME)
+
+    def group(self, asked: Asked) -> Object:
+        group, labels = asked.group, asked.first.metadata.labels
+        pool = {self._pool.key: labels[self._pool.key]} if self._pool.key in labels else {}
+        return KaiPodGroup(
+            metadata=_metadata(asked, labels=pool, annotations=_waits(asked)),
+            spec=KaiPodGroupSpec(
+                min_member=group.minimum,
+                queue=labels.get(self._queue_label) or group.queue or self._default_queue(labels),
+                priority_class_name=group.priority_class or self._default_priority(group),
+                preemptibility=_KAI_PREEMPTIBILITY[group.preemptible],
+                topology_constraint=_level(group.domain) or TopologyConstraint(),
+                sub_groups=tuple(
+                    SubGroup(
+                        name=one.name,
+                        min_member=one.minimum,
+                        parent=one.parent or None,
+                        topology_constraint=_level(one.domain),
+                    )
+                    for one in group.sets
+                ),
+            ),
+        )
+
+    def _default_queue(self, labels: Mapping[str, str]) -> str:
+        if labels.get(_PROJECT):
+            return "-".join(filter(None, (labels[_PROJECT], labels.get(self._pool.key))))
+        return KAI_DEFAULT_QUEUE if self._defaults else ""
+
+    def _default_priority(self, group: Group) -> str:
+        return _KAI_PRIORITIES.get(group.owner.kind, _KAI_DEFAULT_PRIORITY) if self._defaults else ""
+
+    def pod(self, pod: Pod, name: str, group: Group, set_name: str) -> Pod:
+        added = {kai.SUB_GROUP: set_name} if set_name else {}
+        return _in_group(pod, {kai.GROUP_NAME: name}, {}, added)
+
+
+class ManipleForm:
+    """KAI's form where only that will do, and Volcano's otherwise."""
+
+    one_by_one = False
+
+    def __init__(self, scheduler_names: Collection[str], pool: kai.NodePool) -> None:
+        self._volcano = VolcanoForm(scheduler_names)
+        self._kai = KaiForm(scheduler_names, pool, defaults=False)
+
+    def takes(self, pod: Pod) -> bool:
+        return self._volcano.takes(pod) and self._kai.takes(pod)
+
+    def group(self, asked: Asked) -> Object:
+        return self._of(asked.group).group(asked)
+
+    def pod(self, pod: Pod, name: str, group: Group, set_name: str) -> Pod:
+        return self._of(group).pod(pod, name, group, set_name)
+
+    def _of(self, group: Group) -> VolcanoForm | KaiForm:
+        wishes = (group.domain, *(one.domain for one in group.sets))
+        levels = any(wish is not None and wish.topology for wish in wishes)
+        return self._kai if levels or any(one.parent for one in group.sets) else self._volcano
+
+
+def volcano_form(options: Mapping[str, Any]) -> Form:
+    return VolcanoForm(strings(options, "schedulerName") or ("volcano",))
+
+
+def kai_form(options: Mapping[str, Any]) -> Form:
+    queue_label = str(options.get("queueLabelKey") or KAI_QUEUE)
+    return KaiForm(strings(options, "schedulerName") or ("kai-scheduler",), _pool(options), queue_label)
+
+
+def maniple_form(options: Mapping[str, Any]) -> Form:
+    return ManipleForm(strings(options, "schedulerName") or (SCHEDULER_NAME,), _pool(options))
+
+
+def _pool(options: Mapping[str, Any]) -> kai.NodePool:
+    default = kai.NodePool()
+    return kai.NodePool(
+        options.get("nodePoolLabelKey", default.key), options.get("nodePoolLabelValue", default.value)
+    )
+
+
+# -- groups that exist only in memory ----------------------------------------------------------------------------------
+
+
+def is_made(group: Object) -> bool:
+    """Whether a group was written here, and exists in memory only."""
+    return ":" in group.metadata.name
+
+
+def ungrouped(pod: Pod) -> Pod:
+    """The pod without the group that it was given here."""
+    known = pod.metadata.annotations
+    made = [key for key in (volcano.GROUP_NAME, kai.GROUP_NAME) if ":" in known.get(key, "")]
+    if not made:
+        return pod
+    annotations = {key: text for key, text in known.items() if key not in (*made, _ADDED)}
+    labels = dict(pod.metadata.labels)
+    for entry in filter(None, known.get(_ADDED, "").split(",")):
+        place, _, rest = entry.partition(":")
+        key, had, before = rest.partition("=")
+        kept = annotations if place == "annotation" else labels
+        kept.pop(key, None)
+        if had:
+            kept[key] = before
+    return replace(pod, metadata=replace(pod.metadata, annotations=annotations, labels=labels))
+
+
+def _in_group(
+    pod: Pod, group: Mapping[str, str], annotations: Mapping[str, str], labels: Mapping[str, str]
+) -> Pod:
+    known = pod.metadata
+    added = [
+        f"{place}:{key}={before[key]}" if key in before else f"{place}:{key}"
+        for place, new, before in (
+            ("annotation", annotations, known.annotations),
+            ("label", labels, known.labels),
+        )
+        for key in new
+        if before.get(key) != new[key]
+    ]
+    note = {_ADDED: ",".join(added)} if added else {}
+    metadata = replace(known, annotations={**known.annotations, **annotations, **group, **note})
+    if labels:
+        metadata = replace(metadata, labels={**known.labels, **labels})
+    return replace(pod, metadata=metadata)
+
+
+def _metadata(asked: Asked, annotations: dict[str, str], labels: dict[str, str] | None = None) -> ObjectMeta:
+    return ObjectMeta(
+        name=asked.name,
+        namespace=asked.first.metadata.namespace,
+        uid=asked.metadata.uid,
+        creation_timestamp=asked.metadata.creation_timestamp,
+        labels=labels or {},
+        annotations=annotations,
+    )
+
+
+def _waits(asked: Asked) -> dict[str, str]:
+    return {WAITS: asked.why} if asked.why else {}
+
+
+def _leaves(group: Group) -> list[PodSet]:
+    parents = {one.parent for one in group.sets}
+    return [one for one in group.sets if one.name not in parents]
+
+
+def _min_resources(asked: Asked, leaves: list[PodSet]) -> ResourceList:
+    """What the minimum requests, if the pods of a set are like its first."""
+    parts = [(one.minimum, asked.pods.get(one.name)) for one in leaves] or [
+        (asked.group.minimum, asked.first)
+    ]
+    total: dict[str, Fraction | int] = {}
+    for number, pod in parts:
+        for name, amount in (pod_requests(pod) if pod is not None else {}).items():
+            total[name] = total.get(name, 0) + number * amount
+    return {name: format_quantity(amount) for name, amount in total.items()}
+
+
+def _tier(wish: DomainWish | None) -> NetworkTopology | None:
+    if wish is None or (wish.highest_tier is None and not wish.highest_tier_name):
+        return None
+    return NetworkTopology(
+        mode=wish.mode, highest_tier_allowed=wish.highest_tier, highest_tier_name=wish.highest_tier_name
+    )
+
+
+def _policy(one: PodSet) -> SubGroupPolicy:
+    return SubGroupPolicy(
+        name=one.name,
+        sub_group_size=max(one.minimum, 1),
+        min_sub_groups=min(one.minimum, 1),
+        label_selector=LabelSelector(match_labels={volcano.ROLE: one.name}),
+        match_label_keys=(volcano.ROLE,),
+        network_topology=_tier(one.domain),
+    )
+
+
+def _level(wish: DomainWish | None) -> TopologyConstraint | None:
+    if wish is None or not wish.topology:
+        return None
+    return TopologyConstraint(
+        topology=wish.topology,
+        required_topology_level=wish.required,
+        preferred_topology_level=wish.preferred,
+    )
