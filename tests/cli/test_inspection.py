@@ -66,7 +66,7 @@ def test_only_a_slip_is_near(word: str, meant: str | None) -> None:
 
 
 @pytest.mark.parametrize(
-    "key", ["namespace", "namespace-selectors", "queue", "priority-class-es", "Namespaces"]
+    "key", ["namespace", "namespace-selectors", "queuess", "priority-class-es", "Namespaces"]
 )
 def test_a_misspelt_rule_for_tenants_is_named_since_without_it_everything_is_open(key: str) -> None:
     raw = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "spec": {"weight": 1}}
