@@ -18,6 +18,7 @@ from maniple.kube.kinds import KINDS
 from maniple.live import volcano
 from maniple.objects.core import Namespace, Node, Pod, PriorityClass
 from maniple.objects.meta import Object
+from maniple.objects.owners import ALL_OWNER_KINDS
 from maniple.objects.volcano import VolcanoPodGroup, VolcanoQueue
 from tests.kube.fake_server import Answer, FakeServer, status
 
@@ -195,7 +196,9 @@ def test_a_server_that_is_not_there_is_one_error(tmp_path: Path) -> None:
 
 
 def test_the_kinds_are_those_that_the_running_scheduler_watches() -> None:
-    assert first_kinds("volcano", shard=False, new_objects=False) == list(volcano.KINDS)
+    assert first_kinds("volcano", shard=False, new_objects=False) == [
+        *dict.fromkeys((*volcano.KINDS, *ALL_OWNER_KINDS))
+    ]
     assert set(first_kinds(None, shard=False, new_objects=False)) == {
         *first_kinds("volcano", shard=False, new_objects=False),
         *first_kinds("kai", shard=False, new_objects=False),

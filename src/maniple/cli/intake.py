@@ -49,6 +49,7 @@ def take_in(reading: Reading) -> Intake:
     workloads = Workloads(raw for raw, _ in given)
     ignored: dict[str, list[str]] = {}
     kept: dict[object, _Given] = {}
+    besides: list[dict[str, Any]] = []
     for raw, origin in given:
         supported = struct_of(raw) is not None or not _has_kind(raw)
         problem = workloads.problem(raw)
@@ -59,19 +60,24 @@ def take_in(reading: Reading) -> Intake:
         if supported:
             for item in expanded(raw):
                 _keep(kept, item, origin)
-    _expand(intake, kept)
+        else:
+            besides.append(raw)
+    _expand(intake, kept, besides)
     intake.warnings += [f"{title_of(one.raw)}: {one.warning}" for one in kept.values() if one.earlier]
     intake.warnings += [f"{message}: {_few(places)}" for message, places in ignored.items()]
     return intake
 
 
-def _expand(intake: Intake, kept: Mapping[object, "_Given"]) -> None:
-    """All objects, with the pods of manifests among them, each from where its manifest is."""
+def _expand(intake: Intake, kept: Mapping[object, "_Given"], besides: list[dict[str, Any]]) -> None:
+    """All objects, with the pods of manifests among them, each from where its manifest is.
+
+    `besides`: objects of other kinds, of which a controller may read some.
+    """
     from maniple.objects.load import Problem
     from maniple.sim.timetable import INHERITED
     from maniple.workloads.manifests import key_of, with_pods
 
-    expansion = with_pods([one.raw for one in kept.values()], inherited=INHERITED)
+    expansion = with_pods([one.raw for one in kept.values()], inherited=INHERITED, besides=besides)
     errors = expansion.errors
     found = [(one.raw, one.origin) for one in kept.values() if not errors or key_of(one.raw) not in errors]
     if expansion.manifests:

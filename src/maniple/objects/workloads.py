@@ -34,6 +34,7 @@ _TEMPLATES_ONLY = _names(
     """ClusterTrainingRuntime ClusterWorkflowTemplate ControllerRevision JobTemplate PodTemplate
     TrainingRuntime Workload WorkflowTemplate"""
 )
+_READ_BY_CONTROLLERS = frozenset({"ClusterTrainingRuntime", "TrainingRuntime"})
 # How many pods these create depends on nodes or on time.
 _UNCOUNTED = frozenset({"CronJob", "DaemonSet"})
 # Kinds of Kubernetes itself that no scheduling decision depends on.
@@ -67,8 +68,10 @@ def _meant(raw: Raw) -> str:
 
 
 def is_irrelevant(raw: Raw) -> bool:
-    """Whether the kind is one of Kubernetes' own that scheduling never reads."""
+    """Whether the kind is one of Kubernetes' own that scheduling never reads, or one that only expanding reads."""
     group = str(raw.get("apiVersion")).rpartition("/")[0]
+    if str(raw.get("kind")) in _READ_BY_CONTROLLERS:
+        return True
     return str(raw.get("kind")) in _IRRELEVANT and (group in _BUILT_IN_GROUPS or group.endswith(".k8s.io"))
 
 

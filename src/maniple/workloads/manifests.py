@@ -27,8 +27,16 @@ class Expansion:
     errors: dict[Key, FieldError] = field(default_factory=dict)
 
 
-def with_pods(objects: Sequence[Any], table: Table = TABLE, inherited: Collection[str] = ()) -> Expansion:
-    """The objects with the pods of manifests; `inherited`: annotations that these have from their manifest."""
+def with_pods(
+    objects: Sequence[Any],
+    table: Table = TABLE,
+    inherited: Collection[str] = (),
+    besides: Sequence[Any] = (),
+) -> Expansion:
+    """The objects with the pods of manifests.
+
+    `inherited`: annotations that these have from their manifest; `besides`: what else a controller may read.
+    """
     found = Expansion(objects, {key_of(one): one for one in objects if is_manifest(one, table)})
     if not found.manifests:
         return found
@@ -37,7 +45,7 @@ def with_pods(objects: Sequence[Any], table: Table = TABLE, inherited: Collectio
         if key in named:
             continue
         try:
-            children = expanded(manifest, table, finder(objects, key[2]))
+            children = expanded(manifest, table, finder([*objects, *besides], key[2]))
         except FieldError as error:
             found.errors[key] = error
             continue
