@@ -33,12 +33,14 @@ from maniple.objects.generated import with_generated
 from maniple.objects.lists import flattened
 from maniple.objects.load import Problem, load_all, load_batch, title_of
 from maniple.objects.meta import Object
+from maniple.objects.owners import owner_kinds
 from maniple.objects.workloads import unjudged
 from maniple.placement.engine import Placement
 from maniple.profiles import incremental
 from maniple.profiles.catalogue import PROFILES
 from maniple.profiles.completing import Completion
 from maniple.profiles.rules import with_options
+from maniple.workloads.custom import table_with
 
 Conf = str | Mapping[str, Any] | None
 Clock = Callable[[], float]
@@ -119,6 +121,8 @@ class Planner:
         self.options = self.profile.checked_options({**self.configuration.policy, **(options or {})})
         self.rules = with_options(self.profile.rules_for(self.configuration), self.options)
         self.actions = self._actions(actions)
+        self.table = table_with(self.configuration.workloads)
+        self.owner_kinds = owner_kinds(self.table)
         self.problems: list[Problem] = []
         self._own_problems: list[Problem] = []  # without those of groups
         self.timings: dict[str, float] = {}
@@ -132,7 +136,7 @@ class Planner:
         """The cluster of these objects; problems with any of them are kept in `problems`."""
         watch = _Stopwatch(self._clock, self.timings)
         given = _listed(objects)
-        completion = Completion(self.profile.form(self.options))
+        completion = Completion(self.profile.form(self.options), self.table)
         loaded, problems = load_all(with_generated(completion.expanded(given)))
         cluster = self.profile.cluster(self.configuration, self.options)
         others, changes = completion.grouped(loaded)
@@ -142,7 +146,7 @@ class Planner:
             cluster.apply(item)
         cluster.settle()
         self._completions[cluster] = completion
-        self._own_problems = [*unjudged(given), *problems]
+        self._own_problems = [*unjudged(given, self.table), *problems]
         self.problems = [*self._own_problems, *completion.problems()]
         watch.lap("build")
         return cluster
@@ -160,7 +164,7 @@ class Planner:
         known = [*incremental.policies(cluster), *incremental.templates(cluster, all_given)]
         loaded = load_batch(with_generated([*known, *all_given]))
         self._forget_problems(given)
-        self._own_problems += [*unjudged(given), *loaded.problems]
+        self._own_problems += [*unjudged(given, self.table), *loaded.problems]
         items += self._put(cluster, completion, loaded.objects[len(known) :])
         self.problems = [*self._own_problems, *completion.problems()]
         self._renew_default_queue(cluster, items)
@@ -183,7 +187,7 @@ class Planner:
         """What controllers add to a cluster; one that was filled elsewhere is read first."""
         found = self._completions.get(cluster)
         if found is None:
-            found = Completion.of_cluster(self.profile.form(self.options), cluster)
+            found = Completion.of_cluster(self.profile.form(self.options), cluster, self.table)
             self._completions[cluster] = found
         return found
 

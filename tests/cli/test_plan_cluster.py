@@ -18,8 +18,9 @@ from maniple.kube.kinds import KINDS
 from maniple.live import volcano
 from maniple.objects.core import Namespace, Node, Pod, PriorityClass
 from maniple.objects.meta import Object
-from maniple.objects.owners import ALL_OWNER_KINDS
+from maniple.objects.owners import owner_kinds
 from maniple.objects.volcano import VolcanoPodGroup, VolcanoQueue
+from maniple.workloads.kinds import TABLE
 from tests.kube.fake_server import Answer, FakeServer, status
 
 QUICKSTART = Path(__file__).parents[2] / "examples" / "quickstart"
@@ -197,7 +198,7 @@ def test_a_server_that_is_not_there_is_one_error(tmp_path: Path) -> None:
 
 def test_the_kinds_are_those_that_the_running_scheduler_watches() -> None:
     assert first_kinds("volcano", shard=False, new_objects=False) == [
-        *dict.fromkeys((*volcano.KINDS, *ALL_OWNER_KINDS))
+        *dict.fromkeys((*volcano.KINDS, *owner_kinds(TABLE)))
     ]
     assert set(first_kinds(None, shard=False, new_objects=False)) == {
         *first_kinds("volcano", shard=False, new_objects=False),

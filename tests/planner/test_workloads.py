@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from maniple.objects.kai import Topology
 from maniple.planner import Planner
 from tests.planner.test_apply import NOW, edited, identity, said
 
@@ -139,3 +140,89 @@ def test_a_plan_after_changes_of_owners_is_that_of_the_changed_objects(profile: 
     planner.delete(cluster, new)
     planner.apply(cluster, [before for before, _ in made])
     assert said(planner.cycle(cluster, now=NOW)) == first
+
+
+# -- node labels and custom resources ----------------------------------------------------------------------------------
+
+
+def racks(*sizes: int) -> list[Raw]:
+    return [
+        {**node(1), "metadata": {"name": f"{rack}-{number}", "labels": {"rack": str(rack)}}}
+        for rack, size in enumerate(sizes)
+        for number in range(size)
+    ]
+
+
+@pytest.mark.parametrize("profile", ["kai", "maniple"])
+def test_a_native_group_is_placed_in_one_domain_of_the_node_label_that_it_names(profile: str) -> None:
+    group = {
+        "apiVersion": "scheduling.k8s.io/v1alpha2",
+        "kind": "PodGroup",
+        "metadata": {"name": "train", "namespace": "ml"},
+        "spec": {
+            "schedulingPolicy": {"gang": {"minCount": 4}},
+            "schedulingConstraints": {"topology": [{"key": "rack"}]},
+        },
+    }
+    members = [
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": f"p{number}", "namespace": "ml"},
+            "spec": {**template(PROFILES[profile])["spec"], "schedulingGroup": {"podGroupName": "train"}},
+        }
+        for number in range(4)
+    ]
+    planner = Planner(profile=profile)
+    cluster = planner.build([*racks(3, 3), *queue(profile), group, *members])
+    assert not planner.cycle(cluster, now=NOW).binds
+    planner.apply(cluster, racks(3, 5))
+    binds = planner.cycle(cluster, now=NOW).binds
+    assert len(binds) == 4
+    assert {place[0] for place in binds.values()} == {"1"}
+    planner.delete(cluster, members)
+    assert not cluster.all(Topology)
+
+
+RUNS = """
+workloads:
+  - apiVersion: example.com/v1
+    kind: TrainingRun
+    roles:
+      - {name: driver, labels: {role: driver}, replicas: $.spec.drivers, template: $.spec.driver}
+      - name: worker
+        labels: {role: worker}
+        minimum: $.spec.atLeast
+        replicas: $.spec.workers
+        template: $.spec.worker
+"""
+TIERS = {
+    "volcano": 'actions: "enqueue, allocate, backfill"\ntiers:\n- plugins: [{name: gang}, {name: predicates}]\n'
+}
+
+
+def training_run(profile: str, at_least: Any = 2) -> Raw:
+    spec = {"drivers": 1, "workers": 4, "atLeast": at_least}
+    spec |= {role: template(PROFILES[profile]) for role in ("driver", "worker")}
+    return {
+        "apiVersion": "example.com/v1",
+        "kind": "TrainingRun",
+        "metadata": {"name": "night", "namespace": "ml"},
+        "spec": spec,
+    }
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_a_custom_resource_that_the_configuration_describes_is_a_gang(profile: str) -> None:
+    planner = Planner(conf=TIERS.get(profile, "") + RUNS, profile=profile)
+    for cpus, placed in ((2, 0), (3, 3), (8, 5)):
+        plan = planner.cycle(planner.build([node(cpus), *queue(profile), training_run(profile)]), now=NOW)
+        assert not plan.problems
+        assert len(plan.binds) == placed, cpus
+
+
+def test_a_field_of_a_custom_resource_that_cannot_be_read_is_named() -> None:
+    planner = Planner(conf=RUNS)
+    planner.build([node(8), training_run("maniple", at_least="two")])
+    (problem,) = planner.problems
+    assert str(problem).startswith("TrainingRun ml/night: spec.atLeast: must be a whole number")

@@ -46,10 +46,11 @@ def groups(cluster: Any) -> dict[str, Any]:
     return found
 
 
-async def _live(profile: str, objects: list[dict[str, Any]]) -> dict[str, Any]:
-    world = World(copy.deepcopy(objects))
+async def _live(profile: str, objects: list[dict[str, Any]], conf: str | None = None) -> dict[str, Any]:
+    planner = Planner(conf=conf, profile=profile, options={"debug": True})
+    world = World(copy.deepcopy(objects), table=planner.table)
     scheduler = Scheduler(
-        Planner(profile=profile, options={"debug": True}),
+        planner,
         world.port(),
         clock=world.clock,
         timing=Timing(period=0.5),
@@ -74,3 +75,11 @@ def test_the_groups_of_a_plan_are_those_of_the_embedded_cluster(path: Path, prof
     assert planner.problems == []
     assert planned
     assert planned == run(_live(profile, objects), virtual=True)
+
+
+def test_the_same_holds_for_a_custom_resource() -> None:
+    folder = EXAMPLES.parent / "custom-workload"
+    objects, conf = manifests(folder / "trainingrun.yaml", "maniple"), (folder / "maniple.conf").read_text()
+    planned = groups(Planner(conf=conf).build(copy.deepcopy(objects)))
+    assert planned["ml/trainingrun:night"][0]["minMember"] == 3
+    assert planned == run(_live("maniple", objects, conf), virtual=True)

@@ -149,12 +149,13 @@ def first_kinds(profile: str | None, *, shard: bool, new_objects: bool) -> list[
     from maniple.objects.core import LimitRange, RuntimeClass
     from maniple.objects.dra import ResourceClaimTemplate
     from maniple.objects.kai import KaiConfig, SchedulingShard
-    from maniple.objects.owners import ALL_OWNER_KINDS
+    from maniple.objects.owners import owner_kinds
+    from maniple.workloads.kinds import TABLE
 
     kinds: list[type[Object]] = []
     kinds += volcano.KINDS if profile != "kai" else ()
     kinds += kai.KINDS if profile != "volcano" else ()
-    kinds += ALL_OWNER_KINDS
+    kinds += owner_kinds(TABLE)
     kinds += (SchedulingShard, KaiConfig) if shard else ()
     kinds += (RuntimeClass, LimitRange, ResourceClaimTemplate) if new_objects else ()
     return list(dict.fromkeys(kinds))

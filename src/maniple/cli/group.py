@@ -9,11 +9,12 @@ import click
 from maniple.cli import InputError
 from maniple.cli.echo import echo
 from maniple.cli.intake import take_in
-from maniple.cli.planning import print_messages
+from maniple.cli.planning import print_messages, read_conf
 from maniple.cli.read import read_paths
 
 if TYPE_CHECKING:
     from maniple.objects.load import Problem
+    from maniple.workloads.kinds import Table
     from maniple.workloads.model import DomainWish, Group, Member
 
 
@@ -29,6 +30,12 @@ if TYPE_CHECKING:
     help="Manifests or dumped objects: a file or a folder, - for standard input; repeatable.",
 )
 @click.option(
+    "--conf",
+    metavar="FILE",
+    type=click.Path(exists=True, dir_okay=False),
+    help="Scheduler configuration; its key `workloads` describes custom resources.",
+)
+@click.option(
     "-o",
     "--output",
     type=click.Choice(("tree", "json", "yaml")),
@@ -36,7 +43,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="A tree for people, or a format for programs.",
 )
-def command(files: tuple[str, ...], output: str) -> None:
+def command(files: tuple[str, ...], conf: str | None, output: str) -> None:
     """Show the groups that the pods of workloads are scheduled in.
 
     Manifests are expanded into the pods that their controllers would create. A group starts when its minimum can be
@@ -45,6 +52,7 @@ def command(files: tuple[str, ...], output: str) -> None:
     \b
     Examples:
       maniple group -f pytorchjob.yaml
+      maniple group -f trainingrun.yaml --conf maniple.conf
       kubectl get job train -o yaml | maniple group -f - -o json
 
     Exit code: 0; 2 if usage or input is bad, or a field of a workload cannot be read.
@@ -53,8 +61,8 @@ def command(files: tuple[str, ...], output: str) -> None:
     print_messages("unreadable", reading.problems)
     if not reading.objects:
         raise InputError("no Kubernetes objects in the input")
-    intake = take_in(reading)
-    found, problems = _members(intake.objects)
+    intake = take_in(reading, read_conf(conf))
+    found, problems = _members(intake.objects, intake.table)
     problems = [*intake.unjudged, *problems]
     print_messages("problem", problems)
     print_messages("warning", intake.warnings)
@@ -64,7 +72,7 @@ def command(files: tuple[str, ...], output: str) -> None:
         raise SystemExit(2)
 
 
-def _members(objects: list[dict[str, Any]]) -> tuple[dict[str, "Member"], list["Problem"]]:
+def _members(objects: list[dict[str, Any]], table: "Table") -> tuple[dict[str, "Member"], list["Problem"]]:
     """Where each pod belongs, by its key."""
     from maniple.objects.load import Problem
     from maniple.workloads.grouping import member, owners_of
@@ -85,7 +93,7 @@ def _members(objects: list[dict[str, Any]]) -> tuple[dict[str, "Member"], list["
 
         try:
             owners = owners_of(pod, find).found
-            found[f"{namespace}/{key[3]}"] = member(pod, owners, namespaces.get(namespace, {}))
+            found[f"{namespace}/{key[3]}"] = member(pod, owners, namespaces.get(namespace, {}), table)
         except FieldError as error:
             problems[Problem(error.title, error.path, error.message)] = None
     return found, [*problems]

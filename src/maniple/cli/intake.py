@@ -15,6 +15,7 @@ from maniple.cli.read import Reading
 
 if TYPE_CHECKING:
     from maniple.objects.load import Problem
+    from maniple.workloads.kinds import Table
 
 NAMES_SHOWN = 3
 ARRIVE_AFTER = "maniple.dev/arrive-after"
@@ -29,14 +30,18 @@ class Intake:
     # Workloads whose pods are neither in the input nor created here
     unjudged: list["Problem"] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    table: "Table" = field(default_factory=dict)  # the kinds of workloads
 
 
-def take_in(reading: Reading) -> Intake:
-    """The objects of a reading, each once, in their order."""
+def take_in(reading: Reading, conf: "str | Mapping[str, Any] | None" = None) -> Intake:
+    """The objects of a reading, each once, in their order. `conf` may describe further kinds of workloads."""
+    from maniple.framework.configuration.loading import workloads_in
     from maniple.objects.lists import flattened
     from maniple.objects.load import Problem, struct_of, title_of
+    from maniple.objects.owners import owner_kinds
     from maniple.objects.replicas import expanded
     from maniple.objects.workloads import Workloads, is_irrelevant, unsupported
+    from maniple.workloads.custom import table_with
 
     intake = Intake()
     given: list[tuple[dict[str, Any], Origin]] = []
@@ -46,7 +51,10 @@ def take_in(reading: Reading) -> Intake:
                 given.append((raw, origin))
             else:
                 intake.unjudged.append(Problem(origin.place(), "items", "not an object"))
-    workloads = Workloads(raw for raw, _ in given)
+    table = table_with(workloads_in(conf))
+    owner_kinds(table)  # so that their objects can be read
+    intake.table = table
+    workloads = Workloads((raw for raw, _ in given), table)
     ignored: dict[str, list[str]] = {}
     kept: dict[object, _Given] = {}
     besides: list[dict[str, Any]] = []
@@ -77,7 +85,7 @@ def _expand(intake: Intake, kept: Mapping[object, "_Given"], besides: list[dict[
     from maniple.sim.timetable import INHERITED
     from maniple.workloads.manifests import key_of, with_pods
 
-    expansion = with_pods([one.raw for one in kept.values()], inherited=INHERITED, besides=besides)
+    expansion = with_pods([one.raw for one in kept.values()], intake.table, INHERITED, besides)
     errors = expansion.errors
     found = [(one.raw, one.origin) for one in kept.values() if not errors or key_of(one.raw) not in errors]
     if expansion.manifests:

@@ -282,7 +282,8 @@ def question(asked: Asked) -> Question:
     print_messages("unreadable", reading.problems)
     if not reading.objects:
         raise InputError("no Kubernetes objects in the input")
-    intake = take_in(reading)
+    text = read_conf(asked.conf)
+    intake = take_in(reading, text)
     reading.objects, reading.origins = intake.objects, intake.origins
     if len(reading.snapshots) > 1:
         raise InputError("several KAI snapshots in the input; give one")
@@ -300,7 +301,6 @@ def question(asked: Asked) -> Question:
             options = {**moment.settings.options, **moment.more, **(options or {})}
     except ConfigurationError as error:
         raise InputError(str(error)) from None
-    text = read_conf(asked.conf)
     conf: str | Mapping[str, Any] | None = text
     if text is None:
         conf = shard.conf if shard is not None else taken.conf if taken is not None else None
@@ -374,11 +374,12 @@ def _of_scheduler(asked: Asked, scheduler: RunningScheduler) -> Reading:
 def _read_the_rest(asking: Question, cluster: ClusterInput, asked: Asked) -> None:
     """What the configured plugins read besides; and what could not be read."""
     planner = asking.planner()
-    more = planner.registry.triggers(planner.configuration).kinds
+    known = first_kinds(asking.profile, shard=bool(asked.shard), new_objects=bool(asked.paths))
+    more = [*planner.registry.triggers(planner.configuration).kinds]
+    more += [kind for kind in planner.owner_kinds if kind not in known]
     found = cluster.read(more)
     asking.reading.objects += found
     asking.reading.origins += [cluster.origin] * len(found)
-    known = first_kinds(asking.profile, shard=bool(asked.shard), new_objects=bool(asked.paths))
     cluster.tell([*known, *more])
 
 

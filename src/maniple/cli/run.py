@@ -225,14 +225,15 @@ def command(
         options["defaultQueue"] = default_queue
     if name_others is not None:
         options["messagesNameOthers"] = name_others
+    text = read_conf(conf)
     place: Configuration | Given
-    place = find_cluster(settings) if settings.on_cluster else read_objects(files)
+    place = find_cluster(settings) if settings.on_cluster else read_objects(files, text)
     if not profile and not shard and isinstance(place, Given):
         profile = chosen_profile(place.objects, options)
     profile = profile or ("kai" if shard else DEFAULT_PROFILE)
     check_flags(options, shard, profile)
     found = _shard(shard, place) if shard else None
-    recipe = Recipe(conf, profile, with_extensions(options, plugins_dir), settings, read_conf(conf), found)
+    recipe = Recipe(conf, profile, with_extensions(options, plugins_dir), settings, text, found)
     planner = recipe.first_planner()
     gc.set_threshold(*COLLECT)
     sys.exit(

@@ -65,8 +65,11 @@ def run_embedded(planner: "Planner", settings: Settings, given: Given, recipe: "
     return run(_run(planner, settings, given, recipe), virtual=settings.virtual_time)
 
 
-def read_objects(files: tuple[str, ...]) -> Given:
-    """The given objects, or the example that comes with the package; unreadable files are reported."""
+def read_objects(files: tuple[str, ...], conf: str | None = None) -> Given:
+    """The given objects, or the example that comes with the package; unreadable files are reported.
+
+    `conf`: the text of the configuration, which may describe kinds of workloads.
+    """
     from maniple.cli.read import read_paths
 
     with resources.as_file(resources.files("maniple.sim") / "demo") as demo:
@@ -74,7 +77,9 @@ def read_objects(files: tuple[str, ...]) -> Given:
     print_messages("unreadable", reading.problems)
     if not reading.objects:
         raise InputError("no Kubernetes objects in the input")
-    return Given(take_in(reading), len(reading.problems), [str(warning) for warning in reading.warnings])
+    return Given(
+        take_in(reading, conf), len(reading.problems), [str(warning) for warning in reading.warnings]
+    )
 
 
 async def _run(planner: "Planner", settings: Settings, given: Given, recipe: "Recipe") -> int:
@@ -83,7 +88,7 @@ async def _run(planner: "Planner", settings: Settings, given: Given, recipe: "Re
     from maniple.sim.world import World
 
     feeds = feeds_of(planner, settings)
-    world = World(given.objects)
+    world = World(given.objects, table=planner.table)
     elapsed = world.clock.elapsed
     with (
         open_view("embedded cluster") as view,

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from maniple.objects import core, dra, kai, lease, volcano
 from maniple.objects.meta import Object
-from maniple.objects.owners import OWNERS
+from maniple.objects.owners import OWNERS, owner_struct
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,18 @@ _TABLE = (
     *(Kind(struct, kind.plural, kind.versions) for struct, kind in OWNERS.items()),
 )
 
-KINDS: dict[type[Object], Kind] = {kind.struct: kind for kind in _TABLE}
+
+class _Kinds(dict[type[Object], Kind]):
+    """With the kinds of owners that a configuration describes."""
+
+    def __missing__(self, struct: type[Object]) -> Kind:
+        if struct not in OWNERS:
+            raise KeyError(struct)
+        kind = self[struct] = Kind(struct, OWNERS[struct].plural, OWNERS[struct].versions)
+        return kind
+
+
+KINDS = _Kinds({kind.struct: kind for kind in _TABLE})
 _BY_NAME = {(kind.group, kind.struct.kind): kind for kind in _TABLE}
 
 
@@ -123,6 +134,8 @@ def resource_of(raw: Mapping[str, Any]) -> Resource:
     """The resource of an object as Kubernetes writes it; raises `ValueError` for an unsupported kind."""
     group, _, version = str(raw.get("apiVersion", "")).rpartition("/")
     kind = _BY_NAME.get((group, str(raw.get("kind"))))
+    if kind is None and (struct := owner_struct(group, str(raw.get("kind")))) is not None:
+        kind = KINDS[struct]
     if kind is None or not version:
         raise ValueError(f"unknown kind {raw.get('kind')} of {raw.get('apiVersion')}")
     return kind.at(version)

@@ -48,7 +48,7 @@ from maniple.live.status import StatusWriter
 from maniple.live.tracing import Trace
 from maniple.live.writing import Writing, now
 from maniple.objects.meta import Object
-from maniple.objects.owners import ALL_OWNER_KINDS, WorkloadOwner
+from maniple.objects.owners import WorkloadOwner
 from maniple.planner import Planner
 from maniple.profiles.grouping import Grouper
 
@@ -166,10 +166,10 @@ class Scheduler:
 
     def _grouper(self) -> Grouper | None:
         planner = self.planner
-        return None if self.groups == GIVEN else Grouper(planner.profile.form(planner.options))
+        return None if self.groups == GIVEN else Grouper(planner.profile.form(planner.options), planner.table)
 
     def _read_kinds(self) -> dict[type[Object], None]:
-        owners = () if self.groups == GIVEN else ALL_OWNER_KINDS
+        owners = () if self.groups == GIVEN else self.planner.owner_kinds
         return dict.fromkeys((*self.dialect.kinds, *owners))
 
     # -- start and stop ----------------------------------------------------------------------------------------------

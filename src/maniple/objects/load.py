@@ -19,7 +19,7 @@ from maniple.objects.admission import POLICY_KINDS, Policies, admitted
 from maniple.objects.checks import FieldError
 from maniple.objects.lease import Lease
 from maniple.objects.meta import Object
-from maniple.objects.owners import OWNER_KINDS
+from maniple.objects.owners import OWNER_KINDS, owner_struct
 from maniple.objects.printable import printable
 from maniple.objects.validate import check
 
@@ -122,7 +122,7 @@ def load(raw: Mapping[str, Any]) -> Object:
     problem = _kind_problem(api_version, kind, "object")
     if problem is not None:
         raise ObjectError(problem)
-    struct = _struct(api_version, kind)
+    struct = _struct(str(api_version), str(kind))
     if struct is None:
         raise ObjectError(Problem(_title(raw, str(kind)), "kind", f"unknown kind in {api_version}"))
     return _build(raw, struct)
@@ -241,8 +241,12 @@ def _group(api_version: str) -> str:
     return api_version.rpartition("/")[0]
 
 
-@lru_cache(maxsize=1024)
 def _struct(api_version: str, kind: str) -> type[Object] | None:
+    return _own_struct(api_version, kind) or owner_struct(_group(api_version), kind)
+
+
+@lru_cache(maxsize=1024)
+def _own_struct(api_version: str, kind: str) -> type[Object] | None:
     group, _, version = api_version.rpartition("/")
     if group in _VERSIONS and version not in _VERSIONS[group]:
         return None

@@ -6,6 +6,7 @@ reasons have their structs in `core`.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import msgspec
@@ -13,7 +14,7 @@ import msgspec
 from maniple.objects.core import ReplicaSet, ReplicationController, StatefulSet
 from maniple.objects.meta import Object, OwnerReference
 from maniple.workloads.kind import Kind
-from maniple.workloads.kinds import KINDS
+from maniple.workloads.kinds import KINDS, Table
 from maniple.workloads.model import Raw
 
 _IN_CORE: tuple[type[Object], ...] = (ReplicaSet, ReplicationController, StatefulSet)
@@ -51,12 +52,40 @@ def _struct(kind: Kind) -> type[WorkloadOwner]:
 
 _CORE_NAMES = {(one.api_group, one.kind): one for one in _IN_CORE}
 # The kinds that have no struct elsewhere, and all.
-OWNERS: Mapping[type[Object], Kind] = {
+OWNERS: dict[type[Object], Kind] = {
     _struct(kind): kind for kind in KINDS if kind.key not in _CORE_NAMES and kind.key != _PODS
 }
 OWNER_KINDS: tuple[type[Object], ...] = tuple(OWNERS)
-ALL_OWNER_KINDS: tuple[type[Object], ...] = (*OWNER_KINDS, *_IN_CORE)
+_BY_NAME: dict[tuple[str, str], type[Object]] = {
+    **{kind.key: struct for struct, kind in OWNERS.items()},
+    **_CORE_NAMES,
+}
 _VERSIONS = {ReplicaSet: "apps/v1", StatefulSet: "apps/v1", ReplicationController: "v1"}
+
+
+def owner_struct(group: str, kind: str) -> type[Object] | None:
+    """The struct of a kind of owner."""
+    return _BY_NAME.get((group, kind))
+
+
+def owner_kinds(table: Table) -> tuple[type[Object], ...]:
+    """The structs of all kinds of a table.
+
+    That of a kind which a configuration describes is made when it is first asked for. From then on this process can
+    read its objects; which of them are workloads, and how, is a matter of the table.
+    """
+    return tuple(_known(kind) for kind in table.values() if kind.key != _PODS)
+
+
+def _known(kind: Kind) -> type[Object]:
+    struct = _BY_NAME.get(kind.key)
+    if struct is None:
+        struct = _BY_NAME[kind.key] = _struct(kind)
+        OWNERS[struct] = kind
+    elif struct in OWNERS and not {*kind.reads} <= {*OWNERS[struct].reads}:
+        known = OWNERS[struct]
+        OWNERS[struct] = replace(known, reads=tuple(dict.fromkeys((*known.reads, *kind.reads))))
+    return struct
 
 
 def is_owner(item: Object) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 
 from maniple.objects.load import KINDS, Problem, struct_of, title_of
 from maniple.objects.owners import OWNERS
+from maniple.workloads.kinds import TABLE, Table
 from maniple.workloads.manifests import is_manifest
 
 Raw = Mapping[str, Any]
@@ -78,13 +79,14 @@ def is_irrelevant(raw: Raw) -> bool:
 class Workloads:
     """Finds workloads whose pods are missing from the input."""
 
-    def __init__(self, objects: Iterable[Any]) -> None:
+    def __init__(self, objects: Iterable[Any], table: Table = TABLE) -> None:
+        self._table = table
         raws = (raw for raw in objects if isinstance(raw, Mapping) and raw.get("kind") == "Pod")
         self._owners = {owner for raw in raws for owner in _owners(raw)}
 
     def problem(self, raw: Raw) -> Problem | None:
         """What to say of a workload that cannot be judged; None for anything else, and for those that are expanded."""
-        pods = "" if is_manifest(raw) else self._missing_pods(raw)
+        pods = "" if is_manifest(raw, self._table) else self._missing_pods(raw)
         if not pods:
             return None
         said = f"kind {raw.get('kind')} ({raw.get('apiVersion')}) creates no pods here"
@@ -111,10 +113,10 @@ class Workloads:
         return "its pod" if count == 1 else f"its {count:,} pods"
 
 
-def unjudged(objects: Iterable[Any]) -> list[Problem]:
+def unjudged(objects: Iterable[Any], table: Table = TABLE) -> list[Problem]:
     """A problem for each workload among the objects whose pods are not there."""
     raws = [raw for raw in objects if isinstance(raw, Mapping) and _may_create(raw)]
-    workloads = Workloads(objects if raws else ())
+    workloads = Workloads(objects if raws else (), table)
     return [problem for raw in raws if (problem := workloads.problem(raw)) is not None]
 
 

@@ -14,24 +14,24 @@ from maniple.objects.owners import is_owner
 from maniple.profiles.group_forms import Form, is_made
 from maniple.profiles.grouping import Changes, Grouper, with_status
 from maniple.workloads.expanding import expanded
+from maniple.workloads.kinds import TABLE, Table
 from maniple.workloads.manifests import Key, finder, is_manifest, key_of, owners_named_by, with_pods
 from maniple.workloads.model import FieldError, Raw
 
-_GROUP = "PodGroup"
-
 
 class Completion:
-    def __init__(self, form: Form) -> None:
-        self.grouper = Grouper(form)
+    def __init__(self, form: Form, table: Table = TABLE) -> None:
+        self.grouper = Grouper(form, table)
+        self._table = table
         self._manifests: dict[Key, Raw] = {}
         self._children: dict[Key, list[dict[str, Any]]] = {}
         self._errors: dict[Key, FieldError] = {}
         self._others: list[Raw] = []  # what else a controller may read of what was given
 
     @classmethod
-    def of_cluster(cls, form: Form, cluster: Cluster) -> "Completion":
+    def of_cluster(cls, form: Form, cluster: Cluster, table: Table = TABLE) -> "Completion":
         """For a cluster that was not built here, whose groups have been made."""
-        made = cls(form)
+        made = cls(form, table)
         for kept in cluster.others.values():
             for item in kept.values():
                 made.grouper.take(item)
@@ -44,7 +44,7 @@ class Completion:
 
     def expanded(self, given: Sequence[Any]) -> Sequence[Any]:
         """All objects, with the pods of manifests among them."""
-        found = with_pods(given)
+        found = with_pods(given, self._table)
         self._manifests, self._children = found.manifests, found.children
         self._errors = found.errors
         return found.objects
@@ -57,7 +57,7 @@ class Completion:
         touched = {key for one in raws for key in owners_named_by(one) if key in self._manifests}
         for one in raws:
             key = key_of(one)
-            if is_manifest(one) and not gone:
+            if is_manifest(one, self._table) and not gone:
                 self._manifests[key] = one
                 touched.add(key)
             elif self._manifests.pop(key, None) is not None:
@@ -82,7 +82,7 @@ class Completion:
         if manifest is None or named:
             return []
         try:
-            self._children[key] = expanded(manifest, find=finder(self._others, key[2]))
+            self._children[key] = expanded(manifest, self._table, finder(self._others, key[2]))
         except FieldError as error:
             self._errors[key] = error
         return self._children.get(key, [])
@@ -115,7 +115,7 @@ class Completion:
         others: list[Object] = []
         known: dict[str, Object] = {}
         for item in objects:
-            if item.kind == _GROUP and is_made(item):
+            if is_made(item):
                 known[item.key] = item
             elif not self.grouper.take(item):
                 others.append(item)
@@ -123,7 +123,7 @@ class Completion:
 
     def removed(self, objects: Iterable[Object], cluster: Cluster) -> tuple[list[Object], Changes]:
         """The same for objects that go."""
-        gone = [item for item in objects if item.kind != _GROUP or not is_made(item)]
+        gone = [item for item in objects if not is_made(item)]
         for item in gone:
             self.grouper.drop(item)
         return gone, self._settled(cluster, {})

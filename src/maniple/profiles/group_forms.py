@@ -17,7 +17,15 @@ from typing import Any, Protocol
 from msgspec.structs import replace
 
 from maniple.objects.core import Pod
-from maniple.objects.kai import KaiPodGroup, KaiPodGroupSpec, SubGroup, TopologyConstraint
+from maniple.objects.kai import (
+    KaiPodGroup,
+    KaiPodGroupSpec,
+    SubGroup,
+    Topology,
+    TopologyConstraint,
+    TopologyLevel,
+    TopologySpec,
+)
 from maniple.objects.limits import WAITS
 from maniple.objects.meta import LabelSelector, Object, ObjectMeta, ResourceList
 from maniple.objects.quantity import format_quantity
@@ -35,6 +43,7 @@ KAI_DEFAULT_QUEUE = "default-queue"
 _KAI_DEFAULT_PRIORITY = "train"
 _KAI_PRIORITIES = {"Deployment": "inference", "Notebook": "build", "SPOTRequest": "inference"}
 _KAI_PREEMPTIBILITY = {True: "preemptible", False: "non-preemptible", None: ""}
+_LABEL = "label:"
 # Which keys of a pod in memory are not its own, each with the value that it had: "key=value" or "key".
 _ADDED = "maniple.dev/added"
 
@@ -183,8 +192,11 @@ class ManipleForm:
 
     def _of(self, group: Group) -> VolcanoForm | KaiForm:
         wishes = (group.domain, *(one.domain for one in group.sets))
-        levels = any(wish is not None and wish.topology for wish in wishes)
-        return self._kai if levels or any(one.parent for one in group.sets) else self._volcano
+        return (
+            self._kai
+            if any(map(has_level, wishes)) or any(one.parent for one in group.sets)
+            else self._volcano
+        )
 
 
 def volcano_form(options: Mapping[str, Any]) -> Form:
@@ -210,9 +222,9 @@ def _pool(options: Mapping[str, Any]) -> kai.NodePool:
 # -- groups that exist only in memory ----------------------------------------------------------------------------------
 
 
-def is_made(group: Object) -> bool:
-    """Whether a group was written here, and exists in memory only."""
-    return ":" in group.metadata.name
+def is_made(item: Object) -> bool:
+    """Whether a group, or a topology that one refers to, was written here and exists in memory only."""
+    return isinstance(item, VolcanoPodGroup | KaiPodGroup | Topology) and ":" in item.metadata.name
 
 
 def ungrouped(pod: Pod) -> Pod:
@@ -305,10 +317,31 @@ def _policy(one: PodSet) -> SubGroupPolicy:
 
 
 def _level(wish: DomainWish | None) -> TopologyConstraint | None:
-    if wish is None or not wish.topology:
+    if wish is None or not has_level(wish):
         return None
     return TopologyConstraint(
-        topology=wish.topology,
+        topology=wish.topology or f"{_LABEL}{wish.required or wish.preferred}",
         required_topology_level=wish.required,
         preferred_topology_level=wish.preferred,
     )
+
+
+def has_level(wish: DomainWish | None) -> bool:
+    """Whether pods are to be close by the levels of a topology, or by one node label."""
+    return wish is not None and bool(wish.topology or wish.required or wish.preferred)
+
+
+def topologies_of(group: Object) -> dict[str, Topology]:
+    """By name, the topologies of one level that a group refers to and that exist in memory only: those of node labels
+    that a workload names without a topology."""
+    if not isinstance(group, KaiPodGroup):
+        return {}
+    wanted = (group.spec.topology_constraint, *(one.topology_constraint for one in group.spec.sub_groups))
+    return {
+        one.topology: Topology(
+            metadata=ObjectMeta(name=one.topology),
+            spec=TopologySpec(levels=(TopologyLevel(node_label=one.topology.removeprefix(_LABEL)),)),
+        )
+        for one in wanted
+        if one is not None and one.topology.startswith(_LABEL)
+    }

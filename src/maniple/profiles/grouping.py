@@ -20,7 +20,7 @@ from maniple.objects.limits import WAITS
 from maniple.objects.load import Problem
 from maniple.objects.meta import Object, ObjectMeta
 from maniple.objects.owners import is_owner, raw_metadata, raw_owner
-from maniple.profiles.group_forms import Asked, Form, ungrouped
+from maniple.profiles.group_forms import Asked, Form, topologies_of, ungrouped
 from maniple.profiles.volcano import PREEMPTABLE
 from maniple.workloads.building import namespace_of
 from maniple.workloads.fields import title
@@ -88,6 +88,8 @@ class Grouper:
     def __init__(self, form: Form, table: Table = TABLE) -> None:
         self.form = form
         self._table = table
+        # Of node labels, by name, with the families whose groups refer to them.
+        self._topologies: dict[str, tuple[Object, set[str]]] = {}
         self._owners: dict[OwnerKey, tuple[Raw, Object]] = {}
         self._namespaces: dict[str, Raw] = {}
         self._pods: dict[str, _Known] = {}
@@ -369,6 +371,7 @@ class Grouper:
         if family is None:
             return
         if not family.names:
+            self._write_topologies(name, (), changes)
             changes.gone += family.groups.values()
             del self._families[name]
             self._tell_followers(name)
@@ -393,12 +396,28 @@ class Grouper:
                 title = f"{own}:{part}" if part else own
                 made = self.form.group(Asked(title, metadata, asked, mine, closed.get(part, why)))
                 written[f"{namespace}/{title}"] = made
+        self._write_topologies(name, written.values(), changes)
         changes.gone += [one for key, one in family.groups.items() if _replaced(one, written.get(key))]
         changes.groups += [one for key, one in written.items() if family.groups.get(key) != one]
         family.groups = written
         if moved:
             self._unread |= {key: None for names in family.names.values() for key in names}
         self._tell_followers(name)
+
+    def _write_topologies(self, family: str, groups: Iterable[Object], changes: Changes) -> None:
+        """Those of node labels are there for as long as a group refers to them."""
+        wanted = {name: one for group in groups for name, one in topologies_of(group).items()}
+        for name in [one for one in self._topologies if one not in wanted]:
+            known, users = self._topologies[name]
+            users.discard(family)
+            if not users:
+                del self._topologies[name]
+                changes.gone.append(known)
+        for name, one in wanted.items():
+            if name not in self._topologies:
+                self._topologies[name] = one, set()
+                changes.groups.append(one)
+            self._topologies[name][1].add(family)
 
     def _metadata(self, first: _Known) -> ObjectMeta:
         """Of the owner that decides, which is older than any of its pods."""

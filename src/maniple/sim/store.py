@@ -11,14 +11,14 @@ The fake controllers read it without looking twice.
 """
 
 import asyncio
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from maniple.objects.admission import POLICY_KINDS, Policies, admitted
-from maniple.objects.load import KINDS, ObjectError, load, struct_of
+from maniple.objects.load import ObjectError, load, struct_of
 from maniple.objects.meta import Object
 from maniple.objects.workloads import unsupported
 from maniple.sim import errors
@@ -46,13 +46,13 @@ class Store:
 
     def __init__(self, now: Callable[[], datetime]) -> None:
         self._now = now
-        self._objects: dict[Kind, dict[str, Raw]] = {kind: {} for kind in KINDS}
+        self._objects: dict[Kind, dict[str, Raw]] = defaultdict(dict)
         self._version = 0
         self._made = 0
         self._policies: Policies | None = None  # None: to be rebuilt
         self._history: deque[StoreEvent] = deque()
         self._forgotten = 0  # changes up to this version can no longer be watched
-        self._watches: dict[Kind, set[asyncio.Queue[StoreEvent | None]]] = {kind: set() for kind in KINDS}
+        self._watches: dict[Kind, set[asyncio.Queue[StoreEvent | None]]] = defaultdict(set)
         self._mended = asyncio.Event()
         self._mended.set()
         # Called with every change at once, in order: the fake kubelets and controllers.

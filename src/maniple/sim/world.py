@@ -18,13 +18,16 @@ from maniple.sim.kubelet import FAIL_AFTER, RUN_FOR, Kubelet, duration, finished
 from maniple.sim.store import Store
 from maniple.sim.timetable import INHERITED, Timetable
 from maniple.sim.volumes import Volumes
+from maniple.workloads.kinds import TABLE, Table
 from maniple.workloads.manifests import with_pods
 
 
 class World:
     """The embedded cluster; `port()` gives a scheduler access to it."""
 
-    def __init__(self, objects: Iterable[dict[str, Any]] = (), *, start_seconds: float = 0.5) -> None:
+    def __init__(
+        self, objects: Iterable[dict[str, Any]] = (), *, start_seconds: float = 0.5, table: Table = TABLE
+    ) -> None:
         self.clock = Clock()
         self.store = Store(self.clock.now)
         self.kubelet = Kubelet(self.store, self.clock, start_seconds=start_seconds)
@@ -32,7 +35,7 @@ class World:
         self.volumes = Volumes(self.store)
         self.claims = ResourceClaims(self.store)
         self.timetable = Timetable(self.store)
-        self.timetable.add(with_pods([*objects], inherited=INHERITED).objects)
+        self.timetable.add(with_pods([*objects], table, INHERITED).objects)
 
     def port(self, **settings: Any) -> SimCluster:
         return SimCluster(self.store, self.clock, **settings)

@@ -72,7 +72,7 @@ def kind_of_custom(custom: CustomKind) -> Kind:
         for pods in (custom.pods, *custom.all_pods)
         for one in (pods.minimum, pods.replicas, pods.template)
     ]
-    reads = [one.text for one in (*paths, custom.queue, custom.priority_class) if one is not None]
+    reads = [one.field for one in (*paths, custom.queue, custom.priority_class) if one is not None]
     return Kind(
         api_group=group,
         name=custom.kind,

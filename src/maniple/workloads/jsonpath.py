@@ -56,6 +56,12 @@ class JsonPath:
         """The only place that it can find, of a path that finds one."""
         return tuple(step for step in self.steps if step is not None)
 
+    @property
+    def field(self) -> str:
+        """As fields are written in the table of kinds: spec.workers[].count."""
+        names = (f".{step}" if isinstance(step, str) else "[]" for step in self.steps)
+        return "".join(names).removeprefix(".")
+
     def total(self, owner: Raw) -> int | None:
         """The sum of the numbers that it finds; None if there are none."""
         places = [*self._places(owner)]

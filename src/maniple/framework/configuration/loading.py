@@ -374,3 +374,17 @@ def _compat(place: Place | None) -> Literal["strict", "better"]:
     if place.value == "strict":
         return "strict"
     raise place.error('compat must be "strict" or "better"')
+
+
+def workloads_in(source: str | Mapping[str, Any] | None) -> tuple[CustomKind, ...]:
+    """The custom resources that a file describes, before the profile that reads the rest of it is known.
+
+    A file with mistakes has none here: they are reported when it is loaded.
+    """
+    if source is None:
+        return ()
+    try:
+        root = _unwrap(open_document(source, "configuration"), "configuration", MANIPLE)
+        return read_workloads(root.fields("the configuration").get("workloads"))
+    except ConfigurationError:
+        return ()
