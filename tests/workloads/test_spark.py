@@ -105,8 +105,8 @@ def test_pods_have_what_their_part_says() -> None:
 def test_without_an_operator_executors_join_their_driver() -> None:
     found = members(*example("spark-pods.yaml"))
     (group,) = groups(found).values()
-    assert (group.name, group.minimum) == ("pod:pi-driver", 3)
-    assert group.sets == (PodSet("driver", 1), PodSet("executor", 2, after=("driver",)))
+    assert (group.name, group.minimum) == ("pod:pi-driver", 2)
+    assert group.sets == (PodSet("driver", 1), PodSet("executor", 1, after=("driver",)))
     assert found["pi-exec-1"].set_name == "executor"
 
 

@@ -66,7 +66,10 @@ def _revision_children(revision: Raw) -> Iterator[dict[str, Any]]:
     initial = _scale(revision, "initial")
     replicas = max(_scale(revision, "min") or 0, 1 if initial is None else initial)
     labels = {**section(revision, ("metadata", "labels")), f"{_API}/revision": name}
-    containers = [dict(one) for one in sections(revision, ("spec", "containers"))]
+    containers = [
+        {"name": f"user-container-{number}" if number else "user-container", **one}
+        for number, one in enumerate(sections(revision, ("spec", "containers")))
+    ]
     yield child(
         revision,
         "apps/v1",
