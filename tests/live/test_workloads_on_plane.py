@@ -97,18 +97,18 @@ class Creating:
 
 def _complete(raw: Raw) -> Raw:
     """What the API server requires and grouping never reads: selectors, and images that a controller knows."""
+    spec: Raw = raw["spec"]
     if raw["kind"] == "Pod":
-        containers = [{"image": "none", **one} for one in raw["spec"]["containers"]]
-        return {**raw["spec"], "containers": containers}
+        return {**spec, "containers": [{"image": "none", **one} for one in spec["containers"]]}
     if raw["apiVersion"] != "apps/v1":
-        return raw["spec"]
-    metadata = raw["spec"]["template"].get("metadata", {})
+        return spec
+    metadata = spec["template"].get("metadata", {})
     labels = {**metadata.get("labels", {}), "test": "any"}
     template = {
         "metadata": {**metadata, "labels": labels},
         "spec": {"containers": [{"name": "any", "image": "none"}]},
     }
-    return {**raw["spec"], "selector": {"matchLabels": {"test": "any"}}, "template": template}
+    return {**spec, "selector": {"matchLabels": {"test": "any"}}, "template": template}
 
 
 def placed(api: Api) -> dict[str, str]:
