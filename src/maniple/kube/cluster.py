@@ -22,6 +22,7 @@ from maniple.objects.core import Node, Pod
 from maniple.objects.covers import covers
 from maniple.objects.load import load
 from maniple.objects.meta import Condition, Object
+from maniple.objects.owners import WorkloadOwner
 
 # Bound on unread changes. At the bound the watches are not read, the server drops them, and they resume
 # later.
@@ -79,12 +80,17 @@ class KubeCluster:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
+    def _pause_for(self, kind: Kind) -> float:
+        """Of some fifty kinds of owners most clusters have a few: looking for the others costs little."""
+        is_owner = issubclass(kind.struct, WorkloadOwner)
+        return max(self._look_again, LOOK_AGAIN_SECONDS) if is_owner else self._look_again
+
     async def _follow(self, kind: Kind, waiting: asyncio.Queue[Change | Exception]) -> None:
         informer = Informer(
             self._client,
             kind,
             self._discovery,
-            look_again=self._look_again,
+            look_again=self._pause_for(kind),
             watch_seconds=self._watch_seconds,
         )
         try:
