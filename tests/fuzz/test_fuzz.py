@@ -51,7 +51,7 @@ def test_a_seed_is_the_same_scene_every_time() -> None:
 
 
 def test_most_objects_are_such_as_an_api_server_accepts() -> None:
-    made = [raw for seed in range(60) for raw in scene_of_seed(seed, "volcano").objects]
+    made = [raw for seed in range(120) for raw in scene_of_seed(seed, "volcano").objects]
     loaded, _ = load_all(made)
     assert len(loaded) > 0.8 * len(made)
     assert {raw["kind"] for raw in made} >= {"Pod", "PodGroup", "ResourceClaim", "PodDisruptionBudget"}

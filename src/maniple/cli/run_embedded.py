@@ -138,6 +138,8 @@ async def _watch(
 
     In virtual time that is always the end: nothing from outside can happen either.
     """
+    from maniple.objects.load import title_of
+
     places = {id(raw): origin for raw, origin in zip(given.objects, given.intake.origins, strict=True)}
     still = Stillness(world, scheduler, until_done=settings.until_done)
     ends = settings.until_done or settings.virtual_time
@@ -145,7 +147,9 @@ async def _watch(
     shown = 0
     while not running.done():
         for refusal in world.timetable.refused[shown:]:
-            place = places[id(refusal.raw)].place(refusal.raw, refusal.field)
+            origin = places.get(id(refusal.raw))
+            # What a controller would create is in no file.
+            place = title_of(refusal.raw) if origin is None else origin.place(refusal.raw, refusal.field)
             view.say(world.clock.elapsed(), f"problem: {place}: {refusal.message}")
         shown = len(world.timetable.refused)
         if still.reached():

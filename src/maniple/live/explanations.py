@@ -16,6 +16,7 @@ from maniple.framework.session import Session
 from maniple.live.answers import Question
 from maniple.live.refs import Ref
 from maniple.live.status import StatusWriter
+from maniple.objects.printable import printable
 from maniple.planner import Planner
 
 log = logging.getLogger(__name__)
@@ -112,7 +113,8 @@ class Explanations:
                 raise
             log.warning("cannot explain why job %s waits", question.job, exc_info=True)
             return ""
-        return cause.sentence if cause is not None else ""
+        # It may quote any text of an object, and no line of a message may be forged by it.
+        return printable(cause.sentence) if cause is not None else ""
 
 
 __all__ = ["Explanations"]

@@ -60,7 +60,7 @@ def with_condition(
     )
     if last is not None and _bare(last) == _bare(new):
         return group
-    if last is not None and replace(_bare(last), message="") == replace(_bare(new), message=""):
+    if last is not None and _first_line(last) == _first_line(new):
         # The same causes, with another answer to them: not a transition.
         new = replace(new, transition_id=last.transition_id, last_transition_time=last.last_transition_time)
     return _with_conditions(group, (*(one for one in known if one.node_pool != pool), new))
@@ -129,6 +129,12 @@ def _bare(condition: SchedulingCondition) -> SchedulingCondition:
     """A condition for comparison: without its time and the details, which change with every pod that starts."""
     reasons = tuple(replace(one, details=None) for one in condition.reasons)
     return replace(condition, transition_id="", last_transition_time=None, reasons=reasons)
+
+
+def _first_line(condition: SchedulingCondition) -> SchedulingCondition:
+    """With KAI's own words only: the answer to why the group waits is on the lines below."""
+    bare = _bare(condition)
+    return replace(bare, message=bare.message.partition("\n")[0])
 
 
 def _text(moment: datetime) -> str:
