@@ -68,8 +68,9 @@ test: $(READY) ## everything: lint, format, types, layers, recorded cases, tests
 	  echo "NOT RUN: the recorded cases. $(CASES) is not here, so conformance is unchecked."; \
 	  echo "=============================================================================="; \
 	fi
-	@# At most four at once, however many cores the machine claims: each may run a control plane of its own.
-	$(BIN)/pytest -n auto --maxprocesses 4
+	@# One more than there are cores, since tests on a control plane wait more than they work; at most four, since each
+	@# may run one of its own.
+	$(BIN)/pytest -n $$($(PYTHON) -c 'import os; print(min(4, (os.cpu_count() or 1) + 1))')
 
 test-pythons: ## the unit tests on every Python from 3.11 to 3.14 that is here, naming those that are not
 	$(PYTHON) tests/pythons.py $(UNIT) tests/cli/test_config_command.py tests/cli/test_scheduler_flags.py tests/live/test_on_sim.py

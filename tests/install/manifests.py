@@ -7,7 +7,7 @@ read files of its own folder. In the roles, the owners of pods are written from 
 from pathlib import Path
 
 from maniple.kube import crds
-from maniple.objects.owners import OWNERS
+from maniple.objects.owners import OWNER_KINDS, OWNERS
 from plane.binary import HELM, build
 from tests.install.chart import ADMISSION, CHART, OPTIONAL_ROLES, PLAIN, PROFILES, ROLES, ROOT, render
 
@@ -34,7 +34,7 @@ def roles() -> dict[Path, str]:
 
 def _owner_rules() -> str:
     by_group: dict[str, list[str]] = {}
-    for kind in OWNERS.values():
+    for kind in (OWNERS[struct] for struct in OWNER_KINDS):
         by_group.setdefault(kind.api_group, []).append(kind.plural)
     return "".join(
         f"- apiGroups: [{group}]\n  resources: [{', '.join(sorted(plurals))}]\n  verbs: [list, watch]\n"

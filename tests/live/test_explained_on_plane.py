@@ -1,4 +1,7 @@
-"""Every scenario of messages that explain, in each profile, on a real API server with kwok for the nodes."""
+"""Every scenario of messages that explain, each in one profile, on a real API server with kwok for the nodes.
+
+On the embedded cluster each runs in all of them.
+"""
 
 import asyncio
 
@@ -9,8 +12,11 @@ from tests.live.explained_scenarios import EXPLAINED, PROFILES, Explained
 from tests.live.worlds import real_world
 
 
-@pytest.mark.parametrize("profile", PROFILES)
-@pytest.mark.parametrize("scenario", EXPLAINED, ids=lambda scenario: scenario.__name__)
+@pytest.mark.parametrize(
+    ("scenario", "profile"),
+    zip(EXPLAINED, PROFILES, strict=True),
+    ids=[scenario.__name__ for scenario in EXPLAINED],
+)
 def test_scenario(scenario: Explained, profile: str, own_plane: Plane) -> None:
     async def main() -> None:
         async with real_world(own_plane, "") as world:

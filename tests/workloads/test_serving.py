@@ -33,7 +33,7 @@ def test_a_wrong_minimum_is_named() -> None:
 
 def test_pods_have_the_proxy_beside_them() -> None:
     pod = expanded(example("knative-service.yaml")[0])[-1]
-    assert [one.get("name") for one in pod["spec"]["containers"]] == [None, "queue-proxy"]
+    assert [one.get("name") for one in pod["spec"]["containers"]] == ["user-container", "queue-proxy"]
     assert pod["metadata"]["labels"]["serving.knative.dev/revision"] == "embed-00001"
 
 

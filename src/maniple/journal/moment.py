@@ -143,7 +143,7 @@ def plain(item: Object) -> dict[str, Any]:
 
 def api_version(kind: type[Object]) -> str:
     """A version of the kind that is read; which of several makes no difference."""
-    version = _VERSIONS.get(kind, "v1")
+    version = OWNERS[kind].versions[0] if kind in OWNERS else _VERSIONS.get(kind, "v1")
     return f"{kind.api_group}/{version}" if kind.api_group else version
 
 
@@ -157,7 +157,6 @@ _VERSIONS: Mapping[type[Object], str] = {
     kai.KaiPodGroup: "v2alpha2",
     kai.BindRequest: "v1alpha2",
     kai.Topology: "v1alpha1",
-    **{struct: kind.versions[0] for struct, kind in OWNERS.items()},
 }
 
 
