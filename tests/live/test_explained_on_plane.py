@@ -14,7 +14,7 @@ from tests.live.worlds import real_world
 
 @pytest.mark.parametrize(
     ("scenario", "profile"),
-    zip(EXPLAINED, PROFILES, strict=True),
+    [*zip(EXPLAINED, PROFILES, strict=True)],
     ids=[scenario.__name__ for scenario in EXPLAINED],
 )
 def test_scenario(scenario: Explained, profile: str, own_plane: Plane) -> None:
