@@ -9,6 +9,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+WORKERS = $(shell $(PYTHON) -c 'import os; print(min(4, (os.cpu_count() or 1) + 1))')
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 UPGRADE ?=
 CASES := ../shared/conformance
@@ -70,7 +71,7 @@ test: $(READY) ## everything: lint, format, types, layers, recorded cases, tests
 	fi
 	@# One more than there are cores, since tests on a control plane wait more than they work; at most four, since each
 	@# may run one of its own.
-	$(BIN)/pytest -n $$($(PYTHON) -c 'import os; print(min(4, (os.cpu_count() or 1) + 1))')
+	$(BIN)/pytest -n $(WORKERS)
 
 test-pythons: ## the unit tests on every Python from 3.11 to 3.14 that is here, naming those that are not
 	$(PYTHON) tests/pythons.py $(UNIT) tests/cli/test_config_command.py tests/cli/test_scheduler_flags.py tests/live/test_on_sim.py

@@ -20,7 +20,7 @@ def _pytest_of(target: str) -> list[str]:
 
 
 def test_make_test_selects_nothing() -> None:
-    assert _pytest_of("test") == ["-n", "auto", "--maxprocesses", "4"]
+    assert _pytest_of("test") == ["-n", "$(WORKERS)"]
     options = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]
     assert options["testpaths"] == ["tests"]
     assert not options.keys() & {"python_files", "python_classes", "python_functions", "norecursedirs"}
