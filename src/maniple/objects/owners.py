@@ -150,6 +150,10 @@ _UNREAD = frozenset(
 )
 
 
+# Settings among which there may be credentials: the only ones that are kept.
+_SETTINGS = {"sparkConf": frozenset({"spark.kubernetes.allocation.batch.size"})}
+
+
 def slim_fields(item: WorkloadOwner) -> dict[str, Any]:
     """The spec and the status of an owner with the fields that its kind reads, and nothing of containers."""
     return {"spec": _read(item, "spec", item.spec), "status": _read(item, "status", item.status)}
@@ -160,14 +164,19 @@ def _read(item: WorkloadOwner, part: str, found: Any) -> Any:
     if kind is None or not isinstance(found, Mapping):
         return found
     # As `spec.tasks[].replicas` is written in the table of kinds.
-    paths = (path.split(".") for path in kind.reads)
-    names = {path[1].partition("[")[0] for path in paths if path[0] == part and len(path) > 1}
-    return {key: _slim(value) for key, value in found.items() if key in names}
+    paths = [[name.partition("[")[0] for name in path.split(".")] for path in kind.reads]
+    names = {path[1] for path in paths if path[0] == part and len(path) > 1}
+    unread = _UNREAD - {name for path in paths for name in path[2:]}
+    kept = {key: _slim(value, unread) for key, value in found.items() if key in names}
+    for key in _SETTINGS.keys() & kept.keys():
+        if isinstance(kept[key], dict):
+            kept[key] = {name: text for name, text in kept[key].items() if name in _SETTINGS[key]}
+    return kept
 
 
-def _slim(value: Any) -> Any:
+def _slim(value: Any, unread: frozenset[str]) -> Any:
     if isinstance(value, Mapping):
-        return {key: _slim(part) for key, part in value.items() if key not in _UNREAD}
+        return {key: _slim(part, unread) for key, part in value.items() if key not in unread}
     if isinstance(value, list):
-        return [_slim(part) for part in value]
+        return [_slim(part, unread) for part in value]
     return value

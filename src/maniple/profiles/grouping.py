@@ -124,9 +124,9 @@ class Grouper:
                 self._stale_families[known.family] = None
                 return True
             self._leave(known)
-            told = known.pod.metadata == pod.metadata
+            reads_alike = known.pod.metadata == pod.metadata
             known.pod = pod
-            if not told:
+            if not reads_alike:
                 self._read_again((*_PODS, pod.key))
         self._stale_pods[pod.key] = None
         return True
