@@ -31,7 +31,8 @@ from maniple.objects.load import Problem
 from maniple.objects.meta import Condition, Object
 from maniple.objects.owners import WorkloadOwner, is_owner
 from maniple.objects.pod import MOVES_TO
-from maniple.profiles.grouping import Grouper, with_status
+from maniple.profiles.families import with_status
+from maniple.profiles.grouping import Grouper
 
 _LONGEST_VERSION = 20  # digits of 64 bits
 

@@ -80,6 +80,9 @@ class Form(Protocol):
     def pod(self, pod: Pod, name: str, group: Group, set_name: str) -> Pod:
         """A pod as it is read in the group of this name."""
 
+    def marks(self, group: Group) -> object:
+        """What `pod` reads of a group."""
+
 
 class VolcanoForm:
     one_by_one = False
@@ -111,9 +114,12 @@ class VolcanoForm:
 
     def pod(self, pod: Pod, name: str, group: Group, set_name: str) -> Pod:
         added = {volcano.ROLE: set_name} if set_name else {}
-        tiered = {one.name for one in group.sets if _tier(one.domain) is not None}
-        labels = added if set_name in tiered else {}
+        labels = added if set_name in self.marks(group) else {}
         return _in_group(pod, {volcano.GROUP_NAME: name}, added, labels)
+
+    def marks(self, group: Group) -> Collection[str]:
+        """The sets of which pods are told apart by a label."""
+        return {one.name for one in group.sets if _tier(one.domain) is not None}
 
 
 class KaiForm:
@@ -171,6 +177,9 @@ class KaiForm:
         added = {kai.SUB_GROUP: set_name} if set_name else {}
         return _in_group(pod, {kai.GROUP_NAME: name}, {}, added)
 
+    def marks(self, group: Group) -> object:
+        return None
+
 
 class ManipleForm:
     """KAI's form where only that will do, and Volcano's otherwise."""
@@ -189,6 +198,10 @@ class ManipleForm:
 
     def pod(self, pod: Pod, name: str, group: Group, set_name: str) -> Pod:
         return self._of(group).pod(pod, name, group, set_name)
+
+    def marks(self, group: Group) -> object:
+        form = self._of(group)
+        return form, form.marks(group)
 
     def _of(self, group: Group) -> VolcanoForm | KaiForm:
         wishes = (group.domain, *(one.domain for one in group.sets))
