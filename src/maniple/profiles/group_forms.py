@@ -52,7 +52,8 @@ _ADDED = "maniple.dev/added"
 class Asked:
     """What is to be written: a group, or the part of one whose pods wait for others.
 
-    `pods`: the first pod of each set, by name; what differs between pods of a set is taken from it.
+    `pods`: the first pod of each set, by name, as far as a form may read it (`sample_of`); what differs between pods of
+    a set is taken from it.
     """
 
     name: str
@@ -64,6 +65,17 @@ class Asked:
     @property
     def first(self) -> Pod:
         return next(iter(self.pods.values()))
+
+
+def sample_of(pod: Pod) -> Pod:
+    """A pod without what changes as it is scheduled and runs, so that its group is not written again for that."""
+    meta = ObjectMeta(name=pod.metadata.name, namespace=pod.metadata.namespace, labels=pod.metadata.labels)
+    spec = (
+        replace(pod.spec, node_name="", scheduling_gates=())
+        if pod.spec.node_name or pod.spec.scheduling_gates
+        else pod.spec
+    )
+    return Pod(metadata=meta, spec=spec)
 
 
 class Form(Protocol):

@@ -16,7 +16,7 @@ from maniple.objects.load import Problem
 from maniple.objects.meta import Object, ObjectMeta
 from maniple.objects.owners import is_owner
 from maniple.profiles.families import Changes, Family, Place, listed, parts_of, title_of
-from maniple.profiles.group_forms import Asked, Form, topologies_of, ungrouped
+from maniple.profiles.group_forms import Asked, Form, sample_of, topologies_of, ungrouped
 from maniple.profiles.lineage import Lineage
 from maniple.workloads.kinds import TABLE, Table
 from maniple.workloads.model import FieldError, Group, Owner
@@ -242,7 +242,7 @@ class Grouper:
         group = first.group
         assert group is not None
         closed, why = family.waiting_sets(group), self._why(name, family, group)
-        samples = {part: self._pods[names[0]].pod for part, names in sorted(family.names.items())}
+        samples = {part: sample_of(self._pods[names[0]].pod) for part, names in sorted(family.names.items())}
         metadata = self._metadata(first, group)
         basis = group, closed, why, samples, metadata, family.runs(group.minimum)
         if family.basis == basis:
