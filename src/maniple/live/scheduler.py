@@ -11,7 +11,6 @@ import asyncio
 import copy
 import logging
 import time
-from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
@@ -31,6 +30,7 @@ from maniple.live.dialects import dialect_of
 from maniple.live.effects import Effect, Effects, Lane, Urgency
 from maniple.live.explanations import Explanations
 from maniple.live.guard import Guard
+from maniple.live.inbox import Inbox
 from maniple.live.leadership import Fenced, Leadership
 from maniple.live.meter import Meter
 from maniple.live.metered import Metered
@@ -143,7 +143,7 @@ class Scheduler:
         self._more_options = options
         self._given: Mapping[str, Any] = {}  # its last result
         self._options = planner.options
-        self._inbox: deque[Change | Callable[[], bool]] = deque()
+        self._inbox = Inbox()
         self._wake = asyncio.Event()
         self._synced = asyncio.Event()
         self._stopping = asyncio.Event()
@@ -384,7 +384,12 @@ class Scheduler:
             return self._listed(change)
         elif change.type == "synced":
             self._synced.set()
-            self._decisions.all_listed()
+            self._inbox.all_listed()
+            self.later(self._all_listed)
+        return False
+
+    def _all_listed(self) -> bool:
+        self._decisions.all_listed()
         return False
 
     def _forget(self, item: Object) -> None:
