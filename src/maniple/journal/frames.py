@@ -17,8 +17,8 @@ MAGIC = b"maniple journal\n"
 SUFFIX = ".journal"
 _FRAME = struct.Struct("<III")  # bytes that follow, bytes when unpacked, checksum of what follows
 _LEVEL = 1  # of compression: higher ones take several times as long for a tenth less
-# Half of the largest window and of its tables: they fit into the caches of a processor, so that a cycle takes a tenth
-# less time and no more bytes. Readers allow for the largest window.
+# Half of the largest window and of its tables: with caches cold, records of cycles take a tenth less time to compress,
+# and no more bytes. Readers allow for the largest window.
 _WINDOW = 14
 _TABLES = 7
 _NAME = re.compile(r"(\d{6})-(\d{10})" + re.escape(SUFFIX))

@@ -1,4 +1,4 @@
-"""Writes a journal in a thread of its own, so that neither encoding nor a slow disk holds up a cycle.
+"""Writes a journal in a thread of its own, so that neither compression nor a slow disk holds up a cycle.
 
 The recorder passes entries to `submit`. A failure (a full disk, a folder that is not writable) is reported once,
 counted, and tried again a minute later; entries in between are lost, and the journal goes on with a segment that states
@@ -100,8 +100,7 @@ class Writer:
     def submit(self, entry: Entry) -> None:
         """Have a cycle written.
 
-        A cycle in which little changed is encoded here. These objects have just been used, and lie in the caches of
-        this processor: another thread takes twice the time, in which it would hold Python's lock.
+        A cycle in which little changed is encoded here: encoding holds Python's lock in any thread.
         """
         self._start()
         if len(entry.put) <= _AT_ONCE:
