@@ -1,8 +1,8 @@
 """What a running scheduler calls: gathers what a cycle depends on and what it decided, and has it written.
 
 The scheduler calls `attempt` before it plans, `planned` when there is a plan and before any of it counts, and `decided`
-when it was carried out. Gathering takes references to values that do not change. The writer encodes what little has
-changed before most cycles when it is given to it, and everything else in its own thread.
+when it was carried out. Gathering takes references to values that do not change; the writer encodes them in its own
+thread.
 """
 
 from collections.abc import Callable, Iterable, Mapping

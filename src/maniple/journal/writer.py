@@ -1,4 +1,4 @@
-"""Writes a journal in a thread of its own, so that neither compression nor a slow disk holds up a cycle.
+"""Writes a journal in a thread of its own, so that neither encoding nor a slow disk holds up a cycle.
 
 The recorder passes entries to `submit`. A failure (a full disk, a folder that is not writable) is reported once,
 counted, and tried again a minute later; entries in between are lost, and the journal goes on with a segment that states
@@ -30,9 +30,8 @@ DEFAULT_SIZE = 256 * 2**20
 SMALLEST_SIZE = 2**20
 MOST_PENDING = 256  # entries
 REST_SECONDS = 60.0  # after a failure
-_EACH = 200  # objects of one part: encoding them holds Python's lock for about half a millisecond
-_AT_ONCE = 1000  # objects that are encoded by the thread that submits them
-_UNWRITABLE = (msgspec.MsgspecError, TypeError, ValueError)
+_EACH = 200  # objects of one part: encoding them holds Python's lock for about a millisecond
+_AT_ONCE = 1000  # objects of a cycle that is written with one call
 _PIECES = 8  # of the size, that a segment has before the next begins
 
 
@@ -42,11 +41,10 @@ class TooLargeError(Exception):
 
 @dataclass(slots=True)
 class Entry:
-    """A cycle to write, and the objects that it states; `records`: all of it encoded, if it is."""
+    """A cycle to write, and the objects that it states."""
 
     cycle: Cycle
     put: Sequence[Object]
-    records: Sequence[bytes] = ()
 
 
 @dataclass(slots=True)
@@ -98,14 +96,8 @@ class Writer:
         return self._needs_all
 
     def submit(self, entry: Entry) -> None:
-        """Have a cycle written.
-
-        A cycle in which little changed is encoded here: encoding holds Python's lock in any thread.
-        """
+        """Have a cycle written."""
         self._start()
-        if len(entry.put) <= _AT_ONCE:
-            with suppress(*_UNWRITABLE):  # the thread meets the same error, and reports it
-                entry.records = [*self._encoded(entry)]
         if entry.cycle.whole:
             self._needs_all = False
         try:
@@ -141,7 +133,7 @@ class Writer:
         while (entry := self._entries.get()) is not None:
             try:
                 self._write(entry)
-            except (OSError, TooLargeError, *_UNWRITABLE) as error:
+            except (OSError, TooLargeError, msgspec.MsgspecError, TypeError, ValueError) as error:
                 self._fail(error)
             self._entries.task_done()
         self._close_segment()
@@ -155,8 +147,8 @@ class Writer:
             self.figures.dropped += 1
             return
         segment, before = self._open.segment, self._open.segment.size
-        if entry.records:
-            segment.write(*entry.records)
+        if len(entry.put) <= _AT_ONCE:
+            segment.write(*self._encoded(entry))
         else:
             for record in self._encoded(entry):
                 segment.write(record)
