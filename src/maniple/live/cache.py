@@ -99,8 +99,8 @@ class Cache:
         self._others_matter = False  # a decision may depend on what was refreshed besides
         # called with a group that existed only here
         self.group_gone: Callable[[Object], None] = lambda group: None
-        # called with what is believed anew of an object, for a journal
-        self.taken_in: Callable[[Ref], None] = lambda ref: None
+        # called with what is believed anew of an object, None if it is gone, for a journal
+        self.taken_in: Callable[[Ref, Object | None], None] = lambda ref, item: None
         self.deferred = Deferred()
         self.aside = SetAside()
         # what has changed since planning last succeeded, the latest last; the guard clears it
@@ -546,7 +546,7 @@ class Cache:
         before, after = self._believed.get(ref), self._believe(ref)
         if after == before:
             return False
-        self.taken_in(ref)
+        self.taken_in(ref, after)
         if isinstance(before, Pod) and isinstance(after, Pod) and essence(before) == essence(after):
             self._believed[ref] = after
             self.cluster.renew(after)

@@ -470,10 +470,16 @@ class Scheduler:
             self._explanations.drop()
         said = False
         while not (self._inbox or self._stopping.is_set() or self.effects.deciding):
-            if not self._explanations.step(now()):
+            chosen = self._explanations.choose(now())
+            if chosen is None:
                 break
+            if self._inline:
+                sentence = self._explanations.ask(chosen[1])
+                await asyncio.sleep(0)
+            else:  # as a cycle is planned: watches are read meanwhile
+                sentence = await asyncio.to_thread(self._explanations.ask, chosen[1])
+            self._explanations.answer(chosen, sentence)
             said = True
-            await asyncio.sleep(0)
         if said:
             self._follow_up()
 
