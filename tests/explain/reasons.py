@@ -669,6 +669,14 @@ def topology_name_with_a_typo(scene: Scene) -> None:
     scene.job(pods=2, group=_near(scene, "netwrok"))
 
 
+@waits("TopologyLabelMissing", "rakc", "did you mean rack", profiles=("kai", "maniple"))
+def topology_label_on_no_node(scene: Scene) -> None:
+    _racks(scene)
+    scene.add("kai.scheduler/v1alpha1", "Topology", "other", spec={"levels": [{"nodeLabel": "rakc"}]})
+    scene.queue()
+    scene.job(pods=2, group=_near(scene, "other", "rakc"))
+
+
 # KAI does not read topologySpreadConstraints.
 @waits("TopologySpread", ZONE, profiles=("volcano", "maniple"))
 def topology_spread(scene: Scene) -> None:

@@ -5,6 +5,7 @@ from difflib import get_close_matches
 
 import numpy as np
 
+from maniple.cluster.levels import OUTSIDE, KaiTopology
 from maniple.explaining.model import Cause, Domain
 from maniple.explaining.parts import Parts
 from maniple.framework.groups.tree import Group, PodSet
@@ -37,11 +38,30 @@ class Domains:
                 levels, name = ", ".join(known[wish.topology].levels), printable(wish.required)
                 text = f"topology {printable(wish.topology)} has no level {name}; it has {levels}"
                 return Cause(kind="TopologyLevelMissing", sentence=text, lasting=True, subject=name)
+            if (
+                wish is not None
+                and wish.required
+                and not self._has_nodes(known[wish.topology], wish.required)
+            ):
+                return self._unlabelled(known[wish.topology])
             if limit is not None and limit.unknown:
                 name = printable(limit.unknown)
                 text = f"no HyperNode has the tier name {name}"
                 return Cause(kind="TopologyLevelMissing", sentence=text, lasting=True, subject=name)
         return None
+
+    def _has_nodes(self, topology: KaiTopology, label: str) -> bool:
+        return bool((topology.domain_of[topology.levels.index(label)] != OUTSIDE).any())
+
+    def _unlabelled(self, topology: KaiTopology) -> Cause:
+        """No node has all labels of a topology."""
+        used = {key for node in self._session.cluster.nodes.objects.values() for key in node.metadata.labels}
+        missing = [label for label in topology.levels if label not in used]
+        near = [one for label in missing for one in get_close_matches(label, used, n=1)]
+        hint = f"; did you mean {printable(near[0])}?" if near else ""
+        labels = " and ".join(map(printable, missing or topology.levels))
+        text = f"no node has the label{'s' if len(missing or topology.levels) > 1 else ''} {labels}{hint}"
+        return Cause(kind="TopologyLabelMissing", sentence=text, lasting=True, subject=labels)
 
     def rooms(self, job: int) -> tuple[Domain, ...]:
         """The domains that the job as a whole may choose from, the roomiest first; none if it may be anywhere."""

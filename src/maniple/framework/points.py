@@ -164,6 +164,8 @@ class Hooks:
     subset_nodes: Annotated[
         Callable[[Group | PodSet, TaskRows, Refusals, NodeRows], list[NodeRows]], Point(combine.partitions)
     ]
+    # part of a job -> there is no domain as it requires, however empty the nodes are
+    lacks_domains: Annotated[Callable[[Group | PodSet], bool], Point(combine.any_of)]
 
     # victims: the task to make room for, candidates in order -> the allowed ones
     preemptable: Annotated[

@@ -347,3 +347,20 @@ def test_a_job_grows_in_its_rack_however_many_of_its_tasks_run_there(running: in
         gang("a", 4, 1, on=["z1-r1-0"] * running, wish=wish("rack")),
     )
     assert scene.of("a") == [["z1-r1-0"]]
+
+
+@pytest.mark.parametrize(
+    ("asked", "lacks"),
+    [
+        (wish("rack"), False),
+        (wish("row"), True),
+        (wish("rack", name="other"), True),
+        (wish("shelf", name="unused"), True),
+        (wish(preferred="rack"), False),
+    ],
+)
+def test_no_room_is_made_where_there_is_no_domain(asked: dict[str, str], lacks: bool) -> None:
+    full = hosts(z1_r1=(0,))
+    scene = Sets(ROOT, NET, topology("unused", "shelf"), full, gang("a", 1, wish=asked))
+    group = scene.session.groups.root(scene.job("a"))
+    assert scene.session.hooks.lacks_domains(group) is lacks

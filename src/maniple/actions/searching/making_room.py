@@ -85,7 +85,7 @@ class RoomMaking:
         elif self._never_preempts(job):
             why = "preemptionPolicy Never: it does not evict"
         elif self._refused(job):
-            why = "a pod of it is refused before nodes are considered, so that no eviction helps"
+            why = "it is refused before nodes are considered, so that no eviction helps"
         else:
             why = "its queue may not take from others"
             trace.asked(job, "can_reclaim_resources", False)
@@ -116,7 +116,7 @@ class RoomMaking:
         return any(pods[row].spec.preemption_policy == NEVER for row in rows.tolist())
 
     def _refused(self, job: int) -> bool:
-        """A pod is refused before nodes are considered, so that no eviction can help.
+        """A pod is refused before nodes are considered, or there is no domain for it, so that no eviction can help.
 
         The stepwise solver finds out by itself: as in KAI, such a failure rules out other jobs.
         """
@@ -124,7 +124,13 @@ class RoomMaking:
             return False
         session = self._session
         refused = session.hooks.pre_predicate
-        return any(refused(session.classes[number]) is not None for number in self._classes(job))
+        return any(
+            refused(session.classes[number]) is not None for number in self._classes(job)
+        ) or self._lacks_domains(job)
+
+    def _lacks_domains(self, job: int) -> bool:
+        root, lacks = self._session.groups.root(job), self._session.hooks.lacks_domains
+        return lacks(root) or any(map(lacks, root.groups)) or any(map(lacks, root.all_pod_sets()))
 
     def _served(
         self,

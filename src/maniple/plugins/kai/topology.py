@@ -108,6 +108,12 @@ class Topology:
             self._now = self._scores_of_part(group, nodes)
         return sets
 
+    def lacks_domains(self, group: Group | PodSet) -> bool:
+        if group.wish is None or not group.wish.required:
+            return False
+        tree, required = self._tree(group.wish.topology), group.wish.required
+        return tree is None or required not in tree.levels or not len(tree.at(tree.levels.index(required)))
+
     def scorers(self) -> list[Scorer]:
         return [
             Scorer(
