@@ -1,50 +1,89 @@
-"""More nodes, like one that is there."""
+"""More nodes, like one that is there, in the zone of the job's volumes."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 
 import msgspec
 
 from maniple.explaining.remedies.edits import HOST_NAME
-from maniple.explaining.remedies.kinds.amounts import plural, written
+from maniple.explaining.remedies.kinds.amounts import listed, plural, written
 from maniple.explaining.remedies.search import Choice, Levels
 from maniple.explaining.remedies.subject import Subject, admits
 from maniple.explaining.remedies.values import Change
 from maniple.objects.core import Node, Pod
 from maniple.objects.quantity import parse
+from maniple.objects.storage import PersistentVolume
+from maniple.plugins.feasibility.volume_zone import ZONE_LABELS
 
 _KINDS = 4  # kinds of nodes that are offered, the best first
 _MORE = 4  # times as many as the job alone needs
 _MOST = 512
+_NONE: Mapping[str, str] = {}
 OpenTo = Callable[[Pod, Node], bool]
 _SHOWN = ("nvidia.com/gpu", "cpu", "memory")
 
 
 def nodes(subject: Subject) -> Iterator[Choice]:
     """For each kind of node on which pods of the job fit: as many as it takes."""
-    for node, most in _suitable(subject, open_to=admits)[:_KINDS]:
+    found = _suitable(subject, open_to=admits)[:_KINDS]
+    for node, most in found:
         yield _choice(subject, node, most)
+    labels = _labels_of_volumes(subject)
+    for node, most in found:
+        if any(node.metadata.labels.get(key) != value for key, value in labels.items()):
+            yield _choice(subject, node, most, labels)
 
 
 def nodes_for_any(subject: Subject) -> Iterator[Choice]:
     """The same for pods whose selectors, tolerations and requests are changed, too: one pod a node will do."""
     found = _suitable(subject, open_to=lambda _, node: not node.spec.unschedulable, at_least=1)
     for node, most in found[:_KINDS]:
-        yield _choice(subject, node, most)
+        yield _choice(subject, node, most, _labels_of_volumes(subject))
 
 
-def _choice(subject: Subject, node: Node, most: int) -> Choice:
+def _choice(subject: Subject, node: Node, most: int, labels: Mapping[str, str] = _NONE) -> Choice:
+    """`labels`: those that new nodes have instead of the node's own."""
     name, top = node.metadata.name, min(_MORE * most + 2 * _taken(subject, node), max(most, _MOST))
+
+    other = {key: value for key, value in labels.items() if node.metadata.labels.get(key) != value}
 
     def build(levels: Levels) -> tuple[Change, ...]:
         made = tuple(f"{name}-new-{number}" for number in range(levels[0]))
-        return (Change(operation="create", kind="Node", objects=made, like=name),) if made else ()
+        after = {"metadata": {"labels": other}} if other else None
+        return (
+            (Change(operation="create", kind="Node", objects=made, like=name, after=after),) if made else ()
+        )
 
     def words(levels: Levels) -> tuple[str, str]:
         amount = plural(levels[0], "node")
-        return amount, f"With {plural(levels[0], 'more node')} like {name} ({_described(node)})"
+        where = f" in {listed(f'{key}={value}' for key, value in other.items())}" if other else ""
+        return amount, f"With {plural(levels[0], 'more node')} like {name} ({_described(node)}){where}"
 
     return Choice("nodes", (top,), build, words, guess=(most,))
+
+
+def _labels_of_volumes(subject: Subject) -> dict[str, str]:
+    """The zone, or other labels, that nodes need which can reach the volumes of the job's pods."""
+    storage, found = subject.cluster.storage, dict[str, str]()
+    for kind in subject.kinds:
+        for _, _, claim in storage.claims_of(kind.sample):
+            volume = storage.volumes.get(claim.spec.volume_name) if claim is not None else None
+            if volume is not None:
+                found |= {key: value for key, value in _reached_from(volume) if key != HOST_NAME}
+    return found
+
+
+def _reached_from(volume: PersistentVolume) -> Iterator[tuple[str, str]]:
+    """By its labels, where several zones are separated like this, and its node affinity: the first of each."""
+    for key, values in volume.metadata.labels.items():
+        if key in ZONE_LABELS:
+            yield key, values.partition("__")[0]
+    affinity = volume.spec.node_affinity
+    required = affinity.required if affinity is not None else None
+    for term in required.node_selector_terms[:1] if required is not None else ():
+        for one in term.match_expressions:
+            if one.operator == "In" and one.values:
+                yield one.key, one.values[0]
 
 
 def _taken(subject: Subject, node: Node) -> int:
