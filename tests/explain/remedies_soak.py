@@ -12,10 +12,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from random import Random
 
-from maniple.explaining.remedies.advising import Search
+from maniple.explaining.remedies.advising import Search, subject_of
 from maniple.explaining.remedies.edits import applied
 from maniple.explaining.remedies.search import Levels
-from maniple.explaining.remedies.subject import Subject
 from maniple.explaining.remedies.trials import Budget, Trials
 from maniple.explaining.remedies.values import Change
 from maniple.planner import Planner
@@ -76,10 +75,12 @@ def judge(
         if trials.base.starts:
             tally.wrong.append(f"{profile} {number} {job}: said to start")
             continue
-        search = Search(Subject(cluster, row), trials)
-        search.advice()
+        search = Search(subject_of(planner, cluster, row), trials)
+        advice = search.advice()
         _hold(scenario, job, search, tally)
-        if not any(remedy.proven for remedy, _ in search.shown) and random.random() < brute:
+        if any(remedy.kind == "scheduler name" for remedy in advice.remedies):
+            tally.remedies["scheduler name"] += 1  # it cannot be proven, and nothing else helps
+        elif not any(remedy.proven for remedy, _ in search.shown) and random.random() < brute:
             _brute_force(scenario, job, tally)
         elif search.shown:
             tally.helped += 1
