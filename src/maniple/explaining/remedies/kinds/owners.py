@@ -4,8 +4,7 @@ from collections.abc import Iterator
 
 from maniple.explaining.remedies.subject import Subject, merged, setting
 from maniple.explaining.remedies.values import Change, Step
-from maniple.objects.meta import Object
-from maniple.objects.owners import is_owner
+from maniple.objects.meta import Object, OwnerReference
 
 _DEEP = 16  # owners above one another that are followed
 
@@ -23,24 +22,23 @@ def owner_of(subject: Subject) -> Object | None:
 
 def _above(subject: Subject, item: Object) -> Iterator[Object]:
     """The owners of an object, the nearest first."""
-    known = {
-        (kind.api_group, kind.kind, key): one
-        for kind, kept in subject.cluster.others.items()
-        for key, one in kept.items()
-        if is_owner(one)
-    }
     namespace, at = item.metadata.namespace or "default", item
     for _ in range(_DEEP):
-        above = [
-            known.get((one.api_version.rpartition("/")[0], one.kind, f"{namespace}/{one.name}"))
-            for one in at.metadata.owner_references
-            if one.controller or len(at.metadata.owner_references) == 1
-        ]
-        found = next((one for one in above if one is not None), None)
+        references = at.metadata.owner_references
+        controllers = [one for one in references if one.controller] or references[:1]
+        found = next(filter(None, (_known(subject, one, namespace) for one in controllers)), None)
         if found is None:
             return
         yield found
         at = found
+
+
+def _known(subject: Subject, reference: OwnerReference, namespace: str) -> Object | None:
+    group, key = reference.api_version.rpartition("/")[0], f"{namespace}/{reference.name}"
+    for kind, kept in subject.cluster.others.items():
+        if (kind.api_group, kind.kind) == (group, reference.kind):
+            return kept.get(key)
+    return None
 
 
 def saying(subject: Subject, key: str, value: str) -> tuple[tuple[Change, ...], str]:
