@@ -203,6 +203,18 @@ def test_a_node_that_is_not_ready_and_cordoned_needs_both(profile: str) -> None:
 
 
 @every_profile
+def test_new_nodes_are_ready_and_not_cordoned_whatever_those_that_are_there(profile: str) -> None:
+    scene = Scene(profile)
+    cordoned(scene, "n0", "2")
+    scene.node("n1", ready="False", room={"cpu": "1"})
+    scene.queue()
+    scene.job("old", pods=1, on=("n0",), requests={"cpu": "2"}, preemptible=False)
+    scene.job(requests={"cpu": "2"})
+    found = proven(scene, "nodes")
+    assert found.sentence == "With 1 more node like n0 (2 cpu, 32Gi memory) the job would start"
+
+
+@every_profile
 def test_a_wrong_queue_and_a_cordoned_node_get_one_remedy_for_both(profile: str) -> None:
     scene = Scene(profile)
     cordoned(scene, "n0", "2")

@@ -9,7 +9,7 @@ from maniple.explaining.remedies.kinds.amounts import listed, plural
 from maniple.explaining.remedies.search import Choice, Levels
 from maniple.explaining.remedies.subject import Subject, setting
 from maniple.explaining.remedies.values import Change, KindName
-from maniple.objects.core import Node
+from maniple.objects.core import Node, Taint
 
 _FEW = 5  # nodes of which every choice is tried
 _MANY = 64
@@ -41,6 +41,24 @@ def ready_each(subject: Subject) -> Iterator[Choice]:
     found = _suited(subject, _is_unready)
     if found:
         yield _each("nodes not ready", found, "ready")
+
+
+def well(node: Node) -> Node:
+    """The node as it would be if it took pods: the same one if it does."""
+    if not (_is_cordoned(node) or _is_unready(node)):
+        return node
+    conditions = tuple(
+        msgspec.structs.replace(one, status="True") if one.type == "Ready" else one
+        for one in node.status.conditions
+    )
+    spec = msgspec.structs.replace(node.spec, unschedulable=False, taints=_kept_taints(node))
+    status = msgspec.structs.replace(node.status, conditions=conditions)
+    return msgspec.structs.replace(node, spec=spec, status=status)
+
+
+def _kept_taints(node: Node) -> tuple[Taint, ...]:
+    """Without those that say that it takes no pods."""
+    return tuple(one for one in node.spec.taints if one.key not in (_CORDON, *_UNWELL))
 
 
 def _is_cordoned(node: Node) -> bool:
@@ -141,7 +159,7 @@ def _mended(node: Node) -> Iterator[Change]:
     for number, one in enumerate(node.status.conditions):
         if one.type == "Ready" and one.status != "True":
             yield setting(node, ("status", "conditions", number, "status"), one.status, "True")
-    kept = tuple(one for one in node.spec.taints if one.key not in (_CORDON, *_UNWELL))
+    kept = _kept_taints(node)
     if kept != node.spec.taints:
         before, after = msgspec.to_builtins(node.spec.taints), msgspec.to_builtins(kept)
         yield setting(node, ("spec", "taints"), before, after or None)

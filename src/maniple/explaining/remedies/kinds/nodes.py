@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
+from typing import Any
 
 import msgspec
 
 from maniple.explaining.remedies.edits import HOST_NAME
 from maniple.explaining.remedies.kinds.amounts import listed, plural, written
+from maniple.explaining.remedies.kinds.node_states import well
 from maniple.explaining.remedies.search import Choice, Levels
 from maniple.explaining.remedies.subject import Subject, admits
 from maniple.explaining.remedies.values import Change
@@ -36,7 +38,7 @@ def nodes(subject: Subject) -> Iterator[Choice]:
 
 def nodes_for_any(subject: Subject) -> Iterator[Choice]:
     """The same for pods whose selectors, tolerations and requests are changed, too: one pod a node will do."""
-    found = _suitable(subject, open_to=lambda _, node: not node.spec.unschedulable, at_least=1)
+    found = _suitable(subject, open_to=lambda _, __: True, at_least=1)
     for node, most in found[:_KINDS]:
         yield _choice(subject, node, most, _labels_of_volumes(subject))
 
@@ -44,12 +46,11 @@ def nodes_for_any(subject: Subject) -> Iterator[Choice]:
 def _choice(subject: Subject, node: Node, most: int, labels: Mapping[str, str] = _NONE) -> Choice:
     """`labels`: those that new nodes have instead of the node's own."""
     name, top = node.metadata.name, min(_MORE * most + 2 * _taken(subject, node), max(most, _MOST))
-
     other = {key: value for key, value in labels.items() if node.metadata.labels.get(key) != value}
+    after = _unlike(node, other)
 
     def build(levels: Levels) -> tuple[Change, ...]:
         made = tuple(f"{name}-new-{number}" for number in range(levels[0]))
-        after = {"metadata": {"labels": other}} if other else None
         return (
             (Change(operation="create", kind="Node", objects=made, like=name, after=after),) if made else ()
         )
@@ -60,6 +61,16 @@ def _choice(subject: Subject, node: Node, most: int, labels: Mapping[str, str] =
         return amount, f"With {plural(levels[0], 'more node')} like {name} ({_described(node)}){where}"
 
     return Choice("nodes", (top,), build, words, guess=(most,))
+
+
+def _unlike(node: Node, labels: Mapping[str, str]) -> dict[str, Any] | None:
+    """The fields in which a new node differs from this one: it is ready, and not cordoned."""
+    found: dict[str, Any] = {"metadata": {"labels": dict(labels)}} if labels else {}
+    fresh = well(node)
+    if fresh is not node:
+        taints, conditions = msgspec.to_builtins((fresh.spec.taints, fresh.status.conditions))
+        found |= {"spec": {"unschedulable": False, "taints": taints}, "status": {"conditions": conditions}}
+    return found or None
 
 
 def _labels_of_volumes(subject: Subject) -> dict[str, str]:
@@ -111,28 +122,22 @@ def _described(node: Node) -> str:
 def _suitable(subject: Subject, open_to: OpenTo, at_least: int = 0) -> list[tuple[Node, int]]:
     """A node of each kind that fits, and how many empty ones the job needs; those that take fewest first."""
     kinds: dict[bytes, Node] = {}
-    objects = subject.cluster.nodes.objects
-    for row in sorted(objects, key=subject.cluster.nodes.keys.__getitem__):
-        node = objects[row]
-        kinds.setdefault(_likeness(node), node)
+    nodes = subject.cluster.nodes.objects.values()
+    for node in sorted(nodes, key=lambda one: (well(one) is not one, one.metadata.name)):
+        kinds.setdefault(_likeness(well(node)), node)
     found = [(node, count) for node in kinds.values() if (count := _count(subject, node, open_to, at_least))]
     return sorted(found, key=lambda one: (one[1], one[0].metadata.name))
 
 
 def _likeness(node: Node) -> bytes:
     labels = {key: value for key, value in node.metadata.labels.items() if key != HOST_NAME}
-    parts = (labels, node.status.allocatable, node.spec.taints, node.spec.unschedulable, _unready(node))
+    parts = (labels, node.status.allocatable, node.spec.taints)
     return msgspec.json.encode(parts, order="sorted")
-
-
-def _unready(node: Node) -> bool:
-    return any(one.type == "Ready" and one.status != "True" for one in node.status.conditions)
 
 
 def _count(subject: Subject, node: Node, open_to: OpenTo, at_least: int) -> int:
     """How many such nodes hold the pods that the job lacks, of every kind that fits; 0 if none does."""
-    if _unready(node):
-        return 0
+    node = well(node)
     offered = {name: Fraction(parse(amount)) for name, amount in node.status.allocatable.items()}
     lacking, nodes_needed = subject.needed, 0
     for kind in subject.kinds:
