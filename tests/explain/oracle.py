@@ -12,7 +12,7 @@ from typing import Any
 
 from maniple.planner import Plan, Planner
 from tests.explain.clusters import Scenario
-from tests.explain.oracle_objects import mended, object_changes
+from tests.explain.oracle_objects import KINDS, mended, object_changes
 
 Raw = dict[str, Any]
 _NODES = (1, 2, 4, 8, 16)
@@ -61,6 +61,17 @@ def helps(scenario: Scenario, job: str, now: datetime) -> str:
             if starts(planned(scenario, objects, now), objects, job):
                 return kind
     return ""
+
+
+def kinds_that_help(scenario: Scenario, job: str, now: datetime) -> dict[str, tuple[str, ...]]:
+    """Changes of what surrounds a job that start it, each by itself; with the kinds of remedies that would say so."""
+    found: dict[str, tuple[str, ...]] = {}
+    pods = _of_job(scenario.objects, job)
+    for name, objects in object_changes(scenario.objects, job, pods):
+        is_new = name not in found and objects != scenario.objects
+        if is_new and starts(planned(scenario, objects, now), objects, job):
+            found[name] = KINDS[name]
+    return found
 
 
 def _together(objects: list[Raw], job: str) -> Iterator[tuple[str, list[Raw]]]:

@@ -15,6 +15,19 @@ _BOUND = {"pv.kubernetes.io/bind-completed": "yes"}
 _TAINTS_OF_STATES = ("unschedulable", "not-ready", "unreachable")
 _DEVICES = 8
 _FACTOR = 64
+# By the name of a change: the kinds of remedies of which one is to be shown where it helps.
+KINDS = {
+    "queue": ("queue",),
+    "uncordoned": ("cordoned nodes",),
+    "ready": ("nodes not ready", "cordoned nodes"),
+    "volume claims": ("volume claims",),
+    "resource claims": ("resource claims",),
+    "devices": ("devices",),
+    "weight": ("queue weight",),
+    "resource quota": ("resource quota",),
+    "owner": ("members",),
+    "zone": ("nodes",),
+}
 
 
 def object_changes(objects: list[Raw], job: str, pods: list[Raw]) -> Iterator[Change]:
