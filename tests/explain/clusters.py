@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
+from tests.explain import surroundings
 from tests.soak import clusters as soak
 from tests.soak import shapes
 from tests.soak.shapes import RACK, SPACE, ZONE
@@ -26,6 +27,19 @@ AILMENTS = (
     "limit",
     "rack",
     "firm",
+    "queue",
+    "inner",
+    "cordoned",
+    "unready",
+    "weight",
+    "quota",
+    "claim",
+    "unbound",
+    "zone",
+    "devices",
+    "no claim",
+    "owner",
+    "scheduler",
 )
 GPU = "nvidia.com/gpu"
 CLASSES = {"low": 10, "mid": 50, "high": 75, "build": 100}
@@ -50,7 +64,7 @@ def generate(profile: str, number: int) -> Scenario:
     random = Random(f"remedies {profile} {number}")
     ailments = frozenset(random.sample(AILMENTS, random.choice((0, 1, 1, 2))))
     made = _Cluster(random, profile, ailments)
-    return Scenario(profile, number, made.objects, _configuration(random, profile), ailments)
+    return Scenario(profile, number, made.objects, _configuration(random, profile, ailments), ailments)
 
 
 def rich(profile: str, number: int) -> Scenario:
@@ -59,14 +73,16 @@ def rich(profile: str, number: int) -> Scenario:
     return Scenario(profile, number, made.objects, made.conf, frozenset())
 
 
-def _configuration(random: Random, profile: str) -> Raw | None:
+def _configuration(random: Random, profile: str, ailments: frozenset[str]) -> Raw | None:
     if profile != "volcano":
         return None
     actions = random.choice(("enqueue, allocate, backfill", "enqueue, allocate, backfill, reclaim, preempt"))
-    share = random.choice(("capacity", "proportion"))
+    share = "proportion" if "weight" in ailments else random.choice(("capacity", "proportion"))
     tiers = [
         {"plugins": [{"name": share if name == "capacity" else name} for name in tier]} for tier in _TIERS
     ]
+    if "quota" in ailments:
+        tiers[-1]["plugins"].append({"name": "resourcequota"})
     return {"actions": actions, "tiers": tiers}
 
 
@@ -78,6 +94,10 @@ class _Cluster:
         self.objects: list[Raw] = [shapes.priority_class(*one) for one in CLASSES.items()]
         self._nodes(random.randint(2, 4))
         self._queues = self._made_queues()
+        self.objects += surroundings.volume_objects(ailments)
+        self.objects += surroundings.device_objects(random, ailments, [*self._free])
+        if "quota" in ailments:
+            self.objects.append(surroundings.resource_quota(random))
         for number in range(random.randint(1, 5)):
             self._running(f"r{number}", number)
         for number in range(random.randint(1, 3)):
@@ -99,17 +119,28 @@ class _Cluster:
             room = {"cpu": random.choice(("8", "16")), "memory": "32Gi", "pods": "20", GPU: str(self._gpus)}
             labels |= {"nvidia.com/gpu.memory": "40000", "nvidia.com/gpu.count": room[GPU]}
             self.objects.append(shapes.node(f"n{number}", room, labels, taints))
+            self._ail(self.objects[-1])
             self._free[f"n{number}"] = self._gpus
             racks.setdefault(rack, []).append(f"n{number}")
         self.objects.append(shapes.topology("network", [ZONE, RACK]))
         self.objects += [shapes.hyper_node(f"s-{rack}", 1, "Node", names) for rack, names in racks.items()]
         self.objects.append(shapes.hyper_node("s-z0", 2, "HyperNode", [f"s-{rack}" for rack in racks]))
 
+    def _ail(self, node: Raw) -> None:
+        """Cordon a node, or let it be not ready, more often than not."""
+        if "cordoned" in self._ailments and self._random.random() < 0.7:
+            taint = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
+            node["spec"] |= {"unschedulable": True, "taints": [*node["spec"].get("taints", ()), taint]}
+        if "unready" in self._ailments and self._random.random() < 0.7:
+            node["status"]["conditions"] = [{"type": "Ready", "status": "False"}]
+
     def _made_queues(self) -> list[str]:
         random, names = self._random, [f"q{number}" for number in range(self._random.randint(1, 2))]
         parent = "top" if self._profile != "volcano" and random.random() < 0.4 else ""
+        if "inner" in self._ailments and self._profile != "volcano":
+            parent = "top"
         for name in [*names, *filter(None, (parent,))]:
-            quota = random.choice((0, self._gpus, 2 * self._gpus))
+            quota = 0 if "weight" in self._ailments else random.choice((0, self._gpus, 2 * self._gpus))
             tight = "limit" in self._ailments and (name == parent or not parent)
             limit = random.choice((1, 2, self._gpus)) if tight else None
             self.objects.append(self._queue(name, "" if name == parent else parent, quota, limit))
@@ -166,12 +197,12 @@ class _Cluster:
         age: int,
         ailments: frozenset[str] = frozenset(),
     ) -> None:
+        queue = self._queue_of(ailments)
+        if "owner" in ailments and pods:
+            self._owned(name, pods, least, queue, age, ailments)
+            return
         system, roles = self._system(), [role for _, role, _ in pods if role]
-        spec: Raw = {
-            "minMember": least,
-            "queue": self._random.choice(self._queues),
-            "priorityClassName": priority,
-        }
+        spec: Raw = {"minMember": least, "queue": queue, "priorityClassName": priority}
         if roles and least == len(pods):
             by_role = {role: roles.count(role) for role in dict.fromkeys(roles)}
             if system == "kai":
@@ -185,11 +216,48 @@ class _Cluster:
         elif "rack" in ailments:
             spec["networkTopology"] = {"mode": "hard", "highestTierAllowed": 1}
         status = {"status": {"phase": "Running" if pods and pods[0][2] else "Inqueue"}}
+        if "quota" in ailments and system == "volcano":
+            spec["minResources"] = {"cpu": str(least), GPU: str(sum(gpus for gpus, _, _ in pods[:least]))}
+            status = {"status": {"phase": "Pending"}}
         group = shapes.thing(shapes.GROUP_API[system], "PodGroup", name, SPACE, age, spec=spec, **status)
         self.objects.append(group)
         self.objects += [
             self._pod(name, system, number, *one, age, ailments) for number, one in enumerate(pods)
         ]
+
+    def _queue_of(self, ailments: frozenset[str]) -> str:
+        if "queue" in ailments:
+            return "q00"
+        if "inner" in ailments and self._profile != "volcano":
+            return "top"
+        return self._random.choice(self._queues)
+
+    def _owned(
+        self,
+        name: str,
+        pods: list[tuple[int, str, str]],
+        least: int,
+        queue: str,
+        age: int,
+        ailments: frozenset[str],
+    ) -> None:
+        """Pods without a group, of a Job."""
+        job = surroundings.owner(name, least, queue, age)
+        self.objects.append(job)
+        for number, (gpus, _, node) in enumerate(pods):
+            pod = self._pod(name, "kai", number, gpus, "", node, age, ailments)
+            del pod["metadata"]["annotations"][_GROUP_NAME["kai"]]
+            pod["metadata"]["ownerReferences"] = surroundings.owned_by(job)
+            self.objects.append(pod)
+
+    def _needs(self, pod: str, spec: Raw, ailments: frozenset[str]) -> None:
+        """Volumes, and claims for devices."""
+        if ailments.intersection(surroundings.VOLUMES):
+            spec["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+        if ailments.intersection(surroundings.DEVICES):
+            spec["resourceClaims"] = [{"name": "dev", "resourceClaimName": f"{pod}-dev"}]
+            if "no claim" not in ailments:
+                self.objects.append(surroundings.device_claim(f"{pod}-dev", self._random.randint(1, 4)))
 
     def _pod(
         self,
@@ -216,6 +284,9 @@ class _Cluster:
             spec["schedulingGates"] = [{"name": "example.com/wait"}]
         if "typo" in ailments:
             spec["nodeSelector"] = {"disk": "sdd"}
+        if "scheduler" in ailments:
+            spec["schedulerName"] = "default-scheduler"
+        self._needs(f"{job}-{number}", spec, ailments)
         notes, labels = {_GROUP_NAME[system]: job}, {"job": job}
         (labels if system == "kai" else notes).update({_ROLE[system]: role} if role else {})
         return shapes.thing(

@@ -12,6 +12,7 @@ from typing import Any
 
 from maniple.planner import Plan, Planner
 from tests.explain.clusters import Scenario
+from tests.explain.oracle_objects import KINDS, mended, object_changes
 
 Raw = dict[str, Any]
 _NODES = (1, 2, 4, 8, 16)
@@ -62,9 +63,20 @@ def helps(scenario: Scenario, job: str, now: datetime) -> str:
     return ""
 
 
+def kinds_that_help(scenario: Scenario, job: str, now: datetime) -> dict[str, tuple[str, ...]]:
+    """Changes of what surrounds a job that start it, each by itself; with the kinds of remedies that would say so."""
+    found: dict[str, tuple[str, ...]] = {}
+    pods = _of_job(scenario.objects, job)
+    for name, objects in object_changes(scenario.objects, job, pods):
+        is_new = name not in found and objects != scenario.objects
+        if is_new and starts(planned(scenario, objects, now), objects, job):
+            found[name] = KINDS[name]
+    return found
+
+
 def _together(objects: list[Raw], job: str) -> Iterator[tuple[str, list[Raw]]]:
     """Everything that holds a job's pods back is removed; then also more pods, smaller ones, queues, nodes."""
-    free = objects
+    free = mended(objects, job, _of_job(objects, job))
     for kind in ("gates", "toleration", "selector", "affinity", "spread"):
         free = next(made for name, made in _pod_changes(free, job) if name == kind)
     free = next(made for name, made in _group_changes(free, job) if name == "topology")
@@ -99,7 +111,13 @@ def _role(pod: Raw) -> str:
 
 def _of_job(objects: list[Raw], job: str) -> list[Raw]:
     name = job.partition("@")[0].partition("/")[2]
-    return [one for one in objects if one["kind"] == "Pod" and _group(one) == name]
+    return [one for one in objects if one["kind"] == "Pod" and name in (_group(one), _owner(one))]
+
+
+def _owner(pod: Raw) -> str:
+    """The name of the group that a pod without one gets in memory."""
+    owners = pod["metadata"].get("ownerReferences", ())
+    return next((f"{one['kind'].lower()}:{one['name']}" for one in owners), "")
 
 
 def _group(pod: Raw) -> str:
@@ -111,6 +129,7 @@ def _changed(objects: list[Raw], job: str) -> Iterator[tuple[str, list[Raw]]]:
     yield from _pod_changes(objects, job)
     yield from _group_changes(objects, job)
     yield from _queue_changes(objects, job)
+    yield from object_changes(objects, job, _of_job(objects, job))
     for count in _NODES:
         for node in [one for one in objects if one["kind"] == "Node"]:
             yield "nodes", [*objects, *(_like(node, number) for number in range(count))]

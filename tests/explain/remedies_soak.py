@@ -1,5 +1,7 @@
 """Remedies over many random clusters: every one that is shown works and is minimal, and few helpable jobs get none.
 
+Of changes to what surrounds a job (its queue, nodes, claims ...), every kind that starts it is expected among them.
+
 python -m tests.explain.remedies_soak --profile kai --clusters 2000 --first 0
 """
 
@@ -12,15 +14,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from random import Random
 
-from maniple.explaining.remedies.advising import Search
+from maniple.explaining.remedies.advising import Search, subject_of
 from maniple.explaining.remedies.edits import applied
 from maniple.explaining.remedies.search import Levels
-from maniple.explaining.remedies.subject import Subject
 from maniple.explaining.remedies.trials import Budget, Trials
 from maniple.explaining.remedies.values import Change
 from maniple.planner import Planner
 from tests.explain.clusters import PROFILES, Raw, Scenario, generate, rich
-from tests.explain.oracle import helps, planned, starts, waiting
+from tests.explain.oracle import helps, kinds_that_help, planned, starts, waiting
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 _EVERY = 30.0  # seconds between lines
@@ -35,6 +36,8 @@ class Tally:
     asked: int = 0  # jobs for which brute force was tried
     helpable: int = 0
     missed: list[str] = field(default_factory=list)
+    kinds: Counter[str] = field(default_factory=Counter)  # single changes of other objects that start a job
+    absent: list[str] = field(default_factory=list)  # those of which no remedy was shown
     wrong: list[str] = field(default_factory=list)
     not_minimal: list[str] = field(default_factory=list)
     changed: list[str] = field(default_factory=list)  # clusters that trials did not put back
@@ -45,7 +48,9 @@ class Tally:
             f"{self.clusters} clusters, {self.jobs} waiting jobs, {self.helped} with a remedy, "
             f"{self.remedies.total()} remedies: {len(self.wrong)} do not work, {len(self.not_minimal)} not minimal; "
             f"brute force: {self.asked} asked, {self.helpable} helpable, {len(self.missed)} of them missed "
-            f"({share:.1%} helped); {len(self.changed)} clusters not put back; {dict(self.remedies)}"
+            f"({share:.1%} helped); "
+            f"by kind: {self.kinds.total()} would help, {len(self.absent)} of them not shown; "
+            f"{len(self.changed)} clusters not put back; {dict(self.remedies)}"
         )
 
 
@@ -76,10 +81,13 @@ def judge(
         if trials.base.starts:
             tally.wrong.append(f"{profile} {number} {job}: said to start")
             continue
-        search = Search(Subject(cluster, row), trials)
-        search.advice()
+        search = Search(subject_of(planner, cluster, row), trials)
+        advice = search.advice()
         _hold(scenario, job, search, tally)
-        if not any(remedy.proven for remedy, _ in search.shown) and random.random() < brute:
+        _expect(scenario, job, {remedy.kind for remedy, _ in search.shown}, tally)
+        if any(remedy.kind == "scheduler name" for remedy in advice.remedies):
+            tally.remedies["scheduler name"] += 1  # it cannot be proven, and nothing else helps
+        elif not any(remedy.proven for remedy, _ in search.shown) and random.random() < brute:
             _brute_force(scenario, job, tally)
         elif search.shown:
             tally.helped += 1
@@ -94,6 +102,14 @@ def _brute_force(scenario: Scenario, job: str, tally: Tally) -> None:
     if kind:
         tally.helpable += 1
         tally.missed.append(f"{scenario.profile} {scenario.number} {job}: {kind}")
+
+
+def _expect(scenario: Scenario, job: str, shown: set[str], tally: Tally) -> None:
+    """Where a single change of what surrounds the job starts it, a remedy says so."""
+    for name, kinds in kinds_that_help(scenario, job, NOW).items():
+        tally.kinds[name] += 1
+        if shown.isdisjoint(kinds):
+            tally.absent.append(f"{scenario.profile} {scenario.number} {job}: {name}")
 
 
 def _hold(scenario: Scenario, job: str, search: Search, tally: Tally) -> None:
@@ -145,7 +161,7 @@ def main() -> int:
         if time.monotonic() - reported > _EVERY:
             reported = time.monotonic()
             sys.stderr.write(f"{number}: {tally.summary()}\n")
-    for name in ("wrong", "not_minimal", "missed", "changed"):
+    for name in ("wrong", "not_minimal", "missed", "absent", "changed"):
         for line in getattr(tally, name):
             sys.stdout.write(f"{name}: {line}\n")
     sys.stdout.write(f"{given.profile}: {tally.summary()}\n")

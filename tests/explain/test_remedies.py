@@ -31,7 +31,9 @@ def test_nodes_members_and_jobs_that_end_are_the_fewest_that_do(profile: str) ->
     assert sentence(advice, "nodes") == (
         "With 1 more node like n0 (2 nvidia.com/gpu, 16 cpu, 64Gi memory) the job would start"
     )
-    assert sentence(advice, "members") == "With a minimum of 1 instead of 3 the job would start"
+    assert (
+        sentence(advice, "members") == "With a minimum of 1 instead of 3 (spec.minMember) the job would start"
+    )
     assert sentence(advice, "ending jobs") == "If job ml/r0 ended, the job would start"
 
 
@@ -99,7 +101,7 @@ def test_a_taint_that_says_a_node_is_unwell_is_not_tolerated(profile: str) -> No
 def test_gates_are_removed_and_missing_pods_created(profile: str) -> None:
     gated = Scene(profile).node("n0").queue(quota=4).job("w", 2, pod={"schedulingGates": [{"name": "wait"}]})
     assert sentence(gated.advice(), "scheduling gates") == (
-        "Without the scheduling gate wait on 2 pods the job would start"
+        "Without the scheduling gate wait (spec.schedulingGates) on 2 pods the job would start"
     )
     short = Scene(profile).node("n0").queue(quota=4).job("w", 1, least=2)
     assert sentence(short.advice(), "missing pods") == "With 1 more pod like ml/w-0 the job would start"
@@ -130,7 +132,8 @@ def test_two_causes_at_once_get_one_remedy_for_both(profile: str) -> None:
     advice = scene.advice()
     assert [one.kind for one in advice.remedies] == ["combined"]
     assert sentence(advice, "combined") == (
-        "Without nodeSelector disk=sdd and without the scheduling gate wait on 2 pods the job would start"
+        "Without nodeSelector disk=sdd and without the scheduling gate wait (spec.schedulingGates) on 2 pods "
+        "the job would start"
     )
 
 
@@ -154,7 +157,7 @@ def test_the_part_of_a_gang_that_is_too_large_is_named(profile: str) -> None:
     scene = Scene(profile).node("n0", 3).queue(quota=4)
     scene.job("w", 4, roles=("head", "body", "body", "body"), subGroups=parts)
     assert sentence(scene.advice(), "members") == (
-        "With a minimum for sub-group body of 2 instead of 3 the job would start"
+        "With a minimum for sub-group body of 2 instead of 3 (spec.subGroups[1].minMember) the job would start"
     )
 
 

@@ -66,6 +66,14 @@ async def settle(page: Site) -> None:
             await asyncio.sleep(0.02)
 
 
+async def remembered_after(page: Site, path: str) -> dict[object, object]:
+    """What a page leaves in the memory that plugins have from cycle to cycle, which is empty before."""
+    cluster = page.server._debug._scheduler.cache.cluster
+    cluster.memory.clear()
+    await page.body(path)
+    return cluster.memory
+
+
 async def moment_at_rest(page: Site) -> Moment:
     """A snapshot during which no cycle began: watches may still bring what was created."""
     scheduler = page.server._debug._scheduler
@@ -233,6 +241,7 @@ def test_debug_pages() -> None:
             order = json.loads(await page.body("/get-job-order"))
             assert [one["id"] for one in order["global_order"]] == ["team/two"]
             assert list(order["queue_order"]) == ["default"]
+            assert await remembered_after(page, "/get-job-order") == {}
             found = json.loads(await page.body("/debug/explain?job=team/two-1"))
             assert found["job"] == "team/two"
             assert "gang needs 2 pods placed together" in found["sentence"]

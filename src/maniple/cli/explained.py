@@ -158,7 +158,8 @@ def _surely(remedy: Remedy) -> str:
     """What was not tried of a remedy, and what it would cost others."""
     parts = []
     if not remedy.proven:
-        parts.append("not proven with all jobs")
+        unknown = remedy.kind == "scheduler name"
+        parts.append("not proven: these pods are not planned here" if unknown else "not proven with all jobs")
     if remedy.evictions:
         pods = len(remedy.evictions)
         parts.append(f"{pods} pod{'' if pods == 1 else 's'} would be evicted")

@@ -16,6 +16,7 @@ from maniple.actions.allocate import waiting
 from maniple.actions.order import JobsByQueue
 from maniple.cluster.cluster import Cluster
 from maniple.explaining.diagnosis import UnknownJobError
+from maniple.explaining.what_if import own_memory
 from maniple.journal.moment import Moment
 from maniple.journal.pseudonyms import pseudonymised
 from maniple.live.refs import kind_of
@@ -186,17 +187,18 @@ class Debug:
 
     def _job_order(self) -> dict[str, Any]:
         """The jobs in the order in which they would have their turn now, in all and by queue."""
-        probe = self._scheduler.probe()
+        probe, (cluster, now) = self._scheduler.probe(), self._moment_of_cache()
         probe.actions = ()
-        session = probe.session(*self._moment_of_cache())
-        depth = session.configuration.queue_depth.get("allocate")
-        line = JobsByQueue(session, waiting(session), depth=depth, steady=True)
         order: list[dict[str, Any]] = []
         queues: dict[str, list[dict[str, Any]]] = {}
-        while (job := line.pop()) is not None:
-            one = {"id": session.job_key(job), "priority": int(session.jobs.priority[job])}
-            order.append(one)
-            queues.setdefault(session.job_facts(job).queue, []).append(one)
+        with own_memory(cluster):  # plugins take a session for a cycle, and this one does not count
+            session = probe.session(cluster, now)
+            depth = session.configuration.queue_depth.get("allocate")
+            line = JobsByQueue(session, waiting(session), depth=depth, steady=True)
+            while (job := line.pop()) is not None:
+                one = {"id": session.job_key(job), "priority": int(session.jobs.priority[job])}
+                order.append(one)
+                queues.setdefault(session.job_facts(job).queue, []).append(one)
         return {"global_order": order, "queue_order": queues}
 
 

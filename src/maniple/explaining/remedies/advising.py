@@ -7,14 +7,19 @@ from typing import Any
 
 from maniple.cluster.cluster import Cluster
 from maniple.explaining.remedies.kinds import (
+    claims,
     constraints,
     ending,
     members,
+    node_states,
     nodes,
     pods,
+    queue_names,
     queues,
     requests,
+    resource_quotas,
     standing,
+    weights,
 )
 from maniple.explaining.remedies.kinds import topology as topologies
 from maniple.explaining.remedies.kinds.combining import combined
@@ -30,8 +35,11 @@ Maker = Callable[[Subject], Iterator[Choice]]
 _KINDS: dict[str, Maker] = {
     "scheduling gates": pods.gates,
     "missing pods": pods.missing,
+    "queue": queue_names.queues,
     "queue state": standing.state,
     "suspension": standing.suspension,
+    "volume claims": claims.volume_claims,
+    "resource claims": claims.resource_claims,
     "toleration": constraints.tolerations,
     "selector": constraints.selectors,
     "affinity": constraints.affinity,
@@ -43,8 +51,14 @@ _KINDS: dict[str, Maker] = {
     "priority": standing.priority,
     "queue limit": queues.limits,
     "queue quota": queues.quotas,
+    "queue weight": weights.weights,
+    "resource quota": resource_quotas.resource_quotas,
+    "cordoned nodes": node_states.uncordoned,
+    "nodes not ready": node_states.ready,
+    "devices": claims.devices,
     "nodes": nodes.nodes,
 }
+_CAPACITY = "capacity"  # Volcano's plugin, which may see queues as a tree
 _ENDING, _COMBINED, _ALONE, _SETTLED = "ending jobs", "combined", "alone", "settled"
 
 
@@ -82,7 +96,15 @@ def advise(
     trials = Trials(planner, cluster, cluster.jobs.keys[rows[0]], now, budget or Budget(), plan)
     if trials.base.starts:
         return Advice(job=job, starts=True, cycles=trials.cycles, full=trials.full)
-    return Search(Subject(cluster, rows[0]), trials).advice()
+    return Search(subject_of(planner, cluster, rows[0]), trials).advice()
+
+
+def subject_of(planner: Planner, cluster: Cluster, row: int) -> Subject:
+    """A job, as the configuration of a planner has it."""
+    options = (option for tier in planner.configuration.tiers for option in tier)
+    as_tree = any(option.name == _CAPACITY and option.enabled("enableHierarchy") for option in options)
+    only_leaves = as_tree or planner.rules.queues.only_leaves_take_jobs
+    return Subject(cluster, row, only_leaves_take_jobs=only_leaves)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,12 +137,15 @@ class Search:
         for number in range(len(self.shown)):
             self._paid(_SETTLED, lambda number=number: self._settle(number))  # type: ignore[misc]
         self._paid(_ALONE, self._without_rivals)
-        if not self._subject.pods:
+        if not self._subject.pods and not any(pods.of_another_scheduler(self._subject)):
             why = "the job has no pods, and what they would request is not known"
             self._untried.append(Untried(kind="missing pods", why=why))
         return Advice(
             job=self._subject.name,
-            remedies=tuple(remedy for remedy, _ in self.shown),
+            remedies=(
+                *pods.of_another_scheduler(self._subject),
+                *(remedy for remedy, _ in self.shown),
+            ),
             alone=tuple(self._alone),
             untried=tuple(self._untried),
             cycles=self._trials.cycles,

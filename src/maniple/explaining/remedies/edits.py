@@ -35,7 +35,8 @@ def applied(objects: Iterable[Raw], changes: Sequence[Change]) -> list[Raw]:
             if change.operation == "delete":
                 by_name.pop(name, None)
             elif change.operation == "create":
-                by_name[name] = copied(by_name[change.api_group, change.kind, change.like], key)
+                like = by_name[change.api_group, change.kind, change.like] if change.like else None
+                by_name[name] = created(change, key, like)
             else:
                 by_name[name] = with_field(by_name[name], change.path, change.after)
     return [*others, *by_name.values()]
@@ -49,9 +50,26 @@ def edited(item: Kind, changes: Iterable[Change]) -> Kind:
     return _read(raw, item)
 
 
-def copy_of(item: Kind, key: str) -> Kind:
-    """A typed object like this one, new and under another name."""
-    return _read(copied(msgspec.to_builtins(item), key), item)
+def created(change: Change, key: str, like: Raw | None) -> Raw:
+    """The plain object of this name that a change creates; `like`: the one that it is a copy of."""
+    made = copied(like, key) if like is not None else _named(change.kind, key)
+    found: Raw = _merged(made, change.after)
+    return found
+
+
+def _named(kind: str, key: str) -> Raw:
+    namespace, _, name = key.rpartition("/")
+    metadata = {"name": name, "namespace": namespace} if namespace else {"name": name}
+    return {"kind": kind, "metadata": metadata}
+
+
+def _merged(value: Any, more: Any) -> Any:
+    """A plain value with the fields of another on top."""
+    if more is None:
+        return value
+    if not isinstance(more, Mapping) or not isinstance(value, Mapping):
+        return more
+    return {**value, **{field: _merged(value.get(field), part) for field, part in more.items()}}
 
 
 def _read(raw: Raw, item: Kind) -> Kind:
@@ -101,4 +119,4 @@ def _identity(raw: Raw) -> tuple[str, str, str] | None:
 
 
 # The kinds of this scope that remedies change.
-_CLUSTER_SCOPED = ("Node", "Queue", "PriorityClass")
+_CLUSTER_SCOPED = ("Node", "Queue", "PriorityClass", "PersistentVolume", "ResourceSlice")

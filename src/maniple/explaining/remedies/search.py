@@ -26,6 +26,7 @@ class Choice:
     words: Callable[[Levels], tuple[str, str]]
     guess: Levels | None = None  # what sums say is enough
     in_order: bool = False  # a single knob whose levels do not include one another
+    top_includes_all: bool = False  # levels in order, of which the last one includes the others
     keep: frozenset[str] = field(default_factory=frozenset)  # jobs that the change helps as well
     refined: "Callable[[Levels], Choice] | None" = None  # finer knobs, once the levels of these are known
 
@@ -62,6 +63,8 @@ def lowered(choice: Choice, levels: Levels, works: Works) -> Levels:
 def _beginning(choice: Choice, tries: Works, thorough: bool) -> Levels | None:
     """Levels that work, to be lowered."""
     if choice.in_order:
+        if choice.top_includes_all and not tries(choice.tops):
+            return None
         return next(((level,) for level in range(1, choice.tops[0] + 1) if tries((level,))), None)
     if choice.guess is not None and choice.guess != choice.tops and tries(choice.guess):
         return choice.guess

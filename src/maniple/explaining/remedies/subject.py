@@ -50,8 +50,9 @@ class PodKind:
 class Subject:
     """One job of a cluster."""
 
-    def __init__(self, cluster: Cluster, row: int) -> None:
+    def __init__(self, cluster: Cluster, row: int, *, only_leaves_take_jobs: bool = True) -> None:
         self.cluster = cluster
+        self.only_leaves_take_jobs = only_leaves_take_jobs
         self.key = cluster.jobs.keys[row]
         self.name = cluster.jobs.name(row)
         self.group: Object = cluster.jobs.objects[row]

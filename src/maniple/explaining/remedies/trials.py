@@ -10,14 +10,13 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 import msgspec
 import numpy as np
 
 from maniple.cluster.cluster import Cluster
 from maniple.cluster.statuses import READY, Status, status_set
-from maniple.explaining.remedies.edits import copy_of, edited
+from maniple.explaining.remedies.edits import Raw, created, edited
 from maniple.explaining.remedies.rivals import pass_over
 from maniple.explaining.remedies.values import Change
 from maniple.explaining.what_if import own_memory
@@ -176,7 +175,7 @@ class Trials:
             try:
                 planner.delete(cluster, gone)
                 # What is new goes through admission, as it would in a file.
-                planner.apply(cluster, [*after, *map(_manifest, made)])
+                planner.apply(cluster, [*after, *made])
                 yield
             finally:
                 planner.delete(cluster, made)
@@ -195,20 +194,23 @@ class Trials:
         if kind == "Queue":
             row = cluster.queues.index_of(key)
             items = cluster.queues.all_of(row) if row is not None and row in cluster.queues.said else []
-        else:
+        elif kind == "PodGroup":
             jobs = cluster.jobs
             items = [jobs.objects[one] for one in jobs.rows_named(key) if one in jobs.objects]
+        else:
+            same = (kept for type_, kept in cluster.others.items() if type_.kind == kind)
+            items = [kept[key] for kept in same if key in kept]
         return next((one for one in items if one.api_group == api_group), None)
 
 
 Find = Callable[[str, str, str], Object | None]
-Lists = tuple[list[Object], list[Object], list[Object], list[Object]]
+Lists = tuple[list[Object], list[Object], list[Raw], list[Object]]
 
 
 def _carried_out(changes: Sequence[Change], find: Find) -> Lists:
-    """The objects that are changed, after and before, those that are created and those that are deleted."""
+    """The objects that are changed, after and before, those that are created, plain, and those that are deleted."""
     edits: dict[tuple[str, str, str], list[Change]] = {}
-    after, before, made, gone = list[Object](), list[Object](), list[Object](), list[Object]()
+    after, before, made, gone = list[Object](), list[Object](), list[Raw](), list[Object]()
     for change in changes:
         for key in change.objects:
             name = (change.kind, change.api_group, key)
@@ -228,14 +230,15 @@ def _carried_out(changes: Sequence[Change], find: Find) -> Lists:
         if like is not None:
             # A copy is made of the object as it is after the other changes.
             like = edited(like, edits.get((change.kind, change.api_group, change.like), ()))
-            made += [copy_of(like, key) for key in change.objects]
+        if like is not None or not change.like:
+            raw = _manifest(like) if like is not None else None
+            made += [created(change, key, raw) for key in change.objects]
     return after, before, made, gone
 
 
-def _manifest(item: Object) -> dict[str, Any]:
-    """A new pod or node as a plain object."""
-    raw: dict[str, Any] = msgspec.to_builtins(item)
-    return {"apiVersion": "v1", "kind": item.kind, **raw}
+def _manifest(item: Object) -> Raw:
+    """A pod or a node as a plain object; of other kinds there are no copies."""
+    return {"apiVersion": "v1", "kind": item.kind, **msgspec.to_builtins(item)}
 
 
 def starts_now(session: Session, job: int) -> bool:

@@ -12,8 +12,13 @@ Step = str | int  # a field's name, or a number in a list
 KindName = Literal[
     "scheduling gates",
     "missing pods",
+    "scheduler name",
+    "queue",
     "queue state",
     "suspension",
+    "volume claims",
+    "resource claims",
+    "devices",
     "members",
     "request",
     "selector",
@@ -21,14 +26,27 @@ KindName = Literal[
     "affinity",
     "spread",
     "topology",
+    "cordoned nodes",
+    "nodes not ready",
     "nodes",
     "queue limit",
     "queue quota",
+    "queue weight",
+    "resource quota",
     "preemptibility",
     "priority",
     "ending jobs",
     "combined",
 ]
+
+
+def field_of(path: tuple[Step, ...]) -> str:
+    """A path as messages write it: spec.containers[0].resources.requests[nvidia.com/gpu]."""
+    text = ""
+    for step in path:
+        plain = isinstance(step, str) and step.isidentifier()
+        text += f".{step}" if plain else f"[{step}]"
+    return text.removeprefix(".")
 
 
 class Value(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
@@ -39,8 +57,8 @@ class Change(Value, frozen=True, kw_only=True):
     """One thing to do to objects of one kind.
 
     `set`: the field at `path` of each goes from `before` to `after`; None is a field that is absent. `create`: they
-    are copies of the object `like` as it is after the other changes, under names of their own. `delete`: they are
-    removed.
+    are copies of the object `like` as it is after the other changes, under names of their own and with the fields of
+    `after` on top; without `like`, `after` is all of them. `delete`: they are removed.
     """
 
     operation: Operation
@@ -54,12 +72,7 @@ class Change(Value, frozen=True, kw_only=True):
 
     @property
     def field(self) -> str:
-        """The path as messages write it: spec.containers[0].resources.requests[nvidia.com/gpu]."""
-        text = ""
-        for step in self.path:
-            plain = isinstance(step, str) and step.isidentifier()
-            text += f".{step}" if plain else f"[{step}]"
-        return text.removeprefix(".")
+        return field_of(self.path)
 
 
 class Remedy(Value, frozen=True, kw_only=True):

@@ -24,7 +24,7 @@ _NEWER = {
     "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
     "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
 }
-_LABELS = (*_NEWER, *_NEWER.values())
+ZONE_LABELS = (*_NEWER, *_NEWER.values())
 
 
 Zones = list[tuple[str, set[str]]]  # label, values
@@ -75,7 +75,7 @@ class VolumeZone:
 
     def _zoned(self) -> Mask:
         zoned = np.zeros(len(self._facts), dtype=np.bool_)
-        for key in _LABELS:
+        for key in ZONE_LABELS:
             zoned |= self._facts.label(key).codes != MISSING
         return zoned
 
@@ -113,7 +113,7 @@ def _names_claims(class_: TaskClass) -> bool:
 
 def _zone_labels(volume: PersistentVolume) -> Zones:
     found = []
-    for key in _LABELS:
+    for key in ZONE_LABELS:
         if key in volume.metadata.labels:
             values = {value.strip() for value in volume.metadata.labels[key].split("__")}
             if "" not in values:  # an invalid one is ignored

@@ -3,14 +3,19 @@
 from collections.abc import Iterator
 
 from maniple.explaining.remedies.kinds import (
+    claims,
     constraints,
     members,
+    node_states,
     nodes,
     pods,
+    queue_names,
     queues,
     requests,
+    resource_quotas,
     standing,
     topology,
+    weights,
 )
 from maniple.explaining.remedies.kinds.amounts import listed
 from maniple.explaining.remedies.search import Choice, Levels
@@ -27,10 +32,18 @@ _MAKERS = (
     topology.topology,
     queues.quotas,
     queues.limits,
+    weights.weights,
+    resource_quotas.resource_quotas,
     nodes.nodes_for_any,
+    node_states.ready_each,
+    node_states.uncordoned_each,
+    claims.devices,
     constraints.selectors,
     constraints.tolerations,
+    claims.resource_claims,
+    claims.volume_claims,
     standing.state,
+    queue_names.nearest_queue,
     pods.missing,
     pods.gates,
 )

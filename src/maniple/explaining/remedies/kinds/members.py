@@ -5,11 +5,14 @@ from dataclasses import dataclass
 
 from maniple.explaining.remedies.kinds.amounts import listed
 from maniple.explaining.remedies.kinds.min_resources import without
+from maniple.explaining.remedies.kinds.owners import saying
 from maniple.explaining.remedies.search import Choice, Levels
 from maniple.explaining.remedies.subject import Subject, setting
-from maniple.explaining.remedies.values import Change, Step
+from maniple.explaining.remedies.values import Change, Step, field_of
 from maniple.objects.kai import KaiPodGroup
+from maniple.objects.printable import printable
 from maniple.objects.volcano import VolcanoPodGroup
+from maniple.workloads.wishes import MINIMUM
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +27,11 @@ class _Minimum:
 
 def members(subject: Subject) -> Iterator[Choice]:
     """Lower the minimum of each part; the job's own follows where it is stated apart."""
+    if subject.is_made:
+        yield from _of_owner(subject)
+        return
     parts = [one for one in _parts(subject) if one.value > 1]
-    if subject.is_made or not parts:
+    if not parts:
         return
     group = subject.group
 
@@ -40,13 +46,30 @@ def members(subject: Subject) -> Iterator[Choice]:
 
     def words(levels: Levels) -> tuple[str, str]:
         said = [
-            f"{part.words} of {part.value - level} instead of {part.value}"
+            f"{part.words} of {part.value - level} instead of {part.value} ({field_of(part.path)})"
             for part, level in zip(parts, levels, strict=True)
             if level
         ]
         return f"{sum(levels)} fewer", f"With {listed(said)}"
 
     yield Choice("members", tuple(part.value - 1 for part in parts), build, words)
+
+
+def _of_owner(subject: Subject) -> Iterator[Choice]:
+    """A group in memory has the minimum that its owner says, or its kind derives: one number for all parts."""
+    minimum = subject.facts.minimum
+    if minimum < 2:
+        return
+
+    def build(levels: Levels) -> tuple[Change, ...]:
+        return saying(subject, MINIMUM[0], str(minimum - levels[0]))[0] if levels[0] else ()
+
+    def words(levels: Levels) -> tuple[str, str]:
+        where = saying(subject, MINIMUM[0], str(minimum - levels[0]))[1]
+        text = f"With a minimum of {minimum - levels[0]} instead of {minimum} ({where})"
+        return f"{levels[0]} fewer", printable(text)
+
+    yield Choice("members", (minimum - 1,), build, words)
 
 
 def _with_total(group: VolcanoPodGroup, parts: list[_Minimum], fewer: int) -> Iterator[Change]:

@@ -1,4 +1,4 @@
-"""Pods that are not there yet: behind scheduling gates, or not created."""
+"""Pods that are not there yet: behind scheduling gates, of another scheduler, or not created."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,8 @@ import msgspec
 from maniple.explaining.remedies.kinds.amounts import listed, plural
 from maniple.explaining.remedies.search import Choice, Levels
 from maniple.explaining.remedies.subject import Subject, merged, setting_pods
-from maniple.explaining.remedies.values import Change
+from maniple.explaining.remedies.values import Change, Remedy
+from maniple.objects.printable import printable
 
 _GATES = ("spec", "schedulingGates")
 
@@ -28,9 +29,25 @@ def gates(subject: Subject) -> Iterator[Choice]:
     def words(_: Levels) -> tuple[str, str]:
         amount = plural(len(gated), "pod")
         which = f"the scheduling gate{'s' if len(names) > 1 else ''} {listed(names)}"
-        return amount, f"Without {which} on {amount}"
+        return amount, f"Without {which} (spec.schedulingGates) on {amount}"
 
     yield Choice("scheduling gates", (1,), build, words)
+
+
+def of_another_scheduler(subject: Subject) -> Iterator[Remedy]:
+    """Pods of the job that name another scheduler. They are not known here, so no cycle can prove it."""
+    cluster = subject.cluster
+    ours = sorted(cluster.dialect.scheduler_names)
+    named: dict[str, list[str]] = {}
+    for pod, (job, scheduler) in sorted(cluster.foreign.items()):
+        if job == subject.key:
+            named.setdefault(scheduler, []).append(pod)
+    for scheduler, pods in sorted(named.items()) if ours else ():
+        change = setting_pods(tuple(pods), ("spec", "schedulerName"), scheduler, ours[0])
+        amount = plural(len(pods), "pod")
+        text = f"With spec.schedulerName: {ours[0]} instead of {scheduler} in {amount} the job would be scheduled here"
+        sentence = printable(f"{text}; pods keep theirs, so create them again")
+        yield Remedy(kind="scheduler name", changes=(change,), amount=amount, sentence=sentence)
 
 
 def missing(subject: Subject) -> Iterator[Choice]:
