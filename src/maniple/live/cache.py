@@ -32,6 +32,7 @@ from maniple.objects.meta import Condition, Object
 from maniple.objects.owners import WorkloadOwner, is_owner
 from maniple.objects.pod import MOVES_TO
 from maniple.profiles.grouping import Grouper, with_status
+from maniple.profiles.named_grouping import NamedGrouper
 
 _LONGEST_VERSION = 20  # digits of 64 bits
 
@@ -78,12 +79,16 @@ class Held:
 
 class Cache:
     def __init__(
-        self, cluster: Cluster, reading: Reading | None = None, grouper: Grouper | None = None
+        self,
+        cluster: Cluster,
+        reading: Reading | None = None,
+        grouper: Grouper | NamedGrouper | None = None,
     ) -> None:
-        """`grouper`: how pods without a group become jobs, if they do."""
+        """`grouper`: how pods without a group become jobs, if they do; a `NamedGrouper` if their groups are written."""
         self.cluster = cluster
         self._reading = reading
         self._grouper = grouper
+        self._named = grouper if isinstance(grouper, NamedGrouper) else None
         self._owners = Owners(grouper) if grouper is not None else None
         self._seen: dict[Ref, Object] = {}
         # the newest known state of objects that other clients change, too
@@ -98,6 +103,8 @@ class Cache:
         self._others_matter = False  # a decision may depend on what was refreshed besides
         # called with a group that existed only here
         self.group_gone: Callable[[Object], None] = lambda group: None
+        # called with a group that was written and is in the cluster now, and as it was here before
+        self.group_written: Callable[[Ref, Object], bool] = lambda ref, before: False
         # called with what is believed anew of an object, for a journal
         self.taken_in: Callable[[Ref], None] = lambda ref: None
         self.deferred = Deferred()
@@ -112,6 +119,11 @@ class Cache:
         whole, version = item, version_of(item)
         item = slim(item) if self._reading is None else self._reading.trimmed(slim(item))
         ref = (type(item), item.key)
+        made = self._seen[ref] if ref in self._made else None
+        if self._named is not None and isinstance(item, GROUP_KINDS):
+            self._named.seen(item)
+            self._others_matter |= self._settle_groups()
+            item = self._named.believed(item)
         seen = self._seen.get(ref)
         if seen is not None and seen.metadata.uid != item.metadata.uid:
             self._forget(ref)
@@ -135,6 +147,8 @@ class Cache:
                     self._drop(ref, aspect)
         is_new = ref not in self._believed
         matters = self._refresh(ref)
+        if made is not None and self._named is not None and self._named.written(ref):
+            matters |= self.group_written(ref, made)
         if self._grouper is not None:
             matters = self._note_owner(item, matters=matters)
         if matters and is_new and self._awaits_members(item):
@@ -154,6 +168,9 @@ class Cache:
         ref = (type(item), item.key)
         if self._owners is not None and is_owner(item) and self._owners.departs(item):
             return False
+        if self._named is not None and isinstance(item, GROUP_KINDS) and self._named.unseen(item):
+            self._forget(ref)
+            return self._settle_groups()  # it counts as it is here, until it is written again
         owners = self._owners_of(ref)
         self._forget(ref)
         self._whole.pop(ref, None)
@@ -215,14 +232,13 @@ class Cache:
         assert self._grouper is not None
         changes, matters = self._grouper.settle(), False
         for group in changes.gone:
-            ref: Ref = (type(group), group.key)
-            self.group_gone(self._seen.pop(ref))
-            del self._made[ref]
-            self._assumed.pop(ref, None)
-            matters |= self._refresh(ref) | self.let_back(ref)
+            matters |= self._take_out_group((type(group), group.key))
         for group in changes.groups:
             ref = (type(group), group.key)
-            self._made[ref] = None
+            if self._named is not None and self._named.written(ref):
+                self._made.pop(ref, None)
+            else:
+                self._made[ref] = None
             self._seen[ref] = made = with_status(group, self._seen.get(ref))
             if self.aside.has_changed(ref, made):
                 self.let_back(ref)
@@ -231,6 +247,17 @@ class Cache:
             if pod.key != besides:
                 matters |= self._refresh((Pod, pod.key))
         return matters
+
+    def _take_out_group(self, ref: Ref) -> bool:
+        """A group has no pods any more; what is in the cluster of that name is left."""
+        self._made.pop(ref, None)
+        left = self._named.objects.get(ref) if self._named is not None else None
+        if left is not None:
+            self._seen[ref] = left
+        else:
+            self.group_gone(self._seen.pop(ref))
+            self._assumed.pop(ref, None)
+        return self._refresh(ref) | self.let_back(ref)
 
     # -- decisions ---------------------------------------------------------------------------------------------------
 
