@@ -4,6 +4,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+from maniple.cluster.cluster import Cluster
+from maniple.framework.plans.plan import Plan
 from maniple.live.group_controller import GroupController
 from maniple.live.group_writer import NOT_WRITTEN
 from maniple.live.scheduler import Scheduler, Timing
@@ -215,6 +217,60 @@ async def pods_of_a_late_owner_get_its_group_and_no_other(world: World) -> None:
         await until(lambda: is_written(world, "late", name), "the group of the owner is written")
         assert [*await groups(world)] == [name]
         await settles(world, scheduler)
+
+
+def phases_of(scheduler: Scheduler) -> list[str]:
+    """The phases of groups that cycles decide on, without repetitions, as they come."""
+    found: list[str] = []
+    cycle = scheduler.planner.cycle
+
+    def noting(cluster: Cluster, *given: Any) -> Plan:
+        phases = [one.status.phase for one in cluster.jobs.objects.values()]  # type: ignore[attr-defined]
+        found.extend(one for one in phases if one not in found[-1:])
+        return cycle(cluster, *given)
+
+    scheduler.planner.cycle = noting  # type: ignore[assignment, method-assign]
+    return found
+
+
+@scenario
+async def nothing_changes_when_the_written_group_comes_back_late(world: World) -> None:
+    for profile in ("maniple", "volcano"):
+        await _comes_back_late(world, profile)
+
+
+async def _comes_back_late(world: World, profile: str) -> None:
+    name, options = f"late-{profile}", {"schedulerName": ["maniple"]}
+    port = Withholding(world.port(), VolcanoPodGroup)
+    recorder = Recorder(port)
+    async with scheduling(world, recorder, profile=profile, groups="write", options=options) as scheduler:
+        phases = phases_of(scheduler)
+        await world.create([node(f"n-{profile}", 4)])
+        group = await gang(world, name, 4)
+        await until(lambda: are_bound(world, name, 4), "the gang does not wait for its group")
+
+        async def runs() -> bool:
+            found = scheduler.cache.get(VolcanoPodGroup, f"{NAMESPACE}/{group}")
+            return isinstance(found, VolcanoPodGroup) and found.status.phase == "Running"
+
+        await until(runs, "it runs, in memory")
+        assert await names_on_pods(world, name) == {""}
+        port.release()
+        await until(lambda: is_written(world, name, group), "its pods name it")
+
+        async def says_so() -> bool:
+            return (await groups(world))[group].status.phase == "Running"
+
+        await until(says_so, "the written group says that it runs")
+        await world.create([node(f"last-{profile}", 0)])  # one more cycle
+        await settles(world, scheduler)
+        assert scheduler.evicted == {}
+    assert phases[-1] == "Running"
+    assert phases == list(dict.fromkeys(phases)), "no phase comes back"
+    assert all(len(nodes) == 1 for nodes in recorder.bound.values())
+    for one in await of(world, name):
+        await world.delete(Pod, one.key)
+    await world.delete(VolcanoPodGroup, f"{NAMESPACE}/{group}")
 
 
 @asynccontextmanager
