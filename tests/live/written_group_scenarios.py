@@ -167,6 +167,28 @@ async def bare_pods_have_a_group_each_that_goes_with_them(world: World) -> None:
         await settles(world, scheduler)
 
 
+async def pods_leave_their_group(world: World) -> None:
+    """Pods that lose their owner have groups of their own, and the group that they were in is deleted."""
+    name = await gang(world, "left", 2)
+    await until(lambda: is_written(world, "left", name), "the group is written")
+    for one in await of(world, "left"):
+        await world.patch(Pod, one.key, {"metadata": {"ownerReferences": None}})
+    own = {f"podgroup-{one.metadata.uid}" for one in await of(world, "left")}
+
+    async def moved() -> bool:
+        found = await groups(world)
+        return await names_on_pods(world, "left") == own <= found.keys() and name not in found
+
+    await until(moved, "they name groups of their own, and the other one is gone")
+
+
+@scenario
+async def a_group_that_its_pods_have_left_is_deleted(world: World) -> None:
+    async with scheduling(world, **WRITING) as scheduler:
+        await pods_leave_their_group(world)
+        await settles(world, scheduler)
+
+
 @scenario
 async def a_group_of_others_is_left_alone_and_the_pods_say_so(world: World) -> None:
     async with scheduling(world, **WRITING) as scheduler:

@@ -89,6 +89,7 @@ class GroupWriter:
         self._sent: dict[Ref, _Sent] = {}
         self._due: dict[Ref, float] = {}  # what is looked at again without a change
         self._late: dict[Ref, float] = {}  # groups with a pod whose owner has not come: until when they wait
+        self._said: dict[Ref, str] = {}  # by group: why it is not written, for pods that come later
         self._denied: dict[tuple[str, type[Object], str], float] = {}  # verb, kind, namespace: until when
 
     def carry_out(self) -> None:
@@ -125,6 +126,7 @@ class GroupWriter:
 
     def _of_group(self, title: Ref) -> _Write | None:
         wanted = self._groups.wanted(title)
+        self._said.pop(title, None)
         if wanted is None:
             self._late.pop(title, None)
             self._due.pop(title, None)
@@ -132,7 +134,7 @@ class GroupWriter:
         real = ref_of(wanted)
         there = self._groups.objects.get(real)
         if there is not None and not is_ours(there, wanted):
-            self._say(wanted, _conflict(wanted))
+            self._say(title, wanted, _conflict(wanted))
             return None
         patch = patch_of(there, wanted) if there is not None else None
         if patch == {} or not self._may_write(title, wanted, is_new=there is None):
@@ -146,7 +148,7 @@ class GroupWriter:
         why = unwritable(wanted)
         if why:
             if not waits(wanted):
-                self._say(wanted, f"{_title(wanted)} is not written: {why}")
+                self._say(title, wanted, f"{_title(wanted)} is not written: {why}")
             return False
         if self._groups.is_absent(title[0]):
             self._report(
@@ -173,9 +175,15 @@ class GroupWriter:
     def _of_pod(self, ref: Ref) -> _Write | None:
         """A pod is annotated once its group is in the cluster."""
         there, wanted = self._seen(ref), self._groups.pod(ref[1])
-        group = self._groups.group_of(ref[1])
-        if not isinstance(there, Pod) or wanted is None or group is None or not self._groups.written(group):
+        title = self._groups.title_of(ref[1])
+        group = self._groups.wanted(title) if title is not None else None
+        if not isinstance(there, Pod) or wanted is None or title is None or group is None:
             self._due.pop(ref, None)
+            return None
+        if not self._groups.written(ref_of(group)):
+            self._due.pop(ref, None)
+            if title in self._said:
+                self._note(there, self._said[title])
             return None
         patch = pod_patch(there, wanted)
         # By the status, which takes no permission to patch pods.
@@ -241,16 +249,20 @@ class GroupWriter:
             return
         wanted = self._groups.wanted(write.about)
         if wanted is not None:
-            self._say(wanted, text)
+            self._say(write.about, wanted, text)
 
-    def _say(self, wanted: Object, text: str) -> None:
+    def _say(self, title: Ref, wanted: Object, text: str) -> None:
         """In the log, and on the pods of a group that is not written as it should be."""
-        text = f"{text}; {self._otherwise}"
+        self._said[title] = text = f"{text}; {self._otherwise}"
         self._report(text)
         for pod in self._groups.members(wanted):
             there = self._seen((Pod, pod.key))
-            if isinstance(there, Pod) and there.status.phase not in _FINISHED:
-                self._notes.record(there, "Warning", NOT_WRITTEN, text, now())
+            if isinstance(there, Pod):
+                self._note(there, text)
+
+    def _note(self, pod: Pod, text: str) -> None:
+        if pod.status.phase not in _FINISHED:
+            self._notes.record(pod, "Warning", NOT_WRITTEN, text, now())
 
 
 def _title(wanted: Object) -> str:

@@ -289,12 +289,10 @@ class NamedGrouper:
         title, there = self._titles.get(real), self.objects.get(real)
         return title is not None and there is not None and is_ours(there, self._wanted[title])
 
-    def group_of(self, key: str) -> Ref | None:
-        """The group of a pod, by its name in the cluster."""
+    def title_of(self, key: str) -> Ref | None:
+        """The title of the group of a pod."""
         read = self._grouper.pod(key)
-        title = _title_of(read) if read is not None else None
-        wanted = self._wanted.get(title) if title is not None else None
-        return _ref(wanted) if wanted is not None else None
+        return _title_of(read) if read is not None else None
 
     def is_obsolete(self, real: Ref) -> bool:
         """Whether a group that was written here is not needed, and does not go with an owner."""
