@@ -23,6 +23,9 @@ from maniple.objects.core import Pod
 from maniple.objects.meta import Object
 from maniple.objects.volcano import VolcanoPodGroup
 from maniple.sim.clock import run
+from maniple.web.health import Health
+from maniple.web.metrics import Metrics
+from maniple.web.view import View
 from plane.plane import Plane
 from tests.live.audit import OF_OWNERS, features, refused, used
 from tests.live.group_scenarios import JOB, bound, created, job, messages, pods
@@ -35,6 +38,7 @@ from tests.live.worlds import EmbeddedWorld, real_world, until
 from tests.live.written_group_scenarios import (
     WRITING,
     are_bound,
+    controlling,
     gang,
     groups,
     is_written,
@@ -212,6 +216,24 @@ def test_a_group_goes_with_its_owner_and_its_pods() -> None:
             await until(gone, "nothing is left of it, nor written again")
 
     run(main(), virtual=True)
+
+
+def test_the_controller_is_healthy_and_has_metrics() -> None:
+    async def main() -> tuple[list[str], str]:
+        world = EmbeddedWorld()
+        async with controlling(world) as controller:
+            health = Health(controller)
+            name = await gang(world, "count", 4)
+            await until(lambda: is_written(world, "count", name), "the group is written")
+            return [
+                *health.not_alive(),
+                *health.not_ready(),
+                *health.remarks(),
+            ], Metrics(View(controller), health).page().decode()
+
+    said, page = run(main(), virtual=True)
+    assert said == ["no leader election"]
+    assert 'maniple_writes_total{write="create",result="ok"} 1.0' in page
 
 
 # -- the command, on a real API server ---------------------------------------------------------------------------------
