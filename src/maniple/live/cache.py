@@ -24,7 +24,7 @@ from maniple.live.deferred import Deferred
 from maniple.live.essence import essence, slim, starts
 from maniple.live.owners import OWNER_SECONDS, Owners
 from maniple.live.refs import Ref
-from maniple.live.set_aside import GROUP_KINDS, Aside, SetAside, gated
+from maniple.live.set_aside import Aside, SetAside, gated
 from maniple.objects.core import Namespace, PersistentVolume, PersistentVolumeClaim, Pod, SchedulingGate
 from maniple.objects.dra import ResourceClaim
 from maniple.objects.load import Problem
@@ -33,6 +33,7 @@ from maniple.objects.owners import WorkloadOwner, is_owner
 from maniple.objects.pod import MOVES_TO
 from maniple.profiles.grouping import Grouper, with_status
 from maniple.profiles.named_grouping import NamedGrouper
+from maniple.profiles.written_groups import GROUP_KINDS
 
 _LONGEST_VERSION = 20  # digits of 64 bits
 

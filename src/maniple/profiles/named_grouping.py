@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from maniple.objects.core import Namespace, Pod
+from maniple.objects.core import Pod
 from maniple.objects.load import Problem
 from maniple.objects.meta import Object
 from maniple.profiles.group_forms import Asked, Form
@@ -95,15 +95,6 @@ class NamedGrouper:
             self.gone(item.key)
         else:
             self._grouper.drop(item)
-
-    def owner(self, item: Object) -> None:
-        self._grouper.owner(item)
-
-    def owner_gone(self, item: Object) -> None:
-        self._grouper.owner_gone(item)
-
-    def namespace(self, item: Namespace, *, gone: bool = False) -> None:
-        self._grouper.namespace(item, gone=gone)
 
     def kind_is(self, kind: type[Object], *, there: bool) -> bool:
         if kind in GROUP_KINDS:
@@ -273,9 +264,6 @@ class NamedGrouper:
     def members(self, group: Object) -> list[Pod]:
         found = (self.pod(one.key) for one in self._grouper.members(self._as_made(group)))
         return [pod for pod in found if pod is not None]
-
-    def problems(self) -> list[Problem]:
-        return self._grouper.problems()
 
     def new_problems(self) -> list[Problem]:
         return self._grouper.new_problems()
