@@ -27,16 +27,18 @@ from maniple.web.health import Health
 from maniple.web.metrics import Metrics
 from maniple.web.view import View
 from plane.plane import Plane
+from tests.journal.recording import check, recorded
 from tests.live.audit import OF_OWNERS, features, refused, used
 from tests.live.group_scenarios import JOB, bound, created, job, messages, pods
 from tests.live.objects import NAMESPACE, node
 from tests.live.ports import Between, RefusedError
-from tests.live.scenarios import scheduling
+from tests.live.scenarios import Scenario, scheduling
 from tests.live.test_missing_permissions import DeniedError
 from tests.live.test_permissions import PATHS, running, token_of_the_role
 from tests.live.worlds import EmbeddedWorld, real_world, until
 from tests.live.written_group_scenarios import (
     WRITING,
+    WRITTEN_GROUP_SCENARIOS,
     are_bound,
     controlling,
     gang,
@@ -234,6 +236,16 @@ def test_the_controller_is_healthy_and_has_metrics() -> None:
     said, page = run(main(), virtual=True)
     assert said == ["no leader election"]
     assert 'maniple_writes_total{write="create",result="ok"} 1.0' in page
+
+
+@pytest.mark.parametrize("scenario", WRITTEN_GROUP_SCENARIOS, ids=lambda one: one.__name__)
+def test_every_cycle_with_written_groups_rewinds_to_its_plan(scenario: Scenario, tmp_path: Path) -> None:
+    async def main() -> None:
+        await scenario(EmbeddedWorld())
+
+    with recorded(tmp_path) as made:
+        run(main(), virtual=True)
+    assert check(made)
 
 
 # -- the command, on a real API server ---------------------------------------------------------------------------------
