@@ -61,6 +61,8 @@ def test_others_are_placed_as_without_it(case: Case, profile: str) -> None:
     assert calls <= plain + (MOST_CALLS_FOR_DEVICES if searches else MOST_CALLS)
     again, _ = calls_of(lambda: planner.cycle(cluster, now=NOW))
     assert again <= plain + MOST_CALLS, "the next cycle is as fast"
+    gone, _ = calls_of(lambda: planner.delete(cluster, objects))
+    assert gone <= 2 * MOST_CALLS, "taking it out costs in proportion to its size, at most"
 
 
 # -- what the owner is told --------------------------------------------------------------------------------------------

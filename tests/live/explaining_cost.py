@@ -43,13 +43,13 @@ class Meter:
 
         return called
 
-    def step(self, method: Any) -> Any:
-        def called(*given: Any) -> bool:
+    def ask(self, method: Any) -> Any:
+        def called(*given: Any) -> str:
             begin = time.thread_time()
-            result: bool = method(*given)
+            result: str = method(*given)
             took = time.thread_time() - begin
             self.explaining += took
-            self.explained += result
+            self.explained += 1
             self.longest = max(self.longest, took)
             return result
 
@@ -76,12 +76,14 @@ async def measure(waiting: int, nodes: int, cycles: int, *, explaining: bool) ->
     explanations: Explanations = scheduler._explanations
     planner.cycle = meter.timed(planner.cycle, meter.planning)  # type: ignore[method-assign]
     scheduler._carry_out = meter.timed(scheduler._carry_out, meter.carrying)  # type: ignore[method-assign]
-    explanations.step = (  # type: ignore[method-assign]
-        meter.step(explanations.step) if explaining else lambda moment: False
-    )
+    if explaining:
+        explanations.ask = meter.ask(explanations.ask)  # type: ignore[method-assign]
+    else:
+        explanations.choose = lambda moment: None  # type: ignore[method-assign]
     async with beside(scheduler.run(), scheduler.stop):
         await asyncio.sleep(5)
         del meter.planning[:], meter.carrying[:]
+        meter.explaining, meter.explained, meter.longest = 0.0, 0, 0.0
         for number in range(cycles):
             single = pod(f"old-00000-{number % SIZE}", "old-00000")
             world.store.remove(Pod, f"{NAMESPACE}/old-00000-{number % SIZE}")
@@ -102,8 +104,10 @@ def main() -> None:
         click.echo(f"{'with' if explaining else 'without'} explaining: {text}")
         if explaining:
             each = meter.explaining / max(meter.explained, 1) * 1000
+            share = meter.explaining / (sum(meter.planning) + sum(meter.carrying))
             click.echo(
-                f"explained between cycles: {meter.explained:,} jobs, {each:.1f} ms each, {meter.longest * 1000:.1f} ms at most"
+                f"explained between cycles: {meter.explained:,} jobs, {each:.1f} ms each, {meter.longest * 1000:.1f} ms at most; "
+                f"{share:.1%} of the time of the cycles"
             )
 
 

@@ -1,12 +1,20 @@
 """Explanations between cycles, on the embedded cluster: bounded, one event for a constraint, made again in turn."""
 
 import asyncio
+import threading
 from typing import Any
 
 import pytest
 
+from maniple.explaining.diagnosis import Diagnosis
+from maniple.explaining.model import Cause
 from maniple.live import explanations
+from maniple.live.scheduler import Scheduler, Timing
+from maniple.planner import Planner
+from maniple.sim.clock import run
+from maniple.sim.world import World
 from tests.live import kai_objects, objects
+from tests.live.beside import beside
 from tests.live.kai_objects import FREE
 from tests.live.kai_stage import KaiStage, played
 from tests.live.objects import NAMESPACE, Raw
@@ -145,3 +153,36 @@ def test_a_failure_leaves_the_brief_cause_and_is_logged_once(
     assert said
     assert TAINT not in said
     assert [one for one in caplog.messages if one == f"cannot explain why job {NAMESPACE}/train waits"]
+
+
+def test_watches_are_read_while_a_job_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside a scheduler that does not plan inline, the event loop goes on while a question is asked."""
+    asked, went_on, found, threads = threading.Event(), threading.Event(), list[Cause | None](), set[int]()
+    answer = Diagnosis.answer
+
+    def waits_for_the_loop(self: Diagnosis, name: str) -> Cause | None:
+        threads.add(threading.get_ident())
+        asked.set()
+        assert went_on.wait(30), "the event loop waits for the answer"
+        found.append(answer(self, name))
+        return found[-1]
+
+    monkeypatch.setattr(Diagnosis, "answer", waits_for_the_loop)
+
+    async def scene() -> None:
+        world = World([kai_objects.queue(), tainted("n1"), *gang("train", 2, "maniple")])
+        planner = Planner(profile="maniple")
+        scheduler = Scheduler(
+            planner, world.port(), clock=world.clock, timing=Timing(period=0.05), alone=True
+        )
+        async with beside(scheduler.run(), scheduler.stop):
+            while not asked.is_set():
+                await asyncio.sleep(0.01)
+            went_on.set()
+            while not found:
+                await asyncio.sleep(0.01)
+
+    run(asyncio.wait_for(scene(), 60), virtual=False)
+    assert found[0] is not None
+    assert TAINT in found[0].sentence
+    assert threading.get_ident() not in threads

@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from maniple.kube.informer import Change
 from maniple.live.overview import Board, overview
 from maniple.live.scheduler import Scheduler, Timing
 from maniple.objects.core import Node, Pod, PriorityClass
+from maniple.objects.load import load
 from maniple.objects.volcano import VolcanoPodGroup, VolcanoQueue
 from maniple.planner import Planner
 from maniple.sim.clock import run
@@ -443,3 +445,33 @@ def test_stopping_before_anything_was_listed_ends_at_once() -> None:
         return asyncio.get_running_loop().time()
 
     assert run(main(), virtual=True) < 1
+
+
+def test_pods_that_are_listed_before_their_owner_join_its_group_at_once() -> None:
+    """Otherwise each would be a job of its own for a moment, forty thousand of them in a large cluster."""
+
+    async def play() -> None:
+        stage = Stage()
+        owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "u", "controller": True}
+        pods = [pod(f"train-{number}", "") for number in range(3)]
+        for raw in pods:
+            raw["metadata"] |= {"annotations": {}, "ownerReferences": [owner]}
+        labels = {"maniple.dev/min-member": "3"}
+        job = {
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "metadata": {"name": "train", "namespace": NAMESPACE, "uid": "u", "labels": labels},
+            "spec": {"parallelism": 3},
+        }
+        made: list[int] = []
+        for raw in [*pods, job]:
+            stage.scheduler._inbox.append(Change("put", None, load(raw)))
+            stage.scheduler._take_in()
+            made.append(len(stage.scheduler.cache.made()))
+        stage.scheduler._inbox.append(Change("synced", None))
+        stage.scheduler._take_in()
+        assert made == [0, 0, 0, 0]
+        (group,) = stage.scheduler.cache.made()
+        assert group.metadata.name == "job:train"
+
+    run(play(), virtual=True)

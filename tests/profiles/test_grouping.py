@@ -201,7 +201,10 @@ def _in_parts(chain: Chain) -> Member:
 
 
 def _table(member: Any) -> Table:
-    return {**TABLE, ("batch", "Job"): Kind("batch", "Job", "jobs", ("v1",), (), member)}
+    return {
+        **TABLE,
+        ("batch", "Job"): Kind("batch", "Job", "jobs", ("v1",), (), member, reads_of_pod=("set",)),
+    }
 
 
 def members(phase: str = "Pending") -> list[Object]:
@@ -286,3 +289,40 @@ def test_explain_finds_a_job_by_the_name_of_its_owner() -> None:
     assert diagnosis.of("ml/train").job == "ml/job:train"
     with pytest.raises(UnknownJobError):
         diagnosis.of("ml/other")
+
+
+# -- cost --------------------------------------------------------------------------------------------------------------
+
+
+def test_pods_of_which_a_kind_reads_the_same_are_read_once() -> None:
+    read: list[str] = []
+
+    def counted(chain: Chain) -> Member:
+        read.append(chain.pod["metadata"]["name"])
+        return _in_sets(chain)
+
+    pods = [pod(f"p{n}", "j", labels={"set": "rest", "index": str(n)}) for n in range(50)]
+    found = believed(job("j"), *pods, pod("head-0", "j", labels={"set": "head"}), table=_table(counted))
+    assert sorted(read) == ["head-0", "p0"]
+    read.clear()
+    found.grouper.take(job("j", parallelism=7))
+    found.settle()
+    assert len(read) == 2
+    read.clear()
+    found.grouper.put(pod("p1", "j", labels={"set": "head"}))
+    found.grouper.put(pod("p2", "j", labels={"set": "rest", "index": "other"}))
+    found.settle()
+    assert read == []
+    assert found.minimums()
+
+
+def test_what_is_kept_of_pods_that_have_gone_is_bounded() -> None:
+    found = believed(job("j"), pod("first", "j", labels={"set": "head"}), table=_table(_in_sets))
+    for number in range(500):
+        one = pod(f"p{number}", "j", labels={"set": f"s{number}"})
+        found.grouper.put(one)
+        found.settle()
+        found.grouper.gone(one.key)
+        found.settle()
+    (line,) = found.grouper._lineage._lines.values()
+    assert len(line.answers) < 100

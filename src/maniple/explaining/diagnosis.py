@@ -140,9 +140,9 @@ class Diagnosis:
 
     def _row(self, name: str) -> int:
         jobs, tasks = self.session.cluster.jobs, self.session.cluster.tasks
-        names = {self.session.job_key(job): job for job in jobs.facts}
-        if name in names:
-            return names[name]
+        known = [row for row in jobs.rows_named(name) if row in jobs.facts and jobs.name(row) == name]
+        if known:
+            return known[-1]
         if name in tasks.keys:
             owner = int(tasks.job[tasks.keys.index(name)])
             if owner in jobs.facts:
@@ -151,6 +151,7 @@ class Diagnosis:
         owned = jobs.owned_by(name)
         if len(owned) == 1:
             return owned[0]
+        names = [self.session.job_key(job) for job in jobs.facts]
         near = get_close_matches(name, names, n=3)
         hint = f"; did you mean {' or '.join(near)}?" if near else f"; the cluster has {len(names)} jobs"
         raise UnknownJobError(f"no job or pod {printable(name)}{hint}")

@@ -7,13 +7,14 @@ Candidates are the pods on nodes that suit the waiting one. Profiles whose plugi
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from maniple.cluster.priorities import NEVER
 from maniple.cluster.statuses import ACTIVE_ALLOCATED, ON_NODE
 from maniple.eviction.protection import JobProtectors, protectors
 from maniple.explaining.model import Protection
 from maniple.explaining.names import Names
-from maniple.framework.points import TaskRows
+from maniple.framework.points import JobRows, TaskRows
 from maniple.framework.session import Session
 from maniple.objects.core import PodDisruptionBudget
 from maniple.objects.printable import printable
@@ -24,6 +25,8 @@ FREE = "MayBeEvicted"
 _FILTERS = ("preempt_victim_filter", "reclaim_victim_filter")
 _IN_VAIN = "may be evicted, but that would not make enough room"
 _JOBS = 3  # to name
+# Jobs that one rule spares, whatever else is true of them; from _PRIORITIES on, those of a queue with one priority.
+_EACH_FOR_ITSELF, _NOT_PREEMPTIBLE, _NO_PREEMPT, _NO_RECLAIM, _PRIORITIES = range(5)
 _BY_PLUGIN = {
     "gang": ("GangMinimum", "the gang would fall below its minimum"),
     "priority": ("Priority", "the priority is not lower"),
@@ -95,10 +98,36 @@ class Victims:
         if not len(rows):
             return
         rows = rows[np.argsort(session.tasks.job[rows], kind="stable")]
-        owners, starts = np.unique(session.tasks.job[rows], return_index=True)
-        bounds = [*starts.tolist(), len(rows)]
-        for place, victim in enumerate(owners.tolist()):
-            yield from self._of_job(job, task, victim, rows[bounds[place] : bounds[place + 1]])
+        owners, starts, places = np.unique(session.tasks.job[rows], return_index=True, return_inverse=True)
+        alike = self._alike(job, owners.astype(np.int64))
+        groups, bounds = alike[places], [*starts.tolist(), len(rows)]
+        for group in dict.fromkeys(alike.tolist()):
+            if group != _EACH_FOR_ITSELF:
+                together = rows[groups == group]
+                yield from self._of_job(job, task, int(session.tasks.job[together[0]]), together)
+                continue
+            for place in np.flatnonzero(alike == group).tolist():
+                some = rows[bounds[place] : bounds[place + 1]]
+                yield from self._of_job(job, task, int(owners[place]), some)
+
+    def _alike(self, job: int, owners: JobRows) -> NDArray[np.int64]:
+        """By owner: jobs with the same number are spared by the same rule, in the same words, so that one stands for
+        all of them; those with none are to be asked about each."""
+        jobs = self._session.jobs
+        same = jobs.queue[owners] == jobs.queue[job]
+        found = np.full(len(owners), _EACH_FOR_ITSELF, dtype=np.int64)
+        if not self._votes:
+            _, numbers = np.unique(jobs.priority[owners], return_inverse=True)
+            spared = same & (jobs.priority[owners] >= jobs.priority[job])
+            if (~same).any() and self._reclaims and not self._may_reclaim(job):
+                found[~same] = _NO_RECLAIM
+            found[spared] = _PRIORITIES + numbers[spared]
+            found[~self._session.are_preemptible(owners)] = _NOT_PREEMPTIBLE
+        if not self._preempts:
+            found[same] = _NO_PREEMPT
+        if not self._reclaims:
+            found[~same] = _NO_RECLAIM
+        return found
 
     # -- one job ------------------------------------------------------------------------------------------------------
 

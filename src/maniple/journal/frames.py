@@ -17,6 +17,10 @@ MAGIC = b"maniple journal\n"
 SUFFIX = ".journal"
 _FRAME = struct.Struct("<III")  # bytes that follow, bytes when unpacked, checksum of what follows
 _LEVEL = 1  # of compression: higher ones take several times as long for a tenth less
+# Half of the largest window and of its tables: with caches cold, records of cycles take a tenth less time to compress,
+# and no more bytes. Readers allow for the largest window.
+_WINDOW = 14
+_TABLES = 7
 _NAME = re.compile(r"(\d{6})-(\d{10})" + re.escape(SUFFIX))
 _LARGEST = 2**30  # bytes of one record, unpacked
 
@@ -51,7 +55,7 @@ class Segment:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0)
         self.path = path
         self._file = os.open(path, flags, 0o600)
-        self._stream = zlib.compressobj(_LEVEL, wbits=-zlib.MAX_WBITS)
+        self._stream = zlib.compressobj(_LEVEL, wbits=-_WINDOW, memLevel=_TABLES)
         self.size = 0
         try:
             self._append(MAGIC)
@@ -60,9 +64,13 @@ class Segment:
             path.unlink(missing_ok=True)
             raise
 
-    def write(self, record: bytes) -> None:
-        packed = self._stream.compress(record) + self._stream.flush(zlib.Z_SYNC_FLUSH)
-        self._append(_FRAME.pack(len(packed), len(record), zlib.crc32(packed)) + packed)
+    def write(self, *records: bytes) -> None:
+        """Append records, all with one call to the disk."""
+        frames = []
+        for record in records:
+            packed = self._stream.compress(record) + self._stream.flush(zlib.Z_SYNC_FLUSH)
+            frames += [_FRAME.pack(len(packed), len(record), zlib.crc32(packed)), packed]
+        self._append(b"".join(frames))
 
     def close(self) -> None:
         os.close(self._file)

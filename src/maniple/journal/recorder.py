@@ -39,9 +39,7 @@ class Believing(Protocol):
     """The cache of a running scheduler."""
 
     cluster: Cluster
-    taken_in: Callable[[Ref], None]
-
-    def get(self, kind: type[Object], key: str) -> Object | None: ...
+    taken_in: Callable[[Ref, Object | None], None]
 
     def objects(self) -> Iterable[Object]: ...
 
@@ -69,7 +67,7 @@ class Recorder:
     def __init__(self, writer: Writer) -> None:
         self.writer = writer
         self._cache: Believing | None = None
-        self._changed: dict[Ref, None] = {}
+        self._changed: dict[Ref, Object | None] = {}  # as it is believed now, None if it is gone
         self._known = _Known()
         self._memory: Mapping[str, Any] = {}
         self._extender: Listening | None = None
@@ -81,10 +79,10 @@ class Recorder:
         cache.taken_in = self._note
         return self
 
-    def _note(self, ref: Ref) -> None:
+    def _note(self, ref: Ref, item: Object | None) -> None:
         # Before the first cycle, which a replica that stands by never has, there is nothing to tell a change from.
         if self._known.planner is not None:
-            self._changed[ref] = None
+            self._changed[ref] = item
 
     # -- a cycle -------------------------------------------------------------------------------------------------------
 
@@ -160,8 +158,7 @@ class Recorder:
             return [*self._cache.objects()], {}
         put: list[Object] = []
         gone: dict[str, list[str]] = {}
-        for kind, key in self._changed:
-            item = self._cache.get(kind, key)
+        for (kind, key), item in self._changed.items():
             if item is not None:
                 put.append(item)
             else:

@@ -9,6 +9,7 @@ import logging
 import queue
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -30,6 +31,7 @@ SMALLEST_SIZE = 2**20
 MOST_PENDING = 256  # entries
 REST_SECONDS = 60.0  # after a failure
 _EACH = 200  # objects of one part: encoding them holds Python's lock for about a millisecond
+_AT_ONCE = 1000  # objects of a cycle that is written with one call
 _PIECES = 8  # of the size, that a segment has before the next begins
 
 
@@ -145,9 +147,11 @@ class Writer:
             self.figures.dropped += 1
             return
         segment, before = self._open.segment, self._open.segment.size
-        for part in _parts(entry.put):
-            segment.write(self._encoder.encode(part))
-        segment.write(self._encoder.encode(entry.cycle))
+        if len(entry.put) <= _AT_ONCE:
+            segment.write(*self._encoded(entry))
+        else:
+            for record in self._encoded(entry):
+                segment.write(record)
         self.figures.records += 1
         self.figures.bytes += segment.size - before
         self.figures.size += segment.size - before
@@ -159,6 +163,11 @@ class Writer:
         if self.failure:
             log.warning("journal %s: being written again", self.folder)
             self.failure = ""
+
+    def _encoded(self, entry: Entry) -> Iterator[bytes]:
+        for part in _parts(entry.put):
+            yield self._encoder.encode(part)
+        yield self._encoder.encode(entry.cycle)
 
     def _new_segment(self, cycle: Cycle) -> _Open:
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -224,7 +233,7 @@ def _parts(objects: Sequence[Object]) -> Iterator[dict[str, Any]]:
     """Records of type `Part`, a limited number of objects each."""
     left = iter(objects)
     while some := [*islice(left, _EACH)]:
-        put: dict[str, list[Object]] = {}
+        put: defaultdict[type[Object], list[Object]] = defaultdict(list)
         for item in some:
-            put.setdefault(KIND_NAMES[type(item)], []).append(item)
-        yield {"type": "part", "put": put}
+            put[type(item)].append(item)
+        yield {"type": "part", "put": {KIND_NAMES[kind]: items for kind, items in put.items()}}

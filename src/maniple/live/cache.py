@@ -31,7 +31,8 @@ from maniple.objects.load import Problem
 from maniple.objects.meta import Condition, Object
 from maniple.objects.owners import WorkloadOwner, is_owner
 from maniple.objects.pod import MOVES_TO
-from maniple.profiles.grouping import Grouper, with_status
+from maniple.profiles.families import with_status
+from maniple.profiles.grouping import Grouper
 from maniple.profiles.named_grouping import NamedGrouper
 from maniple.profiles.written_groups import GROUP_KINDS
 
@@ -106,8 +107,8 @@ class Cache:
         self.group_gone: Callable[[Object], None] = lambda group: None
         # called with a group that was written and is in the cluster now, and as it was here before
         self.group_written: Callable[[Ref, Object], bool] = lambda ref, before: False
-        # called with what is believed anew of an object, for a journal
-        self.taken_in: Callable[[Ref], None] = lambda ref: None
+        # called with what is believed anew of an object, None if it is gone, for a journal
+        self.taken_in: Callable[[Ref, Object | None], None] = lambda ref, item: None
         self.deferred = Deferred()
         self.aside = SetAside()
         # what has changed since planning last succeeded, the latest last; the guard clears it
@@ -573,7 +574,7 @@ class Cache:
         before, after = self._believed.get(ref), self._believe(ref)
         if after == before:
             return False
-        self.taken_in(ref)
+        self.taken_in(ref, after)
         if isinstance(before, Pod) and isinstance(after, Pod) and essence(before) == essence(after):
             self._believed[ref] = after
             self.cluster.renew(after)

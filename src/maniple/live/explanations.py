@@ -25,6 +25,8 @@ BUDGET = 100_000  # units for each period
 LEAST = 1_000  # units for one job
 _TRIAL = 3  # as much as asking so many times
 
+Chosen = tuple[Ref, Question]
+
 
 class Explanations:
     def __init__(self, status: StatusWriter, period: float) -> None:
@@ -72,11 +74,11 @@ class Explanations:
         return self._diagnosis is not None and bool(self._answers)
 
     def next_due(self) -> float | None:
-        """When to call `step` again; None if there is nothing to explain."""
+        """When to call `choose` again; None if there is nothing to explain."""
         return self._refill if self._diagnosis is not None and self._next() is not None else None
 
-    def step(self, moment: float) -> bool:
-        """Explain one job; returns whether there was one, and units for it."""
+    def choose(self, moment: float) -> Chosen | None:
+        """The job to explain next; None if there is none, or no units are left for it."""
         if moment >= self._refill:
             self._refill, self._renewed = moment + self._period, False
             self._left = min(BUDGET, self._left + BUDGET)
@@ -87,19 +89,31 @@ class Explanations:
             or chosen is None
             or (self._renewed and not self._answers)
         ):
-            return False
+            return None
         self._renewed |= not self._answers
+        return chosen
+
+    def ask(self, question: Question) -> str:
+        """The sentence for a job that was chosen.
+
+        May run in a thread, as a cycle does, while the cache and the answers stay as they are.
+        """
+        diagnosis = self._diagnosis
+        if diagnosis is None:
+            return ""
+        before = diagnosis.trials
+        sentence = self._asked(diagnosis, question)
+        session, trials = diagnosis.session, diagnosis.trials - before
+        self._left -= max(LEAST, len(session.nodes) + len(session.tasks)) * (1 + _TRIAL * trials)
+        return sentence
+
+    def answer(self, chosen: Chosen, sentence: str) -> None:
+        """Remember the sentence, and have it written."""
         group, question = chosen
-        before = self._diagnosis.trials
-        sentence = self._asked(self._diagnosis, question)
-        if self._diagnosis is not None:
-            session, trials = self._diagnosis.session, self._diagnosis.trials - before
-            self._left -= max(LEAST, len(session.nodes) + len(session.tasks)) * (1 + _TRIAL * trials)
         if self._answers.answer(group, question, sentence, self._cycle):
             self._status.explained(group, question.job)
-        return True
 
-    def _next(self) -> tuple[Ref, Question] | None:
+    def _next(self) -> Chosen | None:
         return self._answers.next() or self._answers.oldest(self._cycle)
 
     def _asked(self, diagnosis: Diagnosis, question: Question) -> str:

@@ -56,7 +56,7 @@ class Owners:
 
     def departs(self, owner: Object) -> bool:
         """An owner is gone; returns whether it has pods, for which it is kept."""
-        if not self._grouper.pods_of(owner):
+        if not self._grouper.has_pods(owner):
             return False
         self._departed[ref_of(owner)] = owner
         return True
@@ -69,7 +69,7 @@ class Owners:
     def without_pods(self, owners: Iterable[Ref]) -> list[Ref]:
         """Those of the owners that are gone and have no pods left."""
         found = [
-            ref for ref in owners if ref in self._departed and not self._grouper.pods_of(self._departed[ref])
+            ref for ref in owners if ref in self._departed and not self._grouper.has_pods(self._departed[ref])
         ]
         for ref in found:
             del self._departed[ref]

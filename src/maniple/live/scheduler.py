@@ -11,7 +11,6 @@ import asyncio
 import copy
 import logging
 import time
-from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
@@ -32,6 +31,7 @@ from maniple.live.effects import Effect, Effects, Lane, Urgency
 from maniple.live.explanations import Explanations
 from maniple.live.group_writer import GroupWriter
 from maniple.live.guard import Guard
+from maniple.live.inbox import Inbox
 from maniple.live.leadership import Fenced, Leadership
 from maniple.live.meter import Meter
 from maniple.live.metered import Metered
@@ -149,7 +149,7 @@ class Scheduler:
         self._more_options = options
         self._given: Mapping[str, Any] = {}  # its last result
         self._options = planner.options
-        self._inbox: deque[Change | Callable[[], bool]] = deque()
+        self._inbox = Inbox()
         self._wake = asyncio.Event()
         self._synced = asyncio.Event()
         self._stopping = asyncio.Event()
@@ -409,7 +409,12 @@ class Scheduler:
             return self._listed(change)
         elif change.type == "synced":
             self._synced.set()
-            self._decisions.all_listed()
+            self._inbox.all_listed()
+            self.later(self._all_listed)
+        return False
+
+    def _all_listed(self) -> bool:
+        self._decisions.all_listed()
         return False
 
     def _forget(self, item: Object) -> None:
@@ -492,10 +497,16 @@ class Scheduler:
             self._explanations.drop()
         said = False
         while not (self._inbox or self._stopping.is_set() or self.effects.deciding):
-            if not self._explanations.step(now()):
+            chosen = self._explanations.choose(now())
+            if chosen is None:
                 break
+            if self._inline:
+                sentence = self._explanations.ask(chosen[1])
+                await asyncio.sleep(0)
+            else:  # as a cycle is planned: watches are read meanwhile
+                sentence = await asyncio.to_thread(self._explanations.ask, chosen[1])
+            self._explanations.answer(chosen, sentence)
             said = True
-            await asyncio.sleep(0)
         if said:
             self._follow_up()
 

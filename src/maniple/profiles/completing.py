@@ -11,8 +11,9 @@ from maniple.cluster.cluster import Cluster
 from maniple.objects.load import Problem
 from maniple.objects.meta import Object
 from maniple.objects.owners import is_owner
+from maniple.profiles.families import Changes, with_status
 from maniple.profiles.group_forms import Form, is_made
-from maniple.profiles.grouping import Changes, Grouper, with_status
+from maniple.profiles.grouping import Grouper
 from maniple.workloads.expanding import expanded
 from maniple.workloads.kinds import TABLE, Table
 from maniple.workloads.manifests import Key, finder, is_manifest, key_of, owners_named_by, with_pods

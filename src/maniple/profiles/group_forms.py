@@ -52,7 +52,8 @@ ADDED = "maniple.dev/added"
 class Asked:
     """What is to be written: a group, or the part of one whose pods wait for others.
 
-    `pods`: the first pod of each set, by name; what differs between pods of a set is taken from it.
+    `pods`: the first pod of each set, by name, as far as a form may read it (`sample_of`); what differs between pods of
+    a set is taken from it.
     """
 
     name: str
@@ -64,6 +65,17 @@ class Asked:
     @property
     def first(self) -> Pod:
         return next(iter(self.pods.values()))
+
+
+def sample_of(pod: Pod) -> Pod:
+    """A pod without what changes as it is scheduled and runs, so that its group is not written again for that."""
+    meta = ObjectMeta(name=pod.metadata.name, namespace=pod.metadata.namespace, labels=pod.metadata.labels)
+    spec = (
+        replace(pod.spec, node_name="", scheduling_gates=())
+        if pod.spec.node_name or pod.spec.scheduling_gates
+        else pod.spec
+    )
+    return Pod(metadata=meta, spec=spec)
 
 
 class Form(Protocol):
@@ -79,6 +91,9 @@ class Form(Protocol):
 
     def pod(self, pod: Pod, name: str, group: Group, set_name: str) -> Pod:
         """A pod as it is read in the group of this name."""
+
+    def marks(self, group: Group) -> object:
+        """What `pod` reads of a group."""
 
 
 class VolcanoForm:
@@ -111,9 +126,12 @@ class VolcanoForm:
 
     def pod(self, pod: Pod, name: str, group: Group, set_name: str) -> Pod:
         added = {volcano.ROLE: set_name} if set_name else {}
-        tiered = {one.name for one in group.sets if _tier(one.domain) is not None}
-        labels = added if set_name in tiered else {}
+        labels = added if set_name in self.marks(group) else {}
         return _in_group(pod, {volcano.GROUP_NAME: name}, added, labels)
+
+    def marks(self, group: Group) -> Collection[str]:
+        """The sets of which pods are told apart by a label."""
+        return {one.name for one in group.sets if _tier(one.domain) is not None}
 
 
 class KaiForm:
@@ -171,6 +189,9 @@ class KaiForm:
         added = {kai.SUB_GROUP: set_name} if set_name else {}
         return _in_group(pod, {kai.GROUP_NAME: name}, {}, added)
 
+    def marks(self, group: Group) -> object:
+        return None
+
 
 class ManipleForm:
     """KAI's form where only that will do, and Volcano's otherwise."""
@@ -189,6 +210,10 @@ class ManipleForm:
 
     def pod(self, pod: Pod, name: str, group: Group, set_name: str) -> Pod:
         return self._of(group).pod(pod, name, group, set_name)
+
+    def marks(self, group: Group) -> object:
+        form = self._of(group)
+        return form, form.marks(group)
 
     def _of(self, group: Group) -> VolcanoForm | KaiForm:
         wishes = (group.domain, *(one.domain for one in group.sets))

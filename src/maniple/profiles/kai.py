@@ -6,7 +6,7 @@ task of the group that its annotation names. The node of a pod about to be bound
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
@@ -232,11 +232,12 @@ class KaiDialect:
         spec, annotations = group.spec, group.metadata.annotations
         # In KAI a sub-group needs one pod at least; a group that was made in memory may have sets without a minimum.
         least = 0 if ":" in group.metadata.name else 1
+        names = {one.name for one in spec.sub_groups}
         groups = tuple(
             GroupFacts(
                 name=one.name,
                 minimum=max(one.min_member, least),
-                parent=self._parent(one, spec.sub_groups),
+                parent=self._parent(one, names),
                 wish=_wish(one.topology_constraint),
             )
             for one in spec.sub_groups
@@ -257,11 +258,10 @@ class KaiDialect:
             stale_since=_moment(annotations.get(STALE_SINCE, "")),
         )
 
-    def _parent(self, group: SubGroup, groups: Sequence[SubGroup]) -> str:
+    def _parent(self, group: SubGroup, names: Collection[str]) -> str:
         """The parent's name in lower case; exact if such a group exists, which the original does not check."""
         parent = group.parent or ""
-        known = not self._strict and any(one.name == parent for one in groups)
-        return parent if known else parent.lower()
+        return parent if parent in names and not self._strict else parent.lower()
 
     def queue(self, queue: Object) -> QueueFacts | None:
         if not isinstance(queue, KaiQueue):

@@ -15,8 +15,9 @@ from msgspec.structs import replace
 from maniple.objects.core import Pod
 from maniple.objects.load import Problem
 from maniple.objects.meta import Object
+from maniple.profiles.families import Changes, with_status
 from maniple.profiles.group_forms import Asked, Form
-from maniple.profiles.grouping import Changes, Grouper, with_status
+from maniple.profiles.grouping import Grouper
 from maniple.profiles.written_groups import (
     GROUP_KINDS,
     NAMES,
@@ -54,6 +55,9 @@ class _Noting:
 
     def pod(self, pod: Pod, name: str, group: Group, set_name: str) -> Pod:
         return self._form.pod(pod, name, group, set_name)
+
+    def marks(self, group: Group) -> object:
+        return self._form.marks(group)
 
 
 class NamedGrouper:
@@ -251,6 +255,9 @@ class NamedGrouper:
 
     def pods_of(self, owner: Object) -> Iterable[str]:
         return self._grouper.pods_of(owner)
+
+    def has_pods(self, owner: Object) -> bool:
+        return self._grouper.has_pods(owner)
 
     def owners_of(self, key: str) -> list[Ref]:
         return self._grouper.owners_of(key)

@@ -74,12 +74,10 @@ def is_whole(asked: Asked) -> bool:
 
 def _owner(asked: Asked) -> Owner:
     """The object that a group goes with: its owner, or the pod if that is a job of its own."""
-    owner, first = asked.group.owner, asked.first.metadata
-    if asked.name == _lone_title(asked.first):
-        return Owner("v1", "Pod", first.name, first.uid)
-    known = asked.metadata
-    uid = owner.uid or (known.uid if known.name == owner.name and known.uid != first.uid else "")
-    return Owner(owner.api_version, owner.kind, owner.name, uid)
+    name = asked.metadata.name
+    if asked.name == _lone_title(asked.first) and name == asked.first.metadata.name:
+        return Owner("v1", "Pod", name, asked.metadata.uid)
+    return asked.group.owner  # such as the driver pod of a Spark application
 
 
 def _lone_title(pod: Pod) -> str:

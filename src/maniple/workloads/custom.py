@@ -80,6 +80,7 @@ def kind_of_custom(custom: CustomKind) -> Kind:
         versions=(version,),
         reads=tuple(dict.fromkeys(reads)),
         member=lambda chain: _member(custom, chain),
+        reads_of_pod=tuple(key for role in custom.roles for key, _ in role.labels),
         children=lambda owner: _children(custom, owner),
     )
 

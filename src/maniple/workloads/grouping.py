@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from maniple.workloads.fields import sections, text
 from maniple.workloads.grove import gang_reference
@@ -9,9 +10,10 @@ from maniple.workloads.kind import Find, any_owner
 from maniple.workloads.kinds import TABLE, Table, kind_of
 from maniple.workloads.model import Chain, Member, Owner, Raw
 from maniple.workloads.native import native_reference
-from maniple.workloads.wishes import said_minimum
+from maniple.workloads.wishes import KEYS, said_minimum
 
 DEEPEST = 8  # owners above a pod; a circle of references ends here, too
+POD = ("", "Pod")
 _NO_NAMESPACE: Raw = {}
 
 
@@ -59,14 +61,43 @@ def reference_of(raw: Raw) -> Owner | None:
     )
 
 
-def member(pod: Raw, owners: Sequence[Raw], namespace: Raw = _NO_NAMESPACE, table: Table = TABLE) -> Member:
-    """The group of a pod with these owners, the nearest first. Raises `FieldError` for an owner that cannot be read."""
+def member(
+    pod: Raw,
+    owners: Sequence[Raw],
+    namespace: Raw = _NO_NAMESPACE,
+    table: Table = TABLE,
+    known: dict[object, Any] | None = None,
+) -> Member:
+    """The group of a pod with these owners, the nearest first. Raises `FieldError` for an owner that cannot be read.
+
+    `known`: what was found out with pods of the same deciding owner, priority class and wishes; more is added to it.
+    """
     if "kind" not in pod:  # as in the items of a list
         pod = {"apiVersion": "v1", "kind": "Pod", **pod}
     number = _deciding(owners, table)
-    chain = Chain(pod, owners[:number], owners[number:], namespace)
+    chain = Chain(pod, owners[:number], owners[number:], namespace, {} if known is None else known)
     kind = kind_of(chain.top, table)
     return any_owner(chain) if kind is None else kind.member(chain)
+
+
+@dataclass(frozen=True, slots=True)
+class Reads:
+    """What makes a difference to the group of a pod: labels and annotations, whether its name does, and which owner
+    decides, counted from the nearest; 0 if it is the pod itself.
+    """
+
+    keys: frozenset[str]
+    name: bool
+    deciding: int
+
+    @classmethod
+    def of(cls, owners: Sequence[Raw], table: Table = TABLE) -> "Reads":
+        """Of pods with these owners."""
+        number = _deciding(owners, table)
+        kind = kind_of(owners[number - 1], table) if number else table.get(POD)
+        if kind is None:
+            return cls(KEYS, False, number)
+        return cls(KEYS.union(kind.reads_of_pod), kind.reads_pod_name or not number, number)
 
 
 def _deciding(owners: Sequence[Raw], table: Table) -> int:

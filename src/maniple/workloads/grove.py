@@ -24,7 +24,7 @@ from maniple.workloads.kind import Kind
 from maniple.workloads.labels import part_of
 from maniple.workloads.model import Chain, DomainWish, Member, Owner, PodSet, Raw
 
-_GANG = "grove.io/podgang"
+GANG = "grove.io/podgang"  # the label that names a PodGang
 _CLIQUE = "grove.io/podclique"
 _TOPOLOGY_NAMES = ("grove.io/topology-name", "kai.scheduler/topology")
 _VERSION = "v1alpha1"
@@ -38,7 +38,7 @@ Path = tuple[str | int, ...]
 
 def gang_reference(pod: Raw) -> Owner | None:
     """The PodGang that a pod names."""
-    name = section(pod, ("metadata", "labels")).get(_GANG)
+    name = section(pod, ("metadata", "labels")).get(GANG)
     return Owner(f"scheduler.grove.io/{_VERSION}", "PodGang", str(name)) if name else None
 
 
@@ -210,7 +210,7 @@ def _clique(owner: Raw, parent: Raw, clique: _Clique) -> dict[str, Any]:
         "app.kubernetes.io/managed-by": "grove-operator",
         "app.kubernetes.io/part-of": name,
         **clique.labels,
-        _GANG: clique.gang,
+        GANG: clique.gang,
     }
     spec = {
         "replicas": _replicas(owner, clique.template),
@@ -290,6 +290,7 @@ KINDS = (
             "spec.priorityClassName",
         ),
         member=_member,
+        reads_of_pod=(_CLIQUE,),
         ends_chain=True,
     ),
     Kind(

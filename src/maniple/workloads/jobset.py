@@ -28,7 +28,7 @@ from maniple.workloads.building import (
 from maniple.workloads.fields import choice, count, fail, flag, given_count, section, sections, shown, text
 from maniple.workloads.kind import Kind
 from maniple.workloads.labels import annotation, foreign, label, labelled_number
-from maniple.workloads.model import Chain, DomainWish, Member, PodSet, Raw
+from maniple.workloads.model import Chain, DomainWish, Group, Member, PodSet, Raw
 
 _PREFIX = "jobset.sigs.k8s.io/"
 _JOB_NAME = _PREFIX + "replicatedjob-name"
@@ -61,18 +61,23 @@ class _ReplicatedJob:
 
 
 def _member(chain: Chain) -> Member:
-    jobs = _replicated_jobs(chain.top)
-    name = label(chain.pod, _JOB_NAME)
-    mine = next((one for one in jobs if one.name == name), None)
+    jobs = chain.once("jobs", lambda: {one.name: one for one in _replicated_jobs(chain.top)})
+    mine = jobs.get(label(chain.pod, _JOB_NAME))
     if mine is None:
         raise foreign(chain.pod, _JOB_NAME, chain.top, "replicated job")
-    part, after = "", mine.after
-    if any(one.after for one in jobs):
-        part, jobs = name, [mine]
+    ordered = chain.once("ordered", lambda: any(one.after for one in jobs.values()))
+    if ordered:
+        group = chain.once(("group", mine.name), lambda: _group(chain, [mine], mine.name, mine.after))
+    else:
+        group = chain.once("group", lambda: _group(chain, [*jobs.values()]))
+    return Member(group, _set_name(chain.pod, mine))
+
+
+def _group(chain: Chain, jobs: list[_ReplicatedJob], part: str = "", after: tuple[str, ...] = ()) -> Group:
     total = sum(one.total for one in jobs)
     sets = [one for job in jobs for one in _sets(chain.top, job)]
     templates = [one for job in jobs for one in _templates(chain.top, job)]
-    group = group_of(
+    return group_of(
         shared(chain, templates),
         max(total, 1),
         sets,
@@ -81,7 +86,6 @@ def _member(chain: Chain) -> Member:
         priority_class=first_priority(templates),
         after=after,
     )
-    return Member(group, _set_name(chain.pod, mine))
 
 
 def _templates(owner: Raw, job: _ReplicatedJob) -> tuple[Raw, Raw]:
@@ -228,6 +232,7 @@ KINDS = (
             "spec.suspend",
         ),
         member=_member,
+        reads_of_pod=(_JOB_NAME, _JOB_INDEX, _COMPLETION_INDEX),
         children=_children,
     ),
 )

@@ -28,6 +28,9 @@ class Kind:
 
     `leaves_to_others`: the next owner below decides. `ends_chain`: it decides, whatever owners are above it.
     `children_with`: in place of `children`, for a controller that reads another object besides the owner.
+    `reads_of_pod`: labels and annotations of a pod that `member` reads, besides those that count for every kind
+    (`wishes`), and `reads_pod_name`: whether it reads the name. Pods with the same values, owners and priority class
+    are in the same set of the same group, and only one of them is read.
     """
 
     api_group: str
@@ -40,6 +43,8 @@ class Kind:
     children_with: Callable[[Raw, Find], Iterator[dict[str, Any]]] | None = None
     leaves_to_others: bool = False
     ends_chain: bool = False
+    reads_of_pod: tuple[str, ...] = ()
+    reads_pod_name: bool = False
 
     @property
     def key(self) -> tuple[str, str]:

@@ -21,7 +21,7 @@ from maniple.workloads.building import (
 from maniple.workloads.fields import count, fail, flag, given_count, number_in_text, section, text
 from maniple.workloads.kind import Kind
 from maniple.workloads.labels import foreign, labelled_number, part_of
-from maniple.workloads.model import Chain, DomainWish, Member, PodSet, Raw
+from maniple.workloads.model import Chain, DomainWish, Group, Member, PodSet, Raw
 from maniple.workloads.wishes import TOPOLOGY, domain_wish
 
 _JOB_NAME = "training.kubeflow.org/job-name"
@@ -107,6 +107,12 @@ def _roles(job: Raw, framework: _Framework) -> list[_Role]:
 
 
 def _member(chain: Chain, framework: _Framework) -> Member:
+    group, roles, size = chain.once("group", lambda: _group(chain, framework))
+    return Member(group, _set_name(chain.top, chain.pod, roles, size))
+
+
+def _group(chain: Chain, framework: _Framework) -> tuple[Group, list[_Role], int | None]:
+    """The group, its roles, and the size of the segments of workers."""
     job = chain.top
     roles = _roles(job, framework)
     total = sum(role.replicas for role in roles)
@@ -134,7 +140,7 @@ def _member(chain: Chain, framework: _Framework) -> Member:
         queue=text(job, (*_POLICY, "queue")),
         priority_class=text(job, (*_POLICY, "priorityClass")) or first_priority(templates),
     )
-    return Member(group, _set_name(job, chain.pod, roles, size))
+    return group, roles, size
 
 
 def _launcher_waits(job: Raw) -> bool:
@@ -273,6 +279,7 @@ def _kind(framework: _Framework, plural: str, *more: str, versions: tuple[str, .
             "spec.runPolicy.suspend",
         ),
         member=lambda chain: _member(chain, framework),
+        reads_of_pod=(_TYPE, _ROLE, _INDEX),
         children=_mpi_children if framework is _MPI else lambda job: _children(job, framework),
     )
 

@@ -25,7 +25,7 @@ from maniple.workloads.building import (
 from maniple.workloads.fields import choice, count, fail, given_count, number_in_text, section, text, value
 from maniple.workloads.kind import Kind
 from maniple.workloads.labels import annotation, labelled_number, ordinal
-from maniple.workloads.model import Chain, DomainWish, Member, PodSet, Raw
+from maniple.workloads.model import Chain, DomainWish, Group, Member, PodSet, Raw
 
 _PREFIX = "leaderworkerset.sigs.k8s.io/"
 _NAME = _PREFIX + "name"
@@ -73,12 +73,17 @@ class _Replica:
 
 
 def _member(chain: Chain) -> Member:
-    replica = _replica(chain.top)
+    replica = chain.once("replica", lambda: _replica(chain.top))
     worker = _worker_index(chain.pod)
     index = _group_index(chain.pod, worker)
+    group = chain.once(("group", index), lambda: _group(chain, replica, index))
+    return Member(group, _set_name(replica, worker))
+
+
+def _group(chain: Chain, replica: _Replica, index: int) -> Group:
     exclusive = annotation(chain.top, _EXCLUSIVE)
     templates = [template_of(chain.top, _leaders(chain.top)), template_of(chain.top, _WORKERS)]
-    group = group_of(
+    return group_of(
         shared(chain, templates),
         replica.size,
         tuple(_sets(replica)),
@@ -87,7 +92,6 @@ def _member(chain: Chain) -> Member:
         priority_class=first_priority(templates),
         domain=DomainWish(required=exclusive) if exclusive else None,
     )
-    return Member(group, _set_name(replica, worker))
 
 
 def _leaders(owner: Raw) -> Path:
@@ -252,6 +256,8 @@ KINDS = (
             "spec.leaderWorkerTemplate.workerTemplate",
         ),
         member=_member,
+        reads_of_pod=(_GROUP_INDEX, _WORKER_INDEX),
+        reads_pod_name=True,
         children=_children,
     ),
 )

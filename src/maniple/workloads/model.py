@@ -1,10 +1,11 @@
 """The group tree that a workload asks for, and the errors in an owner's fields."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 Raw = Mapping[str, Any]
+T = TypeVar("T")
 
 
 class FieldError(Exception):
@@ -119,11 +120,30 @@ class Chain:
     owners: Sequence[Raw] = ()
     above: Sequence[Raw] = ()
     namespace: Raw = field(default_factory=dict)
+    # What was found out already, with this or another pod of the same priority class, wishes and owners from the one
+    # that decides.
+    known: dict[object, Any] = field(default_factory=dict, compare=False)
 
     @property
     def top(self) -> Raw:
         """The object that decides."""
         return self.owners[-1] if self.owners else self.pod
+
+    def once(self, what: object, find: Callable[[], T]) -> T:
+        """What does not depend on the pod, but for its priority class and wishes, nor on owners below the one that
+        decides; so do errors in owners.
+        """
+        if what not in self.known:
+            try:
+                self.known[what] = find()
+            except FieldError as error:
+                if error.title.startswith("Pod "):  # of this one
+                    raise
+                self.known[what] = error
+        found = self.known[what]
+        if isinstance(found, FieldError):
+            raise found.with_traceback(None)
+        return found  # type: ignore[no-any-return]
 
     def __iter__(self) -> Iterator[Raw]:
         """In the order in which labels and annotations count: owners from the one that decides down, the pod, then

@@ -12,7 +12,7 @@ from typing import Any
 from maniple.workloads.building import child, first_priority, group_of, pod, shared, template_of, with_minimum
 from maniple.workloads.fields import count, fail, flag, given_count, section, sections, shown, text, value
 from maniple.workloads.kind import Kind
-from maniple.workloads.model import Chain, Member, PodSet, Raw
+from maniple.workloads.model import Chain, Group, Member, PodSet, Raw
 from maniple.workloads.wishes import domain_wish
 
 Path = tuple[str | int, ...]
@@ -93,8 +93,13 @@ def _hyperpod_sets(job: Raw) -> dict[str, Path]:
 
 
 def _hyperpod_member(chain: Chain) -> Member:
+    places = chain.once("places", lambda: _hyperpod_sets(chain.top))
+    group = chain.once("group", lambda: _hyperpod_group(chain, places))
+    return Member(group, _hyperpod_set(chain.pod, chain.top, places))
+
+
+def _hyperpod_group(chain: Chain, places: dict[str, Path]) -> Group:
     job = chain.top
-    places = _hyperpod_sets(job)
     templates = {name: template_of(job, (*place, "template")) for name, place in places.items()}
     replicas = {name: count(job, (*place, "replicas")) for name, place in places.items()}
     total = sum(replicas.values())
@@ -104,14 +109,13 @@ def _hyperpod_member(chain: Chain) -> Member:
         PodSet(name, replicas[name], domain=domain_wish(templates[name]), most=replicas[name])
         for name in places
     ]
-    group = group_of(
+    return group_of(
         shared(chain, [*templates.values()]),
         minimum,
         with_minimum(sets, minimum),
         most=total,
         priority_class=first_priority([*templates.values()]),
     )
-    return Member(group, _hyperpod_set(chain.pod, job, places))
 
 
 def _hyperpod_set(pod: Raw, job: Raw, places: dict[str, Path]) -> str:
@@ -181,6 +185,7 @@ KINDS = (
         versions=("v1",),
         reads=("spec.replicaSpecs[]", "spec.elasticPolicy.minReplicas", "spec.runPolicy.suspend"),
         member=_hyperpod_member,
+        reads_pod_name=True,
         children=_hyperpod_children,
     ),
     Kind(

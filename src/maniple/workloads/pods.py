@@ -3,7 +3,7 @@
 from maniple.workloads.building import independent
 from maniple.workloads.kind import Kind
 from maniple.workloads.model import Chain, Member
-from maniple.workloads.spark import is_spark, spark_member
+from maniple.workloads.spark import SPARK_LABELS, is_spark, spark_member
 
 
 def _member(chain: Chain) -> Member:
@@ -19,7 +19,8 @@ KINDS = (
         name="Pod",
         plural="pods",
         versions=("v1",),
-        reads=("metadata.labels.spark-role", "metadata.labels.spark-app-selector"),
+        reads=tuple(f"metadata.labels.{key}" for key in SPARK_LABELS),
         member=_member,
+        reads_of_pod=SPARK_LABELS,
     ),
 )

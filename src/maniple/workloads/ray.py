@@ -167,6 +167,7 @@ KINDS = (
             f"metadata.labels.{_PRIORITY}",
         ),
         member=_member,
+        reads_of_pod=(_GROUP,),
         children=_cluster_children,
     ),
     Kind(

@@ -39,6 +39,7 @@ from maniple.workloads.model import Chain, Group, Member, PodSet, Raw
 
 _ROLE = "spark-role"
 _APPLICATION = "spark-app-selector"
+SPARK_LABELS = (_ROLE, _APPLICATION)
 _BATCH = ("spec", "sparkConf", "spark.kubernetes.allocation.batch.size")
 _SMALLEST_BATCH = 5  # Spark's default until 3.5; later ones ask for more
 _DRIVER: Path = ("spec", "driver")
@@ -258,6 +259,7 @@ KINDS = (
             "spec.dynamicAllocation.initialExecutors",
         ),
         member=_application_member,
+        reads_of_pod=(_ROLE,),
         children=_children,
     ),
     Kind(

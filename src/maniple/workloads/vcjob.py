@@ -39,7 +39,7 @@ from maniple.workloads.fields import (
 )
 from maniple.workloads.kind import Kind
 from maniple.workloads.labels import foreign, label, labelled_number
-from maniple.workloads.model import Chain, DomainWish, Member, PodSet, Raw
+from maniple.workloads.model import Chain, DomainWish, Group, Member, PodSet, Raw
 
 _TASK = "volcano.sh/task-spec"
 _INDEX = "volcano.sh/task-index"
@@ -71,11 +71,15 @@ class _Task:
 
 
 def _member(chain: Chain) -> Member:
-    tasks = _tasks(chain.top)
-    name = label(chain.pod, _TASK)
-    mine = next((one for one in tasks if one.name == name), None)
+    tasks = chain.once("tasks", lambda: {task.name: task for task in _tasks(chain.top)})
+    mine = tasks.get(label(chain.pod, _TASK))
     if mine is None:
         raise foreign(chain.pod, _TASK, chain.top, "task")
+    group = chain.once("group", lambda: _group(chain, [*tasks.values()]))
+    return Member(group, _set_name(chain.pod, mine) if group.sets else "")
+
+
+def _group(chain: Chain, tasks: list[_Task]) -> Group:
     sets = tuple(one for task in tasks for one in _sets(task))
     parents = {one.parent for one in sets}
     total = sum(one.minimum for one in sets if one.name not in parents)
@@ -84,7 +88,7 @@ def _member(chain: Chain) -> Member:
         needed = any(one.after or one.parent for one in sets)
         sets = with_minimum(sets, minimum) if needed else ()
     templates = [template_of(chain.top, (*task.path, "template")) for task in tasks]
-    group = group_of(
+    return group_of(
         shared(chain, templates),
         max(minimum, 1),
         sets,
@@ -93,7 +97,6 @@ def _member(chain: Chain) -> Member:
         priority_class=text(chain.top, ("spec", "priorityClassName")) or first_priority(templates),
         domain=_domain(chain.top, ("spec", "networkTopology")),
     )
-    return Member(group, _set_name(chain.pod, mine) if group.sets else "")
 
 
 def _minimum(job: Raw, tasks: list[_Task]) -> int:
@@ -272,6 +275,7 @@ KINDS = (
             "spec.tasks[].template",
         ),
         member=_member,
+        reads_of_pod=(_TASK, _PARTITION),
         children=_children,
     ),
     Kind(

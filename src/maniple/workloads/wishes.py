@@ -30,7 +30,7 @@ TOPOLOGY = "kai.scheduler/topology"
 REQUIRED = "kai.scheduler/topology-required-placement"
 PREFERRED = "kai.scheduler/topology-preferred-placement"
 
-_KEYS = frozenset((*QUEUE, *MINIMUM, *PRIORITY, *PREEMPTIBLE, TOPOLOGY, REQUIRED, PREFERRED))
+KEYS = frozenset((*QUEUE, *MINIMUM, *PRIORITY, *PREEMPTIBLE, TOPOLOGY, REQUIRED, PREFERRED))
 
 T = TypeVar("T")
 Read = Callable[[Raw, tuple[str, ...], Any], T]
@@ -83,7 +83,7 @@ def domain_wish(*objects: Raw) -> DomainWish | None:
 def _said(objects: Iterable[Raw]) -> list[Said]:
     """The objects that have any of the keys; most have none."""
     found = [(one, section(one, _LABELS), section(one, _ANNOTATIONS)) for one in objects]
-    return [said for said in found if not (_KEYS.isdisjoint(said[1]) and _KEYS.isdisjoint(said[2]))]
+    return [said for said in found if not (KEYS.isdisjoint(said[1]) and KEYS.isdisjoint(said[2]))]
 
 
 def _domain(said: Iterable[Said]) -> DomainWish | None:

@@ -108,11 +108,12 @@ def jobs(
 ) -> dict[str, JobOutcome]:
     """Those that the cycle served, then those that it could not, because of their queue; all, or those `among`."""
     columns, all_phases, placed = closed.jobs, phases(closed, among), _placed(closed)
-    rows = columns.rows.tolist()
-    served = frozenset(rows)
-    rows += [job for job in columns.facts if job not in served]
     if among is not None:
         rows = [job for job in among if job in columns.facts]
+    else:
+        rows = columns.rows.tolist()
+        served = frozenset(rows)
+        rows += [job for job in columns.facts if job not in served]
     return {
         closed.names.job(job): _job(
             closed, causes, evictions, job, all_phases.get(job, "Pending"), placed.get(job, 0)
