@@ -27,6 +27,7 @@ NOT_RUN = {
     "make ": "builds an environment; test_make_knows_what_the_pages_name checks the targets",
     "maniple run --kubeconfig": "runs until it is stopped; tests/live/test_on_plane.py does that",
     "maniple crds --install": "writes to a cluster; tests/kube/test_on_plane.py does that",
+    "maniple group --in-cluster": "runs until it is stopped; tests/live/test_written_groups.py does that",
     "maniple plan --kubeconfig": "needs a cluster; tests/cli/test_plan_cluster.py and tests/plane/test_plan.py do that",
     "maniple queue close": "writes to a cluster; tests/live/test_queue_commands_on_plane.py does that",
     "maniple queue open": "writes to a cluster; tests/live/test_queue_commands_on_plane.py does that",

@@ -41,3 +41,26 @@ def test_a_field_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     result = group("-f", str(bad))
     assert result.exit_code == 2
     assert "Job ml/count: spec.parallelism: must be a whole number" in result.stderr
+
+
+def test_without_files_a_cluster_has_to_be_named() -> None:
+    done = group()
+    assert done.exit_code == 2
+    assert "give -f to show the groups of manifests, or name the cluster" in done.output
+
+
+def test_files_and_a_cluster_are_not_for_one_command(tmp_path: Path) -> None:
+    path = tmp_path / "job.yaml"
+    path.write_text("apiVersion: batch/v1\nkind: Job\nmetadata: {name: train}\n")
+    done = group("-f", str(path), "--kubeconfig", str(tmp_path / "none"), "--leader-elect")
+    assert done.exit_code == 2
+    assert "--kubeconfig, --leader-elect: for writing groups to a cluster; leave out -f" in done.output
+
+
+def test_a_kubeconfig_that_is_missing_and_a_wrong_profile_are_named(tmp_path: Path) -> None:
+    done = group("--kubeconfig", str(tmp_path / "none"))
+    assert done.exit_code == 2
+    assert str(tmp_path / "none") in done.output
+    done = group("--kubeconfig", str(tmp_path / "none"), "--profile", "yunikorn")
+    assert done.exit_code == 2
+    assert "yunikorn" in done.output

@@ -18,7 +18,7 @@ _OF_HELM = ("# Source: ", "helm.sh/chart: ", "app.kubernetes.io/managed-by: ")
 
 _OWNERS = "# Owners of pods, by which pods without a PodGroup are grouped; written by `make manifests`.\n"
 _END = "# The end of the owners.\n"
-_READING_OWNERS = ("rbac.yaml", "rbac-maniple.yaml")
+_READING_OWNERS = ("rbac.yaml", "rbac-maniple.yaml", "rbac-optional.yaml")
 
 
 def roles() -> dict[Path, str]:

@@ -12,7 +12,13 @@ import yaml
 
 import maniple
 from maniple.cli.main import main
-from maniple.live.permissions import BIND_VOLUMES, CREATE_QUEUES, READ_CONFIG_MAPS, REMOVE_GATES
+from maniple.live.permissions import (
+    BIND_VOLUMES,
+    CREATE_QUEUES,
+    READ_CONFIG_MAPS,
+    REMOVE_GATES,
+    WRITE_GROUPS,
+)
 from maniple.planner import Planner
 from tests.install.chart import (
     CHART,
@@ -61,6 +67,7 @@ SWITCHES: list[tuple[Raw, set[str]]] = [
 FULL: Raw = {
     "profile": "kai",
     "bind": "direct",
+    "groups": "write",
     "shard": "pool-a",
     "schedulerNames": ["kai-scheduler", "batch"],
     "defaultQueue": "lab",
@@ -151,6 +158,7 @@ def test_every_value_arrives(helm: Path) -> None:
         ({"replicas": 2}, "replicas"),
         ({"image": {"digest": "latest"}}, "digest"),
         ({"bind": "direct"}, "bind"),
+        ({"groups": "none"}, "groups"),
         ({"profile": "volcano", "shard": "a"}, "shard"),
         ({"leaderElection": {"leaseDuration": 15}}, "leaseDuration"),
         ({"http": {"port": 0}}, "port"),
@@ -227,6 +235,7 @@ FEATURES: dict[str, tuple[str, Raw]] = {
     "create-queues": ("maniple", {"rbac": {"createQueues": True}}),
     "read-config-maps": ("kai", {"rbac": {"readConfigMaps": True}}),
     "bind-directly": ("kai", {"bind": "direct"}),
+    "write-groups": ("maniple", {"rbac": {"writeGroups": True}, "groups": "write"}),
 }
 # Group, resource and verb: what lets its holder do more than schedule.
 TOO_MUCH = {
@@ -240,6 +249,10 @@ TOO_MUCH = {
     ("scheduling.volcano.sh", "queues", "create"),
     ("scheduling.volcano.sh", "queues", "patch"),
     ("scheduling.run.ai", "queues", "create"),
+    ("scheduling.volcano.sh", "podgroups", "create"),
+    ("scheduling.volcano.sh", "podgroups", "delete"),
+    ("scheduling.run.ai", "podgroups", "create"),
+    ("scheduling.run.ai", "podgroups", "delete"),
 }
 
 
@@ -294,7 +307,7 @@ def test_every_feature_in_the_examples_is_one_of_the_chart() -> None:
 
 def test_messages_name_values_of_the_chart() -> None:
     values = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
-    for feature in (REMOVE_GATES, BIND_VOLUMES, CREATE_QUEUES, READ_CONFIG_MAPS):
+    for feature in (REMOVE_GATES, BIND_VOLUMES, CREATE_QUEUES, READ_CONFIG_MAPS, *WRITE_GROUPS):
         section, _, name = feature.value.partition(".")
         assert values[section][name] is False
 
@@ -321,7 +334,9 @@ def test_the_container_may_do_nothing_that_it_does_not_need(helm: Path) -> None:
 def test_a_second_release_shares_no_name_with_the_first(helm: Path, name: str, namespace: str) -> None:
     everything = {"crds": {"install": False}, "profile": "volcano", "http": FULL["http"]}
     everything["admission"] = {"enabled": True}
-    everything["rbac"] = dict.fromkeys(("removeGates", "bindVolumes", "createQueues", "readConfigMaps"), True)
+    everything["rbac"] = dict.fromkeys(
+        ("removeGates", "bindVolumes", "createQueues", "readConfigMaps", "writeGroups"), True
+    )
     first, second = (
         {
             (item["kind"], item["metadata"].get("namespace"), item["metadata"]["name"])

@@ -12,11 +12,10 @@ from maniple.cluster.statuses import Status
 from maniple.live.cache import Cache
 from maniple.live.essence import scheduled_condition
 from maniple.live.port import Port
-from maniple.live.scheduler import Scheduler, Timing
+from maniple.live.scheduler import Scheduler, Timing, grouper_of
 from maniple.objects.core import Node, Pod
 from maniple.objects.volcano import VolcanoPodGroup, VolcanoQueue
 from maniple.planner import Planner
-from maniple.profiles.grouping import Grouper
 from tests.live.beside import beside
 from tests.live.objects import NAMESPACE, gang, node, pod
 from tests.live.ports import Dying, Recorder, Refusing, Stalling
@@ -75,8 +74,7 @@ async def is_true_to_the_cluster(world: World, scheduler: Scheduler) -> bool:
     if not scheduler.settled:
         return False
     planner = scheduler.planner
-    grouper = None if scheduler.groups == "given" else Grouper(planner.profile.form(planner.options))
-    fresh = Cache(planner.build(()), scheduler.dialect, grouper)
+    fresh = Cache(planner.build(()), scheduler.dialect, grouper_of(planner, scheduler.groups))
     for kind in scheduler.kinds:
         for item in await world.objects(kind):
             fresh.put(item)

@@ -92,8 +92,11 @@ def hostile(tag: str, scheduler: str) -> list[Raw]:
     ]
 
 
+@pytest.mark.parametrize("groups", ["memory", "write"])
 @pytest.mark.parametrize("profile", [*SCHEDULERS])
-def test_nothing_grows_with_objects_that_came_and_went(profile: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_grows_with_objects_that_came_and_went(
+    profile: str, groups: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for module, name in ((classes, "_MANY_SPECS"), (cluster, "_MANY_RESOURCES"), (cluster, "_MANY_ROLES")):
         monkeypatch.setattr(module, name, 10)
     monkeypatch.setattr(problems_module, "MOST", 10)
@@ -102,7 +105,7 @@ def test_nothing_grows_with_objects_that_came_and_went(profile: str, monkeypatch
         world = World([node("n1", cpu=64), queue("default")], start_seconds=0.1)
         port = world.port()
         planner = Planner(profile=profile, options={"debug": True})
-        scheduler = Scheduler(planner, port, clock=world.clock, inline=True, alone=True)
+        scheduler = Scheduler(planner, port, clock=world.clock, inline=True, alone=True, groups=groups)
         measured = []
         async with beside(scheduler.run(), scheduler.stop):
             await asyncio.sleep(5)

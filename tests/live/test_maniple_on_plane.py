@@ -10,11 +10,12 @@ from tests.live.maniple_scenarios import MANIPLE_SCENARIOS
 from tests.live.queue_scenarios import QUEUE_SCENARIOS
 from tests.live.scenarios import Scenario
 from tests.live.worlds import real_world
+from tests.live.written_group_scenarios import WRITTEN_GROUP_SCENARIOS
 
 
 @pytest.mark.parametrize(
     "scenario",
-    [*MANIPLE_SCENARIOS, *QUEUE_SCENARIOS, *GROUP_SCENARIOS],
+    [*MANIPLE_SCENARIOS, *QUEUE_SCENARIOS, *GROUP_SCENARIOS, *WRITTEN_GROUP_SCENARIOS],
     ids=lambda scenario: scenario.__name__,
 )
 def test_scenario(scenario: Scenario, own_plane: Plane) -> None:

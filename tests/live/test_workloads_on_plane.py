@@ -134,12 +134,16 @@ def groups_of(path: Path) -> dict[str, tuple[int, list[str]]]:
     return groups
 
 
-def test_gangs_of_every_kind_are_bound_whole_or_not_at_all(own_plane: Plane) -> None:
+@pytest.mark.parametrize("where", ["memory", "write"])
+def test_gangs_of_every_kind_are_bound_whole_or_not_at_all(where: str, own_plane: Plane) -> None:
     async def main() -> None:
         async with cluster(own_plane) as (api, world):
             define_kinds(api)
             async with scheduling(
-                world, profile="maniple", options={"schedulerName": ["maniple", "kai-scheduler"]}
+                world,
+                profile="maniple",
+                options={"schedulerName": ["maniple", "kai-scheduler"]},
+                groups=where,
             ) as scheduler:
                 total = sum(Creating(api, path.stem).tree(example(path.name)) for path in FILES)
                 groups = {name: one for path in FILES for name, one in groups_of(path).items()}
@@ -160,8 +164,49 @@ def test_gangs_of_every_kind_are_bound_whole_or_not_at_all(own_plane: Plane) -> 
                     return all(placed(api).values())
 
                 await until(all_placed, "all pods of all kinds are placed")
+                if where == "write":
+                    await until(lambda: are_written(api), "their groups are written, and the pods name them")
+                    assert_written_as_a_gang(api, "pytorchjob")
 
     asyncio.run(main())
+
+
+GROUP_APIS = {
+    "scheduling.k8s.io/group-name": "/apis/scheduling.volcano.sh/v1beta1",
+    "pod-group-name": "/apis/scheduling.run.ai/v2alpha2",
+}
+
+
+def pods_by_group(api: Api) -> dict[tuple[str, str, str], list[Raw]]:
+    """By annotation, namespace and name of the group; those without one by their own name."""
+    found: dict[tuple[str, str, str], list[Raw]] = {}
+    for pod in api.call("GET", "/api/v1/pods").content["items"]:
+        known = pod["metadata"].get("annotations", {})
+        annotation = next((one for one in GROUP_APIS if one in known), "")
+        place = annotation, pod["metadata"]["namespace"], known.get(annotation, pod["metadata"]["name"])
+        found.setdefault(place, []).append(pod)
+    return found
+
+
+async def are_written(api: Api) -> bool:
+    """Except where a group asks for a node label, which no PodGroup can say."""
+    there = {
+        (annotation, one["metadata"]["namespace"], one["metadata"]["name"])
+        for annotation, path in GROUP_APIS.items()
+        for one in api.call("GET", f"{path}/podgroups").content["items"]
+    }
+    named = {place for place in pods_by_group(api) if place[1] != "podgroup"}
+    return bool(named) and named <= there
+
+
+def assert_written_as_a_gang(api: Api, namespace: str) -> None:
+    ((place, pods),) = [one for one in pods_by_group(api).items() if one[0][1] == namespace]
+    path = f"{GROUP_APIS[place[0]]}/namespaces/{namespace}/podgroups/{place[2]}"
+    group = api.call("GET", path).content
+    (owner,) = group["metadata"]["ownerReferences"]
+    assert (owner["kind"], owner["controller"], place[2]) == ("PyTorchJob", True, f"podgroup-{owner['uid']}")
+    assert group["spec"]["minMember"] == 3
+    assert {pod["metadata"]["annotations"]["volcano.sh/task-spec"] for pod in pods} == {"master", "worker"}
 
 
 def job(name: str, size: int, minimum: int | None = None, **spec: Any) -> Raw:

@@ -1,11 +1,7 @@
 """The command `maniple admission`: the webhook server, with its own certificates and registration."""
 
 import asyncio
-import logging
 import os
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +11,7 @@ import click
 
 from maniple.cli import DEFAULT_PROFILE, InputError
 from maniple.cli.log_flags import FORMATS, LEVELS
-from maniple.cli.logs import JsonFormatter, TextFormatter
+from maniple.cli.logs import plain_logs
 from maniple.cli.planning import configuration_message, read_conf
 from maniple.cli.policy_flags import given_policy, rights_flags
 from maniple.cli.run_stage import stop_on_signals
@@ -159,7 +155,7 @@ def command(
     planner = _planner(conf, profile or DEFAULT_PROFILE, options)
     asked = _asked(**given)
     configuration = _configuration(kubeconfig, context, in_cluster)
-    with _logs(LEVELS[log_level], log_format):
+    with plain_logs(LEVELS[log_level], log_format):
         asyncio.run(_serve(configuration, planner, asked))
 
 
@@ -252,19 +248,3 @@ async def _run(client: "Client", planner: "Planner", asked: Asked) -> None:
     webhook = Webhook(client, World(planner), settings, registration, Options(host, port, asked.secret))
     stop_on_signals(webhook.stop)
     await webhook.run()
-
-
-@contextmanager
-def _logs(level: int, form: str) -> Iterator[None]:
-    """Log to standard error while it lasts."""
-    handler, logger = logging.StreamHandler(sys.stderr), logging.getLogger("maniple")
-    handler.setFormatter(JsonFormatter() if form == "json" else TextFormatter())
-    handler.setLevel(level)
-    before = logger.level
-    logger.addHandler(handler)
-    logger.setLevel(level)
-    try:
-        yield
-    finally:
-        logger.removeHandler(handler)
-        logger.setLevel(before)

@@ -1,39 +1,49 @@
-"""The command `maniple group`: the groups that workloads become, without a cluster."""
+"""The command `maniple group`: the groups that workloads become, without a cluster; or written to one."""
 
 import sys
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from maniple.cli import InputError
+from maniple.cli import DEFAULT_PROFILE, InputError
 from maniple.cli.echo import echo
+from maniple.cli.group_control import LEASE, Place, control
 from maniple.cli.intake import take_in
+from maniple.cli.kai_flags import KaiCommand, given_flags, with_kai_flags
+from maniple.cli.leader_flags import leader_flags_of
+from maniple.cli.listen_flags import listen_flags
+from maniple.cli.log_flags import FORMATS, LEVELS
 from maniple.cli.planning import print_messages, read_conf
 from maniple.cli.read import read_paths
+from maniple.profiles.kai_flags import KAI_FLAGS
 
 if TYPE_CHECKING:
+    from maniple.live.leadership import Election
     from maniple.objects.load import Problem
     from maniple.workloads.kinds import Table
     from maniple.workloads.model import DomainWish, Group, Member
 
 
-@click.command("group")
+# The flags of KAI that say how groups are written.
+_KAI_FLAGS = ("nodepool-label-key", "partition-label-value", "queue-label-key")
+# Options that are of no use with -f: where to write, and how.
+_OF_THE_CONTROLLER = (
+    *("kubeconfig", "context", "in_cluster", "profile", "names", "log_level", "log_format", "listen"),
+    *("leader_elect", "debug_endpoints"),
+)
+
+
+@click.command("group", cls=KaiCommand)
 @click.option(
     "-f",
     "--file",
     "files",
     metavar="PATH",
     multiple=True,
-    required=True,
     type=click.Path(exists=True, allow_dash=True),
-    help="Manifests or dumped objects: a file or a folder, - for standard input; repeatable.",
-)
-@click.option(
-    "--conf",
-    metavar="FILE",
-    type=click.Path(exists=True, dir_okay=False),
-    help="Scheduler configuration; its key `workloads` describes custom resources.",
+    help="Show the groups of manifests or dumped objects: a file or a folder, - for standard input; repeatable.",
 )
 @click.option(
     "-o",
@@ -41,22 +51,101 @@ if TYPE_CHECKING:
     type=click.Choice(("tree", "json", "yaml")),
     default="tree",
     show_default=True,
-    help="A tree for people, or a format for programs.",
+    help="With -f: a tree for people, or a format for programs.",
 )
-def command(files: tuple[str, ...], conf: str | None, output: str) -> None:
-    """Show the groups that the pods of workloads are scheduled in.
+@click.option(
+    "--kubeconfig",
+    metavar="FILE",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write the groups of the cluster of this file.",
+)
+@click.option("--context", default="", help="Write the groups of the cluster of this context.")
+@click.option("--in-cluster", is_flag=True, help="Write the groups of the cluster that this pod runs in.")
+@click.option(
+    "--conf",
+    "--scheduler-conf",
+    "conf",
+    metavar="FILE",
+    type=click.Path(exists=True, dir_okay=False),
+    help="Scheduler configuration; its key `workloads` describes custom resources.",
+)
+@click.option("--profile", help=f"Whose PodGroups to write.  [default: {DEFAULT_PROFILE}]")
+@click.option(
+    "--scheduler-name",
+    "names",
+    multiple=True,
+    metavar="NAME",
+    help="Group pods with this schedulerName; repeatable.  [default: that of the profile]",
+)
+@leader_flags_of(LEASE, LEASE)
+@listen_flags
+@click.option("--log-level", type=click.Choice([*LEVELS]), default="info", show_default=True)
+@click.option("--log-format", type=click.Choice(FORMATS), default="text", show_default=True)
+@with_kai_flags(without=[flag.name for flag in KAI_FLAGS if flag.name not in _KAI_FLAGS])
+@click.pass_context
+def command(
+    ctx: click.Context,
+    files: tuple[str, ...],
+    output: str,
+    kubeconfig: Path | None,
+    context: str,
+    in_cluster: bool,
+    conf: str | None,
+    profile: str | None,
+    names: tuple[str, ...],
+    election: "Election | None",
+    listening: dict[str, Any],
+    log_level: str,
+    log_format: str,
+) -> None:
+    """Show the groups that the pods of workloads are scheduled in, or write them to a cluster.
 
-    Manifests are expanded into the pods that their controllers would create. A group starts when its minimum can be
-    placed, or not at all; so does each of its sets.
+    With -f, manifests are expanded into the pods that their controllers would create. A group starts when its minimum
+    can be placed, or not at all; so does each of its sets.
+
+    With a cluster, a controller: it writes a PodGroup for pods that have none, keeps it as the owner of the pods asks,
+    and names it in the pods. It schedules nothing; that is left to Volcano, KAI or `maniple run --groups given`.
 
     \b
     Examples:
       maniple group -f pytorchjob.yaml
       maniple group -f trainingrun.yaml --conf maniple.conf
       kubectl get job train -o yaml | maniple group -f - -o json
+      maniple group --kubeconfig ~/.kube/config --profile volcano
 
-    Exit code: 0; 2 if usage or input is bad, or a field of a workload cannot be read.
+    Exit code: 0; 1 if it lost its lease (--leader-elect); 2 if usage or input is bad, or a field of a workload cannot
+    be read.
     """
+    place = Place(kubeconfig, context, in_cluster)
+    if not files:
+        options = {**given_flags(ctx), **({"schedulerName": [*names]} if names else {})}
+        sys.exit(
+            control(
+                place,
+                conf,
+                profile or DEFAULT_PROFILE,
+                options,
+                election,
+                listening,
+                (LEVELS[log_level], log_format),
+            )
+        )
+    _refuse_options_of_the_controller(ctx)
+    _show_files(files, conf, output)
+
+
+def _refuse_options_of_the_controller(ctx: click.Context) -> None:
+    given = [
+        one.opts[0]
+        for one in ctx.command.params
+        if one.name in _OF_THE_CONTROLLER
+        and ctx.get_parameter_source(one.name) is click.core.ParameterSource.COMMANDLINE
+    ]
+    if given:
+        raise click.UsageError(f"{', '.join(given)}: for writing groups to a cluster; leave out -f")
+
+
+def _show_files(files: tuple[str, ...], conf: str | None, output: str) -> None:
     reading = read_paths(files, sys.stdin.buffer)
     print_messages("unreadable", reading.problems)
     if not reading.objects:

@@ -22,7 +22,7 @@ _OPTIONS = (
     click.option(
         "--leader-elect/--no-leader-elect",
         default=False,
-        help="On a cluster: schedule only while holding a Lease, so that several replicas can run.  [default: off]",
+        help="On a cluster: act only while holding a Lease, so that several replicas can run.  [default: off]",
     ),
     click.option(
         "--leader-elect-lease-duration",
@@ -46,11 +46,6 @@ _OPTIONS = (
         help="The pause between attempts to acquire or renew.",
     ),
     click.option(
-        "--leader-elect-resource-name",
-        metavar="NAME",
-        help="The name of the Lease.  [default: maniple, for a shard maniple-<shard>]",
-    ),
-    click.option(
         "--leader-elect-resource-namespace",
         metavar="NAME",
         help=f"The namespace of the Lease.  [default: {NAMESPACE}]",
@@ -67,20 +62,34 @@ _OPTIONS = (
 
 def leader_flags(function: Callable[..., None]) -> Callable[..., None]:
     """Adds the flags to a command, which gets them as one `election`: None without --leader-elect."""
-
-    @functools.wraps(function)
-    def asking(*arguments: Any, **given: Any) -> None:
-        taken = {name: given.pop(name) for name in [*given] if name.startswith("leader_elect")}
-        taken["shard"] = given.get("shard")
-        function(*arguments, **given, election=_election(taken))
-
-    decorated: Callable[..., None] = asking
-    for decorate in reversed(_OPTIONS):
-        decorated = decorate(decorated)
-    return decorated
+    return leader_flags_of(NAME, f"{NAME}, for a shard {NAME}-<shard>")(function)
 
 
-def _election(given: dict[str, Any]) -> "Election | None":
+def leader_flags_of(lease: str, default: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """The same for a command whose Lease has this name; `default`: in the help."""
+
+    def decorate(function: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(function)
+        def asking(*arguments: Any, **given: Any) -> None:
+            taken = {name: given.pop(name) for name in [*given] if name.startswith("leader_elect")}
+            taken["shard"] = given.get("shard")
+            function(*arguments, **given, election=_election(taken, lease))
+
+        decorated: Callable[..., None] = asking
+        for option in reversed((*_OPTIONS, _name_option(default))):
+            decorated = option(decorated)
+        return decorated
+
+    return decorate
+
+
+def _name_option(default: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    return click.option(
+        "--leader-elect-resource-name", metavar="NAME", help=f"The name of the Lease.  [default: {default}]"
+    )
+
+
+def _election(given: dict[str, Any], lease: str = NAME) -> "Election | None":
     from maniple.live.leadership import Election
 
     if not given["leader_elect"]:
@@ -93,7 +102,7 @@ def _election(given: dict[str, Any]) -> "Election | None":
         return Election(
             identity=f"{socket.gethostname()}_{uuid.uuid4()}",
             namespace=given["leader_elect_resource_namespace"] or process.lease_namespace or NAMESPACE,
-            name=given["leader_elect_resource_name"] or (f"{NAME}-{shard}" if shard else NAME),
+            name=given["leader_elect_resource_name"] or (f"{lease}-{shard}" if shard else lease),
             duration=given["leader_elect_lease_duration"],
             renew=given["leader_elect_renew_deadline"],
             retry=given["leader_elect_retry_period"],

@@ -117,3 +117,19 @@ def logs(settings: Logging, view: "View", elapsed: Callable[[], float]) -> Itera
     finally:
         logger.removeHandler(handler)
         logger.setLevel(before)
+
+
+@contextmanager
+def plain_logs(level: int, form: str) -> Iterator[None]:
+    """Log to standard error while it lasts, for servers without a view."""
+    handler, logger = logging.StreamHandler(sys.stderr), logging.getLogger("maniple")
+    handler.setFormatter(JsonFormatter() if form == "json" else TextFormatter())
+    handler.setLevel(level)
+    before = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(level)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(before)

@@ -23,7 +23,7 @@ COMMANDS = {
     "explain": ("maniple.cli.explain", "Say why a job waits, and what would help."),
     "queue": ("maniple.cli.queue", "List, show, create, close, open and delete queues."),
     "job": ("maniple.cli.job", "List and show jobs; cancel, suspend and resume them."),
-    "group": ("maniple.cli.group", "Show the groups that workloads become, each with its minimum."),
+    "group": ("maniple.cli.group", "Show the groups that workloads become, or write them to a cluster."),
     "trace": ("maniple.cli.trace", "Show step by step how a cycle decides about a pod or a job."),
     "replay": (
         "maniple.cli.replay",

@@ -104,9 +104,10 @@ COLLECT = (100_000, 50, 100)
 )
 @click.option(
     "--groups",
-    type=click.Choice(("memory", "given")),
-    help="Pods without a PodGroup: group them by their owners, in memory; or leave that to the controllers of the"
-    " profile's system.  [default: memory; with the profile kai on a cluster: given]",
+    type=click.Choice(("memory", "write", "given")),
+    help="Pods without a PodGroup: group them by their owners, in memory; also write those groups to the cluster, for"
+    " other tools; or leave that to the controllers of the profile's system.  [default: memory; with the profile kai on"
+    " a cluster: given]",
 )
 @click.option("--default-queue", metavar="NAME", help="The queue of jobs that name none.  [default: default]")
 @click.option(

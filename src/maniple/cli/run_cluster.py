@@ -67,7 +67,7 @@ async def run_on_cluster(
         return asyncio.get_running_loop().time() - begin
 
     async with Client(configuration, attempts=6) as client:
-        await _reach(client)
+        await reach(client)
     async with Client(configuration) as client:
         feeds = feeds_of(planner, settings, client)
         with (
@@ -108,7 +108,7 @@ async def run_on_cluster(
     return 0
 
 
-async def _reach(client: "Client") -> None:
+async def reach(client: "Client") -> None:
     """One request that every user may make.
 
     If it fails there is one error, not one for each kind to watch.

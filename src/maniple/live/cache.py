@@ -24,7 +24,7 @@ from maniple.live.deferred import Deferred
 from maniple.live.essence import essence, slim, starts
 from maniple.live.owners import OWNER_SECONDS, Owners
 from maniple.live.refs import Ref
-from maniple.live.set_aside import GROUP_KINDS, Aside, SetAside, gated
+from maniple.live.set_aside import Aside, SetAside, gated
 from maniple.objects.core import Namespace, PersistentVolume, PersistentVolumeClaim, Pod, SchedulingGate
 from maniple.objects.dra import ResourceClaim
 from maniple.objects.load import Problem
@@ -33,6 +33,8 @@ from maniple.objects.owners import WorkloadOwner, is_owner
 from maniple.objects.pod import MOVES_TO
 from maniple.profiles.families import with_status
 from maniple.profiles.grouping import Grouper
+from maniple.profiles.named_grouping import NamedGrouper
+from maniple.profiles.written_groups import GROUP_KINDS
 
 _LONGEST_VERSION = 20  # digits of 64 bits
 
@@ -79,12 +81,16 @@ class Held:
 
 class Cache:
     def __init__(
-        self, cluster: Cluster, reading: Reading | None = None, grouper: Grouper | None = None
+        self,
+        cluster: Cluster,
+        reading: Reading | None = None,
+        grouper: Grouper | NamedGrouper | None = None,
     ) -> None:
-        """`grouper`: how pods without a group become jobs, if they do."""
+        """`grouper`: how pods without a group become jobs, if they do; a `NamedGrouper` if their groups are written."""
         self.cluster = cluster
         self._reading = reading
         self._grouper = grouper
+        self._named = grouper if isinstance(grouper, NamedGrouper) else None
         self._owners = Owners(grouper) if grouper is not None else None
         self._seen: dict[Ref, Object] = {}
         # the newest known state of objects that other clients change, too
@@ -99,6 +105,8 @@ class Cache:
         self._others_matter = False  # a decision may depend on what was refreshed besides
         # called with a group that existed only here
         self.group_gone: Callable[[Object], None] = lambda group: None
+        # called with a group that was written and is in the cluster now, and as it was here before
+        self.group_written: Callable[[Ref, Object], bool] = lambda ref, before: False
         # called with what is believed anew of an object, None if it is gone, for a journal
         self.taken_in: Callable[[Ref, Object | None], None] = lambda ref, item: None
         self.deferred = Deferred()
@@ -113,6 +121,11 @@ class Cache:
         whole, version = item, version_of(item)
         item = slim(item) if self._reading is None else self._reading.trimmed(slim(item))
         ref = (type(item), item.key)
+        made = self._seen[ref] if ref in self._made else None
+        if self._named is not None and isinstance(item, GROUP_KINDS):
+            self._named.seen(item)
+            self._others_matter |= self._settle_groups()
+            item = self._named.believed(item)
         seen = self._seen.get(ref)
         if seen is not None and seen.metadata.uid != item.metadata.uid:
             self._forget(ref)
@@ -136,6 +149,8 @@ class Cache:
                     self._drop(ref, aspect)
         is_new = ref not in self._believed
         matters = self._refresh(ref)
+        if made is not None and self._named is not None and self._named.written(ref):
+            matters |= self.group_written(ref, made)
         if self._grouper is not None:
             matters = self._note_owner(item, matters=matters)
         if matters and is_new and self._awaits_members(item):
@@ -155,6 +170,9 @@ class Cache:
         ref = (type(item), item.key)
         if self._owners is not None and is_owner(item) and self._owners.departs(item):
             return False
+        if self._named is not None and isinstance(item, GROUP_KINDS) and self._named.unseen(item):
+            self._forget(ref)
+            return self._settle_groups()  # it counts as it is here, until it is written again
         owners = self._owners_of(ref)
         self._forget(ref)
         self._whole.pop(ref, None)
@@ -216,14 +234,13 @@ class Cache:
         assert self._grouper is not None
         changes, matters = self._grouper.settle(), False
         for group in changes.gone:
-            ref: Ref = (type(group), group.key)
-            self.group_gone(self._seen.pop(ref))
-            del self._made[ref]
-            self._assumed.pop(ref, None)
-            matters |= self._refresh(ref) | self.let_back(ref)
+            matters |= self._take_out_group((type(group), group.key))
         for group in changes.groups:
             ref = (type(group), group.key)
-            self._made[ref] = None
+            if self._named is not None and self._named.written(ref):
+                self._made.pop(ref, None)
+            else:
+                self._made[ref] = None
             self._seen[ref] = made = with_status(group, self._seen.get(ref))
             if self.aside.has_changed(ref, made):
                 self.let_back(ref)
@@ -232,6 +249,17 @@ class Cache:
             if pod.key != besides:
                 matters |= self._refresh((Pod, pod.key))
         return matters
+
+    def _take_out_group(self, ref: Ref) -> bool:
+        """A group has no pods any more; what is in the cluster of that name is left."""
+        self._made.pop(ref, None)
+        left = self._named.objects.get(ref) if self._named is not None else None
+        if left is not None:
+            self._seen[ref] = left
+        else:
+            self.group_gone(self._seen.pop(ref))
+            self._assumed.pop(ref, None)
+        return self._refresh(ref) | self.let_back(ref)
 
     # -- decisions ---------------------------------------------------------------------------------------------------
 

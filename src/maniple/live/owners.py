@@ -11,13 +11,14 @@ from maniple.live.refs import Ref, ref_of
 from maniple.objects.core import Pod
 from maniple.objects.meta import Object
 from maniple.profiles.grouping import Grouper
+from maniple.profiles.named_grouping import NamedGrouper
 
 OWNER_SECONDS = 10.0
 _WHY = "waits for its owner {kind} {namespace}/{name}, which has not been seen yet"
 
 
 class Owners:
-    def __init__(self, grouper: Grouper) -> None:
+    def __init__(self, grouper: Grouper | NamedGrouper) -> None:
         self._grouper = grouper
         self._new: dict[
             str, None

@@ -14,7 +14,7 @@ from maniple.live.port import Port, denied_by, status_of
 from maniple.live.writing import now
 from maniple.objects.core import ConfigMap, PersistentVolume, Pod
 from maniple.objects.meta import Object
-from maniple.objects.volcano import VolcanoQueue
+from maniple.objects.volcano import VolcanoPodGroup, VolcanoQueue
 
 AGAIN_SECONDS = 60.0
 ANSWER_SECONDS = 0.1
@@ -56,10 +56,20 @@ READ_CONFIG_MAPS = Feature(
     "rbac.readConfigMaps",
     "pods are not checked for config maps that do not exist, and deviceshare assumes its default cards",
 )
+# With `--groups write`, and of `maniple group`: tried, since nothing waits for it.
+WRITE_GROUPS = tuple(
+    Feature(
+        f"{verb} podgroups",
+        VolcanoPodGroup,
+        "rbac.writeGroups",
+        "groups are not written to the cluster",
+    )
+    for verb in ("create", "patch", "delete")
+)
 ASKED_FOR = (REMOVE_GATES, BIND_VOLUMES)
 # Kinds without which everything is still scheduled.
 OPTIONAL_KINDS: dict[type[Object], Feature] = {ConfigMap: READ_CONFIG_MAPS}
-_BY_NEED = {feature.needs: feature for feature in (REMOVE_GATES, BIND_VOLUMES, CREATE_QUEUES)}
+_BY_NEED = {feature.needs: feature for feature in (REMOVE_GATES, BIND_VOLUMES, CREATE_QUEUES, *WRITE_GROUPS)}
 
 
 class Permissions:

@@ -29,6 +29,7 @@ from maniple.live.decisions import Decisions
 from maniple.live.dialects import dialect_of
 from maniple.live.effects import Effect, Effects, Lane, Urgency
 from maniple.live.explanations import Explanations
+from maniple.live.group_writer import GroupWriter
 from maniple.live.guard import Guard
 from maniple.live.inbox import Inbox
 from maniple.live.leadership import Fenced, Leadership
@@ -51,13 +52,15 @@ from maniple.objects.meta import Object
 from maniple.objects.owners import WorkloadOwner
 from maniple.planner import Planner
 from maniple.profiles.grouping import Grouper
+from maniple.profiles.named_grouping import NamedGrouper
 
 log = logging.getLogger(__name__)
 
 SHORTEST_PAUSE = 0.001
-# Pods without a group are in the one that their owners ask for, in memory; or only groups that exist count.
-MEMORY, GIVEN = "memory", "given"
-GROUPS = (MEMORY, GIVEN)
+# Pods without a group are in the one that their owners ask for, in memory, or in memory and the cluster; or only groups
+# that exist count.
+MEMORY, WRITE, GIVEN = "memory", "write", "given"
+GROUPS = (MEMORY, WRITE, GIVEN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +83,8 @@ class Scheduler:
     leads, and ends when that is lost. `rate` limits writes; `unread` are kinds that are not watched. Every cycle is
     recorded in the `journal`, if there is one.
     """
+
+    without_written_group = "its pods are scheduled by the group in memory"
 
     def __init__(
         self,
@@ -121,7 +126,8 @@ class Scheduler:
             keeps_queues=keeps_queues,
         )
         self.groups = groups or (GIVEN if planner.profile.name == "kai" and not alone else MEMORY)
-        self.cache = Cache(planner.build(()), self.dialect, self._grouper())
+        grouper = grouper_of(planner, self.groups)
+        self.cache = Cache(planner.build(()), self.dialect, grouper)
         self.journal = journal.follow(self.cache) if journal is not None else None
         self.effects = Effects(concurrency, rate=rate)
         self.binding = Binding()
@@ -155,18 +161,36 @@ class Scheduler:
         writing = Writing(self.cache, self.effects, port, self.later)
         self._status = StatusWriter(writing, self.dialect, notes, self.binding)
         self._explanations = Explanations(self._status, self._timing.period)
-        self.cache.group_gone = self._forget
+        self._group_writer = self._follow_groups(grouper)
         self._decisions = Decisions(
             self.cache, self.effects, port, notes, self.later, self.dialect, self.binding, self._permissions
         )
-        debug = bool(planner.options.get("debug"))
-        self.guard = Guard(self.cache, notes, lambda: self.planner.added_modules, debug=debug)
+        self.guard = Guard(
+            self.cache,
+            notes,
+            lambda: self.planner.added_modules,
+            debug=bool(planner.options.get("debug")),
+        )
         self._shards = NodeShards.of(planner.options, self.cache, self.effects, port)
         self._clocked = self._always_clocked = triggers.time
 
-    def _grouper(self) -> Grouper | None:
-        planner = self.planner
-        return None if self.groups == GIVEN else Grouper(planner.profile.form(planner.options), planner.table)
+    def _follow_groups(self, grouper: Grouper | NamedGrouper | None) -> GroupWriter | None:
+        """Groups that were made here are forgotten when they are gone, and written if they are to be."""
+        self.cache.group_gone = self._forget
+        self.cache.group_written = self._status.carry_over
+        if not isinstance(grouper, NamedGrouper):
+            return None
+        return GroupWriter(
+            grouper,
+            self.cache.seen,
+            self.port,
+            self.effects,
+            self.notes,
+            self._permissions,
+            self._report,
+            self.later,
+            self.without_written_group,
+        )
 
     def _read_kinds(self) -> dict[type[Object], None]:
         owners = () if self.groups == GIVEN else self.planner.owner_kinds
@@ -215,6 +239,7 @@ class Scheduler:
             and self.effects.idle
             and not self.cache.unconfirmed
             and not self._explanations.owes
+            and (self._group_writer is None or self._group_writer.settled)
         )
 
     @property
@@ -457,6 +482,8 @@ class Scheduler:
         """Write and show what is due, whether or not there was a cycle."""
         try:
             self._dirty |= self._status.carry_out() and self._work_is_left
+            if self._group_writer is not None:
+                self._group_writer.carry_out()
             if self._shards is not None:
                 self._shards.carry_out(self._clock.now())
             self._showing.show(self)
@@ -527,6 +554,7 @@ class Scheduler:
             self.cache.next_release(),
             self._status.next_due(),
             self._decisions.next_due(),
+            self._group_writer.next_due() if self._group_writer is not None else None,
             self.guard.next_due(),
             None if self.effects.deciding else self._explanations.next_due(),
         )
@@ -584,3 +612,11 @@ class Scheduler:
         self._work_is_left = plan.leaves_work
         self._dirty |= changed and self._work_is_left
         self._clocked = self._always_clocked or self.dialect.depends_on_time(plan)
+
+
+def grouper_of(planner: Planner, groups: str) -> Grouper | NamedGrouper | None:
+    """What makes groups of pods that have none; None if that is left to others."""
+    if groups == GIVEN:
+        return None
+    form = planner.profile.form(planner.options)
+    return (NamedGrouper if groups == WRITE else Grouper)(form, planner.table)

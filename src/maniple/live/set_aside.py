@@ -17,8 +17,8 @@ from maniple.objects.kai import KaiPodGroup, KaiPodGroupSpec
 from maniple.objects.meta import Object, ObjectMeta
 from maniple.objects.volcano import VolcanoPodGroup, VolcanoPodGroupSpec
 from maniple.profiles import kai, volcano
+from maniple.profiles.written_groups import GROUP_KINDS
 
-GROUP_KINDS = (VolcanoPodGroup, KaiPodGroup)
 GATE = SchedulingGate(name="maniple.dev/set-aside")
 _GROUP_NAMES = (volcano.GROUP_NAME, kai.GROUP_NAME)
 

@@ -8,6 +8,8 @@ confirmed all of its binds (see `binding.py`).
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
+from msgspec import structs
+
 from maniple.framework.plans.outcome import GroupOutcome
 from maniple.framework.plans.plan import Plan
 from maniple.live.answers import Answers, Question
@@ -149,6 +151,20 @@ class StatusWriter:
             # A gang that is being bound has its pods: no controller waits to create them.
             awaited=dialect.is_awaited(current, after) and ref not in self._binding.groups,
         )
+
+    def carry_over(self, ref: Ref, before: Object) -> bool:
+        """A group that existed only in memory is in the cluster now: it says there what it said here.
+
+        Returns whether a decision may depend on that.
+        """
+        current = self._writing.cache.get(*ref)
+        if current is None or type(current) is not type(before):
+            return False
+        known = {**current.metadata.annotations, **before.metadata.annotations}
+        metadata = structs.replace(current.metadata, annotations=known)
+        after = structs.replace(current, metadata=metadata, status=before.status)  # type: ignore[attr-defined]
+        nothing = before.status == type(before.status)()  # type: ignore[attr-defined]
+        return not nothing and after != current and self._write_group(ref, after)
 
     def _record(self, report: Report) -> None:
         """Events about a gang go to its group. Where that exists only in memory, the one about waiting goes to the

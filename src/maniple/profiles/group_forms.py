@@ -44,8 +44,8 @@ _KAI_DEFAULT_PRIORITY = "train"
 _KAI_PRIORITIES = {"Deployment": "inference", "Notebook": "build", "SPOTRequest": "inference"}
 _KAI_PREEMPTIBILITY = {True: "preemptible", False: "non-preemptible", None: ""}
 _LABEL = "label:"
-# Which keys of a pod in memory are not its own, each with the value that it had: "key=value" or "key".
-_ADDED = "maniple.dev/added"
+# Which keys a pod was given with its group, each with the value that it had: "annotation:key=value" or "label:key".
+ADDED = "maniple.dev/added"
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,11 +256,15 @@ def ungrouped(pod: Pod) -> Pod:
     """The pod without the group that it was given here."""
     known = pod.metadata.annotations
     made = [key for key in (volcano.GROUP_NAME, kai.GROUP_NAME) if ":" in known.get(key, "")]
-    if not made:
-        return pod
-    annotations = {key: text for key, text in known.items() if key not in (*made, _ADDED)}
+    return without_group(pod, made) if made else pod
+
+
+def without_group(pod: Pod, names: Collection[str]) -> Pod:
+    """The pod without these annotations, and with what it had before it was given a group."""
+    known = pod.metadata.annotations
+    annotations = {key: text for key, text in known.items() if key not in (*names, ADDED)}
     labels = dict(pod.metadata.labels)
-    for entry in filter(None, known.get(_ADDED, "").split(",")):
+    for entry in filter(None, known.get(ADDED, "").split(",")):
         place, _, rest = entry.partition(":")
         key, had, before = rest.partition("=")
         kept = annotations if place == "annotation" else labels
@@ -283,7 +287,7 @@ def _in_group(
         for key in new
         if before.get(key) != new[key]
     ]
-    note = {_ADDED: ",".join(added)} if added else {}
+    note = {ADDED: ",".join(added)} if added else {}
     metadata = replace(known, annotations={**known.annotations, **annotations, **group, **note})
     if labels:
         metadata = replace(metadata, labels={**known.labels, **labels})

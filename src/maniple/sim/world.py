@@ -14,6 +14,7 @@ from maniple.sim.binder import Binder
 from maniple.sim.claim_controller import ResourceClaims
 from maniple.sim.clock import Clock
 from maniple.sim.cluster import SimCluster
+from maniple.sim.garbage import GarbageCollector
 from maniple.sim.kubelet import FAIL_AFTER, RUN_FOR, Kubelet, duration, finished
 from maniple.sim.store import Store
 from maniple.sim.timetable import INHERITED, Timetable
@@ -34,6 +35,7 @@ class World:
         self.binder = Binder(self.store, self.clock)
         self.volumes = Volumes(self.store)
         self.claims = ResourceClaims(self.store)
+        self.garbage = GarbageCollector(self.store)
         self.timetable = Timetable(self.store)
         self.timetable.add(with_pods([*objects], table, INHERITED).objects)
 
@@ -43,7 +45,7 @@ class World:
     @property
     def busy(self) -> bool:
         """Whether something will still happen without any decision: an arrival, a start, an end."""
-        stand_ins = (self.timetable, self.kubelet, self.binder, self.volumes, self.claims)
+        stand_ins = (self.timetable, self.kubelet, self.binder, self.volumes, self.claims, self.garbage)
         return any(one.busy for one in stand_ins)
 
     def unfinished(self) -> list[str]:
