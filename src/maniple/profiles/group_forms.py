@@ -30,6 +30,7 @@ from maniple.objects.limits import WAITS
 from maniple.objects.meta import LabelSelector, Object, ObjectMeta, ResourceList
 from maniple.objects.quantity import format_quantity
 from maniple.objects.requests import pod_requests
+from maniple.objects.switches import EVICTED_WHOLE
 from maniple.objects.volcano import NetworkTopology, SubGroupPolicy, VolcanoPodGroup, VolcanoPodGroupSpec
 from maniple.profiles import kai, volcano
 from maniple.profiles.maniple import SCHEDULER_NAME
@@ -271,7 +272,8 @@ def _metadata(asked: Asked, annotations: dict[str, str], labels: dict[str, str] 
         namespace=asked.first.metadata.namespace,
         uid=asked.metadata.uid,
         creation_timestamp=asked.metadata.creation_timestamp,
-        labels=labels or {},
+        # A label, since annotations that a group in memory had stay with it (`grouping.with_status`).
+        labels={**(labels or {}), **({EVICTED_WHOLE: "true"} if asked.group.evicted_whole else {})},
         annotations=annotations,
     )
 

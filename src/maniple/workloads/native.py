@@ -7,7 +7,7 @@ The object that the pod names decides, whatever owns the pod. What its fields be
 | `schedulingPolicy.gang.minCount` (`policy.gang.minCount` of a Workload) | the minimum |
 | `schedulingPolicy.basic` (`policy.basic`) | pods one by one; with a topology, pods of one group with minimum 1 |
 | `schedulingConstraints.topology[0].key` | the domain that all pods have to share: one value of that node label |
-| `disruptionMode` | `PodGroup` (`all` in 1.37): evicted as a whole; `Pod` (`single`), the default: pod by pod |
+| `disruptionMode` | `PodGroup` (`all` in 1.37): whole, also with `basic`; `Pod` (`single`), the default: one by one |
 | `priorityClassName` | the priority class. `priority` is not read: admission derives it from the class |
 | `resourceClaims` | the claims that the pods share; one that comes from a template has its name in the status |
 | `podGroupTemplateRef`, `workloadRef` | nothing: a PodGroup has a copy of what its template says |
@@ -45,10 +45,13 @@ def _pod_group_member(chain: Chain) -> Member:
             (*spec, "parentCompositePodGroupName"),
             "composite pod groups are not supported; remove it to schedule this group for itself",
         )
+    group = _group(chain, (*spec, "schedulingPolicy"), "")
+    whole = _evicted_whole(chain.top, (*spec, "disruptionMode"))
     return Member(
         replace(
-            _group(chain, (*spec, "schedulingPolicy"), ""),
-            evicted_whole=_evicted_whole(chain.top, (*spec, "disruptionMode")),
+            group,
+            independent=group.independent and not whole,
+            evicted_whole=whole,
             claims=_claims(chain.top),
         )
     )
