@@ -32,6 +32,7 @@ from maniple.objects.meta import Condition, Object
 from maniple.objects.owners import WorkloadOwner, is_owner
 from maniple.objects.pod import MOVES_TO
 from maniple.profiles.grouping import Grouper, with_status
+from maniple.workloads.model import Owner
 
 _LONGEST_VERSION = 20  # digits of 64 bits
 
@@ -476,6 +477,28 @@ class Cache:
             return None
         key = self._grouper.lone_pod(self._seen[ref])
         return self.pod(key) if key is not None else None
+
+    def owner_of(self, ref: Ref) -> Owner | None:
+        """The owner of a group that exists only here."""
+        group = self._seen.get(ref)
+        if group is None or ref not in self._made or self._grouper is None:
+            return None
+        return self._grouper.owner_of(group)
+
+    def pods_of(self, owner: Ref) -> list[Pod]:
+        """The pods that are grouped with an owner."""
+        item = self._seen.get(owner)
+        keys = self._grouper.pods_of(item) if item is not None and self._grouper is not None else ()
+        return [pod for key in keys if (pod := self.pod(key)) is not None]
+
+    def made_named(self, key: str) -> list[Ref]:
+        """The groups of a name that exist only here."""
+        refs: list[Ref] = [(kind, key) for kind in GROUP_KINDS]
+        return [ref for ref in refs if ref in self._made]
+
+    def assumes(self, ref: Ref, aspect: str) -> bool:
+        """Whether a decision about an object counts that the watch has not shown yet."""
+        return aspect in self._assumed.get(ref, {})
 
     def made(self) -> list[Object]:
         """The groups that exist only here."""
