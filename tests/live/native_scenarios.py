@@ -5,10 +5,12 @@ import asyncio
 from typing import Any
 
 from maniple.objects.core import Pod
+from maniple.objects.dra import ResourceClaim
 from maniple.objects.owners import OWNER_KINDS, WorkloadOwner
 from tests.live import kai_objects
+from tests.live.need_objects import device_class, devices, resource_claim
 from tests.live.objects import NAMESPACE, Raw, node
-from tests.live.ports import Between, RefusedError
+from tests.live.ports import Between, RefusedError, Refusing
 from tests.live.scenarios import Scenario, scheduling, settles
 from tests.live.worlds import World, until
 
@@ -253,4 +255,101 @@ async def a_preempted_group_is_evicted_whole_and_says_so(world: World) -> None:
             )
 
         await until(runs_again, "the group is scheduled again")
+        await settles(world, scheduler)
+
+
+# -- claims of the group -----------------------------------------------------------------------------------------------
+
+SHARED = [{"name": "gpus", "resourceClaimName": "shared"}]
+
+
+async def claim(world: World, name: str) -> ResourceClaim:
+    (found,) = [one for one in await world.objects(ResourceClaim) if one.metadata.name == name]
+    assert isinstance(found, ResourceClaim)
+    return found
+
+
+async def _owner(world: World, name: str) -> dict[str, Any]:
+    """A reference to a PodGroup, as its controller sets it on what it creates."""
+    (found,) = [one for one in await world.objects(POD_GROUP) if one.metadata.name == name]
+    reference = {"apiVersion": "scheduling.k8s.io/v1alpha2", "kind": "PodGroup", "name": name}
+    return {**reference, "uid": found.metadata.uid, "controller": True}
+
+
+async def _all_share(world: World, name: str, size: int, uid: str) -> bool:
+    """The pods run where the devices are, and the claim is reserved once, for the group."""
+    status = (await claim(world, name)).status
+    users = [(one.api_group, one.resource, one.name, one.uid) for one in status.reserved_for]
+    pods = [one for one in await world.objects(Pod) if isinstance(one, Pod) and one.spec.node_name]
+    nodes = {one.spec.node_name for one in pods}
+    theirs = ("scheduling.k8s.io", "podgroups", "train", uid)
+    return status.allocation is not None and users == [theirs] and len(pods) == size and nodes == {"n1"}
+
+
+@scenario
+async def pods_share_a_claim_of_their_group(world: World) -> None:
+    async with scheduling(world, profile="maniple") as scheduler:
+        await world.create([node("n1", 4), node("n2", 4), device_class(), devices("n1", 1)])
+        await world.create([resource_claim("shared"), pod_group("train", 2, resourceClaims=SHARED)])
+        uid = (await _owner(world, "train"))["uid"]
+        await world.create(members("train", 2, resourceClaims=SHARED))
+        await until(lambda: _all_share(world, "shared", 2, uid), "both use the claim, reserved for the group")
+        # One that comes later joins them.
+        await world.create([member("train-2", "train", resourceClaims=SHARED)])
+        await until(lambda: _all_share(world, "shared", 3, uid), "the third uses it, too")
+        await settles(world, scheduler)
+
+
+@scenario
+async def pods_share_a_claim_from_a_template_of_their_group(world: World) -> None:
+    """The claim belongs to the PodGroup, and the status of each pod names it, as the controller writes it."""
+    entry = [{"name": "gpus", "resourceClaimTemplateName": "gpus"}]
+    async with scheduling(world, profile="maniple") as scheduler:
+        await world.create([node("n1", 4), node("n2", 4), device_class(), devices("n1", 1)])
+        await world.create([pod_group("train", 2, resourceClaims=entry)])
+        await world.create(members("train", 2, resourceClaims=entry))
+
+        async def says_so() -> bool:
+            said = (await conditions(world, "train")).get("PodGroupScheduled", {})
+            return "spec.resourceClaims[0].resourceClaimTemplateName" in said.get("message", "")
+
+        await until(says_so, "the claim has not been created, which the group says")
+        owner = await _owner(world, "train")
+        made = resource_claim("train-gpus")
+        made["metadata"]["ownerReferences"] = [owner]
+        await world.create([made])
+        named = {"status": {"resourceClaimStatuses": [{"name": "gpus", "resourceClaimName": "train-gpus"}]}}
+        for number in (0, 1):
+            await world.patch(Pod, f"{NAMESPACE}/train-{number}", named, status=True)
+        await until(lambda: _all_share(world, "train-gpus", 2, owner["uid"]), "both use the group's claim")
+        await settles(world, scheduler)
+
+
+@scenario
+async def a_group_without_pods_on_nodes_gives_up_its_claim(world: World) -> None:
+    async with scheduling(world, profile="maniple") as scheduler:
+        await world.create([node("n1", 4), device_class(), devices("n1", 1)])
+        await world.create([resource_claim("shared"), pod_group("train", 1, resourceClaims=SHARED)])
+        uid = (await _owner(world, "train"))["uid"]
+        await world.create(members("train", 1, resourceClaims=SHARED))
+        await until(lambda: _all_share(world, "shared", 1, uid), "the pod uses the claim")
+        await world.delete(Pod, f"{NAMESPACE}/train-0")
+
+        async def is_free() -> bool:
+            status = (await claim(world, "shared")).status
+            return status.allocation is None and not status.reserved_for
+
+        await until(is_free, "the claim is free")
+        await settles(world, scheduler)
+
+
+@scenario
+async def a_bind_that_fails_frees_the_claim_of_the_group_if_no_other_pod_uses_it(world: World) -> None:
+    port = Refusing(world.port(), {"train-0": [422]})
+    async with scheduling(world, port, profile="maniple") as scheduler:
+        await world.create([node("n1", 4), device_class(), devices("n1", 1)])
+        await world.create([resource_claim("shared"), pod_group("train", 2, resourceClaims=SHARED)])
+        uid = (await _owner(world, "train"))["uid"]
+        await world.create(members("train", 2, resourceClaims=SHARED))
+        await until(lambda: _all_share(world, "shared", 2, uid), "both run in the end")
         await settles(world, scheduler)

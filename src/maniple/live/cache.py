@@ -27,9 +27,10 @@ from maniple.live.refs import Ref
 from maniple.live.set_aside import GROUP_KINDS, Aside, SetAside, gated
 from maniple.objects.core import Namespace, PersistentVolume, PersistentVolumeClaim, Pod, SchedulingGate
 from maniple.objects.dra import ResourceClaim
+from maniple.objects.group_claims import group_name
 from maniple.objects.load import Problem
 from maniple.objects.meta import Condition, Object
-from maniple.objects.owners import WorkloadOwner, is_owner
+from maniple.objects.owners import NATIVE_GROUP, WorkloadOwner, is_owner
 from maniple.objects.pod import MOVES_TO
 from maniple.profiles.grouping import Grouper, with_status
 from maniple.workloads.model import Owner
@@ -490,6 +491,15 @@ class Cache:
         item = self._seen.get(owner)
         keys = self._grouper.pods_of(item) if item is not None and self._grouper is not None else ()
         return [pod for key in keys if (pod := self.pod(key)) is not None]
+
+    def pods_of_native(self, group: str) -> list[Pod]:
+        """The pods that are grouped here by a PodGroup of Kubernetes' own."""
+        return self.pods_of((NATIVE_GROUP, group))
+
+    def mates(self, pod: Pod) -> list[Pod]:
+        """The pods that are grouped here by the PodGroup that a pod names, with the pod itself."""
+        name = group_name(pod)
+        return self.pods_of_native(f"{pod.metadata.namespace or 'default'}/{name}") if name else []
 
     def made_named(self, key: str) -> list[Ref]:
         """The groups of a name that exist only here."""

@@ -33,7 +33,7 @@ from maniple.live.writing import Writing
 from maniple.objects.core import Pod
 from maniple.objects.limits import WAITS
 from maniple.objects.meta import Object
-from maniple.objects.owners import WorkloadOwner, owner_struct
+from maniple.objects.owners import NATIVE_GROUP, WorkloadOwner
 from maniple.workloads.native import API_GROUP
 
 SCHEDULED, DISRUPTED = "PodGroupScheduled", "DisruptionTarget"
@@ -44,7 +44,6 @@ UNSCHEDULABLE, ERROR, PREEMPTED, PLACED = (
     "Scheduled",
 )
 _ASPECT = "conditions"
-_KIND = owner_struct(API_GROUP, "PodGroup")
 _THERE = [status.word for status in Status if READY[status]]
 _TO_COME = [status.word for status in Status if WAITING[status]]
 _ENDED = ("Succeeded", "Failed")
@@ -78,7 +77,7 @@ class NativeGroups:
 
     def seen(self, item: Object) -> None:
         """The watch showed an object; called before the cache takes it in."""
-        if _KIND is not None and isinstance(item, _KIND) and isinstance(item, WorkloadOwner):
+        if isinstance(item, NATIVE_GROUP) and isinstance(item, WorkloadOwner):
             found = item.status.get("conditions") if isinstance(item.status, Mapping) else None
             conditions = tuple(dict(one) for one in found or () if isinstance(one, Mapping))
             metadata = item.metadata
@@ -92,11 +91,11 @@ class NativeGroups:
     def _of(self, group: Ref) -> Ref | None:
         """The PodGroup that a group in memory was made from."""
         owner = self._writing.cache.owner_of(group)
-        if owner is None or _KIND is None or owner.kind != _KIND.kind:
+        if owner is None or owner.kind != NATIVE_GROUP.kind:
             return None
         if owner.api_version.rpartition("/")[0] != API_GROUP:
             return None
-        ref = (_KIND, f"{group[1].partition('/')[0]}/{owner.name}")
+        ref = (NATIVE_GROUP, f"{group[1].partition('/')[0]}/{owner.name}")
         return ref if ref in self._seen else None
 
     def _known(self, ref: Ref) -> tuple[Raw, ...]:
@@ -109,7 +108,7 @@ class NativeGroups:
         """A cycle has been decided; its evictions count in the cache already."""
         self._when = when
         whole: dict[str, str] = {}  # by job
-        for one in plan.eviction_notices if _KIND is not None and self._seen else ():
+        for one in plan.eviction_notices if self._seen else ():
             if one.actor and one.job:
                 whole.setdefault(one.job, one.why)
         for job, why in whole.items():

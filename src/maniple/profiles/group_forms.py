@@ -17,6 +17,7 @@ from typing import Any, Protocol
 from msgspec.structs import replace
 
 from maniple.objects.core import Pod
+from maniple.objects.group_claims import GROUP_CLAIMS, note
 from maniple.objects.kai import (
     KaiPodGroup,
     KaiPodGroupSpec,
@@ -111,9 +112,10 @@ class VolcanoForm:
         )
 
     def pod(self, pod: Pod, name: str, group: Group, set_name: str) -> Pod:
-        added = {volcano.ROLE: set_name} if set_name else {}
+        role = {volcano.ROLE: set_name} if set_name else {}
+        added = {**role, **_shared_claims(pod, group)}
         tiered = {one.name for one in group.sets if _tier(one.domain) is not None}
-        labels = added if set_name in tiered else {}
+        labels = role if set_name in tiered else {}
         return _in_group(pod, {volcano.GROUP_NAME: name}, added, labels)
 
 
@@ -170,7 +172,7 @@ class KaiForm:
 
     def pod(self, pod: Pod, name: str, group: Group, set_name: str) -> Pod:
         added = {kai.SUB_GROUP: set_name} if set_name else {}
-        return _in_group(pod, {kai.GROUP_NAME: name}, {}, added)
+        return _in_group(pod, {kai.GROUP_NAME: name}, _shared_claims(pod, group), added)
 
 
 class ManipleForm:
@@ -244,6 +246,19 @@ def ungrouped(pod: Pod) -> Pod:
         if had:
             kept[key] = before
     return replace(pod, metadata=replace(pod.metadata, annotations=annotations, labels=labels))
+
+
+def _shared_claims(pod: Pod, group: Group) -> dict[str, str]:
+    """The note of the claims that the pod shares with its group; an empty one in place of a note that is not ours."""
+    shared = {(one.name, one.claim, one.template) for one in group.claims}
+    names = [
+        one.name
+        for one in pod.spec.resource_claims
+        if (one.name, one.resource_claim_name or "", one.resource_claim_template_name or "") in shared
+    ]
+    if names:
+        return {GROUP_CLAIMS: note(group.owner.uid, names)}
+    return {GROUP_CLAIMS: ""} if GROUP_CLAIMS in pod.metadata.annotations else {}
 
 
 def _in_group(
