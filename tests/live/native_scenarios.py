@@ -73,6 +73,10 @@ async def states(world: World, name: str) -> dict[str, tuple[str, str]]:
     return {kind: (one["status"], one["reason"]) for kind, one in (await conditions(world, name)).items()}
 
 
+async def is_scheduled(world: World, name: str) -> bool:
+    return (await states(world, name)).get("PodGroupScheduled") == ("True", "Scheduled")
+
+
 async def bound(world: World, group: str) -> list[str]:
     pods = [one for one in await world.objects(Pod) if isinstance(one, Pod)]
     return [
@@ -103,10 +107,7 @@ async def _waits_and_runs(world: World, profile: str, **settings: Any) -> None:
         await asyncio.sleep(1.5)  # times of the API are in whole seconds
         await world.create([node("n2", 1)])
 
-        async def is_scheduled() -> bool:
-            return (await states(world, "train")).get("PodGroupScheduled") == ("True", "Scheduled")
-
-        await until(is_scheduled, "the group says that it is scheduled")
+        await until(lambda: is_scheduled(world, "train"), "the group says that it is scheduled")
         after = (await conditions(world, "train"))["PodGroupScheduled"]
         assert after["lastTransitionTime"] > before["lastTransitionTime"]
         assert len(await bound(world, "train")) == 4
@@ -151,10 +152,7 @@ async def a_native_group_that_does_not_change_is_written_once(world: World) -> N
         await world.create([node("n1", 4), pod_group("train", 2)])
         await world.create(members("train", 3))
 
-        async def is_scheduled() -> bool:
-            return (await states(world, "train")).get("PodGroupScheduled") == ("True", "Scheduled")
-
-        await until(is_scheduled, "the group says that it is scheduled")
+        await until(lambda: is_scheduled(world, "train"), "the group says that it is scheduled")
         await settles(world, scheduler)
         # One more than fits: the group has been scheduled, which stays so.
         await world.create([member(f"train-{number}", "train") for number in (3, 4)])
@@ -174,10 +172,7 @@ async def a_condition_that_was_refused_is_written_later(world: World) -> None:
         await world.create([node("n1", 4), pod_group("train", 2)])
         await world.create(members("train", 2))
 
-        async def is_scheduled() -> bool:
-            return (await states(world, "train")).get("PodGroupScheduled") == ("True", "Scheduled")
-
-        await until(is_scheduled, "the group says that it is scheduled")
+        await until(lambda: is_scheduled(world, "train"), "the group says that it is scheduled")
 
 
 @scenario
@@ -196,11 +191,11 @@ async def conditions_of_others_stay(world: World) -> None:
     async with scheduling(world, profile="maniple"):
         await world.create([node("n1", 4), *members("train", 2)])
 
-        async def is_scheduled() -> bool:
+        async def both() -> bool:
             said = await states(world, "train")
             return said == {"Seen": ("True", "Looked"), "PodGroupScheduled": ("True", "Scheduled")}
 
-        await until(is_scheduled, "both conditions are there")
+        await until(both, "both conditions are there")
 
 
 @scenario
