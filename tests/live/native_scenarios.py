@@ -129,6 +129,18 @@ async def a_native_group_says_so_in_profile_kai(world: World) -> None:
     await _waits_and_runs(world, "kai", alone=True, bind="direct")
 
 
+@scenario
+async def a_group_whose_pods_are_placed_one_by_one_is_scheduled_with_the_first(world: World) -> None:
+    """In profile kai each pod is a job of its own; the group is one all the same."""
+    async with scheduling(world, profile="kai", alone=True, bind="direct") as scheduler:
+        await world.create([node("n1", 1), kai_objects.queue("team"), pod_group("train", 0, "team")])
+        await world.create(members("train", 2, "kai-scheduler"))
+        await until(lambda: is_scheduled(world, "train"), "the group says that it is scheduled")
+        await settles(world, scheduler)
+        assert len(await bound(world, "train")) == 1
+        assert await is_scheduled(world, "train")
+
+
 class Counting(Between):
     """Counts the writes to PodGroups, and refuses the first ones with these answers."""
 

@@ -94,6 +94,18 @@ def test_a_claim_from_a_template_belongs_to_the_group(profile: str) -> None:
 
 
 @pytest.mark.parametrize("profile", PROFILES)
+def test_in_a_plan_the_claim_of_the_group_is_made_from_its_template(profile: str) -> None:
+    scene = scene_of(profile, of_group=FROM_TEMPLATE, of_pods=FROM_TEMPLATE)
+    spec = raw(claim("any"))["spec"]
+    metadata = {"name": "t", "namespace": "ml"}
+    template = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaimTemplate", "metadata": metadata}
+    scene.objects.append({**template, "spec": {"spec": spec}})
+    found = decided(scene, profile)
+    assert {*found.binds.values()} == {"n1"}
+    assert {key: one["reservedFor"] for key, one in found.claims.items()} == {"ml/pair-gpus": [OF_GROUP]}
+
+
+@pytest.mark.parametrize("profile", PROFILES)
 def test_a_claim_that_is_reserved_for_the_group_needs_no_more(profile: str) -> None:
     scene = with_claim(scene_of(profile, of_group=SHARED, of_pods=SHARED))
     allocated = raw(claim("shared", on="n1"))["status"]

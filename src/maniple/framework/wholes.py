@@ -22,6 +22,11 @@ def is_whole(session: Session, job: int) -> bool:
     return job >= 0 and bool(session.cluster.jobs.evicted_whole[job])
 
 
+def any_whole(session: Session) -> bool:
+    """Whether there is any such job."""
+    return bool(session.cluster.jobs.evicted_whole.any())
+
+
 def with_mates(session: Session, rows: TaskRows) -> TaskRows:
     """Tasks, with all others that have to go if they do."""
     more = [there(session, job) for job in _jobs(session, rows)]
@@ -56,7 +61,7 @@ def evict_rest(
     `lost`: jobs with the tasks that were evicted together.
     """
     status = session.tasks.status
-    for job, rows in lost:
+    for job, rows in lost if any_whole(session) else ():
         if is_whole(session, job):
             gone = _GONE[status[rows]]
             if gone.any() and not gone.all():
@@ -73,12 +78,12 @@ def there(session: Session, job: int) -> TaskRows:
 
 def _jobs(session: Session, rows: TaskRows) -> set[int]:
     """The jobs of tasks that are evicted whole."""
-    column = session.cluster.jobs.evicted_whole
-    if not column.any():
+    if not any_whole(session):
         return set()
+    column = session.cluster.jobs.evicted_whole
     owners = np.unique(session.tasks.job[rows])
     owners = owners[owners >= 0]
     return set(owners[column[owners]].tolist())
 
 
-__all__ = ["evict_rest", "is_whole", "there", "unbroken", "units", "with_mates"]
+__all__ = ["any_whole", "evict_rest", "is_whole", "there", "unbroken", "units", "with_mates"]
