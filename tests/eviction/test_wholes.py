@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from maniple.planner import Plan, plan
+from maniple.explaining.diagnosis import Diagnosis
+from maniple.planner import Plan, Planner, plan
 
 NOW = datetime(2026, 1, 1, 1, tzinfo=UTC)
 NATIVE = "scheduling.k8s.io/v1alpha2"
@@ -274,3 +275,15 @@ def test_never_is_a_part_of_a_group_evicted_that_goes_whole(way: str, data: st.D
         ]
         lost = gone.intersection(placed)
         assert not lost or len(lost) == len(placed), (name, lost)
+
+
+def test_an_explanation_says_that_a_group_goes_whole_and_a_part_of_it_is_protected() -> None:
+    scene = scene_for("volcano")
+    for name in ("n1", "n2"):
+        scene.node(name, 2)
+    scene.group("victim", 1, ["n1", "n1", "n2", "n2"], protected=1)
+    scene.group("urgent", 1, [""], whole=False, priority="high")
+    planner = Planner(conf=WAYS["volcano"][1], profile="volcano")
+    found = Diagnosis(planner, planner.build(scene.objects), NOW).of("ml/podgroup:urgent")
+    said = {(one.kind, one.pods) for one in found.protections}
+    assert said == {("NotPreemptible", 1), ("EvictedWhole", 3)}
