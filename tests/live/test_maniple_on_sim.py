@@ -5,6 +5,7 @@ import pytest
 from maniple.sim.clock import run
 from tests.live.group_scenarios import GROUP_SCENARIOS
 from tests.live.maniple_scenarios import MANIPLE_SCENARIOS
+from tests.live.native_scenarios import NATIVE_SCENARIOS
 from tests.live.queue_scenarios import QUEUE_SCENARIOS
 from tests.live.scenarios import Scenario
 from tests.live.worlds import EmbeddedWorld
@@ -13,7 +14,13 @@ from tests.live.written_group_scenarios import WRITTEN_GROUP_SCENARIOS
 
 @pytest.mark.parametrize(
     "scenario",
-    [*MANIPLE_SCENARIOS, *QUEUE_SCENARIOS, *GROUP_SCENARIOS, *WRITTEN_GROUP_SCENARIOS],
+    [
+        *MANIPLE_SCENARIOS,
+        *QUEUE_SCENARIOS,
+        *GROUP_SCENARIOS,
+        *WRITTEN_GROUP_SCENARIOS,
+        *NATIVE_SCENARIOS,
+    ],
     ids=lambda scenario: scenario.__name__,
 )
 def test_scenario(scenario: Scenario) -> None:

@@ -24,6 +24,7 @@ from tests.live.maniple_scenarios import (
     of_both,
     volcano_group,
 )
+from tests.live.native_scenarios import is_scheduled, members, pod_group
 from tests.live.need_objects import csi_node
 from tests.live.objects import node, pod
 from tests.live.scenarios import conditions, runs
@@ -59,6 +60,9 @@ def test_the_role_is_enough_to_schedule_and_allows_no_more(audited_plane: Plane,
                     await world.create([needy(pod("needy"))])
                     await until(lambda: has_all(world, "needy"), "the pod that needs more runs")
                 await until(lambda: both_run(world, "train", 4), "both gangs run")
+                await world.create([pod_group("native", 1)])
+                await world.create(members("native", 1))
+                await until(lambda: is_scheduled(world, "native"), "the native group has its condition")
                 await world.create(of_both("later", 8))
                 await until(lambda: _told(world, "later"), "the gangs that wait are told why")
                 await world.create(gang("urgent", 14, kai=True, priorityClassName="high"))

@@ -15,6 +15,7 @@ from maniple.objects.dra import ResourceClaim
 from maniple.objects.volcano import NodeShard
 from plane.plane import Plane
 from tests.live.audit import OF_OWNERS, WITH_SHARDS, optional_roles, refused, unused, used
+from tests.live.native_scenarios import is_scheduled, members, pod_group
 from tests.live.need_objects import (
     LOCAL,
     MADE,
@@ -84,6 +85,9 @@ def test_the_roles_are_enough_to_schedule(audited_plane: Plane, tmp_path: Path) 
                     await until(lambda: has_all(world, "needy"), "the pod that needs more runs")
                 await world.create([gated(pod("admitted"))])
                 await until(lambda: runs_alone(world, "admitted"), "the pod that its queue admits runs")
+                await world.create([pod_group("native", 1)])
+                await world.create(members("native", 1, "volcano"))
+                await until(lambda: is_scheduled(world, "native"), "the native group has its condition")
                 await world.create(gang("later", 8))
                 await until(lambda: _told(world, "later"), "the gang that waits is told why")
 

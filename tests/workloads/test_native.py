@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from maniple.workloads.grouping import member, owners_of
-from maniple.workloads.model import DomainWish, FieldError, Group, Owner, Raw
+from maniple.workloads.model import DomainWish, FieldError, Group, Owner, Raw, SharedClaim
 from maniple.workloads.native import native_reference
 from tests.workloads.support import example, groups, members
 
@@ -113,11 +113,12 @@ def test_pods_share_the_claims_of_their_group() -> None:
         resourceClaims=[
             {"name": "net", "resourceClaimName": "shared-net"},
             {"name": "gpu", "resourceClaimTemplateName": "gpus"},
-            {"name": "later", "resourceClaimTemplateName": "gpus"},
         ],
     )
-    manifest["status"] = {"resourceClaimStatuses": [{"name": "gpu", "resourceClaimName": "pair-gpu-x1"}]}
-    assert group_for(manifest).claims == (("net", "shared-net"), ("gpu", "pair-gpu-x1"))
+    assert group_for(manifest).claims == (
+        SharedClaim("net", claim="shared-net"),
+        SharedClaim("gpu", template="gpus"),
+    )
 
 
 @pytest.mark.parametrize(
@@ -135,6 +136,10 @@ def test_pods_share_the_claims_of_their_group() -> None:
         ),
         ({**GANG, "schedulingConstraints": {"topology": [{}, {}]}}, "must not have more than one topology"),
         ({**GANG, "parentCompositePodGroupName": "p"}, "composite pod groups are not supported"),
+        (
+            {**GANG, "resourceClaims": [{"name": "gpu"}]},
+            r"spec.resourceClaims\[0\]: must have exactly one of resourceClaimName and",
+        ),
     ],
 )
 def test_a_wrong_field_is_named(spec: dict[str, Any], message: str) -> None:

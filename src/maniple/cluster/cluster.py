@@ -333,6 +333,7 @@ class Cluster:
         jobs.edition[row] = self._editions = self._editions + 1
         jobs.admitted[row] = facts.admitted
         jobs.preemptible[row] = -1 if facts.preemptible is None else facts.preemptible
+        jobs.evicted_whole[row] = facts.evicted_whole
         for rows, belongs in (
             (jobs.shaped, facts.shaped),
             (jobs.parted, facts.parted),
@@ -373,7 +374,7 @@ class Cluster:
         jobs.defined[row] = False
         jobs.queue[row] = -1
         jobs.minimum[row] = jobs.created[row] = jobs.priority[row] = 0
-        jobs.admitted[row], jobs.preemptible[row] = False, -1
+        jobs.admitted[row], jobs.preemptible[row], jobs.evicted_whole[row] = False, -1, False
         del jobs.objects[row]
         del jobs.facts[row]
         jobs.refusals.pop(row, None)

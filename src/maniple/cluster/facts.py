@@ -111,6 +111,7 @@ class JobFacts:
     closed: bool = False  # a task whose role is none of the groups is not part of the job
     level_wish: LevelWish | None = None
     preemptible: bool | None = None  # None: by its priority
+    evicted_whole: bool = False  # or not at all, also what it has beyond its minimum
     started: datetime | None = None
     stale_since: datetime | None = None
     names_queue: bool = True  # otherwise the queue of its namespace counts, if that has one

@@ -122,6 +122,7 @@ class JobTable(Table):
         "pending_best_effort": (np.int32, 0),
         "admitted": (np.bool_, False),
         "preemptible": (np.int8, -1),
+        "evicted_whole": (np.bool_, False),
         "edition": (np.int64, 0),
     }
     MATRICES = ("allocated", "pending", "total")
@@ -134,6 +135,7 @@ class JobTable(Table):
     pending_best_effort: Rows32  # waiting, not gated, asking for nothing
     admitted: NDArray[np.bool_]  # by its pod group
     preemptible: NDArray[np.int8]  # as its group says; -1 if it does not
+    evicted_whole: NDArray[np.bool_]  # or not at all
     edition: Amounts  # of the pod group; each one that arrives, new or changed, has a number of its own
     allocated: Amounts
     pending: Amounts

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from maniple.cluster.statuses import ACTIVE_ALLOCATED
 from maniple.framework.points import JobRows, TaskRows
 from maniple.framework.session import Session
+from maniple.framework.wholes import is_whole
 
 Places = NDArray[np.int64]
 LaidOut = tuple[TaskRows, Places]  # the tasks of chunks one after the other, and where those of each end
@@ -73,7 +74,8 @@ class Victims(Protocol):
 class Pieces:
     """In what pieces jobs give way: for each, what it can spare, the first to go first, and the others.
 
-    A job spares one task at a time. An optional pod set that is a gang of its own goes as a whole.
+    A job spares one task at a time. An optional pod set that is a gang of its own goes as a whole. A job that is
+    evicted whole or not at all spares nothing.
 
     Most jobs are one pod set. For them it is worked out in columns, as of when this is made.
     """
@@ -89,6 +91,7 @@ class Pieces:
         stops = np.append(starts[1:], len(owners))[: len(starts)]  # no tasks: no piece either
         found = owners[starts]
         cores = np.maximum(stops - session.jobs.minimum[found], starts)
+        cores = np.where(session.cluster.jobs.evicted_whole[found], starts, cores)
         bounds = zip(starts.tolist(), cores.tolist(), stops.tolist(), strict=True)
         self._simple = dict(zip(found.tolist(), bounds, strict=True))
 
@@ -106,6 +109,9 @@ class Pieces:
         for one in reversed(pod_sets.in_order(pod_sets.of(job))):
             rows = one.rows[ACTIVE_ALLOCATED[session.tasks.status[one.rows]]]
             rows = session.in_task_order(rows)[::-1]
+            if is_whole(session, job):
+                core.append(rows)
+                continue
             if one.optional and one.unit > 1 and len(rows):
                 spare.append(rows)
                 continue

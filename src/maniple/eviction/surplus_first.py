@@ -2,9 +2,10 @@
 
 A job above its minimum can lose its surplus: as many tasks as there are too many of, of those the ones on nodes that
 help, the last in task order first; where roles differ, plugins say which tasks they are. A job at its minimum is lost
-whole or not at all. `SurplusPool` belongs to an action: thousands of jobs may be victims of which few are taken, so
-what they have to lose is worked out in columns. `SurplusSequence` belongs to one search: surplus before whole jobs,
-since that breaks no gang; queue by queue as the plugins say; inside a queue the job that would be served last.
+whole or not at all, as is one whose group says so. `SurplusPool` belongs to an action: thousands of jobs may be
+victims of which few are taken, so what they have to lose is worked out in columns. `SurplusSequence` belongs to one
+search: surplus before whole jobs, since that breaks no gang; queue by queue as the plugins say; inside a queue the job
+that would be served last.
 """
 
 from bisect import bisect_left
@@ -19,8 +20,10 @@ from maniple.cluster.statuses import ON_NODE
 from maniple.eviction.chunks import Chunk, LaidOut, laid_out
 from maniple.framework.points import ASK, TaskRows
 from maniple.framework.session import Session
+from maniple.framework.wholes import is_whole
 
 WHOLE_ONLY = "its job cannot spare it, and cannot be evicted as a whole"
+TOGETHER = "its group is evicted whole or not at all (disruptionMode), and some of it may not be evicted"
 NO_HELP = "it is on a node that the pod cannot use in any case"
 MATES = "pods of its job that would have to go with it are protected"
 _HOLDING = np.flatnonzero(ON_NODE)
@@ -45,6 +48,7 @@ class SurplusPool:
         # Tasks on nodes that may not be evicted keep a job from being lost whole.
         losable = session.jobs.counts[_HOLDING].sum(axis=0)[self.jobs] <= sizes[order]
         spare = np.minimum(session.spare(self.jobs), sizes[order])
+        spare[session.cluster.jobs.evicted_whole[self.jobs]] = 0
         self._gone: dict[int, set[int]] = {}  # by place, tasks that have left
         self._loose: dict[int, TaskRows] = {}  # by place, where plugins say which tasks can be spared
         for place in np.flatnonzero(spare == ASK).tolist():
@@ -146,8 +150,9 @@ class SurplusSequence:
     def why_not(self, row: int) -> str:
         """Of a task that plugins would give up and that is not offered: why."""
         helpful = self._selection.helpful
-        if not self._pool.can_lose(int(self._session.tasks.job[row])):
-            return WHOLE_ONLY
+        job = int(self._session.tasks.job[row])
+        if not self._pool.can_lose(job):
+            return TOGETHER if is_whole(self._session, job) else WHOLE_ONLY
         if helpful is not None and not helpful[self._session.tasks.node[row]]:
             return NO_HELP
         return MATES

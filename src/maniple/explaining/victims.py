@@ -16,6 +16,7 @@ from maniple.explaining.model import Protection
 from maniple.explaining.names import Names
 from maniple.framework.points import JobRows, TaskRows
 from maniple.framework.session import Session
+from maniple.framework.wholes import is_whole, there
 from maniple.objects.core import PodDisruptionBudget
 from maniple.objects.printable import printable
 from maniple.objects.selectors import matches
@@ -24,6 +25,10 @@ from maniple.placement.engine import Mask
 FREE = "MayBeEvicted"
 _FILTERS = ("preempt_victim_filter", "reclaim_victim_filter")
 _IN_VAIN = "may be evicted, but that would not make enough room"
+_TOGETHER = (
+    "EvictedWhole",
+    "evicted whole or not at all (disruptionMode), and other pods of the group are protected",
+)
 _JOBS = 3  # to name
 # Jobs that one rule spares, whatever else is true of them; from _PRIORITIES on, those of a queue with one priority.
 _EACH_FOR_ITSELF, _NOT_PREEMPTIBLE, _NO_PREEMPT, _NO_RECLAIM, _PRIORITIES = range(5)
@@ -150,17 +155,21 @@ class Victims:
     ) -> Iterator[tuple[tuple[str, str], list[int]]]:
         """Each plugin's vote; a pod is counted with the first that spares it."""
         session, point = self._session, "preemptable" if same else "reclaimable"
-        asked = session.tasks.preemptable[rows]
-        if (~asked).any():
-            yield ("NotPreemptible", "not preemptible"), rows[~asked].tolist()
-        rows = rows[asked]
-        by = protectors(session, (point,), task, rows)
+        # Where all of it goes or nothing, plugins are asked about all of it.
+        every = there(session, victim) if is_whole(session, victim) else rows
+        asked = session.tasks.preemptable
+        if (~asked[rows]).any():
+            yield ("NotPreemptible", "not preemptible"), rows[~asked[rows]].tolist()
+        rows = rows[asked[rows]]
+        by = protectors(session, (point,), task, every[asked[every]])
         for name in dict.fromkeys(by.values()):
-            spared = np.array([row for row, one in by.items() if one == name], dtype=np.int64)
-            yield self._rule(name, job, victim, spared), spared.tolist()
+            spared = np.array([row for row in rows.tolist() if by.get(row) == name], dtype=np.int64)
+            if len(spared):
+                yield self._rule(name, job, victim, spared), spared.tolist()
         free = [row for row in rows.tolist() if row not in by]
         if free:
-            yield (FREE, _IN_VAIN), free
+            held = is_whole(session, victim) and (bool(by) or not asked[every].all())
+            yield (_TOGETHER if held else (FREE, _IN_VAIN)), free
 
     def _by_filters(self, job: int, victim: int, *, same: bool) -> tuple[str, str]:
         session = self._session

@@ -27,14 +27,16 @@ from maniple.live.refs import Ref
 from maniple.live.set_aside import Aside, SetAside, gated
 from maniple.objects.core import Namespace, PersistentVolume, PersistentVolumeClaim, Pod, SchedulingGate
 from maniple.objects.dra import ResourceClaim
+from maniple.objects.group_claims import group_name
 from maniple.objects.load import Problem
 from maniple.objects.meta import Condition, Object
-from maniple.objects.owners import WorkloadOwner, is_owner
+from maniple.objects.owners import NATIVE_GROUP, WorkloadOwner, is_owner
 from maniple.objects.pod import MOVES_TO
 from maniple.profiles.families import with_status
 from maniple.profiles.grouping import Grouper
 from maniple.profiles.named_grouping import NamedGrouper
 from maniple.profiles.written_groups import GROUP_KINDS
+from maniple.workloads.model import Owner
 
 _LONGEST_VERSION = 20  # digits of 64 bits
 
@@ -505,6 +507,37 @@ class Cache:
             return None
         key = self._grouper.lone_pod(self._seen[ref])
         return self.pod(key) if key is not None else None
+
+    def owner_of(self, ref: Ref) -> Owner | None:
+        """The owner of a group that exists only here."""
+        group = self._seen.get(ref)
+        if group is None or ref not in self._made or self._grouper is None:
+            return None
+        return self._grouper.owner_of(group)
+
+    def pods_of(self, owner: Ref) -> list[Pod]:
+        """The pods that are grouped with an owner."""
+        item = self._seen.get(owner)
+        keys = self._grouper.pods_of(item) if item is not None and self._grouper is not None else ()
+        return [pod for key in keys if (pod := self.pod(key)) is not None]
+
+    def pods_of_native(self, group: str) -> list[Pod]:
+        """The pods that are grouped here by a PodGroup of Kubernetes' own."""
+        return self.pods_of((NATIVE_GROUP, group))
+
+    def mates(self, pod: Pod) -> list[Pod]:
+        """The pods that are grouped here by the PodGroup that a pod names, with the pod itself."""
+        name = group_name(pod)
+        return self.pods_of_native(f"{pod.metadata.namespace or 'default'}/{name}") if name else []
+
+    def made_named(self, key: str) -> list[Ref]:
+        """The groups of a name that exist only here."""
+        refs: list[Ref] = [(kind, key) for kind in GROUP_KINDS]
+        return [ref for ref in refs if ref in self._made]
+
+    def assumes(self, ref: Ref, aspect: str) -> bool:
+        """Whether a decision about an object counts that the watch has not shown yet."""
+        return aspect in self._assumed.get(ref, {})
 
     def made(self) -> list[Object]:
         """The groups that exist only here."""

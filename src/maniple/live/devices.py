@@ -4,7 +4,7 @@ Called by `preparing.py`; pure. A claim that was allocated differently since the
 overwritten. It is allocated under Kubernetes' own finalizer, so that it outlives its devices' use.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,9 @@ from maniple.live.cache import Assumption
 from maniple.live.dialect import Find
 from maniple.live.refs import Ref
 from maniple.live.rewriting import Missing, Part, conflict
+from maniple.objects.core import Pod
 from maniple.objects.dra import AllocationResult, Consumer, ResourceClaim, ResourceClaimStatus
+from maniple.objects.group_claims import consumer_of, group_claims
 
 FINALIZER = "resource.kubernetes.io/delete-protection"
 
@@ -39,6 +41,23 @@ def grants(plan: Plan, find: Find) -> dict[str, dict[str, Grant]]:
         if allocation is not None:
             for consumer in change["reservedFor"]:
                 found.setdefault(consumer["uid"], {})[key] = Grant(allocation, new)
+    return found
+
+
+def granted_to(pod: Pod, granted: Mapping[str, Mapping[str, Grant]], find: Find) -> dict[str, Grant]:
+    """By claim: what has to be written for a pod, or for its PodGroup, before it is bound.
+
+    That a claim is reserved for the PodGroup may be believed and not written yet, so it is looked at in any case.
+    """
+    found = dict(granted.get(pod.metadata.uid, {}))
+    for key in group_claims(pod):
+        known = find(ResourceClaim, key)
+        standing = known.status.allocation if isinstance(known, ResourceClaim) else None
+        new = granted.get(consumer_of(pod, key).uid, {}).get(key)
+        if new is not None:
+            found[key] = new
+        elif standing is not None:
+            found[key] = Grant(standing, new=False)
     return found
 
 

@@ -38,7 +38,7 @@ class GroupEvent:
 class Report:
     """The outcome of a cycle for one job: its group before and after, and why it is pending, if it is.
 
-    `why` is what its conditions and events say.
+    `why` is what its conditions and events say, `counts` how many of its pods there are in each status.
     """
 
     before: Object
@@ -46,6 +46,7 @@ class Report:
     why: str = ""
     events: tuple[GroupEvent, ...] = ()
     queue: str = ""
+    counts: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,7 @@ _READ = (POD_SCHEDULED, "PodResizePending", MOVES_TO)
 
 def slim(item: Any) -> Any:
     """Drop fields that no decision depends on."""
-    metadata = replace(item.metadata, resource_version="", finalizers=())
+    metadata = replace(item.metadata, resource_version="", generation=0, finalizers=())
     if LAST_APPLIED in metadata.annotations:
         kept = {key: text for key, text in metadata.annotations.items() if key != LAST_APPLIED}
         metadata = replace(metadata, annotations=kept)

@@ -196,12 +196,12 @@ class Kai:
         not_ready = self._not_ready_reason(one, find)
         if not_ready:
             event = GroupEvent("Normal", kai_groups.NOT_READY, not_ready)
-            return Report(group, after, not_ready, (event, kai_groups.stale_event(one)))
+            return Report(group, after, not_ready, (event, kai_groups.stale_event(one)), counts=one.counts)
         if not one.count(_PENDING):
             waits = kai_groups.BEING_RELEASED if one.count(_PIPELINED) else ""
             if group.status.scheduling_conditions and not waits and kai_groups.active(one):
                 after = kai_groups.without_condition(after, self._pool_name)
-            return Report(group, after, waits, self._all_is_well(one))
+            return Report(group, after, waits, self._all_is_well(one), counts=one.counts)
         reason, why = kai_groups.why_waiting(one)
         prefix = kai_groups.prefix(group, self._pool_name)
         reasons = kai_groups.explanations(one, reason, prefix + why)
@@ -215,7 +215,7 @@ class Kai:
             GroupEvent("Normal", kai_groups.NOT_READY, ""),
             kai_groups.stale_event(one),
         )
-        return Report(group, after, why, events)
+        return Report(group, after, why, events, counts=one.counts)
 
     def _not_ready_reason(self, one: GroupOutcome, find: Find) -> str:
         """Why a gang cannot even be tried; empty if it can."""

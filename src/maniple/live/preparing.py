@@ -26,6 +26,7 @@ from maniple.live.rewriting import Missing, RefusedError, Rewriting
 from maniple.live.writing import Call, Later, lane, now
 from maniple.objects.core import Node, PersistentVolume, PersistentVolumeClaim, Pod
 from maniple.objects.dra import Consumer, ResourceClaim
+from maniple.objects.group_claims import consumer_of, group_claims, group_name, is_group, named_claims
 from maniple.objects.meta import Object
 from maniple.plugins.devices.deviceshare import LOCK
 
@@ -61,7 +62,7 @@ def needs_of(plan: Plan, find: Find) -> dict[str, Needs]:
     found = {}
     for key in (*plan.binds, *plan.held):
         pod = find(Pod, key)
-        claims = granted.get(pod.metadata.uid, {}) if pod is not None else {}
+        claims = devices.granted_to(pod, granted, find) if isinstance(pod, Pod) else {}
         if claims or key in bound or key in locks:
             found[key] = Needs(bound.get(key, _NO_VOLUMES), claims, locks.get(key, ""))
     return found
@@ -84,10 +85,9 @@ class Preparation:
     ready: bool = False  # nothing is missing: the pod is being bound
     ended: bool = False
 
-    @property
-    def consumer(self) -> Consumer:
-        metadata = self.pod.metadata
-        return Consumer(resource="pods", name=metadata.name, uid=metadata.uid)
+    def consumer(self, claim: str) -> Consumer:
+        """What a claim is reserved for: the pod, or its PodGroup."""
+        return consumer_of(self.pod, claim)
 
     @property
     def aspect(self) -> str:
@@ -140,10 +140,25 @@ class Preparations:
 
     def gone(self, item: Object) -> bool:
         if isinstance(item, Pod):
-            return self.end(item.metadata.uid, failed=True)
+            return self.end(item.metadata.uid, failed=True) | self._left(item)
         if isinstance(item, Node):
             return self._look_at(one for one in self._all.values() if one.node == item.metadata.name)
         return self.seen(item)
+
+    def _left(self, pod: Pod) -> bool:
+        """A pod is gone; if it was the last of its PodGroup on a node, the group's claims are free."""
+        ours = pod.spec.scheduler_name in self._cache.cluster.dialect.scheduler_names
+        if not ours or not pod.spec.resource_claims or not group_name(pod):
+            return False
+        matters = False
+        for _, name in named_claims(pod):
+            claim = self._cache.get(ResourceClaim, f"{pod.metadata.namespace or 'default'}/{name}")
+            if isinstance(claim, ResourceClaim):
+                groups = filter(is_group, claim.status.reserved_for)
+                for one in groups:
+                    if one.name == group_name(pod):
+                        matters |= self._release_unused(claim, one, pod)
+        return matters
 
     def expire(self, moment: float) -> bool:
         """Give up preparations that are out of time."""
@@ -164,7 +179,22 @@ class Preparations:
                 pod = self._cache.pod(key)
                 ours = pod is not None and pod.metadata.uid == user.uid and self._cache.waits(key)
                 if ours and pod is not None and direct(pod):
-                    self._release(claim.key, claim.metadata.uid, pod, free=True)
+                    self._release(claim.key, claim.metadata.uid, pod, user.uid, free=True)
+                elif is_group(user):
+                    waiting = self._cache.pods_of_native(
+                        f"{claim.metadata.namespace or 'default'}/{user.name}"
+                    )
+                    for one in waiting[:1]:
+                        self._release_unused(claim, user, one)
+
+    def _release_unused(self, claim: ResourceClaim, group: Consumer, pod: Pod) -> bool:
+        """Release a claim that is reserved for a PodGroup of which no pod has a node; `pod`: one of it.
+
+        Otherwise the group could start only where the devices are that it had.
+        """
+        if any(one.spec.node_name for one in self._cache.mates(pod)):
+            return False
+        return self._release(claim.key, claim.metadata.uid, pod, group.uid, free=True)
 
     @staticmethod
     def _waits(one: Preparation) -> bool:
@@ -187,8 +217,9 @@ class Preparations:
 
     def _reserve(self, key: str, together: Sequence[Preparation]) -> None:
         grant = together[0].needs.claims[key]
-        missing = devices.reserving(grant, [one.consumer for one in together])
-        assumed = {one: devices.reserved(grant, one.consumer) for one in together}
+        consumers = {one.consumer(key).uid: one.consumer(key) for one in together}
+        missing = devices.reserving(grant, consumers.values())
+        assumed = {one: devices.reserved(grant, one.consumer(key)) for one in together}
         self._write(devices.resource_claim_ref(key), assumed, missing)
 
     def _write(self, ref: Ref, assumed: Mapping[Preparation, Assumption | None], missing: Missing) -> None:
@@ -223,19 +254,26 @@ class Preparations:
             self._submit(ref, give_back, lambda error: False)
         for key, grant in one.needs.claims.items():
             claim = self._cache.get(ResourceClaim, key)
-            if claim is not None:
-                matters |= self._release(key, claim.metadata.uid, one.pod, free=grant.new)
+            shared = key in group_claims(one.pod)
+            if claim is not None and not (shared and self._others_stay(one.pod)):
+                matters |= self._release(
+                    key, claim.metadata.uid, one.pod, one.consumer(key).uid, free=shared or grant.new
+                )
         return matters
 
-    def _release(self, key: str, claim: str, pod: Pod, *, free: bool) -> bool:
-        """Remove the pod from the claim.
+    def _others_stay(self, pod: Pod) -> bool:
+        """Whether another pod of the pod's PodGroup has a node, so that the group keeps its claims."""
+        return any(one.spec.node_name and one.key != pod.key for one in self._cache.mates(pod))
+
+    def _release(self, key: str, claim: str, pod: Pod, consumer: str, *, free: bool) -> bool:
+        """Remove the pod, or its PodGroup, from the claim; `consumer`: its uid.
 
         The known state may be older than what was written, so the claim is read first.
         """
         ref, uid = devices.resource_claim_ref(key), pod.metadata.uid
-        missing, aspect = devices.releasing(uid, free=free), f"for {uid}"
+        missing, aspect = devices.releasing(consumer, free=free), f"for {uid}"
         write = Rewriting(self._cache, self._port, ref, claim, missing, fresh=True)
-        assumption = devices.released(uid, free=free)
+        assumption = devices.released(consumer, free=free)
         matters = self._cache.assume(ref, aspect, assumption)
 
         async def call() -> None:

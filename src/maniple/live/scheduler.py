@@ -395,6 +395,7 @@ class Scheduler:
         if warning:
             self._report(warning)
         if change.type == "put" and item is not None:
+            self._status.seen(item)
             matters = self.cache.put(item)
             return self._decisions.seen(item) | matters
         if change.type == "gone" and item is not None:

@@ -16,6 +16,7 @@ from maniple.live.answers import Answers, Question
 from maniple.live.binding import Binding
 from maniple.live.cache import Assumption
 from maniple.live.dialect import LiveDialect, Patch, Report
+from maniple.live.native_groups import NativeGroups
 from maniple.live.notes import Notes
 from maniple.live.pace import Pace, apart
 from maniple.live.port import Port
@@ -37,7 +38,8 @@ class StatusWriter:
         self.answers = Answers()
         self._pods = WaitingPods(writing, dialect, notes, self.answers)
         self._queues = QueueStatuses(writing, dialect, binding)
-        self._paces = (self._groups, self._pods.pace, self._queues.pace)
+        self._native = NativeGroups(writing, binding)
+        self._paces = (self._groups, self._pods.pace, self._queues.pace, self._native.pace)
         self._last: Plan | None = None  # whose outcome has been written
         self._moment: tuple[datetime, str] | None = None  # when that was, and by what name
         self.why: dict[
@@ -48,6 +50,7 @@ class StatusWriter:
         """Bring every status up to a plan; returns whether a decision may depend on what is written now."""
         when = when.replace(microsecond=0)  # the API's precision
         self._moment = when, cause
+        self._native.begin(plan, when)
         self._compare_groups(plan, when, cause)
         self._pods.compare(plan, when)
         if self._dialect.writes_queue_status:
@@ -74,6 +77,7 @@ class StatusWriter:
         for ref in [one for one in self._unconfirmed if one not in self._binding.groups]:
             self._compare_group(self._unconfirmed.pop(ref))
         self._queues.confirm()
+        self._native.carry_out()
         said = [pace.carry_out(now()) for pace in self._paces]
         return any(said)
 
@@ -82,8 +86,13 @@ class StatusWriter:
         due = (pace.next_due() for pace in self._paces)
         return min((moment for moment in due if moment is not None), default=None)
 
+    def seen(self, item: Object) -> None:
+        """The watch showed an object; called before the cache takes it in."""
+        self._native.seen(item)
+
     def forget(self, item: Object) -> None:
         """The object is gone."""
+        self._native.forget(ref_of(item))
         for pace in self._paces:
             pace.forget(ref_of(item))
         self._unconfirmed.pop(ref_of(item), None)
@@ -105,6 +114,7 @@ class StatusWriter:
             else:
                 self.answers.forget(ref)
             self._compare_group(report)
+            self._native.compare(report)
 
     def _worded(self, job: str, group: Object, brief: str) -> str:
         self.why[ref_of(group)] = brief

@@ -156,7 +156,7 @@ class Volcano:
             after = self.group_status(before, phase, (running, succeeded, failed), stated, when, cause)
             missing = GroupEvent("Warning", QUEUE_MISSING, "" if one.served else waits)
             events = (*_notes(before, waits, stated=bool(stated)), missing) if one.served else (missing,)
-            yield Report(before, after, waits, events, one.queue if one.served else "")
+            yield Report(before, after, waits, events, one.queue if one.served else "", one.counts)
 
     def _of_its_queue(self, one: GroupOutcome) -> list[dict[str, str]]:
         """That a job waits because of its queue; what runs of it is left alone. The default queue is being created."""

@@ -1,15 +1,17 @@
-"""Objects that Kubernetes' controllers create for pods: claims from templates, and of ephemeral volumes.
+"""Objects that Kubernetes' controllers create for pods: claims from templates, and of ephemeral volumes. Pods of a
+PodGroup of Kubernetes' own share a claim if the group has the same entry as they have.
 
 A plan gets them from `with_generated`; the fake controllers of the embedded cluster build theirs with the
 same functions. Objects are plain, so that they go through admission like any other.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 Raw = Mapping[str, Any]
 
 _FINISHED = ("Succeeded", "Failed")
+_NATIVE = "scheduling.k8s.io/"
 
 
 def with_generated(raws: Sequence[Any]) -> Sequence[Any]:
@@ -24,16 +26,19 @@ def with_generated(raws: Sequence[Any]) -> Sequence[Any]:
     templates, claims, volume_claims = (
         _by_key(raws, kind) for kind in ("ResourceClaimTemplate", "ResourceClaim", "PersistentVolumeClaim")
     )
+    groups = {_key(raw): raw for raw in raws if isinstance(raw, Mapping) and is_native_group(raw)}
     for place in needy:
         pod, namespace = raws[place], _namespace(raws[place])
         statuses = []
         for name, template in missing_claims(pod):
             found = templates.get(f"{namespace}/{template}")
-            claim = resource_claim(found, pod, name) if found is not None else None
+            owner = sharing_group(pod, name, template, groups.get) or pod
+            claim = resource_claim(found, owner, name) if found is not None else None
             if claim is None:
                 continue
             statuses.append({"name": name, "resourceClaimName": claim["metadata"]["name"]})
             if _key(claim) not in claims:
+                claims[_key(claim)] = claim
                 made.append(claim)
         if statuses:
             made[place] = _with_statuses(pod, statuses)
@@ -68,15 +73,36 @@ def missing_claims(pod: Raw) -> list[tuple[str, str]]:
     ]
 
 
-def resource_claim(template: Raw, pod: Raw, name: str) -> dict[str, Any] | None:
-    """The claim that a pod calls by this name; None if the template is malformed."""
+def is_native_group(raw: Raw) -> bool:
+    """Whether it is a PodGroup of Kubernetes' own."""
+    return raw.get("kind") == "PodGroup" and str(raw.get("apiVersion")).startswith(_NATIVE)
+
+
+def sharing_group(
+    pod: Raw, name: str, template: str, find: Callable[[str], Raw | None]
+) -> Mapping[str, Any] | None:
+    """The PodGroup of Kubernetes' own that has an equal entry, so that its pods share one claim; found by its key."""
+    spec = pod.get("spec")
+    named = spec.get("schedulingGroup") if isinstance(spec, Mapping) else None
+    key = named.get("podGroupName") if isinstance(named, Mapping) else None
+    group = find(f"{_namespace(pod)}/{key}") if key else None
+    own = group.get("spec") if group is not None else None
+    entries = _mappings(own.get("resourceClaims")) if isinstance(own, Mapping) else []
+    same = [
+        one for one in entries if (one.get("name"), one.get("resourceClaimTemplateName")) == (name, template)
+    ]
+    return group if same else None
+
+
+def resource_claim(template: Raw, owner: Raw, name: str) -> dict[str, Any] | None:
+    """The claim that a pod, or the pods of a PodGroup, call by this name; None if the template is malformed."""
     inner = template.get("spec")
     if not isinstance(inner, Mapping):
         return None
     return {
         "apiVersion": template.get("apiVersion"),
         "kind": "ResourceClaim",
-        "metadata": _metadata(inner, pod, name),
+        "metadata": _metadata(inner, owner, name),
         "spec": inner.get("spec"),
     }
 
@@ -115,17 +141,19 @@ def volume_claim(template: Raw, pod: Raw, name: str) -> dict[str, Any]:
 # -- both ------------------------------------------------------------------------------------------------------------
 
 
-def _metadata(template: Raw, pod: Raw, name: str) -> dict[str, Any]:
-    """Labels and annotations are the template's; the pod is the owner."""
-    stated, mine = template.get("metadata"), pod.get("metadata")
+def _metadata(template: Raw, of: Raw, name: str) -> dict[str, Any]:
+    """Labels and annotations are the template's; the pod, or the PodGroup, is the owner."""
+    stated, mine = template.get("metadata"), of.get("metadata")
     mine = mine if isinstance(mine, Mapping) else {}
     owner = {"apiVersion": "v1", "kind": "Pod", "name": mine.get("name"), "controller": True}
+    if is_native_group(of):
+        owner |= {"apiVersion": of["apiVersion"], "kind": of["kind"]}
     if mine.get("uid"):
         owner["uid"] = mine["uid"]
     return {
         **(stated if isinstance(stated, Mapping) else {}),
         "name": f"{mine.get('name')}-{name}",
-        "namespace": _namespace(pod),
+        "namespace": _namespace(of),
         "ownerReferences": [owner],
     }
 

@@ -42,6 +42,7 @@ class ObjectMeta(Record, frozen=True, kw_only=True):
     owner_references: tuple[OwnerReference, ...] = ()
     finalizers: tuple[str, ...] = ()
     resource_version: str = ""
+    generation: Int64 = 0
 
 
 class Requirement(Record, frozen=True, kw_only=True):

@@ -60,6 +60,7 @@ _BY_NAME: dict[tuple[str, str], type[Object]] = {
     **{kind.key: struct for struct, kind in OWNERS.items()},
     **_CORE_NAMES,
 }
+NATIVE_GROUP = _BY_NAME["scheduling.k8s.io", "PodGroup"]
 _VERSIONS = {ReplicaSet: "apps/v1", StatefulSet: "apps/v1", ReplicationController: "v1"}
 
 

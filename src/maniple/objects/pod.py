@@ -90,7 +90,7 @@ class PodSpec(Record, frozen=True, kw_only=True):
     resource_claims: tuple[PodResourceClaim, ...] = ()
     host_network: bool = False
     restart_policy: str = "Always"
-    # The group of Kubernetes' own API that the pod names; only `workloads/` reads these.
+    # The group of Kubernetes' own API that the pod names; read by `workloads/`, and for the claims of the group.
     scheduling_group: dict[str, Any] | None = None
     workload_ref: dict[str, Any] | None = None
 

@@ -1,4 +1,5 @@
-"""Annotations by which people close a queue or suspend a job, whichever system the object belongs to.
+"""Annotations by which people close a queue or suspend a job, whichever system the object belongs to; and the label by
+which a group that exists in memory only says that its pods are evicted all together or not at all.
 
 A queue also counts as closed while `status.state` says so, as Volcano's controller writes it. The annotation counts
 before the state, so that a queue is opened and closed in one way on every cluster.
@@ -10,6 +11,7 @@ from maniple.objects.volcano import VolcanoQueue
 STATE = "maniple.dev/state"  # of a queue
 OPEN, CLOSING, CLOSED, UNKNOWN = "Open", "Closing", "Closed", "Unknown"
 SUSPEND = "maniple.dev/suspend"  # of a pod group
+EVICTED_WHOLE = "maniple.dev/evicted-whole"  # of a group that was made in memory
 
 
 def wanted_state(queue: Object) -> str:
@@ -36,3 +38,8 @@ def is_closed(queue: Object) -> bool:
 
 def is_suspended(group: Object) -> bool:
     return group.metadata.annotations.get(SUSPEND) == "true"
+
+
+def is_evicted_whole(group: Object) -> bool:
+    """Whether the pods of a group that was made in memory are evicted all together or not at all."""
+    return EVICTED_WHOLE in group.metadata.labels and ":" in group.metadata.name

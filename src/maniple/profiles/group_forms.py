@@ -17,6 +17,7 @@ from typing import Any, Protocol
 from msgspec.structs import replace
 
 from maniple.objects.core import Pod
+from maniple.objects.group_claims import GROUP_CLAIMS, note
 from maniple.objects.kai import (
     KaiPodGroup,
     KaiPodGroupSpec,
@@ -30,6 +31,7 @@ from maniple.objects.limits import WAITS
 from maniple.objects.meta import LabelSelector, Object, ObjectMeta, ResourceList
 from maniple.objects.quantity import format_quantity
 from maniple.objects.requests import pod_requests
+from maniple.objects.switches import EVICTED_WHOLE
 from maniple.objects.volcano import NetworkTopology, SubGroupPolicy, VolcanoPodGroup, VolcanoPodGroupSpec
 from maniple.profiles import kai, volcano
 from maniple.profiles.maniple import SCHEDULER_NAME
@@ -125,13 +127,13 @@ class VolcanoForm:
         )
 
     def pod(self, pod: Pod, name: str, group: Group, set_name: str) -> Pod:
-        added = {volcano.ROLE: set_name} if set_name else {}
-        labels = added if set_name in self.marks(group) else {}
+        role = {volcano.ROLE: set_name} if set_name else {}
+        labels = role if set_name in _tiered(group) else {}
+        added = {**role, **_shared_claims(pod, group)}
         return _in_group(pod, {volcano.GROUP_NAME: name}, added, labels)
 
-    def marks(self, group: Group) -> Collection[str]:
-        """The sets of which pods are told apart by a label."""
-        return {one.name for one in group.sets if _tier(one.domain) is not None}
+    def marks(self, group: Group) -> object:
+        return _tiered(group), group.claims, group.owner.uid
 
 
 class KaiForm:
@@ -187,10 +189,10 @@ class KaiForm:
 
     def pod(self, pod: Pod, name: str, group: Group, set_name: str) -> Pod:
         added = {kai.SUB_GROUP: set_name} if set_name else {}
-        return _in_group(pod, {kai.GROUP_NAME: name}, {}, added)
+        return _in_group(pod, {kai.GROUP_NAME: name}, _shared_claims(pod, group), added)
 
     def marks(self, group: Group) -> object:
-        return None
+        return group.claims, group.owner.uid
 
 
 class ManipleForm:
@@ -274,6 +276,19 @@ def without_group(pod: Pod, names: Collection[str]) -> Pod:
     return replace(pod, metadata=replace(pod.metadata, annotations=annotations, labels=labels))
 
 
+def _shared_claims(pod: Pod, group: Group) -> dict[str, str]:
+    """The note of the claims that the pod shares with its group; an empty one in place of a note that is not ours."""
+    shared = {(one.name, one.claim, one.template) for one in group.claims}
+    names = [
+        one.name
+        for one in pod.spec.resource_claims
+        if (one.name, one.resource_claim_name or "", one.resource_claim_template_name or "") in shared
+    ]
+    if names:
+        return {GROUP_CLAIMS: note(group.owner.uid, names)}
+    return {GROUP_CLAIMS: ""} if GROUP_CLAIMS in pod.metadata.annotations else {}
+
+
 def _in_group(
     pod: Pod, group: Mapping[str, str], annotations: Mapping[str, str], labels: Mapping[str, str]
 ) -> Pod:
@@ -300,7 +315,8 @@ def _metadata(asked: Asked, annotations: dict[str, str], labels: dict[str, str] 
         namespace=asked.first.metadata.namespace,
         uid=asked.metadata.uid,
         creation_timestamp=asked.metadata.creation_timestamp,
-        labels=labels or {},
+        # A label, since annotations that a group in memory had stay with it (`grouping.with_status`).
+        labels={**(labels or {}), **({EVICTED_WHOLE: "true"} if asked.group.evicted_whole else {})},
         annotations=annotations,
     )
 
@@ -332,6 +348,11 @@ def _tier(wish: DomainWish | None) -> NetworkTopology | None:
     return NetworkTopology(
         mode=wish.mode, highest_tier_allowed=wish.highest_tier, highest_tier_name=wish.highest_tier_name
     )
+
+
+def _tiered(group: Group) -> Collection[str]:
+    """The sets of which pods are told apart by a label."""
+    return {one.name for one in group.sets if _tier(one.domain) is not None}
 
 
 def _policy(one: PodSet) -> SubGroupPolicy:

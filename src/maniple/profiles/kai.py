@@ -28,7 +28,7 @@ from maniple.objects.kai import (
 )
 from maniple.objects.meta import Object, ObjectMeta
 from maniple.objects.quantity import parse
-from maniple.objects.switches import is_closed
+from maniple.objects.switches import is_closed, is_evicted_whole
 from maniple.plugins.kai.labelled import ORDER_LABELS
 
 GROUP_NAME = "pod-group-name"
@@ -254,6 +254,7 @@ class KaiDialect:
             closed=True,
             level_wish=_wish(spec.topology_constraint),
             preemptible=_PREEMPTIBILITY.get(spec.preemptibility),
+            evicted_whole=is_evicted_whole(group),
             started=_moment(annotations.get(LAST_START, "")),
             stale_since=_moment(annotations.get(STALE_SINCE, "")),
         )

@@ -11,7 +11,7 @@ from maniple.objects.core import Node, Pod
 from maniple.objects.dra import ResourceClaim
 from maniple.objects.meta import Object
 from maniple.objects.quantity import parse
-from maniple.objects.switches import OPEN, wanted_state
+from maniple.objects.switches import OPEN, is_evicted_whole, wanted_state
 from maniple.objects.volcano import NetworkTopology, SubGroupPolicy, VolcanoPodGroup, VolcanoQueue
 
 GROUP_NAME = "scheduling.k8s.io/group-name"
@@ -168,6 +168,7 @@ class VolcanoDialect:
             role_minimums=spec.min_task_member,
             min_resources=spec.min_resources,
             preemptable=_flag(preemptable, default=False),
+            evicted_whole=is_evicted_whole(group),
             topology=_wish(spec.network_topology),
             sub_groups=tuple(_rule(policy) for policy in spec.sub_group_policy),
             # Volcano's admission takes the default queue for none, too.

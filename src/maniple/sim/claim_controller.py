@@ -1,7 +1,8 @@
 """A fake of Kubernetes' resource claim controller.
 
 A pod that no longer runs is removed from its claims, and an unused claim is deallocated. Claims of a pod's
-own are created from their templates, and deleted with it. The store notifies it of every change; everything
+own are created from their templates, and deleted with it; those of a PodGroup of Kubernetes' own are created once, and
+deleted with the group. The store notifies it of every change; everything
 is done a moment later. Allocation is up to schedulers.
 """
 
@@ -10,7 +11,8 @@ from contextlib import suppress
 
 from maniple.objects.core import Pod
 from maniple.objects.dra import ResourceClaim, ResourceClaimTemplate
-from maniple.objects.generated import missing_claims, resource_claim
+from maniple.objects.generated import missing_claims, resource_claim, sharing_group
+from maniple.objects.owners import NATIVE_GROUP
 from maniple.sim.errors import ApiError
 from maniple.sim.kubelet import finished
 from maniple.sim.store import Raw, Store, StoreEvent
@@ -35,6 +37,8 @@ class ResourceClaims:
                 self._make_later(pod)
         if event.kind is Pod and after is not None:
             self._make_later(after)
+        if event.kind is NATIVE_GROUP and before is not None and after is None:
+            self._remove_owned(str(before["metadata"]["uid"]))
         if event.kind is not Pod or before is None or not before.get("spec", {}).get("resourceClaims"):
             return
         uid = str(before["metadata"]["uid"])
@@ -62,12 +66,21 @@ class ResourceClaims:
         made = list(pod["status"].get("resourceClaimStatuses") or [])
         for name, template in missing_claims(pod):
             found = self._store.find(ResourceClaimTemplate, f"{pod['metadata']['namespace']}/{template}")
-            claim = resource_claim(found, pod, name) if found is not None else None
+            owner = sharing_group(pod, name, template, self._group) or pod
+            claim = resource_claim(found, owner, name) if found is not None else None
             if claim is not None:
                 with suppress(ApiError):  # it exists, or the template is not valid
                     self._store.create(claim)
                 made.append({"name": name, "resourceClaimName": claim["metadata"]["name"]})
         self._store.patch(Pod, key, {"status": {"resourceClaimStatuses": made}})
+
+    def _group(self, key: str) -> Raw | None:
+        found = self._store.find(NATIVE_GROUP, key)
+        return (
+            {"apiVersion": f"{NATIVE_GROUP.api_group}/v1alpha2", "kind": NATIVE_GROUP.kind, **found}
+            if found
+            else None
+        )
 
     # -- finished pods -----------------------------------------------------------------------------------------------
 
@@ -80,6 +93,12 @@ class ResourceClaims:
                 self._store.remove(ResourceClaim, key)
             else:
                 self._release(key, claim, uid)
+
+    def _remove_owned(self, uid: str) -> None:
+        for claim in self._store.list(ResourceClaim)[0]:
+            metadata = claim["metadata"]
+            if any(one.get("uid") == uid for one in metadata.get("ownerReferences") or ()):
+                self._store.remove(ResourceClaim, f"{metadata['namespace']}/{metadata['name']}")
 
     def _release(self, key: str, claim: Raw, uid: str) -> None:
         users = claim.get("status", {}).get("reservedFor") or []

@@ -66,6 +66,15 @@ class Owner:
 
 
 @dataclass(frozen=True, slots=True)
+class SharedClaim:
+    """A ResourceClaim of a group: the name that pods use for it, and that of the claim or of its template."""
+
+    name: str
+    claim: str = ""
+    template: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Group:
     """Pods that are placed together: as many as the minimum, or none.
 
@@ -88,8 +97,8 @@ class Group:
     independent: bool = False
     # Its pods are evicted all together or not at all, also those above the minimum.
     evicted_whole: bool = False
-    # ResourceClaims that the pods share: the name that pods use for it, and the name of the claim.
-    claims: tuple[tuple[str, str], ...] = ()
+    # ResourceClaims that the pods share.
+    claims: tuple[SharedClaim, ...] = ()
 
     @property
     def name(self) -> str:

@@ -7,9 +7,9 @@ The object that the pod names decides, whatever owns the pod. What its fields be
 | `schedulingPolicy.gang.minCount` (`policy.gang.minCount` of a Workload) | the minimum |
 | `schedulingPolicy.basic` (`policy.basic`) | pods one by one; with a topology, pods of one group with minimum 1 |
 | `schedulingConstraints.topology[0].key` | the domain that all pods have to share: one value of that node label |
-| `disruptionMode` | `PodGroup` (`all` in 1.37): evicted as a whole; `Pod` (`single`), the default: pod by pod |
+| `disruptionMode` | `PodGroup` (`all` in 1.37): whole, also with `basic`; `Pod` (`single`), the default: one by one |
 | `priorityClassName` | the priority class. `priority` is not read: admission derives it from the class |
-| `resourceClaims` | the claims that the pods share; one that comes from a template has its name in the status |
+| `resourceClaims` | the claims that the pods share: those whose entry in the pod is equal |
 | `podGroupTemplateRef`, `workloadRef` | nothing: a PodGroup has a copy of what its template says |
 
 Composite groups (1.37, alpha) are refused: without its siblings a part of one would start too early.
@@ -20,7 +20,7 @@ from dataclasses import replace
 from maniple.workloads.building import Path, group_of, independent
 from maniple.workloads.fields import count, fail, section, sections, shown, text, value
 from maniple.workloads.kind import Kind
-from maniple.workloads.model import Chain, DomainWish, Group, Member, Owner, Raw
+from maniple.workloads.model import Chain, DomainWish, Group, Member, Owner, Raw, SharedClaim
 
 API_GROUP = "scheduling.k8s.io"
 _POD_GROUP = ("spec", "schedulingGroup", "podGroupName")
@@ -45,10 +45,13 @@ def _pod_group_member(chain: Chain) -> Member:
             (*spec, "parentCompositePodGroupName"),
             "composite pod groups are not supported; remove it to schedule this group for itself",
         )
+    group = _group(chain, (*spec, "schedulingPolicy"), "")
+    whole = _evicted_whole(chain.top, (*spec, "disruptionMode"))
     return Member(
         replace(
-            _group(chain, (*spec, "schedulingPolicy"), ""),
-            evicted_whole=_evicted_whole(chain.top, (*spec, "disruptionMode")),
+            group,
+            independent=group.independent and not whole,
+            evicted_whole=whole,
             claims=_claims(chain.top),
         )
     )
@@ -118,20 +121,18 @@ def _evicted_whole(pod_group: Raw, path: Path) -> bool:
     return _EVICTED_WHOLE[mode]
 
 
-def _claims(pod_group: Raw) -> tuple[tuple[str, str], ...]:
-    """A claim of a template that its controller has not created yet is left out."""
-    path: Path = ("status", "resourceClaimStatuses")
-    created = {
-        text(pod_group, (*path, number, "name")): text(pod_group, (*path, number, "resourceClaimName"))
-        for number, _ in enumerate(sections(pod_group, path))
-    }
-    path = ("spec", "resourceClaims")
+def _claims(pod_group: Raw) -> tuple[SharedClaim, ...]:
+    path: Path = ("spec", "resourceClaims")
     claims = []
     for number, _ in enumerate(sections(pod_group, path)):
-        name = text(pod_group, (*path, number, "name"))
-        claim = text(pod_group, (*path, number, "resourceClaimName")) or created.get(name, "")
-        if claim:
-            claims.append((name, claim))
+        name, claim, template = (
+            text(pod_group, (*path, number, field))
+            for field in ("name", "resourceClaimName", "resourceClaimTemplateName")
+        )
+        if bool(claim) == bool(template):
+            wanted = "must have exactly one of resourceClaimName and resourceClaimTemplateName"
+            raise fail(pod_group, (*path, number), wanted)
+        claims.append(SharedClaim(name, claim, template))
     return tuple(claims)
 
 
@@ -149,8 +150,8 @@ KINDS = (
             "spec.priorityClassName",
             "spec.resourceClaims[].name",
             "spec.resourceClaims[].resourceClaimName",
+            "spec.resourceClaims[].resourceClaimTemplateName",
             "spec.parentCompositePodGroupName",
-            "status.resourceClaimStatuses[].resourceClaimName",
         ),
         member=_pod_group_member,
         ends_chain=True,

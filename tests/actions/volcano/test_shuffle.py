@@ -10,7 +10,7 @@ from maniple.framework.session import Session
 from maniple.objects.meta import Object
 from maniple.placement.engine import Placement
 from tests.plugins.opening import names, session_on, tasks, use
-from tests.support import group, node, pod, queue
+from tests.support import group, make, node, pod, queue
 
 ONE = {"cpu": "1", "memory": "1Gi"}
 FORBIDDEN: dict[str, Any] = {"annotations": {"volcano.sh/preemptable": "false"}}
@@ -130,3 +130,33 @@ def test_the_order_of_objects_does_not_matter() -> None:
 
 def test_an_argument_that_it_does_not_know_is_reported() -> None:
     assert any("often" in warning for warning in Shuffle({"often": True}).arguments.warnings)
+
+
+def whole_group() -> Object:
+    return make(
+        "scheduling.volcano.sh/v1beta1",
+        "PodGroup",
+        "podgroup:pair",
+        namespace="default",
+        labels={"maniple.dev/evicted-whole": "true"},
+        spec={"minMember": 1, "queue": "default"},
+        status={"phase": "Inqueue"},
+    )
+
+
+def test_a_group_that_goes_whole_goes_with_the_task_that_was_named() -> None:
+    mates = [task("a", job="podgroup:pair"), task("b", on="n2", job="podgroup:pair")]
+    session = opened(whole_group(), *mates, task("c"))
+    assert dict(shuffled(session, Wanting(session, "a"))).keys() == {"a", "b"}
+
+
+def test_a_group_that_goes_whole_stays_if_a_task_of_it_is_protected() -> None:
+    mates = [task("a", job="podgroup:pair"), task("b", on="n2", job="podgroup:pair")]
+    session = opened(whole_group(), *mates)
+    assert not shuffled(session, Wanting(session, "a"), Protecting())
+
+
+def test_a_group_that_goes_whole_stays_if_a_task_of_it_is_not_preemptable() -> None:
+    mates = [task("a", job="podgroup:pair"), task("b", on="n2", job="podgroup:pair", **FORBIDDEN)]
+    session = opened(whole_group(), *mates)
+    assert not shuffled(session, Wanting(session, "a"))

@@ -34,6 +34,7 @@ from maniple.framework.points import JobRows, TaskRows
 from maniple.framework.reasons import EvictionCause
 from maniple.framework.session import Session
 from maniple.framework.transactions.transaction import Transaction
+from maniple.framework.wholes import evict_rest
 from maniple.placement.engine import Mask, Placement
 
 NOT_ENOUGH = "without all pods that may be evicted there would still not be enough room"
@@ -331,6 +332,8 @@ class Search:
             for job in others:
                 while self._comes_back(job, lost):
                     pass
+        together = ((chunk.job, chunk.rows) for chunk in chunks)
+        evict_rest(self._session, self.transaction, together, self._terms.reason)
         return True
 
     def _place(self, chunks: list[Chunk], *, proposed: bool = False) -> Iterable[int] | None:

@@ -24,6 +24,7 @@ from maniple.eviction.chunks import Outcome
 from maniple.framework.points import TaskRows
 from maniple.framework.session import Session
 from maniple.framework.transactions.transaction import Transaction
+from maniple.framework.wholes import evict_rest
 from maniple.placement.engine import Placement
 
 
@@ -209,6 +210,8 @@ class _Part:
         return placed
 
     def _judged(self, scenario: _Scenario, evicted: list[_Group], transaction: Transaction) -> _Solved | None:
+        together = ((group.job, group.rows) for group in evicted)
+        evict_rest(self._session, transaction, together, self._terms.reason)
         if not self._terms.accept(Outcome(self._job, self._rows, scenario.everybody())):
             if (trace := self._session.traced(self._job)) is not None:
                 trace.judged("the plugins do not accept the result", ())

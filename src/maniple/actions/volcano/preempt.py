@@ -34,6 +34,7 @@ from maniple.framework.points import TaskRows
 from maniple.framework.reasons import FITS, EvictionCause
 from maniple.framework.session import Session
 from maniple.framework.transactions.transaction import Transaction
+from maniple.framework.wholes import is_whole
 from maniple.placement.engine import Placement
 
 ASKED = ("preemptable",)
@@ -148,6 +149,8 @@ class _TaskByTask:
 
     def within_job(self, job: int, queue: int) -> None:
         session, rules, asking = self._session, self._session.rules.victims, self._asking
+        if is_whole(session, job):
+            return
         # A task that must not preempt finds nothing in its turn, and ends the job's preemption.
         waiting = asking.with_meek(job) if rules.never_preempting_pods_ask else asking.tasks(job)
         for task in waiting.tolist():

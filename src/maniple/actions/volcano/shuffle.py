@@ -1,7 +1,8 @@
 """shuffle: evict running tasks that a plugin selects, so that they start again where there is room.
 
 Plugins get all running tasks of the session's jobs, the least important first; tasks that they select
-(`victim_tasks`), and that no plugin protects (`victims_allowed`), are evicted. Tasks that are not preemptable
+(`victim_tasks`), and that no plugin protects (`victims_allowed`), are evicted. A job that is evicted whole goes with
+them, or stays if anything of it is protected. Tasks that are not preemptable
 are left alone (`victims.shuffle_spares_non_preemptable`). Plugins tell why they selected a task (`victim_reason`).
 """
 
@@ -16,9 +17,11 @@ from maniple.framework.points import TaskRows
 from maniple.framework.reasons import EvictionCause
 from maniple.framework.session import Session
 from maniple.framework.transactions.transaction import Transaction
+from maniple.framework.wholes import is_whole, unbroken, with_mates
 from maniple.placement.engine import Placement
 
 ASKED = ("victim_tasks", "victims_allowed")
+TOGETHER = "another pod of its group is evicted, and the group is evicted whole (disruptionMode)"
 
 
 class Shuffle:
@@ -33,7 +36,9 @@ class Shuffle:
         if not len(running):
             return
         named = session.hooks.victim_tasks(running)
-        victims = session.hooks.victims_allowed(running[np.isin(running, named)])
+        together = with_mates(session, running[np.isin(running, named)])
+        victims = session.hooks.victims_allowed(running[np.isin(running, together)])
+        victims = unbroken(session, victims)
         if len(victims):
             _evict(session, victims)
 
@@ -42,7 +47,10 @@ def _evict(session: Session, victims: TaskRows) -> None:
     """Tasks that were selected for the same reason go together."""
     transaction, alike = Transaction(session), dict[str, list[int]]()
     for row in victims.tolist():
-        alike.setdefault(session.hooks.victim_reason(row) or "", []).append(row)
+        why = session.hooks.victim_reason(row) or (
+            TOGETHER if is_whole(session, int(session.tasks.job[row])) else ""
+        )
+        alike.setdefault(why, []).append(row)
     for detail, rows in alike.items():
         cause = EvictionCause(Shuffle.name, Shuffle.name, asked=ASKED, detail=detail)
         transaction.evict(np.array(rows), cause)

@@ -12,7 +12,8 @@ count as held.
 Safe bundles come before whole ones; then victims in the order of the action; then, among jobs that it considers
 equal, the highest worth first. Whole means whole: a gang that breaks is evicted everywhere, and not at all if
 some of it may not be evicted. Without `gangs_go_everywhere` a whole bundle ends at the border of its domain,
-and the rest of the gang stays where it is. These are rules of `gang_eviction`.
+and the rest of the gang stays where it is. These are rules of `gang_eviction`. A job that is evicted whole or not at
+all is one whole bundle, whatever the rules are.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -29,6 +30,7 @@ from maniple.framework.configuration.scalars import parse_bool
 from maniple.framework.groups.tree import PodSet
 from maniple.framework.points import TaskRows
 from maniple.framework.session import Session
+from maniple.framework.wholes import is_whole
 
 PREEMPTABLE_KEY = "volcano.sh/preemptable"
 _HOLDING = np.flatnonzero(ALLOCATED_LIKE)
@@ -198,9 +200,10 @@ class BundlePool:
         here = rows[inside]
         if not len(here):
             return
-        safe, rest = safe_and_rest(session, job, here)
+        only_whole = is_whole(session, job)
+        safe, rest = (here[:0], here) if only_whole else safe_and_rest(session, job, here)
         whole = rest
-        if session.rules.gang_eviction.gangs_go_everywhere and len(rest):
+        if (only_whole or session.rules.gang_eviction.gangs_go_everywhere) and len(rest):
             # A gang of which some may not go cannot be lost whole.
             losable = int(session.jobs.counts[_HOLDING, job].sum()) <= len(rows)
             whole = np.concatenate([rest, rows[~inside]]) if losable else rest[:0]

@@ -18,18 +18,21 @@ import numpy as np
 from maniple.cluster.classes import TaskClass
 from maniple.cluster.facts import seconds
 from maniple.eviction.telling import PodSearch
-from maniple.eviction.volcano.per_node import roomy
+from maniple.eviction.volcano.per_node import approved, roomy
 from maniple.framework.criteria import Filter
 from maniple.framework.points import TaskRows
 from maniple.framework.reasons import FITS, Verdicts
 from maniple.framework.session import Session
+from maniple.framework.transactions.operations import Operation
 from maniple.framework.transactions.transaction import Transaction
 from maniple.framework.victim_order import in_victim_order
+from maniple.framework.wholes import units
 from maniple.placement.engine import Placement
 
 COUNTED = "the pod would fit; what the victims cost is compared with other nodes"
 NO_HELP = "evicting does not help here, or is not needed"
 _ABOVE_ANY_PRIORITY = 2**31
+_Gone = tuple[TaskRows, list[Operation]]  # what left together on trial, and how
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +139,7 @@ def make_room_cheaply(
         if len(found) >= search.limits.count(len(nodes)):
             break
         there = search.candidates[where == node]
-        victims = search.approve(task, in_victim_order(session, task, there)) if len(there) else there
+        victims = approved(session, task, there, search.candidates, search.approve)
         needed = _needed(session, class_, node, in_victim_order(session, task, victims), search)
         if told:
             told.tried(
@@ -162,28 +165,28 @@ def _needed(
     Empty if evicting would not help or is not needed.
     """
     trial = Transaction(session)
-    gone: list[int] = []
-    for victim in victims.tolist():
+    gone: list[_Gone] = []
+    for unit in units(session, victims):
         if gone and roomy(session, class_, node) and search.trial.fits(node):
             break
-        trial.evict(np.array([victim]), search.reason)
-        gone.append(victim)
+        gone.append((unit, trial.evict(unit, search.reason)))
     fits = bool(gone) and roomy(session, class_, node) and search.trial.fits_at_last(node)
     needed = _reprieved(session, class_, node, trial, gone, search) if fits else []
     trial.discard()
-    return np.array(needed, dtype=np.int64)
+    return np.concatenate([np.zeros(0, dtype=np.int64), *needed])
 
 
 def _reprieved(
-    session: Session, class_: TaskClass, node: int, trial: Transaction, gone: list[int], search: CheapSearch
-) -> list[int]:
+    session: Session, class_: TaskClass, node: int, trial: Transaction, gone: list[_Gone], search: CheapSearch
+) -> list[TaskRows]:
     """Those that cannot come back. The last to leave are the most important, and are tried first."""
     needed = []
-    for operation, victim in reversed(list(zip(trial.operations, gone, strict=True))):
-        trial.retract(operation)
+    for unit, operations in reversed(gone):
+        for operation in reversed(operations):
+            trial.retract(operation)
         if not (roomy(session, class_, node) and search.trial.fits(node)):
-            trial.evict(np.array([victim]), search.reason)
-            needed.append(victim)
+            trial.evict(unit, search.reason)
+            needed.append(unit)
     return needed[::-1]
 
 

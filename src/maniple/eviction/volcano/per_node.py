@@ -2,7 +2,8 @@
 
 Used where victims are sought pod by pod, and for what concerns one task only. On each node the plugins are
 called for the tasks there; if what will be idle and all allowed victims together suffice, victims are evicted
-one by one until the task fits, and the task is pipelined. A node on which that fails is rolled back.
+one by one until the task fits, and the task is pipelined. A node on which that fails is rolled back. A job that is
+evicted whole or not at all goes at once, with its tasks on other nodes.
 """
 
 from collections.abc import Callable, Iterable
@@ -16,6 +17,7 @@ from maniple.framework.points import TaskRows
 from maniple.framework.session import Session
 from maniple.framework.transactions.transaction import Transaction
 from maniple.framework.victim_order import in_victim_order
+from maniple.framework.wholes import unbroken, units, with_mates
 
 TOO_LITTLE = "without all of them the node would still have too little"
 NOT_ADMITTED = "another filter, or the limit of the queue, keeps the pod away even without them"
@@ -45,7 +47,7 @@ def make_room(
         there = search.candidates[where == node]
         if search.needs_candidates and not len(there):
             continue
-        victims = search.approve(task, in_victim_order(session, task, there)) if len(there) else there
+        victims = approved(session, task, there, search.candidates, search.approve)
         if search.needs_victims and not len(victims):
             continue
         if not _suffice(session, class_, node, victims):
@@ -67,8 +69,28 @@ def make_room(
     return False
 
 
+def approved(
+    session: Session,
+    task: int,
+    there: TaskRows,
+    candidates: TaskRows,
+    approve: Callable[[int, TaskRows], TaskRows],
+) -> TaskRows:
+    """What the plugins give up of the candidates on a node, and the other pods of jobs that go whole."""
+    if not len(there):
+        return there
+    together = with_mates(session, there)
+    if together is there:
+        return approve(task, in_victim_order(session, task, there))
+    asked = unbroken(session, together[np.isin(together, candidates)])
+    if not len(asked):
+        return asked
+    return unbroken(session, approve(task, in_victim_order(session, task, asked)))
+
+
 def _suffice(session: Session, class_: TaskClass, node: int, victims: TaskRows) -> bool:
-    return roomy(session, class_, node, session.requests(victims).sum(axis=1))
+    here = victims[session.tasks.node[victims] == node]
+    return roomy(session, class_, node, session.requests(here).sum(axis=1))
 
 
 def _evict_until_fit(
@@ -79,10 +101,10 @@ def _evict_until_fit(
     victims: TaskRows,
     search: Search,
 ) -> bool:
-    for victim in victims.tolist():
+    for unit in units(session, victims):
         if roomy(session, class_, node) and search.fits(class_, node):
             return True
-        transaction.evict(np.array([victim]), search.reason)
+        transaction.evict(unit, search.reason)
     return roomy(session, class_, node) and search.fits(class_, node)
 
 

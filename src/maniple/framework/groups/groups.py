@@ -241,20 +241,21 @@ class Groups:
         """The tasks that go first: what the job can spare of one pod set, or all of it; whether more are left."""
         pod_sets = self.of(job)
         counts = [self.count(one, ACTIVE_ALLOCATED) for one in pod_sets]
-        spare = any(count > one.minimum for one, count in zip(pod_sets, counts, strict=True))
+        whole = bool(self._session.cluster.jobs.evicted_whole[job])
+        spare = not whole and any(count > one.minimum for one, count in zip(pod_sets, counts, strict=True))
         there = [one for one, count in zip(pod_sets, counts, strict=True) if count]
         last = self.in_order(there)[::-1]
-        taken = [self._taken(one) for one in (last[:1] if spare else last)]
+        taken = [self._taken(one, whole=whole) for one in (last[:1] if spare else last)]
         rows = np.concatenate(taken) if taken else NO_TASKS
         return rows, len(rows) < sum(counts)
 
-    def _taken(self, pod_set: PodSet) -> TaskRows:
+    def _taken(self, pod_set: PodSet, *, whole: bool) -> TaskRows:
         """Its last task when it stays whole without it, otherwise all of them, the last first."""
         session = self._session
         rows = pod_set.rows[ACTIVE_ALLOCATED[session.tasks.status[pod_set.rows]]]
         if len(rows) > 1:
             rows = self._in_task_order(rows)[::-1]
-        return rows[:1] if len(rows) > max(pod_set.minimum, pod_set.unit) else rows
+        return rows[:1] if not whole and len(rows) > max(pod_set.minimum, pod_set.unit) else rows
 
     def _in_task_order(self, rows: TaskRows) -> TaskRows:
         """Tasks of one job in their order, which nothing in a session changes."""

@@ -30,6 +30,7 @@ from maniple.framework.reasons import FITS, Code, Detail, Reason, Verdicts
 from maniple.framework.session import Session
 from maniple.objects import dra
 from maniple.objects.core import Pod
+from maniple.objects.group_claims import consumer_of, is_reserved
 from maniple.objects.printable import printable
 from maniple.plugins.feasibility.claim_status import allocation
 from maniple.plugins.feasibility.device_search import (
@@ -47,7 +48,6 @@ from maniple.plugins.feasibility.resource_claims import (
     ResourceClaims,
     claim_detail,
     claims_anything,
-    is_reserved,
     requested,
 )
 from maniple.plugins.feasibility.search_memory import SearchMemory
@@ -412,8 +412,9 @@ class DynamicResources:
                 if is_reserved(claim, pod) and claim.status.allocation is not None:
                     continue
                 change = written.setdefault(claim.key, {"reservedFor": []})
-                consumer = dra.Consumer(resource="pods", name=pod.metadata.name, uid=pod.metadata.uid)
-                change["reservedFor"].append(_plain(consumer))
+                consumer = _plain(consumer_of(pod, claim.key))
+                if consumer not in change["reservedFor"]:  # a PodGroup is, once for all of its pods
+                    change["reservedFor"].append(consumer)
                 if claim.key in self._decisions:
                     change["allocation"] = _plain(self._decisions[claim.key].allocation)
         return written

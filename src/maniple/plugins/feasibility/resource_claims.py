@@ -23,6 +23,14 @@ from maniple.framework.reasons import Detail
 from maniple.framework.session import Session
 from maniple.objects import dra
 from maniple.objects.core import Pod
+from maniple.objects.group_claims import (
+    group_name,
+    is_groups,
+    is_owned,
+    is_reserved,
+    named_claims,
+    of_group,
+)
 from maniple.objects.pod import PodResourceClaim
 from maniple.objects.printable import printable
 
@@ -130,14 +138,15 @@ class ResourceClaims:
 
     def of_pod(self, pod: Pod) -> Asked:
         asked = Asked()
-        made = {status.name: status.resource_claim_name for status in pod.status.resource_claim_statuses}
+        made = {status.name for status in pod.status.resource_claim_statuses}
         seen: set[str] = set()
-        for one in pod.spec.resource_claims:
-            name = one.resource_claim_name or made.get(one.name)
+        for number, (one, name) in enumerate(named_claims(pod)):
             if name is None and one.name in made and one.resource_claim_template_name:
                 continue  # none was needed
-            asked.refusal = self._add(asked, pod, one, name, made, seen)
+            asked.refusal = self._add(asked, pod, one, name, seen)
             if asked.refusal:
+                if of_group(pod, one.name):
+                    asked.refusal = _of_its_group(pod, one, number, asked.refusal)
                 break
         return asked
 
@@ -147,7 +156,6 @@ class ResourceClaims:
         pod: Pod,
         one: PodResourceClaim,
         name: str | None,
-        made: Mapping[str, str | None],
         seen: set[str],
     ) -> str:
         """Sort a claim into its list; returns why that is not possible."""
@@ -170,14 +178,14 @@ class ResourceClaims:
                 asked.allocated.append(claim)
             else:
                 asked.open.append(claim)
-                if own and key not in self._named:
+                if own and key not in self._named and not of_group(pod, one.name):
                     asked.own.add(key)
         return message
 
     def _unusable(self, pod: Pod, claim: dra.ResourceClaim, *, own: bool) -> str:
         if claim.metadata.deletion_timestamp is not None:
             return f'resourceclaim "{claim.metadata.name}" is being deleted'
-        if own and not _is_owned(claim, pod):
+        if own and not is_owned(claim, pod) and not is_groups(claim, pod):
             whose = f"{pod.metadata.namespace}/{pod.metadata.name}"
             return f"ResourceClaim {claim.key} was not created for Pod {whose} (Pod is not owner)"
         if claim.status.allocation is not None:
@@ -221,8 +229,11 @@ def claim_detail(pod: Pod, message: str) -> Detail:
     return Detail("ResourceClaim", f"ResourceClaim {names}: {message}", names)
 
 
-def is_reserved(claim: dra.ResourceClaim, pod: Pod) -> bool:
-    return any(consumer.uid == pod.metadata.uid for consumer in claim.status.reserved_for)
+def _of_its_group(pod: Pod, one: PodResourceClaim, number: int, message: str) -> str:
+    """A refusal because of a claim of the pod's group, with the field that names it."""
+    field = "resourceClaimName" if one.resource_claim_name else "resourceClaimTemplateName"
+    group = printable(f"{pod.metadata.namespace or 'default'}/{group_name(pod)}")
+    return f"spec.resourceClaims[{number}].{field}, shared with PodGroup {group}: {message}"
 
 
 class SpecKeys:
@@ -243,12 +254,6 @@ class SpecKeys:
 
 def _is_full(claim: dra.ResourceClaim | None) -> bool:
     return claim is not None and len(claim.status.reserved_for) >= MOST_CONSUMERS
-
-
-def _is_owned(claim: dra.ResourceClaim, pod: Pod) -> bool:
-    return any(
-        owner.controller and owner.uid == pod.metadata.uid for owner in claim.metadata.owner_references
-    )
 
 
 def _key(pod: Pod, name: str) -> str:

@@ -4,7 +4,7 @@
   its own minimum, and every policy its sub-groups
 - pipelined: the same, with pipelined tasks counted
 - starving: ready tasks + pipelined < minimum
-- victims: of each job, the first (ready tasks - minimum) candidates
+- victims: of each job, the first (ready tasks - minimum) candidates; all of one that is evicted whole, or none
 
 A sub-job of a policy is ready, pipelined and ordered by the same rule with its own minimum (see
 `sub_groups.py`). Role minimums are ignored if they add up to more than the job's minimum (see `roles.py`). At
@@ -22,6 +22,7 @@ from maniple.framework.combine import Vote
 from maniple.framework.groups.tree import PodSet
 from maniple.framework.points import ASK, POINTS, JobRows, TaskRows
 from maniple.framework.session import Session
+from maniple.framework.wholes import any_whole, is_whole, unbroken
 from maniple.plugins.candidates import place_in_group, served_jobs
 from maniple.plugins.gang.conditions import needed, write_conditions
 from maniple.plugins.gang.roles import RoleMinimums
@@ -181,6 +182,10 @@ class Gang:
         candidates = candidates[self._served[job_of[candidates]]]
         jobs = job_of[candidates].tolist()
         spare = {job: self._session.ready(job) - self._minimum[job] for job in set(jobs)}
+        if any_whole(self._session):
+            # Where a job goes whole or not at all, no gang is broken if all of it goes.
+            whole = set(job_of[unbroken(self._session, candidates)].tolist())
+            spare |= {job: len(jobs) if job in whole else 0 for job in spare if is_whole(self._session, job)}
         places = place_in_group(job_of[candidates]).tolist()
         allowed = [place < spare[job] for job, place in zip(jobs, places, strict=True)]
         return candidates[np.array(allowed, dtype=np.bool_)]

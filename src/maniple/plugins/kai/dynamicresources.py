@@ -20,6 +20,7 @@ from maniple.framework.points import CLAIMS_FIRST, Event
 from maniple.framework.reasons import FITS, Code, Reason, Verdicts
 from maniple.framework.session import Session
 from maniple.objects import dra
+from maniple.objects.group_claims import group_claims
 from maniple.objects.kai import KaiPodGroup
 from maniple.objects.printable import printable
 from maniple.plugins.feasibility.resource_claims import MOST_CONSUMERS, claim_detail, claims_anything
@@ -74,8 +75,10 @@ class DynamicResources:
             if claim is None:
                 return f"failed to get resource claim {namespace}/{printable(name)}: it does not exist"
             job = int(session.tasks.job[row])
-            # A pod whose pod group does not exist has no queue, and waits for it.
-            if not own and job in session.cluster.jobs.facts and claimed_gpus(claim):
+            # A pod whose pod group does not exist has no queue, and waits for it. A PodGroup of Kubernetes' own
+            # shares its claims with its own pods only.
+            shared = not own and claim.key not in group_claims(pod)
+            if shared and job in session.cluster.jobs.facts and claimed_gpus(claim):
                 wrong = self._wrong_label(claim, job)
                 if wrong:
                     return wrong
@@ -122,11 +125,13 @@ class DynamicResources:
         return np.full(cells.node_rows().shape, self._full if full else FITS, dtype=np.int16)
 
     def _shared_claims(self, class_: TaskClass) -> list[dra.ResourceClaim]:
-        """Claims that all pods of a class name."""
+        """Claims that all pods of a class name, each for itself: a PodGroup is one consumer, with all of its pods."""
         if not claims_anything(class_):
             return []
-        found = self._holdings.claims_of(class_.spec.pod)
-        return [claim for own, _, claim in found if not own and claim is not None]
+        pod = class_.spec.pod
+        ours = group_claims(pod)
+        found = self._holdings.claims_of(pod)
+        return [claim for own, _, claim in found if not own and claim is not None and claim.key not in ours]
 
     def pre_bind(self, class_: TaskClass) -> str | None:
         return CLAIMS_FIRST if self._holdings.has_claims(class_) else None

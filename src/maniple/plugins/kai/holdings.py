@@ -14,12 +14,13 @@ from collections.abc import Iterable, Iterator, Mapping
 import msgspec
 import numpy as np
 
-from maniple.cluster.statuses import WAITING, Status
+from maniple.cluster.statuses import ON_NODE, WAITING, Status
 from maniple.framework.criteria import NodeRows
 from maniple.framework.points import Event
 from maniple.framework.session import Session
 from maniple.objects import dra
 from maniple.objects.core import Pod
+from maniple.objects.group_claims import consumer_of, group_claims, group_name, is_group, is_reserved
 from maniple.objects.kai import BindRequest
 from maniple.plugins.feasibility.dynamic_resources import Decision, DynamicResources
 from maniple.plugins.feasibility.resource_claims import MOST_CONSUMERS
@@ -58,7 +59,23 @@ class Holdings(DynamicResources):
         users = self._users.get(claim.key)
         if users is None:
             users = self._users[claim.key] = {consumer.uid for consumer in claim.status.reserved_for}
+            for one in filter(is_group, claim.status.reserved_for):
+                members = self._members_on_nodes(claim, one.name)
+                if members:  # they use it in the name of their PodGroup
+                    users.discard(one.uid)
+                    users |= members
         return users
+
+    def _members_on_nodes(self, claim: dra.ResourceClaim, group: str) -> set[str]:
+        """The pods of a PodGroup that were on nodes when the session opened and use a claim in its name."""
+        tasks, namespace = self._session.cluster.tasks, claim.metadata.namespace or "default"
+        found = set()
+        for row in np.flatnonzero((tasks.status >= 0) & ON_NODE[tasks.status]).tolist():
+            pod = tasks.pods[row]
+            ours = (pod.metadata.namespace or "default") == namespace and group_name(pod) == group
+            if ours and claim.key in group_claims(pod):
+                found.add(pod.metadata.uid)
+        return found
 
     def _standing(self, claim: dra.ResourceClaim) -> dra.AllocationResult | None:
         return None if claim.key in self._freed else claim.status.allocation
@@ -87,7 +104,7 @@ class Holdings(DynamicResources):
             self._withdraw(task)
             for claim in self._claims.of_pod(pod).claims:
                 # A pod that was there before, and has not run yet, keeps its reservation.
-                if not (was_waiting and _reserves(claim, pod)):
+                if not (was_waiting and is_reserved(claim, pod)):
                     self._users_of(claim).discard(pod.metadata.uid)
                 if not was_waiting and not self._users_of(claim):
                     self._give_up(claim)
@@ -177,14 +194,10 @@ def _claim_names(pod: Pod) -> dict[str, tuple[bool, str]]:
 def _allocated(
     claim: dra.ResourceClaim, allocation: dra.AllocationResult | None, pod: Pod
 ) -> dra.ResourceClaim:
-    consumer = dra.Consumer(resource="pods", name=pod.metadata.name, uid=pod.metadata.uid)
+    consumer = consumer_of(pod, claim.key)
     others = tuple(one for one in claim.status.reserved_for if one.uid != consumer.uid)
     status = dra.ResourceClaimStatus(allocation=allocation, reserved_for=(*others, consumer))
     return msgspec.structs.replace(claim, status=status)
-
-
-def _reserves(claim: dra.ResourceClaim, pod: Pod) -> bool:
-    return any(one.uid == pod.metadata.uid for one in claim.status.reserved_for)
 
 
 def _ids(results: Iterable[dra.DeviceResult]) -> DeviceIds:
