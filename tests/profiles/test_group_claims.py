@@ -5,8 +5,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from maniple.objects.dra import ResourceClaim
 from maniple.objects.group_claims import GROUP_CLAIMS
-from maniple.planner import Plan, plan
+from maniple.planner import Plan, Planner, plan
 from maniple.profiles.group_forms import ungrouped
 from tests.eviction.test_wholes import NOW, WAYS, Raw, Scene, scene_for
 from tests.profiles.test_grouping import believed, pod
@@ -103,6 +104,23 @@ def test_in_a_plan_the_claim_of_the_group_is_made_from_its_template(profile: str
     found = decided(scene, profile)
     assert {*found.binds.values()} == {"n1"}
     assert {key: one["reservedFor"] for key, one in found.claims.items()} == {"ml/pair-gpus": [OF_GROUP]}
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_a_pod_that_is_added_later_shares_the_claim_that_was_made(profile: str) -> None:
+    scene = scene_of(profile, of_group=FROM_TEMPLATE, of_pods=FROM_TEMPLATE)
+    spec = raw(claim("t"))["spec"]
+    metadata = {"name": "t", "namespace": "ml"}
+    template = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaimTemplate", "metadata": metadata}
+    scene.objects.append({**template, "spec": {"spec": spec}})
+    late = next(one for one in scene.objects if one["kind"] == "Pod")
+    scene.objects.remove(late)
+    planner = Planner(conf=WAYS[profile][1], profile=profile)
+    cluster = planner.build(scene.objects)
+    (made,) = cluster.all(ResourceClaim).values()
+    planner.apply(cluster, [late])
+    assert [*cluster.all(ResourceClaim).values()] == [made]
+    assert len(planner.cycle(cluster, now=NOW).binds) == 2
 
 
 @pytest.mark.parametrize("profile", PROFILES)

@@ -10,11 +10,10 @@ import msgspec
 
 from maniple.cluster.cluster import Cluster
 from maniple.objects.admission import POLICY_KINDS
-from maniple.objects.dra import ResourceClaimTemplate
+from maniple.objects.dra import ResourceClaim, ResourceClaimTemplate
 from maniple.objects.generated import missing_claims
 from maniple.objects.meta import Object
-
-_TEMPLATE = {"apiVersion": f"{ResourceClaimTemplate.api_group}/v1", "kind": ResourceClaimTemplate.kind}
+from maniple.objects.owners import NATIVE_GROUP, raw_owner
 
 
 def policies(cluster: Cluster) -> Iterator[Object]:
@@ -25,11 +24,20 @@ def policies(cluster: Cluster) -> Iterator[Object]:
 
 
 def templates(cluster: Cluster, given: Sequence[Any]) -> list[Mapping[str, Any]]:
-    """The claim templates of the cluster, if one of the pods needs claims from them."""
+    """The claim templates of the cluster, if one of the pods needs claims from them; and the claims that there are
+    already, with the groups that may share them.
+    """
     pods = [one for one in given if isinstance(one, dict) and one.get("kind") == "Pod"]
     if not any(missing_claims(one) for one in pods):
         return []
-    return [{**_TEMPLATE, **msgspec.to_builtins(one)} for one in cluster.all(ResourceClaimTemplate).values()]
+    return [
+        *(_raw(one) for kind in (ResourceClaimTemplate, ResourceClaim) for one in cluster.all(kind).values()),
+        *(dict(raw_owner(one)) for one in cluster.all(NATIVE_GROUP).values()),
+    ]
+
+
+def _raw(item: Object) -> Mapping[str, Any]:
+    return {"apiVersion": f"{item.api_group}/v1", "kind": item.kind, **msgspec.to_builtins(item)}
 
 
 def queues(cluster: Cluster) -> Iterator[Object]:
