@@ -11,7 +11,8 @@ from msgspec.structs import replace
 from maniple.cluster.canonical import canonical
 from maniple.cluster.check import validate
 from maniple.cluster.statuses import Status
-from maniple.live.cache import Assumption, Cache, bound, leaving, version_of
+from maniple.live.assumptions import Assumption, bound, leaving
+from maniple.live.cache import Cache, version_of
 from maniple.live.essence import slim
 from maniple.live.volcano import Volcano
 from maniple.live.volumes import named

@@ -1,7 +1,8 @@
 """Objects that are to be created: they count at once, until the watch shows them or the write fails."""
 
 from maniple.cluster.statuses import Status
-from maniple.live.cache import Assumption, Cache, made
+from maniple.live.assumptions import Assumption, made
+from maniple.live.cache import Cache
 from maniple.live.kai import Kai
 from maniple.live.refs import Ref
 from maniple.objects.core import Pod

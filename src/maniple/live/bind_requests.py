@@ -9,7 +9,8 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from maniple.live.cache import Cache, made
+from maniple.live.assumptions import made
+from maniple.live.cache import Cache
 from maniple.live.dialect import LiveDialect
 from maniple.live.effects import Effect, Effects, Urgency
 from maniple.live.notes import Notes

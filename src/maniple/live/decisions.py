@@ -15,9 +15,10 @@ from typing import Any
 from maniple.framework.plans.evictions import listed
 from maniple.framework.plans.outcome import Eviction
 from maniple.framework.plans.plan import Plan
+from maniple.live.assumptions import Assumption, bound, leaving, ungated
 from maniple.live.bind_requests import BindRequests, pod_of
 from maniple.live.binding import Binding
-from maniple.live.cache import Assumption, Cache, bound, leaving, ungated
+from maniple.live.cache import Cache
 from maniple.live.dialect import EvictionNotice, LiveDialect, group_of
 from maniple.live.effects import Effect, Effects, Urgency
 from maniple.live.messages import message

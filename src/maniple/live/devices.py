@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from maniple.framework.plans.plan import Plan
-from maniple.live.cache import Assumption
+from maniple.live.assumptions import Assumption
 from maniple.live.dialect import Find
 from maniple.live.refs import Ref
 from maniple.live.rewriting import Missing, Part, conflict

@@ -23,8 +23,8 @@ from typing import Any
 
 from maniple.cluster.statuses import READY, WAITING, Status
 from maniple.framework.plans.plan import Plan
+from maniple.live.assumptions import Assumption
 from maniple.live.binding import Binding
-from maniple.live.cache import Assumption
 from maniple.live.dialect import Report
 from maniple.live.messages import message
 from maniple.live.pace import Pace, apart

@@ -15,7 +15,8 @@ from datetime import datetime
 from maniple.framework.plans.plan import Plan
 from maniple.framework.points import PodVolumes
 from maniple.live import devices, volumes
-from maniple.live.cache import Assumption, Cache, version_of
+from maniple.live.assumptions import Assumption
+from maniple.live.cache import Cache, version_of
 from maniple.live.devices import Grant
 from maniple.live.dialect import Find
 from maniple.live.effects import Effect, Effects, Urgency

@@ -13,8 +13,8 @@ from maniple.cluster.cluster import Cluster
 from maniple.cluster.resources import written
 from maniple.framework.plans.outcome import QueueHolding
 from maniple.framework.plans.plan import Plan
+from maniple.live.assumptions import Assumption
 from maniple.live.binding import Binding
-from maniple.live.cache import Assumption
 from maniple.live.dialect import LiveDialect, QueueReport
 from maniple.live.pace import Pace
 from maniple.live.refs import Ref, ref_of

@@ -13,8 +13,8 @@ from msgspec import structs
 from maniple.framework.plans.outcome import GroupOutcome
 from maniple.framework.plans.plan import Plan
 from maniple.live.answers import Answers, Question
+from maniple.live.assumptions import Assumption
 from maniple.live.binding import Binding
-from maniple.live.cache import Assumption
 from maniple.live.dialect import LiveDialect, Patch, Report
 from maniple.live.native_groups import NativeGroups
 from maniple.live.notes import Notes

@@ -7,7 +7,7 @@ removes the annotation if it cannot provision there. Called by `preparing.py`; p
 
 from msgspec.structs import replace
 
-from maniple.live.cache import Assumption
+from maniple.live.assumptions import Assumption
 from maniple.live.refs import Ref
 from maniple.live.rewriting import Missing, Part, conflict
 from maniple.objects.core import ClaimReference, Node, PersistentVolume, PersistentVolumeClaim

@@ -13,7 +13,7 @@ from maniple.framework.plans.outcome import WaitingPod
 from maniple.framework.plans.plan import Plan
 from maniple.framework.plans.standing import REFUSED
 from maniple.live.answers import Answers
-from maniple.live.cache import Assumption
+from maniple.live.assumptions import Assumption
 from maniple.live.dialect import Find, LiveDialect, PodReporting, group_of
 from maniple.live.essence import POD_SCHEDULED, scheduled_condition
 from maniple.live.messages import message

@@ -8,7 +8,8 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from maniple.live.cache import Assumption, Cache
+from maniple.live.assumptions import Assumption
+from maniple.live.cache import Cache
 from maniple.live.effects import Effect, Effects, Lane, Urgency
 from maniple.live.pace import Pace
 from maniple.live.port import NOT_FOUND, Port, status_of
