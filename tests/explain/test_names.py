@@ -11,7 +11,9 @@ from tests.explain.reasons import REASONS, Waiting
 from tests.explain.scene import JOB
 
 CASES = [(reason, profile) for reason in REASONS.values() for profile in reason.profiles]
-OTHERS = re.compile(r"\bml/(?!job\b|job-|data-set|gpus)[a-z0-9-]+|did you mean (?!network|rack)|there is team")
+OTHERS = re.compile(
+    r"\bml/(?!job\b|job-|data-set|gpus)[a-z0-9-]+|did you mean (?!network|rack)|there is team"
+)
 
 
 @pytest.mark.parametrize(
