@@ -82,6 +82,10 @@ class Candidate:
     async def leads(self) -> bool:
         return self.leadership.leads
 
+    async def is_idle(self) -> bool:
+        """It leads, and what it had to write at its start is written."""
+        return self.leadership.leads and self.scheduler.cycles > 0 and self.scheduler.settled
+
 
 async def holder(world: World) -> str:
     leases = [one for one in await world.objects(Lease) if one.key == f"{NAMESPACE}/{NAME}"]
@@ -131,6 +135,7 @@ async def a_leader_that_was_paused_for_longer_than_its_lease_writes_nothing(worl
     running = asyncio.create_task(first.scheduler.run())
     await until(first.leads, "the first one leads")
     await world.create([node("n1", 8)])
+    await until(first.is_idle, "the first one has written what it had to at its start")
     before = first.port.writes
     first.watch.ahead = 60.0  # what it would see of the time in which it did not run
     await world.create(gang("train", 8))
