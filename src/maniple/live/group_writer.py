@@ -2,7 +2,7 @@
 
 The scheduler calls `carry_out` between cycles; nothing that it decides waits for it. What is to be in the cluster is
 compared with what the watch showed, and only a difference is written: a group is created, then its pods are annotated
-once the watch has shown it, and it is patched when its owner asks for something else. A group that somebody deletes is
+once the watch has shown it, and it is patched when its owner asks for something else. A group that is deleted is
 written again. PodGroups that were not written here are never changed.
 
 `effects.py` repeats what is refused for a moment. What is refused for good is said in the log and on the pods, and

@@ -46,7 +46,8 @@ def resource_quotas(subject: Subject) -> Iterator[Choice]:
         raised = [(one, level) for one, level in zip(found, levels, strict=True) if level]
         amount = listed(f"{written(one.resource, one.unit * level)} {one.resource}" for one, level in raised)
         said = listed(
-            f"spec.hard[{one.resource}] of ResourceQuota {one.quota.key} raised from {one.stated} to {one.raised(level)}"
+            f"spec.hard[{one.resource}] of ResourceQuota {one.quota.key} raised from {one.stated} "
+            f"to {one.raised(level)}"
             for one, level in raised
         )
         return amount, printable(f"With {said}")
