@@ -68,7 +68,7 @@ def _canonical_unknown_nodes(cluster: Cluster) -> dict[str, Any]:
 def _canonical_tasks(opened: Snapshot) -> dict[str, Any]:
     cluster, tasks = opened.cluster, opened.tasks
     table, node_names = cluster.tasks, opened.nodes.facts.names
-    plain = ("priority", "index", "created", "preemptable", "gated", "admissible", "best_effort")
+    plain = ("priority", "index", "created", "preemptable", "critical", "gated", "admissible", "best_effort")
     living = _living_terms(cluster)
     found = {}
     for key, row in ((table.keys[row], row) for row in table):

@@ -209,6 +209,7 @@ class Cluster:
         tasks.priority[row] = facts.priority
         tasks.index[row] = facts.index
         tasks.preemptable[row] = facts.preemptable
+        tasks.critical[row] = tasks.pods[row].is_critical
         tasks.gated[row] = facts.gated
         tasks.admissible[row] = facts.admissible
         if facts.nominated:

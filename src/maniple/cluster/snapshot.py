@@ -70,6 +70,7 @@ class TaskState:
     created: NDArray[np.float64]
     rank: Amounts  # place in the order of unique ids
     preemptable: NDArray[np.bool_]
+    critical: NDArray[np.bool_]
     gated: NDArray[np.bool_]
     admissible: NDArray[np.bool_]
     best_effort: NDArray[np.bool_]
@@ -189,6 +190,7 @@ def _tasks(cluster: Cluster, facts: NodeFacts) -> TaskState:
         created=table.created[:size],
         rank=cluster.ranks.places,
         preemptable=table.preemptable[:size],
+        critical=table.critical[:size],
         gated=table.gated[:size],
         admissible=table.admissible[:size],
         best_effort=table.best_effort[:size],

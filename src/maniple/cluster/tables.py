@@ -61,6 +61,7 @@ class TaskTable(Table):
         "index": (np.int64, -1),
         "created": (np.float64, 0.0),
         "preemptable": (np.bool_, False),
+        "critical": (np.bool_, False),
         "gated": (np.bool_, False),
         "admissible": (np.bool_, False),
         "best_effort": (np.bool_, False),
@@ -76,6 +77,7 @@ class TaskTable(Table):
     index: Amounts
     created: NDArray[np.float64]
     preemptable: NDArray[np.bool_]
+    critical: NDArray[np.bool_]  # keeps the cluster itself running
     gated: NDArray[np.bool_]
     admissible: NDArray[np.bool_]
     best_effort: NDArray[np.bool_]

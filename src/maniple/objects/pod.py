@@ -123,6 +123,7 @@ class PodStatus(Record, frozen=True, kw_only=True):
 # nomination on a bound pod. It is part of the status, which a user who may create pods cannot write. An annotation
 # could be forged, and would keep room free for as long as the pod takes to terminate.
 MOVES_TO = "maniple.dev/moves-to"
+CRITICAL_CLASSES = frozenset({"system-cluster-critical", "system-node-critical"})
 
 
 class Pod(Object, frozen=True, kw_only=True):
@@ -130,6 +131,11 @@ class Pod(Object, frozen=True, kw_only=True):
 
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
+
+    @property
+    def is_critical(self) -> bool:
+        """It keeps the cluster itself running."""
+        return self.spec.priority_class_name in CRITICAL_CLASSES or self.metadata.namespace == "kube-system"
 
     @property
     def promised_node(self) -> str:

@@ -5,13 +5,14 @@ worked out on first use.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from maniple.cluster.nodes import NodeFacts
 from maniple.cluster.resources import Amounts
 from maniple.objects.core import Node
 
@@ -39,6 +40,47 @@ def mig_units(resource: str) -> int:
     return int(found[1]) if found else 0
 
 
+class Labelled:
+    """What labels and names of resources say about the GPUs of nodes, kept as long as no node object changes."""
+
+    def __init__(self, nodes: Sequence[Node], mig_key: str) -> None:
+        self._nodes = nodes
+        self._mig_key = mig_key
+
+    @classmethod
+    def of(cls, facts: NodeFacts, mig_key: str) -> "Labelled":
+        """`mig_key`: the label of nodes whose devices are sliced."""
+        place = cls, mig_key
+        if place not in facts.memory:
+            facts.memory[place] = cls(facts.objects, mig_key)
+        return facts.memory[place]  # type: ignore[return-value]  # what this function put there
+
+    def _each(self, read: Callable[[Node], int]) -> Amounts:
+        return np.fromiter(map(read, self._nodes), dtype=np.int64, count=len(self._nodes))
+
+    @cached_property
+    def count(self) -> Amounts:
+        """Devices; -1 where there is no number."""
+        return self._each(lambda node: _number(node.metadata.labels.get("nvidia.com/gpu.count", ""), -1))
+
+    @cached_property
+    def memory(self) -> Amounts:
+        """MiB of each device, 0 where it is not stated."""
+        return self._each(_label_of_memory)
+
+    @cached_property
+    def mig_enabled(self) -> NDArray[np.bool_]:
+        return self._each(lambda node: _mig_enabled(node, self._mig_key)).astype(np.bool_)
+
+    @cached_property
+    def mig(self) -> Amounts:
+        """How slices of devices are offered: NONE, SINGLE (as devices) or MIXED (by their own names)."""
+        strategies = self._each(
+            lambda node: _STRATEGIES.get(node.metadata.labels.get("nvidia.com/mig.strategy", ""), NONE)
+        )
+        return strategies * self.mig_enabled
+
+
 class GpuFacts:
     """The GPUs of a session's nodes, nodes by name."""
 
@@ -52,12 +94,10 @@ class GpuFacts:
         # Of whole GPUs, of any maker
         self.devices = [one for one in (self.dimension, *self.other_makers) if one is not None]
 
-    def _of_nodes(self, read: "Iterable[int]") -> Amounts:
-        return np.fromiter(read, dtype=np.int64, count=len(self._state))
-
     @cached_property
-    def _objects(self) -> Sequence[Node]:
-        return self._state.facts.objects
+    def _labelled(self) -> Labelled:
+        key = self._session.options.get("migWorkerNodeLabelKey", "node-role.kubernetes.io/mig-enabled")
+        return Labelled.of(self._state.facts, key)
 
     @cached_property
     def whole(self) -> Amounts:
@@ -75,33 +115,26 @@ class GpuFacts:
     @cached_property
     def dra(self) -> Amounts:
         """Devices that drivers publish in slices."""
-        published = self._session.cluster.published
-        return self._of_nodes(published(name) for name in self._state.facts.names)
+        published, names = self._session.cluster.published, self._state.facts.names
+        return np.fromiter(map(published, names), dtype=np.int64, count=len(names))
 
     @cached_property
     def count(self) -> Amounts:
         """Devices in a node, as its label says, otherwise those that it offers."""
-        offered = self.whole.tolist()
-        return self._of_nodes(
-            _number(node.metadata.labels.get("nvidia.com/gpu.count", ""), whole)
-            for node, whole in zip(self._objects, offered, strict=True)
-        )
-
-    @cached_property
-    def _labelled_memory(self) -> Amounts:
-        return self._of_nodes(_label_of_memory(node) for node in self._objects)
+        labelled = self._labelled.count
+        count: Amounts = np.where(labelled >= 0, labelled, self.whole)
+        return count
 
     @cached_property
     def memory(self) -> Amounts:
         """MiB of each device of a node."""
-        told = self._labelled_memory
-        memory: Amounts = np.where(told > 0, told, _UNKNOWN_MEMORY)
+        memory: Amounts = np.where(self.synced, self._labelled.memory, _UNKNOWN_MEMORY)
         return memory
 
     @cached_property
     def synced(self) -> NDArray[np.bool_]:
         """The memory of a node's devices is known."""
-        known: NDArray[np.bool_] = self._labelled_memory > 0
+        known: NDArray[np.bool_] = self._labelled.memory > 0
         return known
 
     @cached_property
@@ -111,20 +144,14 @@ class GpuFacts:
         measured = self._session.rules.devices.least_memory_is_measured and len(known)
         return int(known.min()) if measured else _UNKNOWN_MEMORY
 
-    @cached_property
+    @property
     def mig_enabled(self) -> NDArray[np.bool_]:
-        key = self._session.options.get("migWorkerNodeLabelKey", "node-role.kubernetes.io/mig-enabled")
-        return np.array([_mig_enabled(node, key) for node in self._objects], dtype=np.bool_)
+        return self._labelled.mig_enabled
 
-    @cached_property
+    @property
     def mig(self) -> Amounts:
         """How a node offers slices of devices: NONE, SINGLE (as devices) or MIXED (by their own names)."""
-        told = [
-            _STRATEGIES.get(node.metadata.labels.get("nvidia.com/mig.strategy", ""), NONE)
-            for node in self._objects
-        ]
-        strategies: Amounts = np.array(told, dtype=np.int64) * self.mig_enabled
-        return strategies
+        return self._labelled.mig
 
     @cached_property
     def cpu_only(self) -> NDArray[np.bool_]:

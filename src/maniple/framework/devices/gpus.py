@@ -9,7 +9,7 @@ exact.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -282,9 +282,12 @@ class GpuBooks(GpuFacts):
 
     def booked(self) -> tuple[Amounts, Amounts]:
         """By node: idle devices that groups took, and those that groups release less those that they claim."""
-        nodes = range(len(self._state))
-        taken = self._of_nodes(self._taken.get(node, 0) for node in nodes)
-        return taken, self._of_nodes(self._freed.get(node, 0) for node in nodes)
+        return self._by_node(self._taken), self._by_node(self._freed)
+
+    def _by_node(self, counts: Mapping[int, int]) -> Amounts:
+        column = np.zeros(len(self._state), dtype=np.int64)
+        column[list(counts)] = list(counts.values())
+        return column
 
     def save(self, node: int) -> Saved:
         groups = {name: replace(one) for name, one in self.groups(node).items()}

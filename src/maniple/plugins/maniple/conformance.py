@@ -2,15 +2,15 @@
 victims.
 
 A job is protected, also from being moved, if one of its placed pods is critical (see
-`plugins/gang/conformance.py`) or carries Volcano's annotation `volcano.sh/preemptable: "false"`.
+`Pod.is_critical`) or carries Volcano's annotation `volcano.sh/preemptable: "false"`.
 """
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 from maniple.cluster.statuses import ACTIVE_ALLOCATED
 from maniple.framework.session import Session
-from maniple.plugins.gang.conformance import is_critical
 from maniple.plugins.settings import takes_none
 
 
@@ -22,7 +22,6 @@ class Conformance:
     def __init__(self, session: Session, arguments: Mapping[str, Any]) -> None:
         takes_none(session, arguments, self.name)
         self._session = session
-        self._known: dict[int, bool] = {}
 
     def reclaim_victim_filter(self, _actor: int, victim: int) -> bool:
         return self._may_go(victim)
@@ -34,14 +33,13 @@ class Conformance:
         return self._may_go(victim)
 
     def _may_go(self, job: int) -> bool:
-        known = self._known.get(job)
-        if known is None:
-            tasks, pods = self._session.tasks, self._session.cluster.tasks.pods
-            rows = self._session.tasks_of(job)
-            rows = rows[ACTIVE_ALLOCATED[tasks.status[rows]]]
-            spared = not tasks.preemptable[rows].all() or any(is_critical(pods[row]) for row in rows.tolist())
-            known = self._known[job] = not spared
-        return known
+        return job not in self._spared
+
+    @cached_property
+    def _spared(self) -> frozenset[int]:
+        tasks = self._session.tasks
+        spared = ACTIVE_ALLOCATED[tasks.status] & (tasks.critical | ~tasks.preemptable)
+        return frozenset(tasks.job[spared].tolist())
 
 
 __all__ = ["Conformance"]
