@@ -282,3 +282,23 @@ def test_pods_of_another_scheduler_are_named_with_the_field(profile: str) -> Non
     objects = [dict(one) for one in applied(scene.objects, found.changes)]
     planner = Planner(profile=profile)
     assert starts(planner.cycle(planner.build(objects), now=scene.now), objects, JOB)
+
+
+@every_profile
+def test_a_change_of_a_written_group_has_to_be_made_at_its_owner(profile: str) -> None:
+    scene = Scene(profile)
+    scene.nodes(1)
+    scene.queue()
+    scene.job(pods=3, requests={"cpu": "4"})
+    group = next(one for one in scene.objects if one["kind"] == "PodGroup")
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "1", "controller": True}
+    note = "; the PodGroup is written as Job train has it, so make the change there"
+    assert note not in _members(scene)
+    group["metadata"]["ownerReferences"] = [owner]
+    assert note not in _members(scene)  # others wrote it
+    group["metadata"]["labels"] = {"app.kubernetes.io/managed-by": "maniple"}
+    assert _members(scene).endswith(note)
+
+
+def _members(scene: Scene) -> str:
+    return next(one.sentence for one in advised(scene).remedies if one.kind == "members")

@@ -26,7 +26,7 @@ from maniple.explaining.remedies.kinds.combining import combined
 from maniple.explaining.remedies.search import Choice, Levels, lowered, smallest
 from maniple.explaining.remedies.subject import Subject
 from maniple.explaining.remedies.trials import Budget, BudgetSpentError, Outcome, Trials
-from maniple.explaining.remedies.values import Advice, Remedy, Untried
+from maniple.explaining.remedies.values import Advice, Change, Remedy, Untried
 from maniple.planner import Plan, Planner
 
 Maker = Callable[[Subject], Iterator[Choice]]
@@ -272,26 +272,32 @@ class Search:
 
     def _remedy(self, found: Found, *, alone: bool = False, smallest: bool = False) -> Remedy:
         choice, subject, outcome = found.choice, self._subject, found.outcome
+        changes = choice.build(found.levels)
         amount, words = choice.words(found.levels)
         end = "the job would start if no other job waited" if alone else "the job would start"
         lost = self._trials.base.placed - outcome.placed - {subject.key}
-        gone = {
-            pod
-            for change in choice.build(found.levels)
-            if change.operation == "delete"
-            for pod in change.objects
-        }
+        gone = {pod for change in changes if change.operation == "delete" for pod in change.objects}
         jobs = subject.cluster.jobs
         rows = [row for key in sorted(lost) if (row := jobs.index_of(key)) is not None]
         return Remedy(
             kind=choice.kind,
-            changes=choice.build(found.levels),
+            changes=changes,
             amount=amount,
-            sentence=f"{words} {end}{_evicting(outcome)}",
+            sentence=f"{words} {end}{_evicting(outcome)}{self._lasting(changes)}",
             proven=outcome.full and outcome.starts,
             smallest=smallest,
             evictions=outcome.evictions,
             competes_with=tuple(jobs.name(row) for row in rows if not self._gone(row, gone)),
+        )
+
+    def _lasting(self, changes: Iterable[Change]) -> str:
+        """Where a change of the PodGroup has to be made to last."""
+        group, owner = self._subject.group, self._subject.written_for
+        concerned = any(one.kind == group.kind and group.key in one.objects for one in changes)
+        return (
+            f"; the PodGroup is written as {owner} has it, so make the change there"
+            if owner and concerned
+            else ""
         )
 
     def _gone(self, job: int, pods_gone: set[str]) -> bool:

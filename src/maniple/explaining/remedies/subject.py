@@ -19,9 +19,11 @@ from maniple.cluster.statuses import ALIVE, Status
 from maniple.explaining.remedies.values import Change, Step
 from maniple.objects.core import Node, Pod
 from maniple.objects.meta import Object
+from maniple.objects.printable import printable
 from maniple.objects.requests import pod_requests
 from maniple.objects.selectors import node_selector_matches, untolerated
 from maniple.profiles.group_forms import is_made, ungrouped
+from maniple.profiles.written_groups import is_written
 
 KEEPING_OUT = ("NoSchedule", "NoExecute")
 _GPU_PARTS = ("gpu-fraction", "gpu-memory", "gpu-fraction-num-devices")
@@ -70,6 +72,13 @@ class Subject:
             if tasks.status[one] in (Status.PENDING, Status.GATED):
                 waiting.setdefault((role, _likeness(pod)), []).append(pod)
         self.kinds = [PodKind(role, tuple(pods)) for (role, _), pods in waiting.items()]
+
+    @cached_property
+    def written_for(self) -> str:
+        """The owner that a PodGroup was written for by Maniple: it follows that one, and a change of the group itself
+        does not last. Empty if others wrote it."""
+        references = self.group.metadata.owner_references if is_written(self.group) else ()
+        return printable(" and ".join(f"{one.kind} {one.name}" for one in references))
 
     @property
     def pods(self) -> list[Pod]:
