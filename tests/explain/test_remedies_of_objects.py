@@ -270,6 +270,16 @@ def test_the_queue_of_a_group_in_memory_is_named_on_its_owner(profile: str) -> N
     assert "label maniple.dev/queue: team on Job ml/train" in found.sentence
 
 
+def test_pods_that_name_their_queue_by_a_label_of_the_configuration_name_the_other_one_there() -> None:
+    scene = owned("kai", annotations={"maniple.dev/min-member": "2"})
+    scene.options = {**scene.options, "queueLabelKey": "example.com/team"}
+    for one in scene.objects:
+        if one["kind"] == "Pod":
+            one["metadata"]["labels"] = {"example.com/team": "taem"}
+    found = proven(scene, "queue", "ml/job:train")
+    assert [one.path[-1] for one in found.changes if one.kind == "Pod"] == ["example.com/team"] * 3
+
+
 @every_profile
 def test_pods_of_another_scheduler_are_named_with_the_field(profile: str) -> None:
     scene = REASONS["pods-of-another-scheduler"].scene(profile)

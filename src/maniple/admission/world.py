@@ -15,7 +15,8 @@ from maniple.objects.kai import KaiPodGroup, KaiQueue
 from maniple.objects.meta import Object
 from maniple.objects.volcano import VolcanoPodGroup, VolcanoQueue
 from maniple.planner import Planner
-from maniple.profiles.group_forms import KAI_QUEUE, VOLCANO_QUEUE
+from maniple.plugins.kai.labelled import queue_label
+from maniple.profiles.group_forms import VOLCANO_QUEUE
 
 Queue = VolcanoQueue | KaiQueue
 Group = VolcanoPodGroup | KaiPodGroup
@@ -69,7 +70,7 @@ class World:
     def queue_key(self) -> tuple[str, str]:
         """Where a pod without a group names its queue: the field of its metadata, and the key."""
         if self.profile == "kai":
-            return "labels", str(self._options.get("queueLabelKey") or KAI_QUEUE)
+            return "labels", queue_label(self._options)
         return "annotations", VOLCANO_QUEUE
 
     # -- changes ------------------------------------------------------------------------------------------------------

@@ -33,13 +33,13 @@ from maniple.objects.quantity import format_quantity
 from maniple.objects.requests import pod_requests
 from maniple.objects.switches import EVICTED_WHOLE
 from maniple.objects.volcano import NetworkTopology, SubGroupPolicy, VolcanoPodGroup, VolcanoPodGroupSpec
+from maniple.plugins.kai.labelled import QUEUE_LABEL, queue_label
 from maniple.profiles import kai, volcano
 from maniple.profiles.maniple import SCHEDULER_NAME
 from maniple.profiles.options import strings
 from maniple.workloads.model import DomainWish, Group, PodSet
 
 _PROJECT = "project"  # KAI's older label for the queue
-KAI_QUEUE = "kai.scheduler/queue"
 VOLCANO_QUEUE = "scheduling.volcano.sh/queue-name"
 KAI_DEFAULT_QUEUE = "default-queue"
 _KAI_DEFAULT_PRIORITY = "train"
@@ -143,14 +143,14 @@ class KaiForm:
         self,
         scheduler_names: Collection[str],
         pool: kai.NodePool,
-        queue_label: str = KAI_QUEUE,
+        label_of_queues: str = QUEUE_LABEL,
         *,
         defaults: bool = True,
     ) -> None:
         """`defaults`: a group that names no queue or priority class gets those of KAI's podgrouper."""
         self._names = frozenset(scheduler_names)
         self._pool = pool
-        self._queue_label = queue_label
+        self._queue_label = label_of_queues
         self._defaults = defaults
 
     def takes(self, pod: Pod) -> bool:
@@ -231,8 +231,8 @@ def volcano_form(options: Mapping[str, Any]) -> Form:
 
 
 def kai_form(options: Mapping[str, Any]) -> Form:
-    queue_label = str(options.get("queueLabelKey") or KAI_QUEUE)
-    return KaiForm(strings(options, "schedulerName") or ("kai-scheduler",), _pool(options), queue_label)
+    names = strings(options, "schedulerName") or ("kai-scheduler",)
+    return KaiForm(names, _pool(options), queue_label(options))
 
 
 def maniple_form(options: Mapping[str, Any]) -> Form:

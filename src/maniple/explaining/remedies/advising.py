@@ -28,6 +28,7 @@ from maniple.explaining.remedies.subject import Subject
 from maniple.explaining.remedies.trials import Budget, BudgetSpentError, Outcome, Trials
 from maniple.explaining.remedies.values import Advice, Change, Remedy, Untried
 from maniple.planner import Plan, Planner
+from maniple.plugins.kai.labelled import queue_label
 
 Maker = Callable[[Subject], Iterator[Choice]]
 # In the order in which they are tried and shown: what is missing, what the job's owner can change, what the
@@ -104,7 +105,8 @@ def subject_of(planner: Planner, cluster: Cluster, row: int) -> Subject:
     options = (option for tier in planner.configuration.tiers for option in tier)
     as_tree = any(option.name == _CAPACITY and option.enabled("enableHierarchy") for option in options)
     only_leaves = as_tree or planner.rules.queues.only_leaves_take_jobs
-    return Subject(cluster, row, only_leaves_take_jobs=only_leaves)
+    label = queue_label(planner.options)
+    return Subject(cluster, row, only_leaves_take_jobs=only_leaves, queue_label=label)
 
 
 @dataclass(frozen=True, slots=True)

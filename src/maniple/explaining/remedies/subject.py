@@ -22,6 +22,7 @@ from maniple.objects.meta import Object
 from maniple.objects.printable import printable
 from maniple.objects.requests import pod_requests
 from maniple.objects.selectors import node_selector_matches, untolerated
+from maniple.plugins.kai.labelled import QUEUE_LABEL
 from maniple.profiles.group_forms import is_made, ungrouped
 from maniple.profiles.written_groups import is_written
 
@@ -52,8 +53,16 @@ class PodKind:
 class Subject:
     """One job of a cluster."""
 
-    def __init__(self, cluster: Cluster, row: int, *, only_leaves_take_jobs: bool = True) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        row: int,
+        *,
+        only_leaves_take_jobs: bool = True,
+        queue_label: str = QUEUE_LABEL,
+    ) -> None:
         self.cluster = cluster
+        self.queue_label = queue_label  # where pods of KAI name their queue
         self.only_leaves_take_jobs = only_leaves_take_jobs
         self.key = cluster.jobs.keys[row]
         self.name = cluster.jobs.name(row)

@@ -25,9 +25,8 @@ from maniple.objects.kai import KaiPodGroup
 from maniple.objects.printable import printable
 from maniple.plugins.feasibility.resource_claims import MOST_CONSUMERS, claim_detail, claims_anything
 from maniple.plugins.kai.holdings import Holdings
+from maniple.plugins.kai.labelled import queue_label
 from maniple.plugins.settings import report
-
-QUEUE_LABEL = "kai.scheduler/queue"
 
 
 class DynamicResources:
@@ -39,7 +38,7 @@ class DynamicResources:
         report(session, given)
         self._session = session
         self._holdings = Holdings.shared(session)
-        self._label = str(session.options.get("queueLabelKey", QUEUE_LABEL))
+        self._label = queue_label(session.options)
         self._full = session.reasons.number("a resource claim has as many consumers as it can have")
         self._refusals: list[str] = []
         self._mark()

@@ -1,9 +1,10 @@
-"""Tasks with one of the labels by which KAI's plugins order the tasks of a job: `kubeflow`, `ray` and `taskorder`.
+"""Labels that KAI's plugins read: of queues, and those that `kubeflow`, `ray` and `taskorder` order tasks of a job by.
 
 The cluster keeps track of tasks that have one; if there are none, their order costs nothing.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +16,12 @@ JOB_ROLE = "training.kubeflow.org/job-role"
 NODE_TYPE = "ray.io/node-type"
 TASK_PRIORITY = "kai.scheduler/task-priority"
 ORDER_LABELS = frozenset({JOB_ROLE, NODE_TYPE, TASK_PRIORITY})
+QUEUE_LABEL = "kai.scheduler/queue"
+
+
+def queue_label(options: Mapping[str, Any]) -> str:
+    """The label in which pods and claims name their queue."""
+    return str(options.get("queueLabelKey") or QUEUE_LABEL)
 
 
 class LabelOrder:

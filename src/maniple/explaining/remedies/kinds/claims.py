@@ -19,7 +19,6 @@ from maniple.objects.kai import KaiPodGroup
 from maniple.objects.printable import printable
 from maniple.objects.storage import PersistentVolumeClaim
 from maniple.plugins.feasibility.volume_claims import BIND_COMPLETED
-from maniple.plugins.kai.dynamicresources import QUEUE_LABEL
 
 _MANY = 16  # claims, or slices of devices, that are looked at
 _CLASSES = 4  # device classes that a missing claim is tried with
@@ -162,7 +161,7 @@ def _new_claim(subject: Subject, key: str, class_name: str) -> Change:
     exactly = {"deviceClassName": class_name, "allocationMode": "ExactCount", "count": 1}
     requests = [{"name": "device", "exactly": exactly}] if class_name else []
     of_kai = isinstance(subject.group, KaiPodGroup)
-    labels = {QUEUE_LABEL: subject.facts.queue} if of_kai else {}
+    labels = {subject.queue_label: subject.facts.queue} if of_kai else {}
     after = {
         "apiVersion": "resource.k8s.io/v1",
         "metadata": {"labels": labels},

@@ -11,7 +11,6 @@ from maniple.explaining.remedies.values import Change
 from maniple.objects.kai import KaiPodGroup, KaiQueue
 from maniple.objects.printable import printable
 from maniple.objects.volcano import VolcanoQueue
-from maniple.profiles.group_forms import KAI_QUEUE
 from maniple.workloads.wishes import QUEUE
 
 _MANY = 32  # queues that are tried
@@ -82,9 +81,9 @@ def _in_queue(subject: Subject, name: str) -> tuple[tuple[Change, ...], str]:
         return (setting(group, ("spec", "queue"), subject.facts.queue or None, name),), "spec.queue"
     changes, where = saying(subject, QUEUE[0], name)
     # KAI reads this label of the pods before anything else.
-    labels = ("metadata", "labels", KAI_QUEUE)
-    labelled = [pod for pod in subject.pods if pod.metadata.labels.get(KAI_QUEUE)]
-    more = (setting(pod, labels, pod.metadata.labels[KAI_QUEUE], name) for pod in labelled)
+    label = subject.queue_label
+    named = ((pod, pod.metadata.labels.get(label)) for pod in subject.pods)
+    more = (setting(pod, ("metadata", "labels", label), queue, name) for pod, queue in named if queue)
     return (*changes, *more), where
 
 
