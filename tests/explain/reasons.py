@@ -652,6 +652,18 @@ def topology_domain_too_small(scene: Scene) -> None:
     scene.job(pods=6, requests={"cpu": "4"}, group=_near(scene))
 
 
+@waits("DomainTooSmall", "1 more pod has to be with the one that has its place", "r1 has room for 0")
+def rest_of_a_gang_outside_its_domain(scene: Scene) -> None:
+    """There is room, but not where the gang has begun."""
+    scene.conf = TOPOLOGY_CONF if scene.profile == "volcano" else None
+    _racks(scene)
+    scene.queue()
+    for number in range(2):
+        scene.job(f"other{number}", on=(f"r1-{number}",), requests={"cpu": "5"}, preemptible=False)
+    scene.job(pods=1, minimum=2, on=("r1-0",), requests={"cpu": "2"}, group=_near(scene))
+    scene.pod("job-1", "job", requests={"cpu": "4"})
+
+
 @waits("Rival", "rival", "ahead")
 def rival_in_every_domain(scene: Scene) -> None:
     scene.conf = TOPOLOGY_CONF if scene.profile == "volcano" else None

@@ -227,7 +227,7 @@ class Diagnosis:
     def _of_room(self, job: int, tried: list[Tried], rooms: tuple[Domain, ...]) -> list[Cause]:
         """What lasts, then queues, then what passes: rivals first, since they may be the reason of all the rest."""
         short = [self._parts.cause(one) for one in tried if one.task >= 0]
-        domain = self._domains.cause(job, rooms) if rooms else None
+        domain = self._domains.cause(job, rooms) if tried else None
         lasting = _summed([one for one in short if one.lasting])
         passing = _summed([one for one in short if not one.lasting])
         if domain is not None:

@@ -6,9 +6,11 @@ from difflib import get_close_matches
 import numpy as np
 
 from maniple.cluster.levels import OUTSIDE, KaiTopology
+from maniple.cluster.statuses import ACTIVE_ALLOCATED
 from maniple.explaining.model import Cause, Domain
 from maniple.explaining.parts import Parts
 from maniple.framework.groups.tree import Group, PodSet
+from maniple.framework.points import TaskRows
 from maniple.framework.session import Session
 from maniple.objects.printable import printable
 from maniple.placement.engine import Mask
@@ -64,7 +66,8 @@ class Domains:
         return Cause(kind="TopologyLabelMissing", sentence=text, lasting=True, subject=labels)
 
     def rooms(self, job: int) -> tuple[Domain, ...]:
-        """The domains that the job as a whole may choose from, the roomiest first; none if it may be anywhere."""
+        """The domains that the job as a whole may choose from, the roomiest first: those around pods that have their
+        places; none if it may be anywhere."""
         found = [
             Domain(name=printable(name), nodes=int(mask.sum()), room=self._parts.room(job, mask))
             for name, mask in self._masks(job)
@@ -73,16 +76,18 @@ class Domains:
 
     def cause(self, job: int, rooms: tuple[Domain, ...]) -> Cause | None:
         """That no domain is large enough; None if one is."""
-        needed = len(self._parts.rows(job))
+        needed, placed = len(self._parts.rows(job)), len(self._placed(job))
+        if not rooms and self._all_masks(job):
+            text = f"its pods have to be in one {self._what(job)}, and those that have their places are not"
+            return Cause(kind="DomainTooSmall", sentence=text, lasting=True)
         if not rooms or rooms[0].room >= needed:
             return None
-        what = self._what(job)
         best = ", ".join(f"{one.name} has room for {one.room}" for one in rooms[:3])
         more = f" and {len(rooms) - 3} more for no more than that" if len(rooms) > 3 else ""
         return Cause(
             kind="DomainTooSmall",
-            sentence=f"all {needed} pods have to be in one {what}: {best}{more}",
-            lasting=self._empty_room(job) < needed,
+            sentence=f"{_all_of(needed, placed)} in one {self._what(job)}: {best}{more}",
+            lasting=self._empty_room(job) < needed + placed,
             subject=rooms[0].name,
             needed={"pods": str(needed)},
             there={"pods": str(rooms[0].room)},
@@ -108,17 +113,33 @@ class Domains:
         root = self._session.groups.root(job)
         return [root, *root.groups, *root.all_pod_sets()]
 
-    def _masks(self, job: int) -> Iterator[tuple[str, Mask]]:
+    def _masks(self, job: int) -> list[tuple[str, Mask]]:
+        """Domains in which the job may have more pods: a level goes on wherever it began, a tier is around all."""
+        session, found = self._session, self._all_masks(job)
+        nodes = session.tasks.node[self._placed(job)]
+        if not len(nodes):
+            return found
+        by_level = any(one.wish is not None and one.wish.required for one in self._choices(job))
+        return [
+            (name, mask) for name, mask in found if (mask[nodes].any() if by_level else mask[nodes].all())
+        ]
+
+    def _placed(self, job: int) -> TaskRows:
+        tasks, rows = self._session.tasks, self._session.tasks_of(job)
+        return rows[ACTIVE_ALLOCATED[tasks.status[rows]] & (tasks.node[rows] >= 0)]
+
+    def _choices(self, job: int) -> list[Group | PodSet]:
         root = self._session.groups.root(job)
         inner = root.all_pod_sets()
-        choices: list[Group | PodSet] = [root, *inner] if len(inner) == 1 else [root]
-        for one in choices:
+        return [root, *inner] if len(inner) == 1 else [root]
+
+    def _all_masks(self, job: int) -> list[tuple[str, Mask]]:
+        for one in self._choices(job):
             if one.wish is not None and one.wish.required:
-                yield from self._by_level(one.wish.topology, one.wish.required)
-                return
+                return [*self._by_level(one.wish.topology, one.wish.required)]
             if one.limit is not None and one.limit.highest is not None and not one.limit.wished:
-                yield from self._by_tier(one.limit.highest)
-                return
+                return [*self._by_tier(one.limit.highest)]
+        return []
 
     def _by_level(self, topology: str, label: str) -> Iterator[tuple[str, Mask]]:
         tree = self._session.domains.kai.get(topology)
@@ -137,6 +158,13 @@ class Domains:
             mask = np.zeros(len(self._session.nodes), dtype=np.bool_)
             mask[tree.nodes(row)] = True
             yield tree.names[row], mask
+
+
+def _all_of(needed: int, placed: int) -> str:
+    if not placed:
+        return f"all {needed} pods have to be"
+    more = "1 more pod has" if needed == 1 else f"{needed} more pods have"
+    return f"{more} to be with the {'one that has its place' if placed == 1 else f'{placed} that have their places'}"
 
 
 __all__ = ["Domains"]
