@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 import click
 
 from maniple.cli import DEFAULT_PROFILE, InputError
+from maniple.cli.cluster_flags import check_named, cluster_flags
 from maniple.cli.log_flags import FORMATS, LEVELS
 from maniple.cli.logs import plain_logs
 from maniple.cli.planning import configuration_message, read_conf
@@ -45,14 +46,7 @@ class Asked:
 
 
 @click.command("admission")
-@click.option(
-    "--kubeconfig",
-    metavar="FILE",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Serve the cluster of this file.",
-)
-@click.option("--context", default="", help="Serve the cluster of this context.")
-@click.option("--in-cluster", is_flag=True, help="Serve the cluster that this pod runs in.")
+@cluster_flags("Serve")
 @click.option(
     "--listen", metavar="HOST:PORT", default=DEFAULT_ADDRESS, show_default=True, help="Serve HTTPS there."
 )
@@ -143,10 +137,7 @@ def command(
 
     Exit code: 0; 2 if usage or input is bad, or the cluster or the address cannot be used.
     """
-    if in_cluster and (kubeconfig is not None or context):
-        raise click.UsageError("--in-cluster takes neither --kubeconfig nor --context")
-    if not in_cluster and kubeconfig is None and not context:
-        raise click.UsageError("name the cluster: --kubeconfig, --context or --in-cluster")
+    check_named(kubeconfig, context, in_cluster=in_cluster, otherwise="name the cluster")
     options: dict[str, Any] = given_policy(ctx)
     if names:
         options["schedulerName"] = list(names)

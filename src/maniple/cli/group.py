@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from maniple.cli import DEFAULT_PROFILE, InputError
+from maniple.cli.cluster_flags import cluster_flags
 from maniple.cli.echo import echo
 from maniple.cli.group_control import LEASE, Place, control
 from maniple.cli.intake import take_in
@@ -53,14 +54,7 @@ _OF_THE_CONTROLLER = (
     show_default=True,
     help="With -f: a tree for people, or a format for programs.",
 )
-@click.option(
-    "--kubeconfig",
-    metavar="FILE",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Write the groups of the cluster of this file.",
-)
-@click.option("--context", default="", help="Write the groups of the cluster of this context.")
-@click.option("--in-cluster", is_flag=True, help="Write the groups of the cluster that this pod runs in.")
+@cluster_flags("Write the groups of")
 @click.option(
     "--conf",
     "--scheduler-conf",

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from maniple.cli import InputError
+from maniple.cli.cluster_flags import check_named
 from maniple.cli.listen_flags import listens_of
 from maniple.cli.logs import plain_logs
 from maniple.cli.planning import configuration_message, read_conf
@@ -46,13 +45,8 @@ def control(
     logs: tuple[int, str],
 ) -> int:
     """Write groups until a signal comes; returns the exit code."""
-    if place.in_cluster and (place.kubeconfig is not None or place.context):
-        raise click.UsageError("--in-cluster takes neither --kubeconfig nor --context")
-    if not place.in_cluster and place.kubeconfig is None and not place.context:
-        raise click.UsageError(
-            "give -f to show the groups of manifests, or name the cluster to write groups to: --kubeconfig, --context"
-            " or --in-cluster"
-        )
+    otherwise = "give -f to show the groups of manifests, or name the cluster to write groups to"
+    check_named(place.kubeconfig, place.context, in_cluster=place.in_cluster, otherwise=otherwise)
     listens = listens_of(listening, Process(), on_cluster=True)
     planner = _planner(conf, profile, options)
     settings = Settings(0.0, (), False, False, place.kubeconfig, place.context, place.in_cluster, "", "")

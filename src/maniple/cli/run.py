@@ -16,6 +16,7 @@ import click
 
 from maniple import __version__
 from maniple.cli import DEFAULT_PROFILE, InputError, seconds, with_extensions
+from maniple.cli.cluster_flags import cluster_flags
 from maniple.cli.echo import echo
 from maniple.cli.journal_flags import JournalFlags, journal_flags
 from maniple.cli.kai_flags import given_flags, with_kai_flags
@@ -61,14 +62,7 @@ COLLECT = (100_000, 50, 100)
     is_flag=True,
     help="Embedded: do not wait for the clock, and end when nothing more can happen.",
 )
-@click.option(
-    "--kubeconfig",
-    metavar="FILE",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Schedule on the cluster of this file.",
-)
-@click.option("--context", default="", help="Schedule on the cluster of this context.")
-@click.option("--in-cluster", is_flag=True, help="Schedule on the cluster that this pod runs in.")
+@cluster_flags("Schedule on")
 @click.option(
     "--conf",
     "--scheduler-conf",
