@@ -26,7 +26,7 @@ from plane.binary import HELM, PLANE, Program
 from plane.plane import Plane, PlaneError, build
 from plane.reuse import ReusedPlane
 
-FIXTURES = {"plane", "clean_plane", "own_plane", "audited_plane", "plane_binary", "helm"}
+FIXTURES = {"plane", "clean_plane", "reused_plane", "own_plane", "audited_plane", "plane_binary", "helm"}
 ALL = "all"  # definitions of every system
 NONE_HERE = "no control plane: "
 # Set by the process that the user started, and inherited by its workers: the directory that they meet in.
