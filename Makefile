@@ -2,6 +2,8 @@
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
+# Keep bytecode, even where the environment says otherwise: the tests start many commands, and each would compile anew.
+export PYTHONDONTWRITEBYTECODE :=
 .PHONY: help setup run plane check test test-pythons soak fuzz chaos bench picture man manifests lock sbom licences audit image \
   format clean
 

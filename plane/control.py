@@ -71,6 +71,9 @@ class Plane:
         self._etcd_port = free_port(taken=self._port)
         self._token = secrets.token_hex(16)
         self._processes = Processes(self.directory, os.getpid() if owner == 0 else owner)
+        self.is_disturbed = (
+            False  # its servers were interfered with: reuse.py does not give it to another test
+        )
 
     @classmethod
     def attach(cls, directory: Path) -> Self:
@@ -142,10 +145,12 @@ class Plane:
                 self._etcd_port = free_port(taken=self._port)
             else:
                 break
+        self.is_disturbed = False
         return self
 
     def stop(self) -> None:
         """Ends the processes and removes the data; in a directory that was given, the logs stay."""
+        self.is_disturbed = True
         if self.exists():
             for name in self._processes.names():
                 self._processes.end(name)  # at once: nothing that it holds outlives it
@@ -202,6 +207,7 @@ class Plane:
 
     def stop_apiserver(self, *, abruptly: bool = False) -> None:
         """As an upgrade does it, closing watches in order; or abruptly, as a crash does it."""
+        self.is_disturbed = True
         self._processes.end("kube-apiserver", signal.SIGKILL if abruptly else signal.SIGTERM)
 
     def restart_apiserver(self, *, abruptly: bool = False) -> None:
@@ -211,6 +217,7 @@ class Plane:
 
     def pause(self) -> None:
         """The API server keeps its connections and answers nothing, until `resume`."""
+        self.is_disturbed = True
         self._processes.signal("kube-apiserver", signal.SIGSTOP)
 
     def resume(self) -> None:
@@ -243,15 +250,21 @@ class Plane:
     def stop_controllers(self) -> None:
         self._processes.end("controllers")
 
+    def stop_clients(self) -> None:
+        """Everything except etcd and the API server."""
+        self.stop_controllers()
+        self.stop_kwok()
+
     def compact(self) -> int:
         """Makes etcd forget every revision before the present one, and returns the present one.
 
         The API server itself remembers some for a while; to clients the past is gone once it has been restarted too.
         """
+        self.is_disturbed = True
         every_key = base64.b64encode(b"\0").decode()
-        answer = self._ask_etcd("range", {"key": every_key, "range_end": every_key, "count_only": True})
+        answer = self.ask_etcd("range", {"key": every_key, "range_end": every_key, "count_only": True})
         revision = int(answer["header"]["revision"])
-        self._ask_etcd("compaction", {"revision": revision, "physical": True})
+        self.ask_etcd("compaction", {"revision": revision, "physical": True})
         return revision
 
     # ---- underneath
@@ -334,9 +347,10 @@ class Plane:
             return False  # the server has not written its certificate yet
         return _answers(f"{self.url}/readyz", trust, {"Authorization": f"Bearer {self._token}"})
 
-    def _ask_etcd(self, method: str, body: dict[str, object]) -> dict[str, Any]:
+    def ask_etcd(self, method: str, body: dict[str, object]) -> dict[str, Any]:
+        """One call of etcd's own API, behind the API server's back."""
         request = urllib.request.Request(f"{self._etcd_url}/v3/kv/{method}", json.dumps(body).encode())
-        with _opener(None).open(request, timeout=30) as answer:
+        with opener(None).open(request, timeout=30) as answer:
             content: dict[str, Any] = json.load(answer)
         return content
 
@@ -367,7 +381,7 @@ def free_port(taken: int = 0) -> int:
     raise PlaneError(f"no free port on 127.0.0.1 from {_PORTS.start} to {_PORTS.stop}")
 
 
-def _opener(trust: ssl.SSLContext | None) -> urllib.request.OpenerDirector:
+def opener(trust: ssl.SSLContext | None) -> urllib.request.OpenerDirector:
     # No proxy: all of this is on loopback.
     without_proxy = urllib.request.ProxyHandler({})
     return urllib.request.build_opener(without_proxy, urllib.request.HTTPSHandler(context=trust))
@@ -376,7 +390,7 @@ def _opener(trust: ssl.SSLContext | None) -> urllib.request.OpenerDirector:
 def _answers(url: str, trust: ssl.SSLContext | None = None, headers: dict[str, str] | None = None) -> bool:
     request = urllib.request.Request(url, headers=headers or {})
     try:
-        with _opener(trust).open(request, timeout=5) as answer:
+        with opener(trust).open(request, timeout=5) as answer:
             return bool(answer.status == 200)
     except OSError:
         return False

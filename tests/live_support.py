@@ -1,27 +1,33 @@
 """A real control plane for the tests that ask for one: the fixtures, and what happens where there is none.
 
 `plane` is one for the whole run, shared by all workers. Every test makes its own namespace and gives its nodes names
-of its own there, and leaves the server alone. `own_plane` belongs to one test, which may restart, pause or compact it.
-Tests that use either carry the marker `plane` (`-m "not plane"` leaves them out) and come last, so that the others run
-while the binary is being built. Where it cannot be built they are skipped and the end of the run says so; they fail
-instead where CI=true or MANIPLE_REQUIRE_PLANE=1.
+of its own there, and leaves the server alone. `clean_plane` is as new and belongs to one test at a time: the tests of a
+worker use the same one in turn, and it is wiped in between (plane/reuse.py). `own_plane` is started for one test, which
+may restart, pause or compact it, or have it admit objects by webhooks or policies; `audited_plane` is the same with a
+log of every request. Tests that use any of them carry the marker `plane` (`-m "not plane"` leaves them out) and come
+last, so that the others run while the binary is being built. Where it cannot be built they are skipped and the end of
+the run says so; they fail instead where CI=true or MANIPLE_REQUIRE_PLANE=1.
 """
 
+import asyncio
 import fcntl
 import os
 import secrets
 import shutil
 import tempfile
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Protocol
 
 import pytest
 
 from plane.binary import HELM, PLANE, Program
 from plane.plane import Plane, PlaneError, build
+from plane.reuse import ReusedPlane
 
-FIXTURES = {"plane", "own_plane", "audited_plane", "plane_binary", "helm"}
+FIXTURES = {"plane", "clean_plane", "reused_plane", "own_plane", "audited_plane", "plane_binary", "helm"}
+ALL = "all"  # definitions of every system
 NONE_HERE = "no control plane: "
 # Set by the process that the user started, and inherited by its workers: the directory that they meet in.
 _MEETING_PLACE = "MANIPLE_TEST_PLANE"
@@ -69,6 +75,43 @@ def plane(plane_binary: Path, request: pytest.FixtureRequest) -> Iterator[Plane]
     # Other workers may still be using it; then the process that outlives them all stops it.
     if not is_worker:
         shared.stop()
+
+
+class CleanPlane(Protocol):
+    """Gives the test its plane: without custom resources, or with the definitions of one system or `ALL`."""
+
+    def __call__(self, definitions: str = "", /) -> Plane: ...
+
+
+@pytest.fixture(scope="session")
+def reused_plane(plane_binary: Path) -> Iterator[ReusedPlane]:
+    """The control plane of this worker."""
+    assert plane_binary.exists()
+    with closing(ReusedPlane(install)) as reused:
+        yield reused
+
+
+@pytest.fixture
+def clean_plane(reused_plane: ReusedPlane) -> CleanPlane:
+    """Call it once, for the plane of this test."""
+    return reused_plane.clean
+
+
+def install(plane: Plane, definitions: str) -> None:
+    """The custom resource definitions of one system, or all of them."""
+    from maniple.kube import crds
+    from maniple.kube.client import Client
+    from maniple.kube.configuration import load_configuration
+
+    only = "" if definitions == ALL else definitions
+
+    async def main() -> None:
+        async with Client(load_configuration(plane.kubeconfig)) as client:
+            async for _ in crds.install(client, crds.manifests(only)):
+                pass
+
+    if definitions:
+        asyncio.run(main())
 
 
 @pytest.fixture

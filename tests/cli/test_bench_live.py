@@ -10,6 +10,7 @@ from click.testing import CliRunner
 from maniple.cli.live import measures
 from maniple.cli.main import main
 from plane.plane import Plane
+from tests.live_support import CleanPlane
 from tests.plane.api import Api, make_node
 
 SMALL = ("--nodes", "6", "--pods", "32", "--large-nodes", "12", "--large-pods", "64", "--profile", "volcano")
@@ -27,8 +28,9 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("impatient")
-def test_every_part_is_measured_and_nothing_is_left(own_plane: Plane) -> None:
-    result = live(own_plane, "-o", "json")
+def test_every_part_is_measured_and_nothing_is_left(clean_plane: CleanPlane) -> None:
+    plane = clean_plane()
+    result = live(plane, "-o", "json")
     assert result.exit_code == 0, result.output
     figures = json.loads(result.stdout)
     assert (figures["nodes"], figures["pods"], figures["gang"]) == (6, 32, 8)
@@ -41,23 +43,22 @@ def test_every_part_is_measured_and_nothing_is_left(own_plane: Plane) -> None:
     assert (figures["large"]["nodes"], figures["large"]["running_pods"]) == (12, 64)
     assert figures["large"]["median_ms"] <= figures["large"]["p99_ms"]
     for path in ("/api/v1/nodes", "/api/v1/pods", "/apis/scheduling.volcano.sh/v1beta1/podgroups"):
-        assert Api(own_plane).call("GET", path).content["items"] == []
+        assert Api(plane).call("GET", path).content["items"] == []
 
 
 @pytest.mark.usefixtures("impatient")
-def test_a_cluster_in_use_is_refused_unless_that_is_wanted(own_plane: Plane) -> None:
-    make_node(Api(own_plane), "in-use")
-    refused = live(own_plane, "--part", "burst")
+def test_a_cluster_in_use_is_refused_unless_that_is_wanted(clean_plane: CleanPlane) -> None:
+    plane = clean_plane()
+    make_node(Api(plane), "in-use")
+    refused = live(plane, "--part", "burst")
     assert refused.exit_code == 2
     assert "this cluster has nodes of its own" in refused.output
-    accepted = live(own_plane, "--part", "burst", "--beside-others")
+    accepted = live(plane, "--part", "burst", "--beside-others")
     assert accepted.exit_code == 0, accepted.output
     header, *rows = (line.split() for line in accepted.stdout.splitlines()[1:])
     assert header[:3] == ["scheduler", "binds/s", "of"]
     assert [row[0] for row in rows] == ["bare", "maniple"]
-    names = [
-        item["metadata"]["name"] for item in Api(own_plane).call("GET", "/api/v1/nodes").content["items"]
-    ]
+    names = [item["metadata"]["name"] for item in Api(plane).call("GET", "/api/v1/nodes").content["items"]]
     assert names == ["in-use"]
 
 

@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 
 from plane.control import free_port
-from plane.plane import Plane
 from tests.install.chart import ROOT, rendered
 from tests.install.dashboard import DASHBOARD, dashboard, filled_in, queries
 from tests.install.prometheus import Server, scraping
@@ -17,6 +16,7 @@ from tests.live.objects import Raw, gang, node, queue
 from tests.live.scenarios import runs
 from tests.live.test_permissions import running
 from tests.live.worlds import real_world, until
+from tests.live_support import ALL, CleanPlane
 
 GPU = "nvidia.com/gpu"
 
@@ -47,15 +47,15 @@ def without_data(server: Server) -> list[str]:
     return found
 
 
-def test_every_query_returns_data(own_plane: Plane, prometheus: Path, tmp_path: Path) -> None:
-    port, log = free_port(), tmp_path / "output"
-    words = ["run", f"--kubeconfig={own_plane.kubeconfig}", f"--listen=127.0.0.1:{port}"]
+def test_every_query_returns_data(clean_plane: CleanPlane, prometheus: Path, tmp_path: Path) -> None:
+    plane, port, log = clean_plane(ALL), free_port(), tmp_path / "output"
+    words = ["run", f"--kubeconfig={plane.kubeconfig}", f"--listen=127.0.0.1:{port}"]
     words += [f"--scheduler-name={name}" for name in OPTIONS["schedulerName"]]
     code = f"from maniple.cli.main import main; main({words!r})"
     job = {"job_name": "maniple", "static_configs": [{"targets": [f"127.0.0.1:{port}"]}]}
 
     async def work(server: Server) -> None:
-        async with real_world(own_plane, "") as world:
+        async with real_world(plane, "") as world:
             limit = {"capability": {"cpu": "100", GPU: "16"}}
             await world.create([HIGH, queue(QUEUE, **limit), gpu_node("n1"), *with_gpus(gang("first", 2))])
             await until(lambda: runs(world, "first", 2), "the first gang runs")

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from plane.plane import Plane
 from tests.journal.recording import check, recorded
 from tests.live import fault_scenarios, maniple_scenarios, scenarios
 from tests.live.scenarios import Scenario
 from tests.live.worlds import real_world
+from tests.live_support import ALL, CleanPlane
 
 # Arrivals while nodes come and go, a half-bound gang whose room is kept, and evictions.
 CHOSEN = [
@@ -22,10 +22,12 @@ CHOSEN = [
 
 @pytest.mark.parametrize(("scenario", "dialect"), CHOSEN, ids=lambda one: getattr(one, "__name__", ""))
 def test_every_cycle_rewinds_to_its_plan(
-    scenario: Scenario, dialect: str, own_plane: Plane, tmp_path: Path
+    scenario: Scenario, dialect: str, clean_plane: CleanPlane, tmp_path: Path
 ) -> None:
+    plane = clean_plane(dialect or ALL)
+
     async def main() -> None:
-        async with real_world(own_plane, dialect) as world:
+        async with real_world(plane, dialect) as world:
             await scenario(world)
 
     with recorded(tmp_path) as made:

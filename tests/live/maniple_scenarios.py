@@ -192,8 +192,8 @@ async def _all_run(world: World, gangs: dict[str, bool]) -> bool:
     there = {n.metadata.name for n in await world.objects(Node)}
     pods = {p.metadata.name: p for p in await world.objects(Pod)}
     lost = [p for p in pods.values() if p.spec.node_name and p.spec.node_name not in there]
+    await asyncio.gather(*(world.delete(Pod, each.key) for each in lost))
     for each in lost:
-        await world.delete(Pod, each.key)
         del pods[each.metadata.name]
     wanted = {f"{name}-{n}": (name, kai) for name, kai in gangs.items() for n in range(8)}
     missing = {name: of for name, of in wanted.items() if name not in pods}

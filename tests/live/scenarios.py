@@ -239,18 +239,14 @@ async def owner_is_content(world: World, names: list[str]) -> bool:
     """Whoever owns the pods makes those anew that are lost with their nodes, until all of them run."""
     there = {n.metadata.name for n in await world.objects(Node)}
     pods = {p.metadata.name: p for p in await world.objects(Pod)}
-    missing, content = [], True
-    for name in names:
-        for number in range(8):
-            member = pods.get(f"{name}-{number}")
-            if member is not None and member.spec.node_name and member.spec.node_name not in there:
-                await world.delete(Pod, member.key)
-                member = None
-            if member is None:
-                missing.append(pod(f"{name}-{number}", name))
-            content &= member is not None and member.status.phase == "Running"
-    await world.create(missing)
-    return content
+    lost = [p for p in pods.values() if p.spec.node_name and p.spec.node_name not in there]
+    await asyncio.gather(*(world.delete(Pod, each.key) for each in lost))
+    for each in lost:
+        del pods[each.metadata.name]
+    wanted = {f"{name}-{number}": name for name in names for number in range(8)}
+    missing = {member: name for member, name in wanted.items() if member not in pods}
+    await world.create(pod(member, name) for member, name in missing.items())
+    return not missing and all(p.status.phase == "Running" for p in pods.values())
 
 
 # -- bad days ----------------------------------------------------------------------------------------------------------

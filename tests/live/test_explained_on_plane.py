@@ -7,9 +7,9 @@ import asyncio
 
 import pytest
 
-from plane.plane import Plane
 from tests.live.explained_scenarios import EXPLAINED, PROFILES, Explained
 from tests.live.worlds import real_world
+from tests.live_support import ALL, CleanPlane
 
 
 @pytest.mark.parametrize(
@@ -17,9 +17,11 @@ from tests.live.worlds import real_world
     [*zip(EXPLAINED, PROFILES, strict=True)],
     ids=[scenario.__name__ for scenario in EXPLAINED],
 )
-def test_scenario(scenario: Explained, profile: str, own_plane: Plane) -> None:
+def test_scenario(scenario: Explained, profile: str, clean_plane: CleanPlane) -> None:
+    plane = clean_plane(ALL)
+
     async def main() -> None:
-        async with real_world(own_plane, "") as world:
+        async with real_world(plane, "") as world:
             await scenario(world, profile)
 
     asyncio.run(main())

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from maniple.objects.core import Pod
 from maniple.objects.lease import Lease
-from plane.plane import Plane
 from tests.live.objects import gang, node
 from tests.live.scenarios import runs
 from tests.live.test_permissions import ROLE, running, token_of_the_role
 from tests.live.worlds import RealWorld, real_world, until
+from tests.live_support import CleanPlane
 
 ELECTION = [
     "--leader-elect",
@@ -33,15 +33,16 @@ async def holder(world: RealWorld) -> str:
 
 
 def test_a_leader_that_is_stopped_and_continued_writes_nothing_and_ends(
-    own_plane: Plane, tmp_path: Path
+    clean_plane: CleanPlane, tmp_path: Path
 ) -> None:
-    kubeconfig = own_plane.write_kubeconfig(
-        tmp_path / "kubeconfig", "maniple", token_of_the_role(own_plane, ROLE, "create-queues")
+    plane = clean_plane("volcano")
+    kubeconfig = plane.write_kubeconfig(
+        tmp_path / "kubeconfig", "maniple", token_of_the_role(plane, ROLE, "create-queues")
     )
     command, logs = replica(kubeconfig), [tmp_path / "first", tmp_path / "second"]
 
     async def main() -> None:
-        async with real_world(own_plane) as world:
+        async with real_world(plane) as world:
             with logs[0].open("w") as output, running(command, output) as leader:
                 await until(lambda: holder(world), "the first one leads")
                 first = await holder(world)

@@ -4,7 +4,6 @@ import asyncio
 
 import pytest
 
-from plane.plane import Plane
 from tests.live.group_scenarios import GROUP_SCENARIOS
 from tests.live.maniple_scenarios import MANIPLE_SCENARIOS
 from tests.live.native_scenarios import NATIVE_SCENARIOS
@@ -12,6 +11,7 @@ from tests.live.queue_scenarios import QUEUE_SCENARIOS
 from tests.live.scenarios import Scenario
 from tests.live.worlds import real_world
 from tests.live.written_group_scenarios import WRITTEN_GROUP_SCENARIOS
+from tests.live_support import ALL, CleanPlane
 
 
 @pytest.mark.parametrize(
@@ -25,9 +25,11 @@ from tests.live.written_group_scenarios import WRITTEN_GROUP_SCENARIOS
     ],
     ids=lambda scenario: scenario.__name__,
 )
-def test_scenario(scenario: Scenario, own_plane: Plane) -> None:
+def test_scenario(scenario: Scenario, clean_plane: CleanPlane) -> None:
+    plane = clean_plane(ALL)
+
     async def main() -> None:
-        async with real_world(own_plane, "") as world:
+        async with real_world(plane, "") as world:
             await scenario(world)
 
     asyncio.run(main())

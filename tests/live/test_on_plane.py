@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from plane.plane import Plane
 from tests.live.fault_scenarios import FAULT_SCENARIOS
 from tests.live.guard_scenarios import GUARD_SCENARIOS
 from tests.live.leader_scenarios import LEADER_SCENARIOS
@@ -17,6 +16,7 @@ from tests.live.policy_scenarios import POLICY_SCENARIOS
 from tests.live.scenarios import SCENARIOS, Scenario, runs
 from tests.live.test_permissions import running
 from tests.live.worlds import real_world, until
+from tests.live_support import CleanPlane
 
 ALL = [
     *SCENARIOS,
@@ -30,22 +30,25 @@ ALL = [
 
 
 @pytest.mark.parametrize("scenario", ALL, ids=lambda scenario: scenario.__name__)
-def test_scenario(scenario: Scenario, own_plane: Plane) -> None:
+def test_scenario(scenario: Scenario, clean_plane: CleanPlane) -> None:
+    plane = clean_plane("volcano")
+
     async def main() -> None:
-        async with real_world(own_plane) as world:
+        async with real_world(plane) as world:
             await scenario(world)
 
     asyncio.run(main())
 
 
 def test_the_command_schedules_on_the_cluster_of_a_kubeconfig_and_ends_on_a_signal(
-    own_plane: Plane, tmp_path: Path
+    clean_plane: CleanPlane, tmp_path: Path
 ) -> None:
-    code = f"from maniple.cli.main import main; main(['run', '--profile', 'volcano', '--kubeconfig', {str(own_plane.kubeconfig)!r}])"
+    plane = clean_plane("volcano")
+    code = f"from maniple.cli.main import main; main(['run', '--profile', 'volcano', '--kubeconfig', {str(plane.kubeconfig)!r}])"
     log = tmp_path / "output"
 
     async def main() -> None:
-        async with real_world(own_plane) as world:
+        async with real_world(plane) as world:
             with log.open("w") as output, running([sys.executable, "-c", code], output) as command:
                 await world.create([node("n1"), *gang("train", 8)])
                 await until(lambda: runs(world, "train", 8), "the gang runs")

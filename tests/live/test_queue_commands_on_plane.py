@@ -17,6 +17,7 @@ from plane.plane import Plane
 from tests.live import kai_objects, objects
 from tests.live.objects import NAMESPACE, Raw, node
 from tests.live.worlds import RealWorld, pods_of, real_world, until
+from tests.live_support import ALL, CleanPlane
 from tests.plane.api import Api
 
 BATCH = {"apiVersion": "batch/v1", "kind": "Job"}
@@ -50,8 +51,8 @@ class Cluster:
 
 
 @pytest.fixture
-def cluster(own_plane: Plane) -> Cluster:
-    found = Cluster(own_plane)
+def cluster(clean_plane: CleanPlane) -> Cluster:
+    found = Cluster(clean_plane(ALL))
     found.create(node("n1", 16))
     return found
 

@@ -21,6 +21,7 @@ from plane.plane import Plane
 from tests.live.objects import node
 from tests.live.scenarios import scheduling
 from tests.live.worlds import RealWorld, real_world, until
+from tests.live_support import ALL, CleanPlane
 from tests.plane.api import Api
 from tests.workloads.support import EXAMPLES, example, members
 
@@ -135,9 +136,11 @@ def groups_of(path: Path) -> dict[str, tuple[int, list[str]]]:
 
 
 @pytest.mark.parametrize("where", ["memory", "write"])
-def test_gangs_of_every_kind_are_bound_whole_or_not_at_all(where: str, own_plane: Plane) -> None:
+def test_gangs_of_every_kind_are_bound_whole_or_not_at_all(where: str, clean_plane: CleanPlane) -> None:
+    plane = clean_plane(ALL)
+
     async def main() -> None:
-        async with cluster(own_plane) as (api, world):
+        async with cluster(plane) as (api, world):
             define_kinds(api)
             async with scheduling(
                 world,
@@ -222,12 +225,14 @@ def job(name: str, size: int, minimum: int | None = None, **spec: Any) -> Raw:
 
 
 @pytest.mark.parametrize("native", [False, True], ids=["by its label", "by its native group"])
-def test_the_pods_of_a_real_job_start_together(native: bool, own_plane: Plane) -> None:
+def test_the_pods_of_a_real_job_start_together(native: bool, clean_plane: CleanPlane) -> None:
     """Created by Kubernetes' own controller, which creates the PodGroup, too, if it may."""
 
+    plane = clean_plane(ALL)
+
     async def main() -> None:
-        own_plane.start_controllers(native_groups=native)
-        async with cluster(own_plane) as (api, world), scheduling(world, profile="maniple"):
+        plane.start_controllers(native_groups=native)
+        async with cluster(plane) as (api, world), scheduling(world, profile="maniple"):
             await world.create([node("small", 3)])
             made = job("train", 4, completionMode="Indexed") if native else job("train", 4, 4)
             api.create(f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs", made)
@@ -259,9 +264,11 @@ async def reach(api: Api, count: int) -> set[str]:
     return {key.partition("/")[2] for key, node in placed(api).items() if node}
 
 
-def test_an_elastic_job_starts_at_its_minimum_and_grows(own_plane: Plane) -> None:
+def test_an_elastic_job_starts_at_its_minimum_and_grows(clean_plane: CleanPlane) -> None:
+    plane = clean_plane(ALL)
+
     async def main() -> None:
-        async with cluster(own_plane) as (api, world):
+        async with cluster(plane) as (api, world):
             define_kinds(api)
             await world.create([node("two", 2)])
             async with scheduling(world, profile="maniple") as scheduler:
@@ -280,9 +287,11 @@ def test_an_elastic_job_starts_at_its_minimum_and_grows(own_plane: Plane) -> Non
     asyncio.run(main())
 
 
-def test_the_workers_of_a_ray_cluster_join_its_head(own_plane: Plane) -> None:
+def test_the_workers_of_a_ray_cluster_join_its_head(clean_plane: CleanPlane) -> None:
+    plane = clean_plane(ALL)
+
     async def main() -> None:
-        async with cluster(own_plane) as (api, world):
+        async with cluster(plane) as (api, world):
             define_kinds(api)
             await world.create([node("five", 5)])
             async with scheduling(world, profile="maniple"):
@@ -295,12 +304,14 @@ def test_the_workers_of_a_ray_cluster_join_its_head(own_plane: Plane) -> None:
     asyncio.run(main())
 
 
-def test_the_second_replicated_job_of_a_job_set_waits_for_the_first(own_plane: Plane) -> None:
+def test_the_second_replicated_job_of_a_job_set_waits_for_the_first(clean_plane: CleanPlane) -> None:
     """The API server shows the second waiting, with that reason, for as long as the first does not run."""
 
+    plane = clean_plane(ALL)
+
     async def main() -> None:
-        own_plane.stop_kwok()
-        async with cluster(own_plane) as (api, world):
+        plane.stop_kwok()
+        async with cluster(plane) as (api, world):
             define_kinds(api)
             await world.create([node("large", 8)])
             api.call("PATCH", "/api/v1/nodes/large/status", READY, content="merge-patch+json")
@@ -322,7 +333,7 @@ def test_the_second_replicated_job_of_a_job_set_waits_for_the_first(own_plane: P
                     if "message" in one
                 }
                 assert any("waits until server of JobSet ordered/train runs" in text for text in said), said
-                own_plane.start_kwok()
+                plane.start_kwok()
                 await reach(api, 5)
 
     asyncio.run(main())

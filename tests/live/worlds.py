@@ -10,6 +10,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, closing, nullcontext
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
@@ -20,7 +21,7 @@ from maniple.kube.client import Client
 from maniple.kube.cluster import KubeCluster
 from maniple.kube.configuration import load_configuration
 from maniple.kube.errors import ApiError
-from maniple.kube.kinds import EVENTS, KINDS
+from maniple.kube.kinds import DEFINITIONS, EVENTS, KINDS
 from maniple.kube.watch import list_all
 from maniple.live.port import Clock, Port, SystemClock
 from maniple.objects.core import Namespace, Pod
@@ -270,7 +271,7 @@ class RealWorld:
 
 @asynccontextmanager
 async def real_world(plane: Plane, dialect: str = "volcano") -> AsyncIterator[RealWorld]:
-    """A world on a control plane of its own, with the definitions and the namespace that scenarios use."""
+    """A world on a control plane that has nothing else, with the definitions and the namespace that scenarios use."""
     configuration = load_configuration(plane.kubeconfig)
     address = urlsplit(configuration.server)
     assert address.hostname is not None
@@ -280,8 +281,9 @@ async def real_world(plane: Plane, dialect: str = "volcano") -> AsyncIterator[Re
     through = replace(configuration, server=f"https://{address.hostname}:{relay.port}")
     try:
         async with Client(configuration) as client, Client(through) as behind, AsyncExitStack() as stack:
-            async for _ in crds.install(client, crds.manifests(dialect)):
-                pass
+            if not await _has_definitions(client, dialect):
+                async for _ in crds.install(client, crds.manifests(dialect)):
+                    pass
             world = stack.enter_context(closing(RealWorld(plane, client, behind, relay)))
             await world.create(
                 [{"apiVersion": "v1", "kind": Namespace.kind, "metadata": {"name": NAMESPACE}}]
@@ -289,6 +291,17 @@ async def real_world(plane: Plane, dialect: str = "volcano") -> AsyncIterator[Re
             yield world
     finally:
         await relay.close()
+
+
+@cache
+def _definitions(dialect: str) -> frozenset[str]:
+    return frozenset(manifest.name for manifest in crds.manifests(dialect))
+
+
+async def _has_definitions(client: Client, dialect: str) -> bool:
+    """A plane that is used in turn keeps them (tests/live_support.py)."""
+    found = msgspec.json.decode(await client.list(DEFINITIONS))
+    return _definitions(dialect) <= {one["metadata"]["name"] for one in found["items"]}
 
 
 def _resource(kind: type[Object]) -> Any:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from plane.plane import Plane
+from tests.live_support import CleanPlane
 from tests.plane.api import Api, eventually, make_namespace
 
 SELECTOR = {"matchLabels": {"app": "web"}}
@@ -28,17 +28,19 @@ WORKLOADS = {
 
 
 @pytest.mark.parametrize("plural", WORKLOADS)
-def test_a_workload_gets_its_pods(plural: str, own_plane: Plane) -> None:
-    own_plane.start_controllers()
-    api, (root, spec) = Api(own_plane), WORKLOADS[plural]
+def test_a_workload_gets_its_pods(plural: str, clean_plane: CleanPlane) -> None:
+    plane = clean_plane()
+    plane.start_controllers()
+    api, (root, spec) = Api(plane), WORKLOADS[plural]
     namespace = make_namespace(api, plural)
     api.create(f"{root}/namespaces/{plural}/{plural}", {"metadata": {"name": "three"}, "spec": spec})
     eventually(lambda: len(api.call("GET", f"{namespace}/pods").content["items"]) == 3)
 
 
-def test_a_job_gets_a_native_group_that_its_pods_name(own_plane: Plane) -> None:
-    own_plane.start_controllers(native_groups=True)
-    api = Api(own_plane)
+def test_a_job_gets_a_native_group_that_its_pods_name(clean_plane: CleanPlane) -> None:
+    plane = clean_plane()
+    plane.start_controllers(native_groups=True)
+    api = Api(plane)
     namespace = make_namespace(api, "native")
     spec = {"parallelism": 3, "completions": 3, "completionMode": "Indexed", "template": ONCE}
     api.create("/apis/batch/v1/namespaces/native/jobs", {"metadata": {"name": "three"}, "spec": spec})

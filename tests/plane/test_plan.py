@@ -11,6 +11,7 @@ from maniple.cli.main import main
 from maniple.cli.read import read_paths
 from maniple.kube.kinds import resource_of
 from plane.plane import Plane
+from tests.live_support import CleanPlane
 from tests.plane.api import Api, eventually
 
 QUICKSTART = Path(__file__).parents[2] / "examples" / "quickstart"
@@ -32,17 +33,18 @@ def applied(api: Api, item: dict[str, Any]) -> None:
 
 
 @pytest.fixture
-def cluster(own_plane: Plane) -> Plane:
+def cluster(clean_plane: CleanPlane) -> Plane:
     """A control plane with the quick start on it, except for what runs there."""
-    api = Api(own_plane)
-    installed = maniple("crds", "--install", "--only", "volcano", "--kubeconfig", own_plane.kubeconfig)
+    plane = clean_plane()
+    api = Api(plane)
+    installed = maniple("crds", "--install", "--only", "volcano", "--kubeconfig", plane.kubeconfig)
     assert installed.exit_code == 0, installed.output
     for name in ("research", "production"):
         api.create("/api/v1/namespaces", {"metadata": {"name": name}})
     with open("/dev/null", "rb") as nothing:
         for item in read_paths([str(QUICKSTART)], nothing).objects:
             applied(api, item)
-    return own_plane
+    return plane
 
 
 def versions(api: Api) -> dict[str, str]:
@@ -100,8 +102,8 @@ def test_somebody_who_may_list_little_gets_a_plan_and_is_told_what_is_missing(
     assert "research/pretrain" in result.stdout
 
 
-def test_a_stranger_is_one_error(own_plane: Plane, tmp_path: Path) -> None:
-    config = yaml.safe_load(Path(own_plane.kubeconfig).read_text())
+def test_a_stranger_is_one_error(plane: Plane, tmp_path: Path) -> None:
+    config = yaml.safe_load(Path(plane.kubeconfig).read_text())
     config["users"][0]["user"] = {"token": "unknown"}
     file = tmp_path / "stranger"
     file.write_text(yaml.safe_dump(config))

@@ -15,6 +15,7 @@ from tests.live.objects import gang, node
 from tests.live.scenarios import runs
 from tests.live.test_permissions import PATHS, ROLE, running, token_of_the_role
 from tests.live.worlds import real_world, until
+from tests.live_support import CleanPlane
 from tests.plane.api import Api
 
 ROLES = Path(__file__).parents[2] / "examples" / "rbac-metrics.yaml"
@@ -39,10 +40,11 @@ def reader_of_metrics(plane: Plane) -> str:
     return str(answer["status"]["token"])
 
 
-def test_the_api_server_authorizes_and_no_token_is_logged(own_plane: Plane, tmp_path: Path) -> None:
-    token = token_of_the_role(own_plane, ROLE, "create-queues")
-    reader = reader_of_metrics(own_plane)
-    kubeconfig = own_plane.write_kubeconfig(tmp_path / "kubeconfig", "maniple", token)
+def test_the_api_server_authorizes_and_no_token_is_logged(clean_plane: CleanPlane, tmp_path: Path) -> None:
+    plane = clean_plane("volcano")
+    token = token_of_the_role(plane, ROLE, "create-queues")
+    reader = reader_of_metrics(plane)
+    kubeconfig = plane.write_kubeconfig(tmp_path / "kubeconfig", "maniple", token)
     arguments = ["run", "--profile", "volcano", "--kubeconfig", str(kubeconfig), "--listen", "127.0.0.1:0"]
     arguments += ["--listen-authorization", "--debug-endpoints", "--log-format", "json", "-v", "10"]
     code = f"from maniple.cli.main import main; main({arguments!r})"
@@ -58,7 +60,7 @@ def test_the_api_server_authorizes_and_no_token_is_logged(own_plane: Plane, tmp_
 
     async def main() -> dict[str, Any]:
         found: dict[str, Any] = {}
-        async with real_world(own_plane) as world:
+        async with real_world(plane) as world:
             with log.open("w") as output, running([sys.executable, "-c", code], output):
                 await world.create([node("n1"), *gang("train", 8)])
                 await until(lambda: runs(world, "train", 8), "the gang runs")
