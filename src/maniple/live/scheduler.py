@@ -283,7 +283,7 @@ class Scheduler:
 
     def diagnosis(self) -> Diagnosis:
         """Of the last cycle if nothing has changed since, otherwise of one planned now; to be called between cycles."""
-        found = None if self._dirty else self._explanations.complete(self.probe())
+        found = None if self._dirty else self._explanations.complete(self.probe(), self.plan)
         return found or Diagnosis(self.probe(), self.cache.cluster, self.now())
 
     def moment(self) -> Moment:
@@ -350,13 +350,13 @@ class Scheduler:
 
     def _take_due(self) -> bool:
         """Whatever is due without a change; returns whether a decision may depend on it."""
-        binds_come_first = bool(self.binding.pods) and not self._work_is_left
         due = (
             self.guard.let_back(),
             self.cache.release(now()),
             self._decisions.expire(now()),
             self._take_options(),
-            self.cache.deferred.is_due(now(), starts_wait=binds_come_first),
+            self.cache.deferred.members_are_due(now()),
+            self._work_is_left and self.cache.deferred.starts_are_due(now(), binds_come_first=False),
         )
         if self._queues_listed and self._synced.is_set():
             self._queues_listed = False
@@ -482,6 +482,7 @@ class Scheduler:
     def _follow_up(self) -> None:
         """Write and show what is due, whether or not there was a cycle."""
         try:
+            self._tell_starts()
             self._dirty |= self._status.carry_out() and self._work_is_left
             if self._group_writer is not None:
                 self._group_writer.carry_out()
@@ -491,6 +492,21 @@ class Scheduler:
         except Exception as error:
             self.guard.caught(error, "writing statuses")
             self._dirty = True
+
+    def _tell_starts(self) -> None:
+        """Pods have started, and nothing waits that a cycle could decide: statuses say so without one."""
+        deferred, moment = self.cache.deferred, now()
+        if self._dirty or not deferred.starts_are_due(moment, binds_come_first=bool(self.binding.pods)):
+            return
+        plan = self.plan.retold(self.cache.cluster) if self.plan is not None else None
+        if plan is None:
+            self._dirty = True
+            return
+        deferred.starts_told(moment)
+        self.plan = plan
+        self._dirty |= (
+            self._status.write(plan, self._clock.now(), f"cycle-{self.cycles}") and self._work_is_left
+        )
 
     async def _explain(self) -> None:
         """Say more about why jobs wait, while there is nothing to decide and no decision to be written."""
