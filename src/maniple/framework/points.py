@@ -13,6 +13,7 @@ is a transaction that is undone.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from typing import Annotated, Any, get_args, get_type_hints
 
 import numpy as np
@@ -249,11 +250,26 @@ def _declared() -> dict[str, Point]:
 
 
 POINTS: dict[str, Point] = _declared()
+NO_HOOKS = Hooks({})  # until plugins are there; nothing changes it
+
+
+@lru_cache(maxsize=1024)
+def _points_of(kind: type) -> tuple[str, ...]:
+    return tuple(name for name in POINTS if hasattr(kind, name))
+
+
+def answered_points(plugin: object) -> list[str]:
+    """The points that a plugin answers: methods of its class, or what it has set for itself."""
+    found = _points_of(type(plugin))
+    own = getattr(plugin, "__dict__", {}).keys() & POINTS.keys()
+    return [name for name in POINTS if name in found or name in own] if own else [*found]
+
 
 __all__ = [
     "ALL",
     "ASK",
     "CLAIMS_FIRST",
+    "NO_HOOKS",
     "POINTS",
     "Capacity",
     "Event",
@@ -262,4 +278,5 @@ __all__ = [
     "Point",
     "Purpose",
     "Vote",
+    "answered_points",
 ]
