@@ -13,8 +13,8 @@ is a transaction that is undone.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from functools import lru_cache
 from typing import Annotated, Any, get_args, get_type_hints
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -253,14 +253,15 @@ POINTS: dict[str, Point] = _declared()
 NO_HOOKS = Hooks({})  # until plugins are there; nothing changes it
 
 
-@lru_cache(maxsize=1024)
-def _points_of(kind: type) -> tuple[str, ...]:
-    return tuple(name for name in POINTS if hasattr(kind, name))
+_POINTS_OF: WeakKeyDictionary[type, tuple[str, ...]] = WeakKeyDictionary()  # by the class of a plugin
 
 
 def answered_points(plugin: object) -> list[str]:
     """The points that a plugin answers: methods of its class, or what it has set for itself."""
-    found = _points_of(type(plugin))
+    kind = type(plugin)
+    found = _POINTS_OF.get(kind)
+    if found is None:
+        found = _POINTS_OF[kind] = tuple(name for name in POINTS if hasattr(kind, name))
     own = getattr(plugin, "__dict__", {}).keys() & POINTS.keys()
     return [name for name in POINTS if name in found or name in own] if own else [*found]
 
