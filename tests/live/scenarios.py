@@ -108,6 +108,24 @@ async def a_gang_of_eight_runs_whole(world: World) -> None:
 
 
 @scenario
+async def a_scheduler_that_starts_beside_running_gangs_writes_only_what_differs(world: World) -> None:
+    names = [f"train-{number}" for number in range(4)]
+    async with scheduling(world) as first:
+        await world.create([node("n1", 16), *(raw for name in names for raw in gang(name, 4))])
+
+        async def all_say_so() -> bool:
+            return {(await group_of(world, name)).status.running for name in names} == {4}
+
+        await until(all_say_so, "the groups say that they run")
+        await settles(world, first)
+    await world.patch(VolcanoPodGroup, f"{NAMESPACE}/train-0", {"status": {"running": 1}}, status=True)
+    async with scheduling(world) as second:
+        await until(all_say_so, "the group that said something else is corrected")
+        await settles(world, second)
+        assert (second.meter.writes, second.cycles) == ({("status", "ok"): 1}, 1)
+
+
+@scenario
 async def a_gang_that_does_not_fit_binds_nothing_says_why_and_runs_when_a_node_comes(world: World) -> None:
     async with scheduling(world) as scheduler:
         await world.create([node("n1", 5), *gang("train", 8)])
