@@ -11,8 +11,9 @@ from maniple.cluster.check import validate
 from maniple.cluster.statuses import Status
 from maniple.live.cache import Cache
 from maniple.live.essence import scheduled_condition
+from maniple.live.intake import grouper_of
 from maniple.live.port import Port
-from maniple.live.scheduler import Scheduler, Timing, grouper_of
+from maniple.live.scheduler import Scheduler, Timing
 from maniple.objects.core import Node, Pod
 from maniple.objects.volcano import VolcanoPodGroup, VolcanoQueue
 from maniple.planner import Planner
