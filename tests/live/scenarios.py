@@ -119,11 +119,19 @@ async def a_scheduler_that_starts_beside_running_gangs_writes_only_what_differs(
 
         await until(all_say_so, "the groups say that they run")
         await settles(world, first)
-    await world.patch(VolcanoPodGroup, f"{NAMESPACE}/train-0", {"status": {"running": 1}}, status=True)
+
+    async def version_of(name: str) -> str:
+        return (await group_of(world, name)).metadata.resource_version
+
+    await world.patch(VolcanoPodGroup, f"{NAMESPACE}/train-0", {"status": {"running": 1}})
+    versions = {name: await version_of(name) for name in names}
+    noted = len([note for note in await world.notes() if note.reason == "Scheduled"])
     async with scheduling(world) as second:
         await until(all_say_so, "the group that said something else is corrected")
         await settles(world, second)
-        assert (second.meter.writes, second.cycles) == ({("status", "ok"): 1}, 1)
+    same = [name for name in names if await version_of(name) == versions[name]]
+    assert same == names[1:]
+    assert len([note for note in await world.notes() if note.reason == "Scheduled"]) == noted
 
 
 @scenario
