@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from maniple.objects.load import load
 from maniple.objects.meta import Object
 from maniple.planner import Plan, Planner
 from tests.actions.allocate_scenes import NOW, flat, gang, node, queue
@@ -88,3 +89,43 @@ def test_the_text_names_the_minimum_and_the_pod() -> None:
 
 def test_without_a_clock_nothing_is_evicted() -> None:
     assert not run(broken(), now=None).evictions
+
+
+def test_a_gang_that_breaks_is_noticed_in_the_next_cycle_although_it_has_as_many_pods() -> None:
+    """What is known of a gang with several pod sets holds while none of its pods changes."""
+    groups = [{"name": "a", "minMember": 1}, {"name": "b", "minMember": 1}]
+    head = make(
+        "scheduling.run.ai/v2alpha2",
+        "PodGroup",
+        "job",
+        namespace="default",
+        uid="job",
+        spec={"queue": "q", "minMember": 2, "subGroups": groups},
+    )
+
+    def pod(name: str, group: str) -> Object:
+        raw = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                "name": name,
+                "namespace": "default",
+                "uid": name,
+                "annotations": {"pod-group-name": "job"},
+                "labels": {"kai.scheduler/subgroup-name": group},
+            },
+            "spec": {"nodeName": "n1", "schedulerName": "kai-scheduler", "containers": [{"name": "main"}]},
+            "status": {"phase": "Running"},
+        }
+        return load(raw)
+
+    planner = Planner(conf={"actions": "stalegangeviction"}, profile="kai", options={"debug": True})
+    cluster = planner.build(flat([queue("q"), node("n1"), head, pod("one", "a"), pod("two", "b")]))
+    whole = [planner.cycle(cluster, now=NOW) for _ in range(2)]
+    assert [(one.stale_since, one.evictions) for one in whole] == [({}, [])] * 2
+    assert [[part.used for part in one.groups["default/job"].pod_sets] for one in whole] == [[1, 1]] * 2
+    planner.delete(cluster, [pod("two", "b")])
+    planner.apply(cluster, [pod("three", "a")])
+    broken = planner.cycle(cluster, now=NOW)
+    assert broken.stale_since == {"default/job": NOW}
+    assert [part.used for part in broken.groups["default/job"].pod_sets] == [2, 0]

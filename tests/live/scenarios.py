@@ -11,8 +11,9 @@ from maniple.cluster.check import validate
 from maniple.cluster.statuses import Status
 from maniple.live.cache import Cache
 from maniple.live.essence import scheduled_condition
+from maniple.live.intake import grouper_of
 from maniple.live.port import Port
-from maniple.live.scheduler import Scheduler, Timing, grouper_of
+from maniple.live.scheduler import Scheduler, Timing
 from maniple.objects.core import Node, Pod
 from maniple.objects.volcano import VolcanoPodGroup, VolcanoQueue
 from maniple.planner import Planner
@@ -105,6 +106,32 @@ async def a_gang_of_eight_runs_whole(world: World) -> None:
         assert conditions(await group_of(world, "train"))["Scheduled"][0] == "True"
         assert Counter(p.spec.node_name for p in await pods_of(world, "train")) == {"n1": 4, "n2": 4}
         await settles(world, scheduler)
+
+
+@scenario
+async def a_scheduler_that_starts_beside_running_gangs_writes_only_what_differs(world: World) -> None:
+    names = [f"train-{number}" for number in range(4)]
+    async with scheduling(world) as first:
+        await world.create([node("n1", 16), *(raw for name in names for raw in gang(name, 4))])
+
+        async def all_say_so() -> bool:
+            return {(await group_of(world, name)).status.running for name in names} == {4}
+
+        await until(all_say_so, "the groups say that they run")
+        await settles(world, first)
+
+    async def version_of(name: str) -> str:
+        return (await group_of(world, name)).metadata.resource_version
+
+    await world.patch(VolcanoPodGroup, f"{NAMESPACE}/train-0", {"status": {"running": 1}})
+    versions = {name: await version_of(name) for name in names}
+    noted = len([note for note in await world.notes() if note.reason == "Scheduled"])
+    async with scheduling(world) as second:
+        await until(all_say_so, "the group that said something else is corrected")
+        await settles(world, second)
+    same = [name for name in names if await version_of(name) == versions[name]]
+    assert same == names[1:]
+    assert len([note for note in await world.notes() if note.reason == "Scheduled"]) == noted
 
 
 @scenario

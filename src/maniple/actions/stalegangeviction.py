@@ -12,6 +12,7 @@ from typing import Any
 from maniple.cluster.statuses import ACTIVE_ALLOCATED, ACTIVE_USED, Status
 from maniple.framework.configuration.arguments import Arguments
 from maniple.framework.configuration.durations import long_nanoseconds
+from maniple.framework.groups.remembered import remembered
 from maniple.framework.groups.tree import DEFAULT
 from maniple.framework.reasons import POD, EvictionCause
 from maniple.framework.session import Session
@@ -60,7 +61,8 @@ def _broken(session: Session) -> set[int]:
     rows = jobs.rows[jobs.counts[Status.SUCCEEDED, jobs.rows] == 0]
     active = ACTIVE_USED @ jobs.counts[:, rows]
     doubtful = (active > 0) & (~undivided[rows] | (active < jobs.minimum[rows]))
-    return {job for job in rows[doubtful].tolist() if session.groups.stale(job)}
+    stale = remembered(session, "stale", rows[doubtful].tolist(), session.groups.stale)
+    return {job for job, broken in stale.items() if broken}
 
 
 def _age(now: datetime, since: datetime) -> timedelta:

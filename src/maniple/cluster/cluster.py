@@ -85,6 +85,7 @@ class Cluster:
         self._node_facts: NodeFacts | None = None
         self.ranks = TaskRanks()
         self._editions = 0  # of pod groups, so far
+        self._moves = 0  # of jobs, so far
         self._unclassed: set[int] = set()
         # With more than these, those of pods long gone are forgotten.
         self._many_resources, self._many_roles = _MANY_RESOURCES, _MANY_ROLES
@@ -253,6 +254,7 @@ class Cluster:
         request = spec.request if sign > 0 else -spec.request
         height = len(request)
         if job >= 0:
+            jobs.moved[job] = self._moves = self._moves + 1
             jobs.counts[status, job] += sign
             jobs.total[:height, job] += request
             if ALLOCATED_LIKE[status]:
@@ -332,6 +334,7 @@ class Cluster:
         if refusal:
             jobs.refusals[row] = refusal
         jobs.edition[row] = self._editions = self._editions + 1
+        jobs.moved[row] = self._moves = self._moves + 1
         jobs.admitted[row] = facts.admitted
         jobs.preemptible[row] = -1 if facts.preemptible is None else facts.preemptible
         jobs.evicted_whole[row] = facts.evicted_whole

@@ -33,24 +33,25 @@ class TaskRanks:
         if not changed and len(self.places) == len(tasks):
             return
         if len(changed) <= _FEW:
-            for row in changed:
-                self._move(row, _key(tasks, row))
+            self._move(changed, tasks)
         else:
             self._sort(changed, tasks)
         self.places = np.zeros(len(tasks), dtype=np.int64)
         self.places[self._rows] = np.arange(len(self._rows))
 
-    def _move(self, row: int, key: _Key | None) -> None:
-        before = self._known.pop(row, None)
-        if before is not None:
-            place = bisect_left(self._order, before)
-            del self._order[place]
-            self._rows = np.delete(self._rows, place)
-        if key is not None:
-            self._known[row] = key
-            place = bisect_left(self._order, key)
-            self._order.insert(place, key)
-            self._rows = np.insert(self._rows, place, row)
+    def _move(self, changed: list[int], tasks: TaskTable) -> None:
+        order = self._order
+        gone = [key for row in changed if (key := self._known.pop(row, None)) is not None]
+        places = sorted(bisect_left(order, key) for key in gone)
+        for place in reversed(places):
+            del order[place]
+        self._rows = np.delete(self._rows, places)
+        new = sorted(key for row in changed if (key := _key(tasks, row)) is not None)
+        places = [bisect_left(order, key) for key in new]
+        self._rows = np.insert(self._rows, places, [row for *_, row in new])
+        for place, key in zip(reversed(places), reversed(new), strict=True):
+            order.insert(place, key)
+            self._known[key[-1]] = key
 
     def _sort(self, changed: list[int], tasks: TaskTable) -> None:
         for row in changed:

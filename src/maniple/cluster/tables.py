@@ -126,6 +126,7 @@ class JobTable(Table):
         "preemptible": (np.int8, -1),
         "evicted_whole": (np.bool_, False),
         "edition": (np.int64, 0),
+        "moved": (np.int64, 0),
     }
     MATRICES = ("allocated", "pending", "total")
 
@@ -139,6 +140,7 @@ class JobTable(Table):
     preemptible: NDArray[np.int8]  # as its group says; -1 if it does not
     evicted_whole: NDArray[np.bool_]  # or not at all
     edition: Amounts  # of the pod group; each one that arrives, new or changed, has a number of its own
+    moved: Amounts  # of the last change of the pod group or of a task; each has a number of its own
     allocated: Amounts
     pending: Amounts
     total: Amounts

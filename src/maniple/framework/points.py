@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Annotated, Any, get_args, get_type_hints
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -249,11 +250,27 @@ def _declared() -> dict[str, Point]:
 
 
 POINTS: dict[str, Point] = _declared()
+NO_HOOKS = Hooks({})  # until plugins are there; nothing changes it
+
+
+_POINTS_OF: WeakKeyDictionary[type, tuple[str, ...]] = WeakKeyDictionary()  # by the class of a plugin
+
+
+def answered_points(plugin: object) -> list[str]:
+    """The points that a plugin answers: methods of its class, or what it has set for itself."""
+    kind = type(plugin)
+    found = _POINTS_OF.get(kind)
+    if found is None:
+        found = _POINTS_OF[kind] = tuple(name for name in POINTS if hasattr(kind, name))
+    own = getattr(plugin, "__dict__", {}).keys() & POINTS.keys()
+    return [name for name in POINTS if name in found or name in own] if own else [*found]
+
 
 __all__ = [
     "ALL",
     "ASK",
     "CLAIMS_FIRST",
+    "NO_HOOKS",
     "POINTS",
     "Capacity",
     "Event",
@@ -262,4 +279,5 @@ __all__ = [
     "Point",
     "Purpose",
     "Vote",
+    "answered_points",
 ]

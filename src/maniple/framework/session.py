@@ -26,7 +26,7 @@ from maniple.framework.configuration.loading import Configuration, PluginOption
 from maniple.framework.decisions import Decisions
 from maniple.framework.devices.gpus import GpuBooks
 from maniple.framework.groups.groups import Groups
-from maniple.framework.points import ASK, POINTS, Hooks, JobRows, TaskRows
+from maniple.framework.points import ASK, NO_HOOKS, POINTS, Hooks, JobRows, TaskRows, answered_points
 from maniple.framework.queue_tree import QueueTree
 from maniple.framework.reasons import Reason, ReasonTable
 from maniple.framework.refusals import Refusals
@@ -98,7 +98,7 @@ class Session:
         self._class_requests: Amounts | None = None
         self._job_ties: dict[int, tuple[float, str, str]] = {}
         self.counts_shortfall = False
-        self.hooks = Hooks({})
+        self.hooks = NO_HOOKS
         self.queue_tree = QueueTree(self.queues, flat=options.get("fullHierarchyFairness") is False)
         self.groups = Groups(self)
         self.gpus = GpuBooks(self)
@@ -123,9 +123,9 @@ class Session:
                 lists.append([])
             for option, plugin in tier:
                 self.plugins.append((option, plugin))
-                for name, point in POINTS.items():
-                    answer = getattr(plugin, name, None)
-                    if answer is not None and (point.switch is None or option.enabled(point.switch)):
+                for name in answered_points(plugin):
+                    answer, switch = getattr(plugin, name), POINTS[name].switch
+                    if answer is not None and (switch is None or option.enabled(switch)):
                         registered[name][-1].append(answer)
         self.hooks = Hooks(registered, alternatives=self.rules.victims.tiers_are_alternatives)
         # A gang may be placed at once only if every plugin that answers "ready" can tell how much is missing.

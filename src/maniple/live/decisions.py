@@ -134,7 +134,7 @@ class Decisions:
         for one in naming:
             if not self._permissions.has(BIND_VOLUMES):
                 withheld.add(self._job_of(one.pod))
-                self._wait_for(BIND_VOLUMES, one.pod)
+                self._withhold(BIND_VOLUMES, one.pod)
         return [one for one in binds if self._job_of(one.pod) not in withheld] if withheld else binds
 
     def _job_of(self, pod: Pod) -> int:
@@ -257,7 +257,7 @@ class Decisions:
             return
         namespace = pod.metadata.namespace
         if not self._permissions.has(REMOVE_GATES, namespace):
-            self._wait_for(REMOVE_GATES, pod, namespace)
+            self._withhold(REMOVE_GATES, pod, namespace)
             return
         patch = {"metadata": {"uid": pod.metadata.uid}, "spec": {"schedulingGates": None}}
 
@@ -340,6 +340,11 @@ class Decisions:
         """Leave a pod out of decisions while a permission is missing; returns whether one may depend on that."""
         again = self._permissions.again(feature, namespace)
         return self._cache.hold(pod.key, pod.metadata.uid, again, str(feature))
+
+    def _withhold(self, feature: Feature, pod: Pod, namespace: str = "") -> None:
+        """What was decided for a pod is not carried out: another cycle tells why."""
+        if self._wait_for(feature, pod, namespace):
+            self._later(lambda: True)
 
     def _submit(self, pod: Pod, write: _Write) -> None:
         def done(error: BaseException | None) -> None:

@@ -1,13 +1,13 @@
-"""Changes that lead to no other decision, or to none yet, and when they lead to a cycle all the same.
+"""Changes that lead to no other decision, or to none yet.
 
-Two kinds are known. A pod that starts on its node makes no room: unless something waits, a cycle would only tell that
-it runs, and while pods are being bound their binds come first. And nothing can be bound for a gang of which pods are
-missing: they arrive one by one, and a cycle for each of them would decide nothing.
+Two kinds are known. A pod that starts on its node makes no room: unless something waits there is no cycle, and the last
+plan is told again; while pods are being bound their binds come first. And nothing can be bound for a gang of which pods
+are missing: they arrive one by one, and a cycle for each of them would decide nothing.
 """
 
 from dataclasses import dataclass
 
-STARTS_SECONDS = 2.0  # between two cycles that only tell which pods run, while pods are being bound
+STARTS_SECONDS = 2.0  # between two times that it is told which pods run, while pods are being bound
 MEMBERS_SECONDS = 0.03  # without another pod or group of a gang that is not complete
 MOST_MEMBERS_SECONDS = 0.15  # after the first
 
@@ -21,7 +21,7 @@ class Deferred:
 
     starts: int = 0
     members: int = 0
-    _told: int = 0  # starts, when the last cycle began
+    _told: int = 0  # starts, when the last cycle began or its plan was told again
     _known: int = 0  # members, when it was asked last
     _starts_due: float = 0.0
     _members_due: float | None = None
@@ -31,22 +31,29 @@ class Deferred:
         """Whether anything is deferred."""
         return self.starts != self._told or self._members_due is not None
 
-    def is_due(self, now: float, *, starts_wait: bool) -> bool:
-        """Whether it leads to a cycle now; asked after every change. `starts_wait`: there are binds to come first."""
+    def members_are_due(self, now: float) -> bool:
+        """Whether the gangs that are not complete lead to a cycle now; asked after every change."""
         if self.members != self._known:
             if self._members_due is None:
                 self._members_latest = now + MOST_MEMBERS_SECONDS
             self._known, self._members_due = self.members, min(now + MEMBERS_SECONDS, self._members_latest)
-        if self._members_due is not None and now >= self._members_due:
-            return True
-        return self.starts != self._told and (not starts_wait or now >= self._starts_due)
+        return self._members_due is not None and now >= self._members_due
+
+    def starts_are_due(self, now: float, *, binds_come_first: bool) -> bool:
+        """Whether it is to be told now which pods run; with gangs that are not complete, the next cycle does."""
+        waits = self._members_due is not None or (binds_come_first and now < self._starts_due)
+        return self.starts != self._told and not waits
 
     def next_due(self) -> list[float]:
         """When to ask again."""
-        starts = [self._starts_due] if self.starts != self._told else []
-        return starts if self._members_due is None else [*starts, self._members_due]
+        if self._members_due is not None:
+            return [self._members_due]
+        return [self._starts_due] if self.starts != self._told else []
+
+    def starts_told(self, now: float) -> None:
+        self._told, self._starts_due = self.starts, now + STARTS_SECONDS
 
     def cycle_begins(self, now: float) -> None:
         """It tells all of it."""
-        self._told, self._starts_due = self.starts, now + STARTS_SECONDS
+        self.starts_told(now)
         self._members_due = None

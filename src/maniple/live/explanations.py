@@ -60,10 +60,13 @@ class Explanations:
             discreet = not planner.rules.words.name_others
             self._diagnosis = Diagnosis(planner, session.cluster, when, (session, plan), discreet=discreet)
 
-    def complete(self, planner: Planner) -> Diagnosis | None:
-        """Of the last cycle, for operators, who may read all names; None if it does not tell how things are."""
+    def complete(self, planner: Planner, plan: Plan | None) -> Diagnosis | None:
+        """Of the last cycle, for operators, who may read all names; None if it does not tell how things are.
+
+        `plan`: the one that tells how they are.
+        """
         known = self._diagnosis
-        if known is None:
+        if known is None or known.plan is not plan:
             return None
         session = known.session
         return Diagnosis(planner, session.cluster, session.now, (session, known.plan))

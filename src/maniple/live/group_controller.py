@@ -6,8 +6,9 @@ It is a scheduler without cycles. It reads pods, their owners, namespaces and Po
 
 from typing import Any
 
+from maniple.live.intake import WRITE
 from maniple.live.port import Port
-from maniple.live.scheduler import WRITE, Scheduler
+from maniple.live.scheduler import Scheduler
 from maniple.live.writing import now
 from maniple.objects.core import Namespace, Pod
 from maniple.objects.meta import Object

@@ -195,8 +195,8 @@ def orphaned(cluster: Cluster, queue: Object) -> str:
     if not number:
         return ""
     return (
-        f"Queue {printable(name)}: deleted while {number} {'job names' if number == 1 else 'jobs name'} it; pods that run"
-        " stay, the others wait until the queue exists again or their jobs name another"
+        f"Queue {printable(name)}: deleted while {number} {'job names' if number == 1 else 'jobs name'} it;"
+        " pods that run stay, the others wait until the queue exists again or their jobs name another"
     )
 
 

@@ -57,6 +57,7 @@ class SimCluster:
         self.store = store
         self.faults = faults or Faults()
         self.events: list[SimEvent] = []
+        self._noted: dict[tuple[str, ...], SimEvent] = {}  # the same events, by what they say
         # Every binding that was carried out, in order: pod, uid, node.
         self.binds: list[tuple[str, str, str]] = []
         self._reflectors: list[Reflector] = []
@@ -220,11 +221,11 @@ class SimCluster:
         await self._write("record_event", regarding.key, lambda: self._note(new))
 
     def _note(self, new: SimEvent) -> None:
-        for event in reversed(self.events):
-            if event.said == new.said:
-                event.count += 1
-                return
-        self.events.append(new)
+        known = self._noted.setdefault(new.said, new)
+        if known is new:
+            self.events.append(new)
+        else:
+            known.count += 1
 
     async def _write(self, verb: str, key: str, action: Callable[[], object]) -> None:
         if self._write_seconds:

@@ -5,44 +5,47 @@ import secrets
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
+from http import HTTPStatus
 from typing import Any
 
 import msgspec
 
 from maniple.cli import InputError
 from maniple.cli.live import objects
+from maniple.cli.live.dialects import DIALECTS, QUEUES_OF_KAI, Dialect
 from maniple.cli.live.objects import Raw
 from maniple.kube import crds
 from maniple.kube.client import Client
+from maniple.kube.errors import ApiError
 from maniple.kube.kinds import KINDS, PODS, Resource
 from maniple.objects.core import Namespace, Node
-from maniple.objects.volcano import VolcanoPodGroup, VolcanoQueue
 
 CONCURRENCY = 32
 NODES = KINDS[Node].at("v1")
 NAMESPACES = KINDS[Namespace].at("v1")
-GROUPS = KINDS[VolcanoPodGroup].at("v1beta1")
-QUEUES = KINDS[VolcanoQueue].at("v1beta1")
+GROUPS = [*dict.fromkeys(dialect.groups for dialect in DIALECTS.values())]
 _OURS = {"labelSelector": objects.LABEL}
 
 
 class Stage:
     """The namespace of one run, and its nodes."""
 
-    def __init__(self, client: Client, scheduler: str, gang: int) -> None:
+    def __init__(self, client: Client, dialect: Dialect, gang: int) -> None:
         self.client = client
         self.namespace = f"maniple-bench-{secrets.token_hex(3)}"
         self.gang = gang
         self.nodes = 0
-        self._scheduler = scheduler
+        self._dialect = dialect
 
     async def open(self, *, beside_others: bool) -> None:
         """Remove what an earlier run left, refuse a cluster that is in use, create definitions and namespace."""
         await self._remove_all()
         if not beside_others:
             await self._refuse_if_in_use()
-        async for _ in crds.install(self.client, crds.manifests("volcano")):
+        async for _ in crds.install(self.client, crds.manifests(self._dialect.definitions)):
             pass
+        for queue in self._dialect.queues:
+            await self.client.create(QUEUES_OF_KAI, "", queue)
         await self.client.create(NAMESPACES, "", objects.namespace(self.namespace))
 
     async def close(self) -> None:
@@ -58,8 +61,8 @@ class Stage:
         created: dict[str, float] = {}
 
         async def one(name: str) -> None:
-            await self._create(GROUPS, objects.group(name, self.gang))()
-            bodies = [objects.pod(each, self._scheduler, gang=name) for each in self.pods_of(name)]
+            await self._create(self._dialect.groups, self._dialect.group(name, self.gang))()
+            bodies = [self._member(name, each) for each in self.pods_of(name)]
             await asyncio.gather(*(self._create(PODS, body)() for body in bodies))
             created[name] = time.perf_counter()
 
@@ -71,10 +74,10 @@ class Stage:
         bodies: list[tuple[Resource, Raw]] = []
         place = 0
         for name in names:
-            bodies.append((GROUPS, objects.group(name, self.gang)))
+            bodies.append((self._dialect.groups, self._dialect.group(name, self.gang)))
             for each in self.pods_of(name):
                 on = objects.node_name(place % self.nodes)
-                bodies.append((PODS, objects.pod(each, self._scheduler, gang=name, on=on)))
+                bodies.append((PODS, self._member(name, each, on)))
                 place += 1
         await at_once([self._create(resource, body) for resource, body in bodies])
 
@@ -82,12 +85,15 @@ class Stage:
         """Pods without a gang."""
         await at_once([self._create(PODS, objects.pod(name, scheduler)) for name in names])
 
+    def _member(self, gang: str, name: str, on: str = "") -> Raw:
+        return objects.pod(name, self._dialect.scheduler, {self._dialect.annotation: gang}, on=on)
+
     def pods_of(self, gang: str) -> list[str]:
         return objects.members(gang, self.gang)
 
     async def remove_work(self) -> None:
         """All pods and groups; the nodes stay."""
-        for resource in (PODS, GROUPS):
+        for resource in (PODS, self._dialect.groups):
             await self._remove_in(resource, self.namespace)
 
     def _create(self, resource: Resource, body: Raw) -> Callable[[], Awaitable[Any]]:
@@ -95,23 +101,33 @@ class Stage:
 
     async def _remove_all(self) -> None:
         for name in await self._names(NAMESPACES, _OURS):
-            for resource in (PODS, GROUPS):
+            for resource in (PODS, *GROUPS):
                 await self._remove_in(resource, name)
             await self.client.delete(NAMESPACES, name)
         await self.client.request("DELETE", NODES.path(), query=_OURS)
+        if await self._serves(QUEUES_OF_KAI):
+            await self.client.request("DELETE", QUEUES_OF_KAI.path(), query=_OURS)
 
     async def _remove_in(self, resource: Resource, namespace: str) -> None:
         options = {"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0}
         path = resource.path_in(namespace)
-        if resource is GROUPS and not await self._has_groups():
+        if not await self._serves(resource):
             return
         # A page at a time: the deletion of a collection ends with the time limit of one request.
         while await self._count(path):
             await self.client.request("DELETE", path, query={"limit": "2000"}, body=options)
 
-    async def _has_groups(self) -> bool:
-        answer = msgspec.json.decode(await self.client.request("GET", "/apis"))
-        return any(group.get("name") == GROUPS.group for group in answer.get("groups", ()))
+    async def _serves(self, resource: Resource) -> bool:
+        """Whether the cluster has a resource; its own ones it has."""
+        if not resource.group:
+            return True
+        try:
+            await self.client.request("GET", resource.path(), query={"limit": "1"})
+        except ApiError as error:
+            if error.status != HTTPStatus.NOT_FOUND:
+                raise
+            return False
+        return True
 
     async def _count(self, path: str) -> int:
         answer = msgspec.json.decode(await self.client.request("GET", path, query={"limit": "1"}))

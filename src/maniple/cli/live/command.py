@@ -10,6 +10,7 @@ import msgspec
 from maniple.cli import InputError
 from maniple.cli.echo import echo
 from maniple.cli.live.cluster import Stage
+from maniple.cli.live.dialects import DIALECTS
 from maniple.cli.live.measures import PARTS, Figures, Measures, Settings
 from maniple.cli.live.watching import NotBoundError, bindings
 from maniple.cli.progress import progress
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
     from maniple.kube.configuration import Configuration
 
-SCHEDULER_NAMES = {"volcano": "volcano", "maniple": "maniple"}
 _BURST = {
     "binds_per_second": "binds/s",
     "of_bare": "of bare",
@@ -76,7 +76,7 @@ async def _measure(configuration: "Configuration", settings: Settings, parts: Se
         "gang": settings.gang,
     }
     async with Client(configuration, attempts=3, seconds=300.0) as client:
-        stage = Stage(client, SCHEDULER_NAMES[settings.profile], settings.gang)
+        stage = Stage(client, DIALECTS[settings.profile], settings.gang)
         with progress("preparing the cluster"):
             await stage.open(beside_others=settings.beside_others)
         try:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from maniple.cli.live.cluster import CONCURRENCY, Stage
+from maniple.cli.live.dialects import DIALECTS
 from maniple.cli.live.processes import Process, maniple, process
 from maniple.cli.live.watching import Bindings
 
@@ -88,7 +89,8 @@ class Measures:
         return found
 
     def _scheduler(self) -> list[str]:
-        return maniple("run", *self._settings.place, "--profile", self._settings.profile)
+        profile = self._settings.profile
+        return maniple("run", *self._settings.place, "--profile", profile, *DIALECTS[profile].options)
 
     async def _bound_by(self, command: Sequence[str], *, gangs: bool) -> Figures:
         names = self._names(self._settings.pods)

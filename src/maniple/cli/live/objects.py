@@ -6,7 +6,6 @@ Raw = dict[str, Any]
 
 # Everything that a run creates outside of its namespace has this label, and so does the namespace.
 LABEL = "maniple.dev/bench"
-GROUP_NAME = "scheduling.k8s.io/group-name"
 PODS_OF_A_NODE = 16
 
 
@@ -35,17 +34,8 @@ def node_name(number: int) -> str:
     return f"maniple-bench-{number:05d}"
 
 
-def group(name: str, members: int) -> Raw:
-    return {
-        "apiVersion": "scheduling.volcano.sh/v1beta1",
-        "kind": "PodGroup",
-        "metadata": {"name": name},
-        "spec": {"minMember": members, "queue": "default"},
-    }
-
-
-def pod(name: str, scheduler: str, *, gang: str = "", on: str = "") -> Raw:
-    """A pod of a gang, or a single one; with `on` it is created on that node already."""
+def pod(name: str, scheduler: str, annotations: dict[str, str] | None = None, *, on: str = "") -> Raw:
+    """A pending pod; with `on` it is created on that node already."""
     spec: Raw = {
         "schedulerName": scheduler,
         "nodeSelector": {LABEL: "true"},
@@ -61,8 +51,8 @@ def pod(name: str, scheduler: str, *, gang: str = "", on: str = "") -> Raw:
     }
     if on:
         spec["nodeName"] = on
-    annotations = {"annotations": {GROUP_NAME: gang}} if gang else {}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, **annotations}, "spec": spec}
+    metadata = {"name": name, "annotations": annotations or {}}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
 def members(gang: str, size: int) -> list[str]:

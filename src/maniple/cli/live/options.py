@@ -9,7 +9,6 @@ from typing import Any
 import click
 
 PARTS = ("burst", "arrivals", "large")
-PROFILES = ("volcano", "maniple")
 NAMES = ("kubeconfig", "context", "parts", "nodes", "pods", "gang", "large_nodes", "large_pods")
 _COUNT = click.IntRange(min=1)
 
@@ -66,8 +65,6 @@ class LiveOptions:
 
         given = dict(self.given)
         parts = given.pop("parts")
-        if profile not in PROFILES:
-            raise click.UsageError(f"--live measures the profiles {' and '.join(PROFILES)}, not {profile}")
         if given["kubeconfig"] is None and not given["context"]:
             raise click.UsageError("--live needs a cluster: give --kubeconfig or --context")
         program = given.pop("kube_scheduler")

@@ -6,7 +6,7 @@ shares with the cluster are copied.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -21,6 +21,7 @@ from maniple.cluster.statuses import ACTIVE_USED, ALIVE, STATUSES, Status
 from maniple.cluster.tables import job_name
 from maniple.framework.conditions import Conditions
 from maniple.framework.criteria import NodeRows
+from maniple.framework.groups.remembered import remembered
 from maniple.framework.plans.outcome import PodSetOutcome
 from maniple.framework.plans.standing import QueueProblem, queue_problem
 from maniple.framework.points import Capacity, PodVolumes, TaskRows
@@ -294,18 +295,15 @@ def _parts(session: Session) -> dict[int, tuple[PodSetOutcome, ...]]:
     """The pod sets of jobs that are divided, with the tasks of each counted by status."""
     facts = session.cluster.jobs.facts
     divided = [job for job in np.flatnonzero(~session.groups.undivided).tolist() if job in facts]
-    if not divided:
-        return {}
-    sets = {job: session.groups.of(job) for job in divided}
-    rows = [one.rows for several in sets.values() for one in several]
-    cells = np.repeat(np.arange(len(rows)), [len(one) for one in rows]) * STATUSES
-    cells += session.tasks.status[np.concatenate(rows)] if rows else 0
-    by_status = np.bincount(cells, minlength=len(rows) * STATUSES).reshape(len(rows), STATUSES)
-    counts: Iterator[list[int]] = iter((by_status @ COUNTED.T).tolist())
-    return {
-        job: tuple(PodSetOutcome(one.name, one.minimum, *next(counts)) for one in several)
-        for job, several in sets.items()
-    }
+    return remembered(session, "parts", divided, lambda job: _parts_of(session, job))
+
+
+def _parts_of(session: Session, job: int) -> tuple[PodSetOutcome, ...]:
+    found = []
+    for one in session.groups.of(job):
+        by_status = np.bincount(session.tasks.status[one.rows], minlength=STATUSES)
+        found.append(PodSetOutcome(one.name, one.minimum, *(by_status @ COUNTED.T).tolist()))
+    return tuple(found)
 
 
 def _queues(session: Session) -> Queues:

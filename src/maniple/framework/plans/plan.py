@@ -13,6 +13,7 @@ from typing import Any, NoReturn, get_type_hints
 import msgspec
 import numpy as np
 
+from maniple.cluster.cluster import Cluster
 from maniple.framework.plans import telling
 from maniple.framework.plans.backlog import Backlog
 from maniple.framework.plans.causes import Causes
@@ -32,6 +33,7 @@ from maniple.framework.plans.outcome import (
     TaskOutcome,
     WaitingPod,
 )
+from maniple.framework.plans.retelling import retold
 from maniple.framework.points import PodVolumes
 from maniple.objects.load import Problem
 from maniple.objects.meta import Object
@@ -220,6 +222,18 @@ class Plan:
         rows = news(self._closed, None if before is None else before._closed)
         found = telling.groups(self._closed, self._causes_for_owners, rows)
         self._told.update(found)
+        return found
+
+    def retold(self, cluster: Cluster) -> "Plan | None":
+        """This plan once it was carried out and nothing has happened in the cluster but that pods started.
+
+        None if something else has happened.
+        """
+        closed = retold(self._closed, cluster)
+        if closed is None:
+            return None
+        found = Plan(closed, self.problems, self.warnings, self.timings)
+        vars(found)["holdings"] = self.holdings  # what queues hold does not depend on whether it runs
         return found
 
     @cached_property

@@ -39,6 +39,8 @@ _PENDING, _GATED, _PIPELINED, _RUNNING = (
     int(one) for one in (Status.PENDING, Status.GATED, Status.PIPELINED, Status.RUNNING)
 )
 
+_SCHEDULED, _COMPLETED = np.flatnonzero(SCHEDULED), np.flatnonzero(COMPLETED)
+
 
 # -- decisions --------------------------------------------------------------------------------------------------------
 
@@ -182,14 +184,15 @@ def phases(closed: Closed, among: Sequence[int] | None = None) -> dict[int, str]
     Unknown: something runs, yet the gang is unschedulable. Running or Completed: enough tasks are (or were) on
     nodes. Otherwise a job stays admitted once it is, and waits until then.
     """
-    columns, counts, refused = closed.jobs, closed.jobs.counts, closed.refused
-    scheduled = counts[np.flatnonzero(SCHEDULED)].sum(axis=0) + news.leaving(closed)
-    parts = (counts[_RUNNING], scheduled, counts[np.flatnonzero(COMPLETED)].sum(axis=0), columns.minimum)
-    rows, found = columns.rows, dict[int, str]()
-    if among is not None:
-        rows = np.intersect1d(rows, np.array(among, dtype=np.int64))
+    columns, refused, found = closed.jobs, closed.refused, dict[int, str]()
+    rows = columns.rows if among is None else _served_among(closed, among)
+    counts = columns.counts[:, rows]
+    scheduled = counts[_SCHEDULED].sum(axis=0)
+    if counts[Status.RELEASING].any():
+        scheduled += news.leaving(closed)[rows]
+    parts = (counts[_RUNNING], scheduled, counts[_COMPLETED].sum(axis=0), columns.minimum[rows])
     for job, running, there, over, minimum in zip(
-        rows.tolist(), *(part[rows].tolist() for part in parts), strict=True
+        rows.tolist(), *(part.tolist() for part in parts), strict=True
     ):
         unschedulable = any(c["type"] == "Unschedulable" for c in refused.conditions.of(job))
         if unschedulable and running:
@@ -200,6 +203,14 @@ def phases(closed: Closed, among: Sequence[int] | None = None) -> dict[int, str]
             phase = columns.phases.get(job) or columns.facts[job].phase
             found[job] = "Inqueue" if phase == "Inqueue" else "Pending"
     return found
+
+
+def _served_among(closed: Closed, among: Sequence[int]) -> NDArray[np.int64]:
+    """Those of some jobs that the cycle served, in the order of their rows."""
+    served = np.zeros(len(closed.jobs.queue), dtype=np.bool_)
+    served[closed.jobs.rows] = True
+    rows = np.array(sorted(among), dtype=np.int64)
+    return rows[served[rows]]
 
 
 def groups(closed: Closed, causes: Causes, rows: Sequence[int]) -> dict[str, GroupOutcome]:
