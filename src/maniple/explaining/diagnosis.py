@@ -37,10 +37,7 @@ from maniple.placement.engine import Placement
 from maniple.planner import DEFAULT_PROFILE, Conf, Planner
 
 _PASSING_ROOM = ("Full", "Fragmented", "GpuFraction", "PodsPerNode", "DomainTooSmall")
-_ROOM_SINCE = (
-    "no node had room for the next pod when the job had its turn in this cycle; at the end of the cycle there is room, "
-    "and the next cycle tries again"
-)
+_ROOM_SINCE = "when the job had its turn in this cycle; at the end of the cycle there is room, and the next cycle tries again"
 _RIVALS = 3
 _AHEAD = 20
 
@@ -238,9 +235,9 @@ class Diagnosis:
             queues = [answered]
         rivals = [self._rival(job)] if passing and not lasting and not queues else []
         found = [*lasting, *queues, *filter(None, rivals), *passing]
-        return found or (list(self._with_room(job)) if tried else [])
+        return found or (list(self._with_room(job, rooms)) if tried else [])
 
-    def _with_room(self, job: int) -> Iterator[Cause]:
+    def _with_room(self, job: int, rooms: tuple[Domain, ...]) -> Iterator[Cause]:
         """The nodes have room: the queue may have no more, or others stand before it."""
         share = self._queues.share_cause(job, self._parts.rows(job))
         if share is not None:
@@ -248,8 +245,12 @@ class Diagnosis:
         rival = self._rival(job)
         if rival is not None:
             yield rival
+        elif miscounted := self._domains.miscounted(job, rooms):
+            yield miscounted
+        elif share is None and rooms and job in self.session.refusals.jobs:
+            yield Cause(kind="RoomSince", sentence=f"no domain had room for all its pods {_ROOM_SINCE}")
         elif share is None and job in self.session.refusals.origins(self.session.tasks.job):
-            yield Cause(kind="RoomSince", sentence=_ROOM_SINCE)
+            yield Cause(kind="RoomSince", sentence=f"no node had room for the next pod {_ROOM_SINCE}")
 
     # -- others -------------------------------------------------------------------------------------------------------
 

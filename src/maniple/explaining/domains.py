@@ -93,6 +93,21 @@ class Domains:
             there={"pods": str(rooms[0].room)},
         )
 
+    def miscounted(self, job: int, rooms: tuple[Domain, ...]) -> Cause | None:
+        """That a domain has room, and plugin `topology` counts too few places in it: it takes a pod with a part of a
+        GPU to need one of its own."""
+        session, rows = self._session, self._parts.rows(job)
+        shared = any(
+            session.classes[one].share is not None for one in set(session.tasks.class_of[rows].tolist())
+        )
+        if not shared or not rooms or rooms[0].room < len(rows):
+            return None
+        text = (
+            f"{rooms[0].name} has room for all {len(rows)} pods, but plugin topology, which decides on domains, counts "
+            f"a GPU of its own for each pod that requests a part of one, and finds too few"
+        )
+        return Cause(kind="DomainMiscounted", sentence=text, subject=rooms[0].name)
+
     def _empty_room(self, job: int) -> int:
         """How many such pods the roomiest domain would hold if it were empty."""
         session, rows = self._session, self._parts.rows(job)

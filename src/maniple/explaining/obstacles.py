@@ -8,6 +8,7 @@ import numpy as np
 from maniple.cluster.statuses import ACTIVE_ALLOCATED, VALID, Status
 from maniple.explaining.model import Cause
 from maniple.explaining.names import Names
+from maniple.explaining.parts import roles_of
 from maniple.explaining.queues import Queues
 from maniple.framework.plans.standing import pods_of_others, queue_problem
 from maniple.framework.reasons import Refused
@@ -78,7 +79,7 @@ class Obstacles:
         """Pods that are not there yet, are behind a gate, or name another scheduler."""
         session = self._session
         foreign = self._foreign(job)
-        for one in session.groups.of(job) if job in self._served else ():
+        for one in (*session.groups.of(job), *roles_of(session, job)) if job in self._served else ():
             there = session.groups.count(one, VALID)
             gated = self._gated(one.rows)
             where = f" of {printable(one.name)}" if one.name not in ("default", "") else ""

@@ -41,6 +41,12 @@ class Tried:
     spread: str = ""  # what is free in all, if that is enough for the next pod, only not on one node
 
 
+def roles_of(session: Session, job: int) -> list[PodSet]:
+    """The parts that the roles of a job need, where these are a condition on one pod set."""
+    divided = session.job_facts(job).role_minimums and not session.rules.gangs.roles_are_pod_sets
+    return grown(session, job, undivided=False).all_pod_sets() if divided else []
+
+
 class Parts:
     """The parts of jobs in one session."""
 
@@ -51,10 +57,8 @@ class Parts:
 
     def wanted(self, job: int) -> list[tuple[PodSet, TaskRows]]:
         """By part, the tasks that the job needs next: up to its minimum, or one more."""
-        session, groups = self._session, self._session.groups
-        pod_sets = groups.of(job)
-        if session.job_facts(job).role_minimums and not session.rules.gangs.roles_are_pod_sets:
-            pod_sets = grown(session, job, undivided=False).all_pod_sets()  # as its roles need them
+        groups = self._session.groups
+        pod_sets = roles_of(self._session, job) or groups.of(job)
         return [(one, self._next(one)) for one in groups.in_order(pod_sets)]
 
     def rows(self, job: int) -> TaskRows:
