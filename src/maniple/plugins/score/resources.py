@@ -25,6 +25,8 @@ from maniple.framework.session import Session
 from maniple.plugins.normalise import HIGHEST
 
 _GPU = "nvidia.com/gpu"
+# Up to this capacity, 100 times an amount is a whole number as a float, and no quotient of two rounds up to the next.
+_EXACT = 2**46
 
 Mask = NDArray[np.bool_]
 
@@ -45,8 +47,9 @@ class ResourceScores:
         self._divisor = {d: np.maximum(self._has[d], 1) for d in dimensions}
         self._there = {d: self._has[d] > 0 for d in dimensions}
         self._main = np.array([self._has[CPU], self._has[MEMORY]])
-        self._main_divisors = np.maximum(self._main, 1)
+        self._main_divisors = np.maximum(self._main, 1).astype(np.float64)
         self._whole = bool((self._main > 0).all())  # every node has cpu and memory
+        self._huge = bool((self._main > _EXACT).any())
         self._counted = np.maximum((self._main > 0).sum(axis=0), 1)  # by node, how many of the two it has
         self._balances: dict[tuple[int, ...], _Balance] = {}
 
@@ -62,30 +65,25 @@ class ResourceScores:
     # -- least and most -------------------------------------------------------------------------------------------
 
     def _least(self, class_: TaskClass, cells: Cells) -> Scores:
-        offered, divisor = self._offered(cells)
-        free = np.subtract(offered, _requested(class_, cells))
-        return self._mean(np.maximum(free, 0, out=free), divisor, cells.rows)
+        free = np.subtract(columns(self._main, cells.rows), _requested(class_, cells))
+        return self._mean(np.maximum(free, 0, out=free), cells.rows)
 
     def _most(self, class_: TaskClass, cells: Cells) -> Scores:
-        offered, divisor = self._offered(cells)
-        return self._mean(np.minimum(_requested(class_, cells), offered), divisor, cells.rows)
+        return self._mean(np.minimum(_requested(class_, cells), columns(self._main, cells.rows)), cells.rows)
 
-    def _offered(self, cells: Cells) -> tuple[Amounts, Amounts]:
-        """CPU and memory of the nodes, a row each; and the same as divisors."""
-        offered = columns(self._main, cells.rows)
-        return offered, offered if self._whole else columns(self._main_divisors, cells.rows)
-
-    def _mean(self, amounts: Amounts, divisor: Amounts, rows: NodeRows | slice) -> Scores:
+    def _mean(self, amounts: Amounts, rows: NodeRows | slice) -> Scores:
         """Over the resources that the node has: the share of one that it lacks is zero and does not count."""
         amounts *= HIGHEST
-        amounts //= divisor
-        total = amounts[0] + amounts[1]
-        if self._whole:
-            total >>= 1
+        divisors = columns(self._main_divisors, rows)
+        if self._huge:
+            shares = (amounts // divisors.astype(np.int64)).astype(np.float64)
         else:
-            total //= self._counted[rows]
-        mean: Scores = total.astype(np.float64)
-        return mean
+            shares = amounts.astype(np.float64)
+            shares /= divisors
+            np.floor(shares, out=shares)
+        mean: Scores = shares[0] + shares[1]
+        mean /= 2.0 if self._whole else self._counted[rows]
+        return np.floor(mean, out=mean)
 
     # -- balanced -------------------------------------------------------------------------------------------------
 
@@ -104,11 +102,9 @@ class ResourceScores:
                 dimensions, [self._divisor[d] for d in dimensions], [self._there[d] for d in dimensions]
             )
         score = balance.gain(class_, cells)
-        score += HIGHEST // 2
+        score += HIGHEST // 2 + HIGHEST  # the half outside the quotient is a whole inside
         score /= 2
-        np.floor(score, out=score)
-        score += HIGHEST // 2
-        return score
+        return np.floor(score, out=score)
 
 
 class _Balance:
@@ -128,30 +124,31 @@ class _Balance:
     def gain(self, class_: TaskClass, cells: Cells) -> Scores:
         """b with the task there, less b without it."""
         rows, extra = cells.rows, cells.extra
-        requested = columns(cells.nodes.requested.take(self._dimensions, axis=0), rows)
+        requested = columns(cells.nodes.requested, rows).take(self._dimensions, axis=0)
         divisors = columns(self._divisors, rows)
         asked = class_.request[self._dimensions].reshape(-1, *(1,) * (requested.ndim - 1))
         if _is_ladder(extra, requested):
             # Nodes with more and more hypothetical tasks: after one task is before the next.
-            steps = requested + np.arange(len(extra) + 1) * asked
-            (found,) = self._of((steps / divisors)[None], rows)
+            steps = (requested + np.arange(len(extra) + 1) * asked).astype(np.float64)
+            steps /= divisors
+            found = self._of(steps, rows)
             climbed: Scores = found[:, 1:] - found[:, :-1]
             return climbed
         if not isinstance(extra, int) or extra:
             requested = requested + extra * asked
-        fractions = np.empty((2, *requested.shape))
-        np.divide(requested, divisors, out=fractions[0])
-        np.divide(requested + asked, divisors, out=fractions[1])
+        # Without the task, and with it.
+        fractions = np.empty((len(requested), 2, *requested.shape[1:]))
+        fractions[:, 0] = requested
+        fractions[:, 1] = requested + asked
+        fractions /= divisors[:, None]
         without, with_it = self._of(fractions, rows)
         gain: Scores = with_it - without
         return gain
 
     def _of(self, fractions: Scores, rows: NodeRows | slice) -> Scores:
-        """By the fraction of each resource that is requested, resources on the second axis."""
+        """By the fraction of each resource that is requested, resources on the first axis; they are overwritten."""
         np.minimum(fractions, 1.0, out=fractions)
-        pairs = [
-            (_apart(fractions[:, one], fractions[:, other]), where) for (one, other), where in self._pairs
-        ]
+        pairs = [(_apart(fractions[one], fractions[other]), where) for (one, other), where in self._pairs]
         deviation = _deviation(fractions)
         if not self._everywhere:
             # With one fraction there is no deviation; with fewer than all, each choice of two is a case of
@@ -166,15 +163,15 @@ class _Balance:
 
 def _deviation(fractions: Scores) -> Scores:
     """The standard deviation of two or three fractions, which are overwritten."""
-    if fractions.shape[1] == 2:
-        return _apart(fractions[:, 0], fractions[:, 1])
-    mean = fractions[:, 0] + fractions[:, 1]
-    mean += fractions[:, 2]
+    if len(fractions) == 2:
+        return _apart(fractions[0], fractions[1])
+    mean = fractions[0] + fractions[1]
+    mean += fractions[2]
     mean /= 3
-    fractions -= mean[:, None]
+    fractions -= mean
     fractions *= fractions
-    variance: Scores = fractions[:, 0] + fractions[:, 1]
-    variance += fractions[:, 2]
+    variance: Scores = fractions[0] + fractions[1]
+    variance += fractions[2]
     variance /= 3
     return np.sqrt(variance, out=variance)
 
