@@ -54,22 +54,29 @@ class ResourceScores:
         self._balances: dict[tuple[int, ...], _Balance] = {}
 
     def least(self, weight: int) -> Scorer:
-        return Scorer("LeastAllocated", weight, Dependence.NODE, self._least)
+        return Scorer("LeastAllocated", weight, Dependence.NODE, self._least, mixes=True)
 
     def most(self, weight: int) -> Scorer:
-        return Scorer("MostAllocated", weight, Dependence.NODE, self._most)
+        return Scorer("MostAllocated", weight, Dependence.NODE, self._most, mixes=True)
 
     def balanced(self, weight: int) -> Scorer:
-        return Scorer("BalancedAllocation", weight, Dependence.NODE, self._balanced, applies=self._asks)
+        return Scorer(
+            "BalancedAllocation",
+            weight,
+            Dependence.NODE,
+            self._balanced,
+            applies=self._asks,
+            mixes=True,
+        )
 
     # -- least and most -------------------------------------------------------------------------------------------
 
-    def _least(self, class_: TaskClass, cells: Cells) -> Scores:
-        free = np.subtract(columns(self._main, cells.rows), _requested(class_, cells))
+    def _least(self, _: TaskClass, cells: Cells) -> Scores:
+        free = np.subtract(columns(self._main, cells.rows), _requested(cells))
         return self._mean(np.maximum(free, 0, out=free), cells.rows)
 
-    def _most(self, class_: TaskClass, cells: Cells) -> Scores:
-        return self._mean(np.minimum(_requested(class_, cells), columns(self._main, cells.rows)), cells.rows)
+    def _most(self, _: TaskClass, cells: Cells) -> Scores:
+        return self._mean(np.minimum(_requested(cells), columns(self._main, cells.rows)), cells.rows)
 
     def _mean(self, amounts: Amounts, rows: NodeRows | slice) -> Scores:
         """Over the resources that the node has: the share of one that it lacks is zero and does not count."""
@@ -101,7 +108,7 @@ class ResourceScores:
             balance = self._balances[dimensions] = _Balance(
                 dimensions, [self._divisor[d] for d in dimensions], [self._there[d] for d in dimensions]
             )
-        score = balance.gain(class_, cells)
+        score = balance.gain(cells)
         score += HIGHEST // 2 + HIGHEST  # the half outside the quotient is a whole inside
         score /= 2
         return np.floor(score, out=score)
@@ -121,12 +128,11 @@ class _Balance:
         places = [(pair, (count == 2) & there[pair[0]] & there[pair[1]]) for pair in pairs]
         self._pairs = [(pair, where) for pair, where in places if where.any()]
 
-    def gain(self, class_: TaskClass, cells: Cells) -> Scores:
+    def gain(self, cells: Cells) -> Scores:
         """b with the task there, less b without it."""
         rows, extra = cells.rows, cells.extra
-        requested = columns(cells.nodes.requested, rows).take(self._dimensions, axis=0)
+        requested, asked = cells.requested_of(self._dimensions), cells.asked(self._dimensions)
         divisors = columns(self._divisors, rows)
-        asked = class_.request[self._dimensions].reshape(-1, *(1,) * (requested.ndim - 1))
         if _is_ladder(extra, requested):
             # Nodes with more and more hypothetical tasks: after one task is before the next.
             steps = (requested + np.arange(len(extra) + 1) * asked).astype(np.float64)
@@ -136,10 +142,15 @@ class _Balance:
             return climbed
         if not isinstance(extra, int) or extra:
             requested = requested + extra * asked
+        filled = requested + asked
+        if filled.shape != requested.shape:  # several classes on the same nodes
+            found = self._of(filled / divisors, rows)
+            found -= self._of(requested / divisors, rows)
+            return found
         # Without the task, and with it.
         fractions = np.empty((len(requested), 2, *requested.shape[1:]))
         fractions[:, 0] = requested
-        fractions[:, 1] = requested + asked
+        fractions[:, 1] = filled
         fractions /= divisors[:, None]
         without, with_it = self._of(fractions, rows)
         gain: Scores = with_it - without
@@ -190,11 +201,13 @@ def _is_ladder(extra: Amounts | int, requested: Amounts) -> TypeGuard[Amounts]:
     return np.array_equal(extra, np.arange(len(extra)))
 
 
-def _requested(class_: TaskClass, cells: Cells) -> Amounts:
+def _requested(cells: Cells) -> Amounts:
     """CPU and memory that would be requested with the task there, with defaults for unset requests."""
-    requested = columns(cells.nodes.nonzero, cells.rows)
-    asked = np.array([class_.spec.nonzero_cpu, class_.spec.nonzero_memory])
-    found: Amounts = requested + (cells.extra + 1) * asked.reshape(2, *(1,) * (requested.ndim - 1))
+    asked = cells.asked_nonzero()
+    extra = cells.extra
+    found: Amounts = cells.nonzero() + (
+        asked if isinstance(extra, int) and not extra else (extra + 1) * asked
+    )
     return found
 
 
