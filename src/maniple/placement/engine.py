@@ -436,16 +436,24 @@ class Placement:
     def hopeless(self, class_: TaskClass) -> Histogram | None:
         """Why all nodes refuse the next task of a class; None while one would take it."""
         plain = self.counts(class_) and class_.share is None
-        if plain and not self._is_counted(class_) and not self._lacks_everywhere(class_):
-            column = self.column(class_)
-            if column.room and not column.criteria.cluster_filters:
-                return None
+        if plain and not self._is_counted(class_) and self._has_room(class_):
+            return None
         found = self.histogram(class_)
         return found if found.hopeless else None
 
-    def _lacks_everywhere(self, class_: TaskClass) -> bool:
-        """Whether every node is known to lack something. A column that is there is asked instead: that costs less."""
-        return class_.number not in self._columns and self._lacking(class_).everywhere()
+    def _has_room(self, class_: TaskClass) -> bool:
+        """Whether a node is known to take the next task. A column that is there is asked: that costs less."""
+        if class_.number in self._columns:
+            column = self.column(class_)
+            return bool(column.room) and not column.criteria.cluster_filters
+        fits = self._lacking(class_).nothing()
+        if not fits.any():
+            return False
+        criteria, cells = self._criteria.of(class_), Cells(self._session.nodes, class_)
+        fits &= criteria.open
+        for one in criteria.node_filters:
+            fits &= one.check(class_, cells) == FITS
+        return bool(fits.any()) and not criteria.cluster_filters
 
     def _is_counted(self, class_: TaskClass) -> bool:
         """Whether the class's histogram is known and no node has changed since."""

@@ -69,9 +69,12 @@ class Lacking:
         fits = books.fits(class_, np.arange(size), self._free[books.dimension])
         return {books.dimension: ~fits & ~small, _DEVICE_MEMORY: small}
 
-    def everywhere(self) -> bool:
-        """Every node lacks something."""
-        return bool(self._short) and bool(np.logical_or.reduce(list(self._short.values())).all())
+    def nothing(self) -> Mask:
+        """Nodes that lack nothing."""
+        nothing = np.ones(self._free.shape[1], dtype=np.bool_)
+        for mask in self._short.values():
+            nothing &= ~mask
+        return nothing
 
     def verdicts(self) -> Verdicts:
         """The number of a reason for every node that lacks something."""
