@@ -40,9 +40,12 @@ class Dependence(IntEnum):
 
 
 class Cells:
-    """Nodes (rows by name) with `extra` tasks of the class already imagined there; both broadcast together."""
+    """Nodes (rows by name) with `extra` tasks of the class already imagined there; both broadcast together.
 
-    __slots__ = ("class_", "extra", "nodes", "rows")
+    Cells may be said to climb: `rows` is one column, and `extra` 0, 1, 2 ... for each of them.
+    """
+
+    __slots__ = ("class_", "climbs", "extra", "nodes", "rows")
 
     def __init__(
         self,
@@ -50,7 +53,10 @@ class Cells:
         class_: TaskClass,
         rows: NodeRows | slice = EVERY_NODE,
         extra: Amounts | int = 0,
+        *,
+        climbs: bool = False,
     ) -> None:
+        self.climbs = climbs
         self.nodes = nodes
         self.class_ = class_
         self.rows = rows

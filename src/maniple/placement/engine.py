@@ -158,9 +158,9 @@ class Placement:
         session, first = self._session, classes[0]
         if session.flowing or self._own is not None or {"best_node", "reserve"} & session.hooks.answered:
             return None
-        criteria, asked = self._criteria.of(first), first.request > 0
+        criteria, asked = self._criteria.of(first), (first.request > 0).tobytes()
         for one in classes:
-            alike = one.share is None and not one.best_effort and np.array_equal(one.request > 0, asked)
+            alike = one.share is None and not one.best_effort and (one.request > 0).tobytes() == asked
             if not alike or self._criteria.of(one) is not criteria:
                 return None
         return fill_mixed(session, classes, criteria) if criteria.mixes else None

@@ -13,8 +13,6 @@ Whole numbers, rounded down at every step as in kube-scheduler; a resource that 
 out. Least and most count 100m and 200Mi for containers without requests, balanced counts the real requests.
 """
 
-from typing import TypeGuard
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -95,11 +93,12 @@ class ResourceScores:
     # -- balanced -------------------------------------------------------------------------------------------------
 
     def _dimensions(self, class_: TaskClass) -> tuple[int, ...]:
-        asks_gpu = self._gpu is not None and class_.request[self._gpu] > 0
+        asks_gpu = self._gpu is not None and class_.request.item(self._gpu) > 0
         return (CPU, MEMORY, self._gpu) if asks_gpu and self._gpu is not None else (CPU, MEMORY)
 
     def _asks(self, class_: TaskClass) -> bool:
-        return any(class_.request[d] > 0 for d in self._dimensions(class_))
+        request = class_.request
+        return any(request.item(d) > 0 for d in self._dimensions(class_))
 
     def _balanced(self, class_: TaskClass, cells: Cells) -> Scores:
         dimensions = self._dimensions(class_)
@@ -133,9 +132,9 @@ class _Balance:
         rows, extra = cells.rows, cells.extra
         requested, asked = cells.requested_of(self._dimensions), cells.asked(self._dimensions)
         divisors = columns(self._divisors, rows)
-        if _is_ladder(extra, requested):
+        if cells.climbs:
             # Nodes with more and more hypothetical tasks: after one task is before the next.
-            steps = (requested + np.arange(len(extra) + 1) * asked).astype(np.float64)
+            steps = (requested + np.arange(np.size(extra) + 1) * asked).astype(np.float64)
             steps /= divisors
             found = self._of(steps, rows)
             climbed: Scores = found[:, 1:] - found[:, :-1]
@@ -192,13 +191,6 @@ def _apart(one: Scores, other: Scores) -> Scores:
     deviation = one - other
     deviation /= 2
     return np.abs(deviation, out=deviation)
-
-
-def _is_ladder(extra: Amounts | int, requested: Amounts) -> TypeGuard[Amounts]:
-    """Whether the same numbers of hypothetical tasks, from none upwards, are on each of some nodes."""
-    if not isinstance(extra, np.ndarray) or requested.ndim != 3 or requested.shape[2] != 1:
-        return False
-    return np.array_equal(extra, np.arange(len(extra)))
 
 
 def _requested(cells: Cells) -> Amounts:
