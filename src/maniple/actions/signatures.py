@@ -18,6 +18,7 @@ import numpy as np
 from maniple.cluster.classes import TaskClass
 from maniple.cluster.resources import Amounts
 from maniple.cluster.statuses import ACTIVE_ALLOCATED, Status
+from maniple.framework.criteria import Filter
 from maniple.framework.devices.gpu_facts import UNIT
 from maniple.framework.groups.tree import Group, PodSet
 from maniple.framework.points import TaskRows
@@ -67,6 +68,8 @@ class Constraints:
         self._placement = placement
         self._of_class: dict[int, tuple[int, list[int]]] = {}  # where other pods do not matter
         self._numbers: dict[tuple[Any, ...], int] = {}
+        # By criteria and kind of spec, where nothing but amounts matters besides
+        self._of_kind: dict[tuple[int, int], int] = {}
 
     @classmethod
     def shared(cls, session: Session, placement: Placement) -> "Constraints":
@@ -95,7 +98,15 @@ class Constraints:
         return -1 - self._number(class_) if coupled else class_.number
 
     def _number(self, class_: TaskClass) -> int:
-        return self._numbers.setdefault(self._key(class_), len(self._numbers))
+        criteria = self._placement.criteria(class_)
+        kind = (id(criteria), class_.spec.kind)  # criteria of a class without marks stay
+        shares = not class_.marks and self._session.hooks.pre_predicate(class_) is None
+        known = self._of_kind.get(kind) if shares else None
+        if known is None:
+            known = self._numbers.setdefault(self._key(class_), len(self._numbers))
+            if shares and not _others(criteria):
+                self._of_kind[kind] = known
+        return known
 
     def _key(self, class_: TaskClass) -> tuple[Any, ...]:
         """The nodes that are open to the class, and what else decides but nodes and amounts."""
@@ -111,8 +122,7 @@ class Constraints:
 
         Where placement depends on other pods, whatever determines the choice of nodes counts too.
         """
-        filters = (*criteria.node_filters, *criteria.cluster_filters)
-        others = [one for one in filters if not one.by_amounts]
+        others = _others(criteria)
         refused = self._session.hooks.pre_predicate(class_) is not None
         if not others and not refused:
             return -1
@@ -122,6 +132,11 @@ class Constraints:
             return class_.number
         raw = [one.raw.tobytes() for one in criteria.relative]
         return (*alike, *_amounts(class_), criteria.fixed.tobytes(), *raw)
+
+
+def _others(criteria: Criteria) -> list[Filter]:
+    """The filters that look at more than amounts."""
+    return [one for one in (*criteria.node_filters, *criteria.cluster_filters) if not one.by_amounts]
 
 
 class _Failed:
