@@ -196,6 +196,9 @@ class Filter:
     search, when victims have left a node on trial (topology-aware preemption). A `by_amounts` filter looks at
     nothing of a class but amounts: where it rejects one class, it rejects any class that requests more. Tasks
     of classes that are `alike` would be admitted to the same nodes, each in place of the other.
+
+    Whether a filter or scorer `applies`, and what a STATIC one says, may depend on which resources a class
+    requests. If it depends on how much it requests, `amounts_decide`.
     """
 
     name: str
@@ -208,6 +211,7 @@ class Filter:
     steps: Callable[[TaskClass, NodeRows], Gate] | None = None  # for one that can tell a whole sequence
     by_amounts: bool = False
     mixes: bool = False  # as that of a scorer
+    amounts_decide: bool = False
     alike: Alike = unlike
     # of a class and a node that rejects it: what the refusal is about
     detail: Callable[[TaskClass, int], Detail] | None = None
@@ -232,6 +236,9 @@ class Scorer:
     silent: Callable[[TaskClass], bool] = never
     steps: Callable[[TaskClass, NodeRows], Stepper] | None = None  # for one that can tell a whole sequence
     by_domain: bool = False  # depends on the job of the tasks, and of a node only on its domains
+    amounts_decide: bool = (
+        False  # whether it applies, or its static scores, depend on how much a class requests
+    )
     alike: Alike = unlike  # for one over the whole cluster
     mixes: bool = False
     # for one that looks at what else of a pod set is placed: itself for that pod set; it is silent without one

@@ -60,6 +60,9 @@ class CriteriaTable:
         self._no_verdict = np.zeros(len(session.nodes), dtype=np.int16)
         # By what applies and what static filters say, where no score is fixed: many classes share these.
         self._shared: dict[tuple[Hashable, ...], Criteria] = {}
+        # By kind of spec and terms: classes that differ in amounts only share these.
+        self._of_kind: dict[tuple[int, tuple[int, ...]], Criteria] = {}
+        self._amounts_decide = any(one.amounts_decide for one in (*self._filters, *self._scorers))
 
     def owner(self, one: Filter | Scorer) -> str:
         """The plugin that a filter or scorer is from."""
@@ -81,6 +84,15 @@ class CriteriaTable:
         return [s for s in self._scorers if s.applies is always or s.applies(class_)]
 
     def of(self, class_: TaskClass) -> Criteria:
+        if class_.marks or self._amounts_decide:
+            return self._for_class(class_)
+        key = (class_.spec.kind, class_.terms)
+        known = self._of_kind.get(key)
+        if known is None:
+            known = self._of_kind[key] = self._for_class(class_)
+        return known
+
+    def _for_class(self, class_: TaskClass) -> Criteria:
         filters, scorers = self.filters(class_), self._scorers_of(class_)
         verdict = self._verdict(class_, filters)
         if any(s.depends is _STATIC for s in scorers):
