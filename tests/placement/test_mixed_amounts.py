@@ -77,7 +77,7 @@ def fits(session: Session, class_: TaskClass) -> NDArray[np.bool_]:
     found: NDArray[np.bool_] = (session.nodes.idle()[compared] >= class_.request[compared, None]).all(axis=0)
     for one in session.hooks.filters():
         if one.applies(class_):
-            found = found & (one.check(class_, Cells(session.nodes, class_)) == FITS)
+            found &= one.check(class_, Cells(session.nodes, class_)) == FITS
     return found
 
 

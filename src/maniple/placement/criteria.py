@@ -113,10 +113,8 @@ class CriteriaTable:
     ) -> Criteria:
         open_: NDArray[np.bool_] = verdict == FITS
         fixed, relative = _static_scores(self._session, class_, scorers, open_)
-        dynamic = (
-            *(f for f in filters if f.depends is not _STATIC),
-            *(s for s in scorers if s.depends is not _STATIC),
-        )
+        mixed = all(f.mixes for f in filters if f.depends is not _STATIC)
+        mixed = mixed and all(s.mixes for s in scorers if s.depends is not _STATIC)
         return Criteria(
             verdict=verdict,
             open=open_,
@@ -127,7 +125,7 @@ class CriteriaTable:
             node_scorers=tuple(s for s in scorers if s.depends is _NODE),
             cluster_filters=tuple(f for f in filters if f.depends is _CLUSTER),
             cluster_scorers=tuple(s for s in scorers if s.depends is _CLUSTER),
-            mixes=not relative and all(one.mixes for one in dynamic),
+            mixes=mixed and not relative,
         )
 
     def _verdict(self, class_: TaskClass, filters: list[Filter]) -> Verdicts:

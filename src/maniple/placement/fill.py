@@ -39,7 +39,7 @@ def best(scores: Scores, count: int) -> NodeRows:
             above = scores > least
             level = (scores == least).nonzero()[0][: count - int(np.count_nonzero(above))]
             above[level] = True
-            return above.nonzero()[0]
+            return np.flatnonzero(above)
     return (scores > NOWHERE).nonzero()[0]
 
 

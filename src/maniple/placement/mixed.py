@@ -60,8 +60,8 @@ class _Filling:
             everywhere, nodes.books[:, None], self._entries[:, :, None], self._requests[:, :, None]
         )
         left: Mask = np.logical_and.accumulate(fits, axis=0)
-        hopeful = left.any(axis=1)
-        count = len(hopeful) if hopeful.all() else int(hopeful.argmin())
+        hopeless = np.flatnonzero(~left.any(axis=1))
+        count = int(hopeless[0]) if len(hopeless) else len(left)
         if count:
             self._rows = rows = left[0].nonzero()[0]
             self._left = left[:count, rows]
