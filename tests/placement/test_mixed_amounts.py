@@ -74,7 +74,8 @@ def fits(session: Session, class_: TaskClass) -> NDArray[np.bool_]:
     """The nodes that take one task."""
     compared = class_.request > 0
     compared[[CPU, MEMORY]] = True  # a node overcommitted in these fits no task
-    found: NDArray[np.bool_] = (session.nodes.idle()[compared] >= class_.request[compared, None]).all(axis=0)
+    enough = session.nodes.idle()[compared] >= class_.request[compared, None]
+    found: NDArray[np.bool_] = np.logical_and.reduce(enough, axis=0)
     for one in session.hooks.filters():
         if one.applies(class_):
             found &= one.check(class_, Cells(session.nodes, class_)) == FITS
