@@ -60,7 +60,8 @@ class CriteriaTable:
         self._plain: dict[tuple[int, ...], Criteria] = {}
         # By kind of spec and terms: classes that differ in amounts only share these.
         self._of_kind: dict[tuple[int, tuple[int, ...]], Criteria] = {}
-        self._amounts_decide = any(one.amounts_decide for one in (*self._filters, *self._scorers))
+        self._amounts_decide = any(one.amounts_decide for one in self._filters)
+        self._amounts_decide |= any(one.amounts_decide for one in self._scorers)
 
     def owner(self, one: Filter | Scorer) -> str:
         """The plugin that a filter or scorer is from."""
