@@ -358,7 +358,7 @@ def test_equal_tasks_are_compared_with_failures_of_tasks_that_differ(size: int) 
 
 
 def test_a_failure_under_two_constraints_says_nothing_of_tasks_under_one() -> None:
-    job = gang("mixed", 2, requests=[{"cpu": "1"}, {"cpu": "1", "memory": "1Gi"}])
+    job: list[Any] = gang("mixed", 2, requests=[{"cpu": "1"}, {"cpu": "1", "memory": "1Gi"}])
     job[2].spec.node_selector["zone"] = "a"
     known = Known(job, gang("even", 2, requests=[{"cpu": "8", "memory": "8Gi"}] * 2), strict=False)
     assert not known.failed("mixed").skips("even")
