@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from tests.actions.allocate_scenes import LEAVING, Bench, flat, gang, node, queue, topology
 
 ROOT = [queue("q")]
+GPU = "nvidia.com/gpu"
 RACKS = topology("net", "rack")
 RACK = {"topology": "net", "requiredTopologyLevel": "rack"}
 
@@ -250,3 +251,38 @@ def test_to_the_letter_a_task_that_would_get_the_node_it_left_first_is_put_back_
     bench.evict("v-0")
     assert bench.place("v", real=False, nodes=["n1"])
     assert bench.where("v-0") == [("Pipelined", where)]
+
+
+# -- what is known of classes that fit nowhere ------------------------------------------------------------------------
+
+
+def test_a_larger_request_that_fits_nowhere_either_is_refused_in_its_own_words(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The second job is judged by the failure of the first, and its reason is the one that it has by itself."""
+    small, large = ({"cpu": "1", GPU: str(gpus)} for gpus in (2, 3))
+    large["cpu"] = "500"
+    scene = (ROOT, node("n1", 1), node("n2", 1))
+    alone = Bench(*scene, gang("b", 1, requests=[large]))
+    assert not alone.place("b")
+    both = Bench(*scene, gang("a", 1, requests=[small]), gang("b", 1, requests=[large]))
+    assert not both.place("a")
+    monkeypatch.setattr(both.placement, "fill", None)
+    assert not both.place("b")
+    assert both.session.refusals.jobs[both.job("b")] == alone.session.refusals.jobs[alone.job("b")]
+    assert both.session.refusals.jobs[both.job("a")] != both.session.refusals.jobs[both.job("b")]
+
+
+def test_a_smaller_request_is_looked_at_after_a_larger_one_failed() -> None:
+    jobs = [gang(name, 1, requests=[{GPU: str(gpus)}]) for name, gpus in (("large", 2), ("small", 1))]
+    bench = Bench(ROOT, node("n1", 1), *jobs)
+    assert not bench.place("large")
+    assert bench.place("small")
+
+
+def test_what_fits_nowhere_is_looked_at_again_once_a_node_has_changed() -> None:
+    jobs = [gang(name, 1, requests=[{GPU: str(gpus)}]) for name, gpus in (("a", 1), ("b", 2))]
+    bench = Bench(ROOT, node("n1", 2), gang("old", 2, on=["n1", "n1"]), *jobs)
+    assert not bench.place("a")
+    bench.evict("old-0", "old-1")
+    assert bench.place("b")

@@ -347,3 +347,18 @@ def test_a_gang_that_pods_which_have_places_keep_away_is_not_placed_like_others(
     plan = cycle(queue("q"), nodes, *jobs)
     assert {key.split("-")[0] for key in placed(plan)} == {"first", "other"}
     assert reasons(plan, "late")
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4])
+def test_equal_tasks_are_compared_with_failures_of_tasks_that_differ(size: int) -> None:
+    """They are matched only if each of them requests as much as the largest task of those that failed."""
+    mixed = gang("mixed", 2, requests=[{"cpu": "1"}, {"cpu": "3"}])
+    known = Known(mixed, gang("even", 3, requests=[{"cpu": str(size)}] * 3), strict=False).failed("mixed")
+    assert known.skips("even") == (size >= 3)
+
+
+def test_a_failure_under_two_constraints_says_nothing_of_tasks_under_one() -> None:
+    job: list[Any] = gang("mixed", 2, requests=[{"cpu": "1"}, {"cpu": "1", "memory": "1Gi"}])
+    job[2].spec.node_selector["zone"] = "a"
+    known = Known(job, gang("even", 2, requests=[{"cpu": "8", "memory": "8Gi"}] * 2), strict=False)
+    assert not known.failed("mixed").skips("even")

@@ -58,3 +58,38 @@ def test_config_maps_make_a_difference_where_pods_wait_for_them() -> None:
     pods = _pod("a", envFrom=one), _pod("b", envFrom=other)
     assert _alike(VolcanoDialect(), *pods)
     assert not _alike(KaiDialect(), *pods)
+
+
+def _kinds(dialect: Any, *pods: Object) -> list[int]:
+    cluster = Cluster.from_objects(dialect, pods)
+    cluster.settle()
+    specs = [cluster.specs.specs[int(cluster.tasks.spec[cluster.tasks.index_of(one.key)])] for one in pods]
+    return [one.kind for one in specs]
+
+
+def _asking(name: str, **requests: str) -> Object:
+    return _pod(
+        name, resources={"requests": {key.replace("gpu", "nvidia.com/gpu"): v for key, v in requests.items()}}
+    )
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_pods_that_differ_in_amounts_only_are_of_one_kind(dialect: Any) -> None:
+    pods = _asking("a", cpu="1", memory="1Gi"), _asking("b", cpu="2", memory="5Gi")
+    assert not _alike(dialect, *pods)
+    one, other = _kinds(dialect, *pods)
+    assert one == other
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_another_resource_or_another_image_is_another_kind(dialect: Any) -> None:
+    plain = _asking("plain", cpu="1")
+    others = [_asking("gpu", cpu="1", gpu="1"), _asking("none", cpu="0")]
+    imaged = _pod("imaged", image="large", resources={"requests": {"cpu": "1"}})
+    first, *rest = _kinds(dialect, plain, *others, imaged)
+    assert first not in rest
+
+
+def test_a_request_that_does_not_count_makes_another_kind() -> None:
+    little, some = _kinds(KaiDialect(), _asking("little", cpu="1m"), _asking("some", cpu="1"))
+    assert little != some

@@ -122,3 +122,18 @@ def test_the_tasks_of_chunks_are_laid_out_in_order() -> None:
         rows, ends = order.sequence.laid_out(3)
         assert ends.tolist() == [sum(len(one.rows) for one in chunks[: count + 1]) for count in range(3)]
         assert rows.tolist() == [row for one in chunks[:3] for row in one.rows.tolist()]
+
+
+def test_what_was_merged_is_shared_also_once_a_queue_is_closed() -> None:
+    jobs = [running(f"{queue_name}{n}", 1, queue=queue_name) for queue_name in "qrs" for n in range(3)]
+    order = Order(queue("q"), queue("r"), queue("s"), *jobs)
+    session, everybody = order.bench.session, order.texts()
+    order.sequence.close(order.sequence.first(99)[0])
+    closed, merged = order.texts(), len(order.pool.merged)
+    assert closed == [text for text in everybody if text[0] != everybody[0][0]]
+    for closes, expected in ((True, closed), (False, everybody)):
+        order.sequence = VictimSequence(session, order.pool, order.pool.jobs, lambda _: True)
+        if closes:
+            order.sequence.close(order.sequence.first(1)[0])
+        assert order.texts() == expected
+    assert len(order.pool.merged) == merged

@@ -96,3 +96,14 @@ def test_node_by_node_only_the_nodes_that_are_asked_about_are_told() -> None:
     assert told == {
         "b": "Node didn't have enough resources: GPUs, requested: 2, used: 0, capacity: 1",
     }
+
+
+def test_many_resources_that_are_short_are_all_named() -> None:
+    links = [f"example.com/link-{number:02}" for number in range(14)]
+    asks = {"cpu": "1", **dict.fromkeys(links, "2")}
+    some = dict.fromkeys(links[:12], "4")
+    session = opened(gpu_node("a"), gpu_node("b", allocatable=some), pod("p", asks, group="g"))
+    assert verdicts(session, "p") == {
+        "a": f"node(s) didn't have enough resources: {', '.join(links)}",
+        "b": f"node(s) didn't have enough resources: {', '.join(links[12:])}",
+    }

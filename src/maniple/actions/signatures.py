@@ -14,10 +14,12 @@ from typing import Any, Protocol
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from maniple.cluster.classes import TaskClass
 from maniple.cluster.resources import Amounts
 from maniple.cluster.statuses import ACTIVE_ALLOCATED, Status
+from maniple.framework.criteria import Filter
 from maniple.framework.devices.gpu_facts import UNIT
 from maniple.framework.groups.tree import Group, PodSet
 from maniple.framework.points import TaskRows
@@ -67,6 +69,8 @@ class Constraints:
         self._placement = placement
         self._of_class: dict[int, tuple[int, list[int]]] = {}  # where other pods do not matter
         self._numbers: dict[tuple[Any, ...], int] = {}
+        # By criteria and kind of spec, where nothing but amounts matters besides
+        self._of_kind: dict[tuple[int, int], int] = {}
 
     @classmethod
     def shared(cls, session: Session, placement: Placement) -> "Constraints":
@@ -95,7 +99,15 @@ class Constraints:
         return -1 - self._number(class_) if coupled else class_.number
 
     def _number(self, class_: TaskClass) -> int:
-        return self._numbers.setdefault(self._key(class_), len(self._numbers))
+        criteria = self._placement.criteria(class_)
+        kind = (id(criteria), class_.spec.kind)  # criteria of a class without marks stay
+        shares = not class_.marks and self._session.hooks.pre_predicate(class_) is None
+        known = self._of_kind.get(kind) if shares else None
+        if known is None:
+            known = self._numbers.setdefault(self._key(class_), len(self._numbers))
+            if shares and not _others(criteria):
+                self._of_kind[kind] = known
+        return known
 
     def _key(self, class_: TaskClass) -> tuple[Any, ...]:
         """The nodes that are open to the class, and what else decides but nodes and amounts."""
@@ -111,8 +123,7 @@ class Constraints:
 
         Where placement depends on other pods, whatever determines the choice of nodes counts too.
         """
-        filters = (*criteria.node_filters, *criteria.cluster_filters)
-        others = [one for one in filters if not one.by_amounts]
+        others = _others(criteria)
         refused = self._session.hooks.pre_predicate(class_) is not None
         if not others and not refused:
             return -1
@@ -124,39 +135,74 @@ class Constraints:
         return (*alike, *_amounts(class_), criteria.fixed.tobytes(), *raw)
 
 
-class _Failed:
-    """The latest failed requests as one array: one plane per request, one row per task.
+def _others(criteria: Criteria) -> list[Filter]:
+    """The filters that look at more than amounts."""
+    return [one for one in (*criteria.node_filters, *criteria.cluster_filters) if not one.by_amounts]
 
-    A row has the task's constraints first and then amounts. The rows of a request are those of its tasks, the
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Asked:
+    """What tasks request: a row for each, or one row if all are alike.
+
+    A row has the task's constraints, numbered from 1, and then amounts. Rows of tasks that differ are in order, the
     largest amounts first under each constraint.
     """
 
-    def __init__(self, asked: Amounts) -> None:
-        self._planes = np.zeros((0, *asked.shape), dtype=np.int64)
-        self._counts = np.zeros(0, dtype=np.int64)  # of tasks
-        self._efforts = np.zeros(0)
+    rows: Amounts
+    count: int
 
-    def effort(self, asked: Amounts) -> float:
+    def each(self) -> Amounts:
+        """A row for each task."""
+        return self.rows if len(self.rows) == self.count else self.rows.repeat(self.count, axis=0)
+
+
+class _Failed:
+    """The latest failed requests as one array: one plane per request, one row per task."""
+
+    def __init__(self, width: int) -> None:
+        self._planes = np.zeros((0, 0, width), dtype=np.int64)
+        self._efforts = np.zeros(0)
+        self._counts = np.zeros(0, dtype=np.int64)  # of tasks
+        # By request, what tasks that are all alike must request to be no smaller: constraints, 0 where its tasks
+        # have different ones; and the largest amounts.
+        self._bounds = np.zeros((0, width), dtype=np.int64)
+
+    def effort(self, asked: _Asked) -> float:
         """The most that was spent on a request that is no larger; nothing if there is none."""
-        few = self._counts <= len(asked)
-        width = min(len(asked), self._planes.shape[1])
-        planes, wanted = self._planes[:, :width], asked[:width]
-        # Rows beyond a request are all 0, constraints included: see `_padded`.
-        alike = (planes[:, :, 0] == wanted[:, 0]) | (planes[:, :, 0] == 0)
-        smaller = few & alike.all(axis=1) & (planes[:, :, 1:] <= wanted[:, 1:]).all(axis=(1, 2))
+        smaller = self._smaller_than_alike(asked) if len(asked.rows) == 1 else self._smaller(asked)
         return float(self._efforts[smaller].max(initial=-1.0))
 
-    def add(self, asked: Amounts, effort: float) -> None:
+    def _smaller_than_alike(self, asked: _Asked) -> NDArray[np.bool_]:
+        (wanted,) = asked.rows
+        smaller: NDArray[np.bool_] = (self._bounds <= wanted).all(axis=1)
+        smaller &= self._bounds[:, 0] == wanted[0]
+        smaller &= self._counts <= asked.count
+        return smaller
+
+    def _smaller(self, asked: _Asked) -> NDArray[np.bool_]:
+        width = min(asked.count, self._planes.shape[1])
+        planes, wanted = self._planes[:, :width], asked.rows[:width]
+        # Rows beyond a request are all 0, constraints included: see `_padded`.
+        alike = (planes[:, :, 0] == wanted[:, 0]) | (planes[:, :, 0] == 0)
+        smaller: NDArray[np.bool_] = (self._counts <= asked.count) & alike.all(axis=1)
+        smaller &= (planes[:, :, 1:] <= wanted[:, 1:]).all(axis=(1, 2))
+        return smaller
+
+    def add(self, asked: _Asked, effort: float) -> None:
         """Another one; those that it is no larger than need not be kept."""
-        width = max(len(asked), self._planes.shape[1])
-        planes, wanted = _padded(self._planes, width), _padded(asked[None], width)
-        own = np.arange(width) < len(asked)
+        rows, count = asked.each(), asked.count
+        width = max(count, self._planes.shape[1])
+        planes, wanted = _padded(self._planes, width), _padded(rows[None], width)
+        own = np.arange(width) < count
         alike = (planes[:, :, 0] == wanted[:, :, 0]) | ~own
-        larger = (self._counts >= len(asked)) & alike.all(axis=1)
+        larger = (self._counts >= count) & alike.all(axis=1)
         larger &= (planes[:, :, 1:] >= wanted[:, :, 1:]).all(axis=(1, 2)) & (self._efforts <= effort)
         kept = np.flatnonzero(~larger)[-_KEPT + 1 :]
+        bound = rows.max(axis=0, keepdims=True)
+        bound[:, 0] *= rows[0, 0] == rows[-1, 0]
         self._planes = np.concatenate([planes[kept], wanted])
-        self._counts = np.append(self._counts[kept], len(asked))
+        self._bounds = np.concatenate([self._bounds[kept], bound])
+        self._counts = np.append(self._counts[kept], count)
         self._efforts = np.append(self._efforts[kept], effort)
 
 
@@ -185,14 +231,14 @@ class _ByDominance:
         spent = self._spent.get(request)
         if spent is None:
             asked = self._asked(job)
-            spent = self._spent[request] = known.effort(asked) if len(asked) else -1.0
+            spent = self._spent[request] = known.effort(asked) if asked.count else -1.0
         return spent if spent >= effort else None
 
     def remember(self, job: int, effort: float = COMPLETE) -> None:
         key, asked = self._key(job), self._asked(job)
-        if not len(asked):
+        if not asked.count:
             return  # every job requests at least as much as one that requests nothing
-        known = self._failed.setdefault(key, _Failed(asked))
+        known = self._failed.setdefault(key, _Failed(asked.rows.shape[1]))
         if known.effort(asked) < effort:
             known.add(asked, effort)
             self._spent.clear()
@@ -212,15 +258,16 @@ class _ByDominance:
         classes: list[int] = self._session.tasks.class_of[self._asks(job)].tolist()
         return classes
 
-    def _asked(self, job: int) -> Amounts:
-        """A row for each of a job's next tasks: its constraints, numbered from 1, and amounts."""
+    def _asked(self, job: int) -> _Asked:
         numbers = self._classes(job)
         if len(numbers) and numbers.count(numbers[0]) == len(numbers):
             number, amounts = self._constraints.asked(numbers[0])
-            return np.array([[number + 1, *amounts]], dtype=np.int64).repeat(len(numbers), axis=0)
+            return _Asked(np.array([[number + 1, *amounts]], dtype=np.int64), len(numbers))
         rows = [self._constraints.asked(number) for number in numbers]
         rows.sort(key=lambda row: (row[0], [-amount for amount in row[1]]))
-        return np.array([[number + 1, *amounts] for number, amounts in rows], dtype=np.int64)
+        return _Asked(
+            np.array([[number + 1, *amounts] for number, amounts in rows], dtype=np.int64), len(rows)
+        )
 
 
 def _amounts(class_: TaskClass) -> list[int]:

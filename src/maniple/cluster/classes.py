@@ -40,6 +40,7 @@ class Spec:
     nonzero_memory: int
     own: OwnTerms
     gpu: GpuAsk | None = None
+    kind: int = -1  # equal for specs that differ in amounts only, not in which resources they request
     refusal: str = ""  # why tasks of this spec are not placed at all: it is too large
 
 
@@ -145,6 +146,7 @@ class SpecTable:
         self._sizes: list[int] = []  # bytes of what they were recognised by
         self._unused = 0  # the same, of those without a user
         self._numbers: dict[bytes, int] = {}
+        self._kinds: dict[bytes, int] = {}
 
     def hold(self, pod: Pod) -> int:
         """The spec of a pod, made if it is the first of its kind, with one user more."""
@@ -183,22 +185,30 @@ class SpecTable:
         if number is None:
             number = self._numbers[key] = len(self.specs)
             made = self._make(number, pod, drivers, counted, gpu, claims)
-            self.specs.append(replace(made, refusal=refusal) if refusal else made)
+            self.specs.append(replace(made, kind=self._kind(made, drivers, counts), refusal=refusal))
             self._users.append(0)
             self._sizes.append(len(key))
             self._unused += len(key)
         return number
 
-    def _key(self, pod: Pod) -> tuple[Any, ...]:
+    def _kind(self, spec: Spec, drivers: Mapping[str, int], counts: Sequence[Any]) -> int:
+        """The number of all that a spec is recognised by, with the names of resources in place of amounts."""
+        names = self._resources.names
+        asked = [names[dimension] for dimension in spec.request.nonzero()[0].tolist()]
+        # Where annotations or claims replace what containers request, that is not among the names.
+        replaced = spec.gpu is not None or bool(counts)
+        key = (self._key(spec.pod, amounts=replaced), drivers, counts, spec.gpu, spec.best_effort, asked)
+        return self._kinds.setdefault(_encoder.encode(key), len(self._kinds))
+
+    def _key(self, pod: Pod, *, amounts: bool = True) -> tuple[Any, ...]:
         spec, meta = pod.spec, pod.metadata
         annotations = meta.annotations
         key: tuple[Any, ...] = (
-            _of_containers(spec.containers),
-            _of_containers(spec.init_containers),
+            _of_containers(spec.containers, amounts=amounts),
+            _of_containers(spec.init_containers, amounts=amounts),
             spec.node_selector,
             spec.tolerations,
-            spec.overhead,
-            spec.resources,
+            (spec.overhead, spec.resources) if amounts else None,
             spec.host_network,
             [annotations.get(name) for name in self._dialect.placement_annotations] if annotations else None,
         )
@@ -248,6 +258,9 @@ class SpecTable:
         )
 
 
-def _of_containers(containers: Sequence[Container]) -> list[tuple[Any, ...]]:
-    """Of containers, what makes a difference to where they run."""
-    return [(one.name, one.image, one.resources, one.ports, one.restart_policy) for one in containers]
+def _of_containers(containers: Sequence[Container], *, amounts: bool) -> list[tuple[Any, ...]]:
+    """Of containers, what makes a difference to where they run; `amounts`: also how much they request."""
+    return [
+        (one.name, one.image, one.resources if amounts else None, one.ports, one.restart_policy)
+        for one in containers
+    ]

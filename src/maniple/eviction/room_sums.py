@@ -7,6 +7,7 @@ are a bound, which avoids most trials that cannot succeed.
 """
 
 from collections.abc import Callable
+from functools import cached_property
 from math import ceil
 
 import numpy as np
@@ -95,28 +96,31 @@ class RoomSums:
         self._everywhere: Amounts | None = None  # what will be free on all nodes, once computed
         self.many = 0  # chunks that it took the last time that a few were not enough
         self.looked_at = 0  # chunks, one by one
-        telling = [one for one in demands if not one.class_.best_effort]
+        self._placement = placement
+        self._telling = telling = [one for one in demands if not one.class_.best_effort]
         self._dimensions = sorted({d for one in telling for d in one.class_.request.nonzero()[0].tolist()})
-        shared = [one.class_.share is not None for one in telling]
         # By node, in parts of a device: all that is free of devices, and the most that is free of one.
         self._parts: Amounts | None = None
-        if any(shared):
+        if any(one.class_.share is not None for one in telling):
             parts = np.vstack([session.gpus.free_parts(), session.gpus.largest_part()])
             self._parts = np.ceil(parts * _PART).astype(np.int64)
-        self._classes = [
-            _ClassRoom(
-                placement.column(one.class_), len(one.rows), self._asked(one.class_), _part(one.class_)
-            )
-            for one in telling
-        ]
-        for room, shares in zip(self._classes, shared, strict=True):
-            if shares:
-                room.share_nodes(self._free_on(slice(None)))
         self._free: _Left = {}  # with what the chunks so far leave
         self._at_first: _Left = {}
         self._slots: dict[int, list[int]] = {}  # node -> by class
         self._given: list[_Left] = []  # by chunk
         self._laid_out: LaidOut | None = None  # chunks that were not looked at one by one
+
+    @cached_property
+    def _classes(self) -> list[_ClassRoom]:
+        """First asked for by `least`, while nothing is evicted."""
+        classes = []
+        for one in self._telling:
+            column, asked = self._placement.column(one.class_), self._asked(one.class_)
+            room = _ClassRoom(column, len(one.rows), asked, _part(one.class_))
+            if one.class_.share is not None:
+                room.share_nodes(self._free_on(slice(None)))
+            classes.append(room)
+        return classes
 
     def _asked(self, class_: TaskClass) -> list[int]:
         asked: list[int] = class_.request[self._dimensions].tolist()
@@ -131,6 +135,8 @@ class RoomSums:
 
     def least(self, sequence: Victims, guess: int = 1) -> int | None:
         """How many of the first chunks it takes at least; None when all are not enough. `guess`: so many may do."""
+        if not sequence.allowed.any() and self._lacks_room():
+            return None
         self._forget()
         done, size = 0, min(max(guess, 1), _MANY)
         while not self._enough():
@@ -145,6 +151,11 @@ class RoomSums:
                 return None
             size *= 4
         return done
+
+    def _lacks_room(self) -> bool:
+        """Whether there is too little room for a class as it is. The first such class ends the look at columns."""
+        whole = (one for one in self._telling if one.class_.share is None)
+        return any(self._placement.column(one.class_).room < len(one.rows) for one in whole)
 
     def _least_of_many(self, sequence: Victims) -> int | None:
         """The same where a few are not enough: by halving, with all nodes looked at at once."""

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import compress
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -137,8 +138,9 @@ class VictimPool:
         queues, pieces = session.jobs.queue[ordered], Pieces(session, ordered)
         self.jobs = ordered
         self._members = set(ordered.tolist())
-        # What searches have merged so far, by the jobs that came into question; and which of these may go
-        self.merged: dict[bytes, tuple[_Merged, NDArray[np.int8]]] = {}
+        # What searches have merged so far, by the jobs that came into question and the places from which on queues
+        # were closed; and which of these jobs may go
+        self.merged: dict[tuple[Any, ...], tuple[_Merged, NDArray[np.int8]]] = {}
         self.leaves = {
             queue: _Leaf(session, pieces, ordered[queues == queue].tolist())
             for queue in np.unique(queues).tolist()
@@ -165,6 +167,7 @@ class VictimSequence:
         self, session: Session, pool: VictimPool, jobs: JobRows, lets_go: Callable[[int], bool] | None
     ) -> None:
         self._session = session
+        self._pool = pool
         self.allowed = np.zeros(len(session.jobs.queue), dtype=np.bool_)  # by job
         self.allowed[jobs] = True
         self._lets_go = lets_go
@@ -175,14 +178,17 @@ class VictimSequence:
             set()
         )  # jobs that must not lose their core, since something else of them stays
         self._closed: dict[int, int] = {}  # queue -> how many of its chunks may be taken
+        self._again = True  # merge when the next chunks are asked for: by then what was tried is undone
         self._merged: _Merged
         self._answers: NDArray[np.int8]  # of `lets_go`, by job
-        self._begin(pool)
 
-    def _begin(self, pool: VictimPool) -> None:
+    def _begin(self) -> None:
         """Continue what an earlier search merged from the same jobs, if this one would merge it alike."""
-        key = self.allowed.tobytes()
-        known = pool.merged.get(key)
+        if self._barred:
+            self._start()
+            return
+        key = (self.allowed.tobytes(), *sorted(self._closed.items()))
+        known = self._pool.merged.get(key)
         if known is not None and self._lets_go is not None:
             answers = known[1]
             asked = np.flatnonzero(answers != _UNASKED).tolist()
@@ -191,7 +197,7 @@ class VictimSequence:
         if known is None:
             self._answers = np.full(len(self.allowed), _UNASKED, dtype=np.int8)
             self._start()
-            pool.merged[key] = self._merged, self._answers
+            self._pool.merged[key] = self._merged, self._answers
         else:
             self._merged, self._answers = known
 
@@ -203,23 +209,26 @@ class VictimSequence:
         """Not this one, nor what cannot go without it."""
         self._barred.add(chunk)
         self._uncut.add(chunk.job)
-        self._start()
+        self._again = True
 
     def reopen(self) -> None:
         """All chunks are candidates again."""
         self._barred.clear()
         self._uncut.clear()
         self._closed.clear()
-        self._start()
+        self._again = True
 
     def close(self, chunk: Chunk) -> None:
         """Of the chunk's queue, nothing from this chunk on."""
         queue = int(self._session.jobs.queue[chunk.job])
         self._closed[queue] = self._leaves[queue].place(chunk)
-        self._start()
+        self._again = True
 
     def first(self, count: int) -> list[Chunk]:
         """The first chunks, as many as there are up to a count."""
+        if self._again:
+            self._begin()
+            self._again = False
         if len(self._leaves) == 1:
             self._take_from_one(count)
         while len(self._merged.chunks) < count and self._take():

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maniple.cluster.classes import TaskClass
-from maniple.cluster.resources import Amounts
+from maniple.cluster.resources import PODS, Amounts
 from maniple.cluster.snapshot import NodeState
 from maniple.framework.groups.tree import Progress
 from maniple.framework.reasons import Detail, Verdicts
@@ -40,9 +40,12 @@ class Dependence(IntEnum):
 
 
 class Cells:
-    """Nodes (rows by name) with `extra` tasks of the class already imagined there; both broadcast together."""
+    """Nodes (rows by name) with `extra` tasks of the class already imagined there; both broadcast together.
 
-    __slots__ = ("class_", "extra", "nodes", "rows")
+    Cells may be said to climb: `rows` is one column, and `extra` 0, 1, 2 ... for each of them.
+    """
+
+    __slots__ = ("class_", "climbs", "extra", "nodes", "rows")
 
     def __init__(
         self,
@@ -50,7 +53,10 @@ class Cells:
         class_: TaskClass,
         rows: NodeRows | slice = EVERY_NODE,
         extra: Amounts | int = 0,
+        *,
+        climbs: bool = False,
     ) -> None:
+        self.climbs = climbs
         self.nodes = nodes
         self.class_ = class_
         self.rows = rows
@@ -85,6 +91,63 @@ class Cells:
     def pods(self) -> Amounts:
         pods: Amounts = self.nodes.pods[self.rows]
         return pods + self.extra
+
+    def requested_of(self, dimensions: NDArray[np.intp]) -> Amounts:
+        """Some dimensions of kube-scheduler's books, without the tasks imagined there."""
+        return columns(self.nodes.requested, self.rows).take(dimensions, axis=0)
+
+    def nonzero(self) -> Amounts:
+        """CPU and memory, with defaults for unset requests, without the tasks imagined there."""
+        return columns(self.nodes.nonzero, self.rows)
+
+    def asked(self, dimensions: NDArray[np.intp]) -> Amounts:
+        """What a task requests of some dimensions, to go with `requested_of`."""
+        return self._beside_rows(self.class_.request[dimensions])
+
+    def asked_nonzero(self) -> Amounts:
+        """The same, to go with `nonzero`."""
+        return self._beside_rows(np.array([self.class_.spec.nonzero_cpu, self.class_.spec.nonzero_memory]))
+
+    def _beside_rows(self, amounts: Amounts) -> Amounts:
+        rank = 1 if isinstance(self.rows, slice) else self.rows.ndim
+        return amounts.reshape(-1, *(1,) * rank)
+
+
+class MixedCells(Cells):
+    """Cells of tasks of several classes that request the same resources, in different amounts.
+
+    `books` are those of the nodes with all that is imagined there, `entries` what each task adds to them
+    (`TaskClass.entries`); a column each, which broadcast together.
+    """
+
+    __slots__ = ("books", "entries")
+
+    def __init__(
+        self, nodes: NodeState, class_: TaskClass, rows: NodeRows, books: Amounts, entries: Amounts
+    ) -> None:
+        super().__init__(nodes, class_, rows)
+        self.books = books
+        self.entries = entries
+
+    def pods(self) -> Amounts:
+        pods: Amounts = self._requested(self.books)[PODS]
+        return pods
+
+    def requested_of(self, dimensions: NDArray[np.intp]) -> Amounts:
+        return self._requested(self.books).take(dimensions, axis=0)
+
+    def nonzero(self) -> Amounts:
+        return self.books[-2:]
+
+    def asked(self, dimensions: NDArray[np.intp]) -> Amounts:
+        return self._requested(self.entries).take(dimensions, axis=0)
+
+    def asked_nonzero(self) -> Amounts:
+        return self.entries[-2:]
+
+    def _requested(self, books: Amounts) -> Amounts:
+        size = len(self.class_.request)
+        return books[-2 - size : -2]
 
 
 def always(_: TaskClass) -> bool:
@@ -133,6 +196,9 @@ class Filter:
     search, when victims have left a node on trial (topology-aware preemption). A `by_amounts` filter looks at
     nothing of a class but amounts: where it rejects one class, it rejects any class that requests more. Tasks
     of classes that are `alike` would be admitted to the same nodes, each in place of the other.
+
+    Whether a filter or scorer `applies`, and what a STATIC one says, may depend on which resources a class
+    requests. If it depends on how much it requests, `amounts_decide`.
     """
 
     name: str
@@ -144,6 +210,8 @@ class Filter:
     asked_on_trial: bool = False
     steps: Callable[[TaskClass, NodeRows], Gate] | None = None  # for one that can tell a whole sequence
     by_amounts: bool = False
+    mixes: bool = False  # as that of a scorer
+    amounts_decide: bool = False
     alike: Alike = unlike
     # of a class and a node that rejects it: what the refusal is about
     detail: Callable[[TaskClass, int], Detail] | None = None
@@ -155,7 +223,8 @@ class Scorer:
 
     A NODE scorer has no `normalise`: its value at one node must not depend on the other candidates. A CLUSTER
     scorer may say that for what is being placed now it sees no difference between nodes (`silent`): then
-    tasks are placed together.
+    tasks are placed together. One that `mixes` takes all amounts from the cells, which may be of several
+    classes then (`MixedCells`).
     """
 
     name: str
@@ -167,7 +236,11 @@ class Scorer:
     silent: Callable[[TaskClass], bool] = never
     steps: Callable[[TaskClass, NodeRows], Stepper] | None = None  # for one that can tell a whole sequence
     by_domain: bool = False  # depends on the job of the tasks, and of a node only on its domains
+    amounts_decide: bool = (
+        False  # whether it applies, or its static scores, depend on how much a class requests
+    )
     alike: Alike = unlike  # for one over the whole cluster
+    mixes: bool = False
     # for one that looks at what else of a pod set is placed: itself for that pod set; it is silent without one
     beside: "Callable[[Progress], Scorer] | None" = None
 

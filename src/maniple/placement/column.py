@@ -98,10 +98,7 @@ class ClassColumn:
 
     def value(self, cells: Cells) -> Scores:
         """What cells are worth, without what is relative to other candidates."""
-        value: Scores = self.criteria.fixed[cells.rows]
-        for scorer in self.criteria.node_scorers:
-            value = value + scorer.weight * scorer.raw(self.class_, cells)
-        return value
+        return worth_of(self.criteria, cells)
 
     def _look(self, rows: NodeRows | slice) -> tuple[Amounts, Amounts]:
         """How many more tasks some nodes take now, and later; the same thing while nothing is being released."""
@@ -166,6 +163,15 @@ class ClassColumn:
             slots[free[dimension] < 0] = 0
         np.maximum(slots, 0, out=slots)
         return slots
+
+
+def worth_of(criteria: Criteria, cells: Cells) -> Scores:
+    """What nodes themselves are worth."""
+    value: Scores = criteria.fixed[cells.rows]
+    for scorer in criteria.node_scorers:
+        raw = scorer.raw(cells.class_, cells)
+        value = value + (raw if scorer.weight == 1 else scorer.weight * raw)
+    return value
 
 
 def _unknown(size: int) -> Scores:

@@ -1,5 +1,6 @@
 """The filters and scorers that concern one class, sorted by what they depend on."""
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,6 +35,7 @@ class Criteria:
     node_scorers: tuple[Scorer, ...]
     cluster_filters: tuple[Filter, ...]
     cluster_scorers: tuple[Scorer, ...]
+    mixes: bool  # tasks of several classes that share these can be looked at together
 
     @property
     def coupled(self) -> bool:
@@ -56,8 +58,12 @@ class CriteriaTable:
         self._scorers: list[Scorer] = [one for _, some in scorers for one in some]
         self._owners = {(type(one), one.name): name for name, some in (*filters, *scorers) for one in some}
         self._no_verdict = np.zeros(len(session.nodes), dtype=np.int16)
-        # By what applies, where nothing of that is said once and for all: many classes share these.
-        self._plain: dict[tuple[int, ...], Criteria] = {}
+        # By what applies and what static filters say, where no score is fixed: many classes share these.
+        self._shared: dict[tuple[Hashable, ...], Criteria] = {}
+        # By kind of spec and terms: classes that differ in amounts only share these.
+        self._of_kind: dict[tuple[int, tuple[int, ...]], Criteria] = {}
+        self._amounts_decide = any(one.amounts_decide for one in self._filters)
+        self._amounts_decide |= any(one.amounts_decide for one in self._scorers)
 
     def owner(self, one: Filter | Scorer) -> str:
         """The plugin that a filter or scorer is from."""
@@ -79,14 +85,24 @@ class CriteriaTable:
         return [s for s in self._scorers if s.applies is always or s.applies(class_)]
 
     def of(self, class_: TaskClass) -> Criteria:
+        if class_.marks or self._amounts_decide:
+            return self._for_class(class_)
+        key = (class_.spec.kind, class_.terms)
+        known = self._of_kind.get(key)
+        if known is None:
+            known = self._of_kind[key] = self._for_class(class_)
+        return known
+
+    def _for_class(self, class_: TaskClass) -> Criteria:
         filters, scorers = self.filters(class_), self._scorers_of(class_)
         verdict = self._verdict(class_, filters)
-        if verdict is not self._no_verdict or any(s.depends is _STATIC for s in scorers):
+        if any(s.depends is _STATIC for s in scorers):
             return self._made(class_, filters, scorers, verdict)
-        key = (*map(id, filters), *map(id, scorers))
-        known = self._plain.get(key)
+        said = b"" if verdict is self._no_verdict else verdict.tobytes()
+        key = (said, *map(id, filters), *map(id, scorers))
+        known = self._shared.get(key)
         if known is None:
-            known = self._plain[key] = self._made(class_, filters, scorers, verdict)
+            known = self._shared[key] = self._made(class_, filters, scorers, verdict)
         return known
 
     def filters(self, class_: TaskClass) -> list[Filter]:
@@ -98,6 +114,8 @@ class CriteriaTable:
     ) -> Criteria:
         open_: NDArray[np.bool_] = verdict == FITS
         fixed, relative = _static_scores(self._session, class_, scorers, open_)
+        mixed = all(f.mixes for f in filters if f.depends is not _STATIC)
+        mixed = mixed and all(s.mixes for s in scorers if s.depends is not _STATIC)
         return Criteria(
             verdict=verdict,
             open=open_,
@@ -108,6 +126,7 @@ class CriteriaTable:
             node_scorers=tuple(s for s in scorers if s.depends is _NODE),
             cluster_filters=tuple(f for f in filters if f.depends is _CLUSTER),
             cluster_scorers=tuple(s for s in scorers if s.depends is _CLUSTER),
+            mixes=mixed and not relative,
         )
 
     def _verdict(self, class_: TaskClass, filters: list[Filter]) -> Verdicts:

@@ -27,6 +27,7 @@ from maniple.placement.criteria import Criteria, CriteriaTable
 from maniple.placement.fill import Filled, fill
 from maniple.placement.lacking import PLAIN, Lacking
 from maniple.placement.lookahead import Lookahead, Proposal
+from maniple.placement.mixed import MixedFill, fill_mixed
 from maniple.placement.shards import shard_of
 from maniple.placement.shares import WHOLE, devices_in_order
 from maniple.placement.stepwise import fill_stepwise
@@ -116,7 +117,7 @@ class Placement:
         session = self._session
         if ahead.stamp == len(session.changes):
             return True
-        if ahead.turns is None:
+        if ahead.turns is None or ahead.column is None:
             return False
         ahead.column.refresh()
         idle_first = session.rules.placing.idle_before_releasing
@@ -148,6 +149,21 @@ class Placement:
                     self._ahead[class_.number] = ahead
                 return ahead
         return None
+
+    def fill_mixed(self, classes: list[TaskClass]) -> MixedFill | None:
+        """Nodes for consecutive tasks, one of each class, as `mixed.fill_mixed` has it; None where that cannot be.
+
+        It can for tasks on idle resources that differ in amounts only, if no plugin has a say about each task.
+        """
+        session, first = self._session, classes[0]
+        if session.flowing or self._own is not None or {"best_node", "reserve"} & session.hooks.answered:
+            return None
+        criteria, asked = self._criteria.of(first), (first.request > 0).tobytes()
+        for one in classes:
+            alike = one.share is None and not one.best_effort and (one.request > 0).tobytes() == asked
+            if not alike or self._criteria.of(one) is not criteria:
+                return None
+        return fill_mixed(session, classes, criteria) if criteria.mixes else None
 
     def buckets(self, column: ClassColumn) -> Iterator[tuple[bool | None, Amounts, Mask | None]]:
         """In the order of trial: whether tasks wait there (None: some may), how many fit, and on which nodes."""
@@ -304,7 +320,8 @@ class Placement:
     def _objected(self, rows: TaskRows, proposal: Proposal, refusals: Refusals) -> bool:
         session, row = self._session, rows[0]
         job = int(session.tasks.job[row])
-        cause = session.hooks.reserve(Event(proposal.source.column.class_, job, rows, proposal.nodes))
+        class_ = session.classes[session.tasks.class_of[row]]
+        cause = session.hooks.reserve(Event(class_, job, rows, proposal.nodes))
         if cause is not None:
             refusals.of_tasks(job, int(session.tasks.role[row]), rows, cause, failed=False)
         return cause is not None
@@ -419,16 +436,24 @@ class Placement:
     def hopeless(self, class_: TaskClass) -> Histogram | None:
         """Why all nodes refuse the next task of a class; None while one would take it."""
         plain = self.counts(class_) and class_.share is None
-        if plain and not self._is_counted(class_) and not self._lacks_everywhere(class_):
-            column = self.column(class_)
-            if column.room and not column.criteria.cluster_filters:
-                return None
+        if plain and not self._is_counted(class_) and self._has_room(class_):
+            return None
         found = self.histogram(class_)
         return found if found.hopeless else None
 
-    def _lacks_everywhere(self, class_: TaskClass) -> bool:
-        """Whether every node is known to lack something. A column that is there is asked instead: that costs less."""
-        return class_.number not in self._columns and self._lacking(class_).everywhere()
+    def _has_room(self, class_: TaskClass) -> bool:
+        """Whether a node is known to take the next task. A column that is there is asked: that costs less."""
+        if class_.number in self._columns:
+            column = self.column(class_)
+            return bool(column.room) and not column.criteria.cluster_filters
+        fits = self._lacking(class_).nothing()
+        if not fits.any():
+            return False
+        criteria, cells = self._criteria.of(class_), Cells(self._session.nodes, class_)
+        fits &= criteria.open
+        for one in criteria.node_filters:
+            fits &= one.check(class_, cells) == FITS
+        return bool(fits.any()) and not criteria.cluster_filters
 
     def _is_counted(self, class_: TaskClass) -> bool:
         """Whether the class's histogram is known and no node has changed since."""

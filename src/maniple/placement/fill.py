@@ -32,13 +32,15 @@ def best(scores: Scores, count: int) -> NodeRows:
     size = len(scores)
     if count < size:
         # the lowest score that is still among the best
-        least = np.partition(scores, size - count)[size - count]
+        ordered = scores.copy()
+        ordered.partition(size - count)
+        least = ordered[size - count]
         if least > NOWHERE:
             above = scores > least
-            level = np.flatnonzero(scores == least)[: count - int(np.count_nonzero(above))]
+            level = (scores == least).nonzero()[0][: count - int(np.count_nonzero(above))]
             above[level] = True
             return np.flatnonzero(above)
-    return np.flatnonzero(scores > NOWHERE)
+    return (scores > NOWHERE).nonzero()[0]
 
 
 def fill(
@@ -64,14 +66,14 @@ def fill(
     room = slots[rows]
     depth = min(count, int(room.max())) + 1  # one more, to know whether anything fits after the last
     extra: Amounts = np.arange(depth)
-    cells = Cells(column.nodes, column.class_, rows[:, None], extra)
+    cells = Cells(column.nodes, column.class_, rows[:, None], extra, climbs=True)
     possible = extra < room[:, None]
     column.rule_out(cells, possible)
     # With one node to choose from, what it is worth does not matter.
     worth = column.value(cells) if len(rows) > 1 else np.zeros((1, depth))
     value = worth if shift is None else worth + shift[:, None]
     reach = np.minimum.accumulate(np.where(possible, value, NOWHERE), axis=1)
-    order = np.argsort(-reach, axis=None, kind="stable")[:count]
+    order = (-reach).ravel().argsort(kind="stable")[:count]
     chosen, depths = order // depth, order % depth
     turns = reach[chosen, depths]
     placed = turns > NOWHERE

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from maniple.cluster.classes import TaskClass
 from maniple.cluster.resources import CPU, MEMORY, PODS, Amounts
 from maniple.framework.devices.gpu_facts import MIG_PREFIX
-from maniple.framework.reasons import Verdicts
+from maniple.framework.reasons import FITS, Verdicts
 from maniple.framework.session import Session
 
 Mask = NDArray[np.bool_]
@@ -33,6 +33,7 @@ _DEVICE_MEMORY, _NO_DEVICES = -1, -2
 _SPOKEN = {"cpu": "CPU cores"}
 _GIGABYTE = 10**9
 _BITS = 62  # of a number; resources beyond them share the last
+_FEW = 10  # resources of which all combinations are kept in a table
 
 
 class Lacking:
@@ -69,9 +70,12 @@ class Lacking:
         fits = books.fits(class_, np.arange(size), self._free[books.dimension])
         return {books.dimension: ~fits & ~small, _DEVICE_MEMORY: small}
 
-    def everywhere(self) -> bool:
-        """Every node lacks something."""
-        return bool(self._short) and bool(np.logical_or.reduce(list(self._short.values())).all())
+    def nothing(self) -> Mask:
+        """Nodes that lack nothing."""
+        nothing = np.ones(self._free.shape[1], dtype=np.bool_)
+        for mask in self._short.values():
+            nothing &= ~mask
+        return nothing
 
     def verdicts(self) -> Verdicts:
         """The number of a reason for every node that lacks something."""
@@ -85,10 +89,13 @@ class Lacking:
         lacks = np.zeros(len(verdict), dtype=np.int64)
         for place, mask in enumerate(self._short.values()):
             lacks |= mask.astype(np.int64) << min(place, _BITS)
-        for bits in np.unique(lacks).tolist():
-            if bits:
-                verdict[lacks == bits] = self._number(bits)
-        return verdict
+        if len(self._short) > _FEW:
+            found, lacks = np.unique(lacks, return_inverse=True)
+            return np.array([self._number(bits) for bits in found.tolist()], dtype=np.int16)[lacks]
+        numbers = np.zeros(1 << len(self._short), dtype=np.int16)
+        for bits in np.bincount(lacks).nonzero()[0].tolist():
+            numbers[bits] = self._number(bits)
+        return numbers[lacks]
 
     def _turn(self, dimension: int) -> tuple[int, str]:
         """Sort key: cpu, memory and pods first, then by name.
@@ -99,6 +106,16 @@ class Lacking:
 
     def _number(self, bits: int) -> int:
         """Of the reason that names all these dimensions."""
+        if not bits:
+            return FITS
+        numbers: dict[tuple[int, ...], int] = self._session.shared.setdefault(Lacking, {})
+        key = (bits, *self._short)
+        known = numbers.get(key)
+        if known is None:
+            known = numbers[key] = self._session.reasons.number(self._text(bits))
+        return known
+
+    def _text(self, bits: int) -> str:
         lacked = [dimension for place, dimension in enumerate(self._short) if bits >> min(place, _BITS) & 1]
         names = [self._name(dimension) for dimension in lacked]
         slices = [name for name in names if name.startswith(MIG_PREFIX)]
@@ -108,7 +125,7 @@ class Lacking:
             told.append(GROUPED_MIG.format(profiles=", ".join(slices)))
         if others:
             told.append(GROUPED.format(resources=", ".join(others)))
-        return self._session.reasons.number("; ".join(told))
+        return "; ".join(told)
 
     def _name(self, dimension: int) -> str:
         session = self._session

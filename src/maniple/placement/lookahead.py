@@ -21,7 +21,7 @@ Mask = NDArray[np.bool_]
 class Lookahead:
     """The first `taken` of the nodes are in use already."""
 
-    column: ClassColumn
+    column: ClassColumn | None  # None for tasks of several classes
     nodes: NodeRows
     waits: Mask  # beside each node: on resources that are being released
     stamp: int  # the number of changes when this was true
@@ -39,7 +39,7 @@ class Lookahead:
         """
         if self.stamp == len(changes):
             return True
-        if self.turns is None:
+        if self.turns is None or self.column is None:
             return False
         nodes, turns = self.nodes[self.taken :], self.turns[self.taken :]
         changed = changes.since(self.stamp)

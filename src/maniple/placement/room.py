@@ -89,7 +89,8 @@ class DomainRoom:
     def _worth(self, column: ClassColumn, depth: int) -> Scores:
         """What the first, second, ... task is worth on each node, a column a node."""
         nodes = self._session.nodes
-        cells = Cells(nodes, column.class_, np.arange(len(nodes))[:, None], np.arange(max(depth, 1)))
+        rows, extra = np.arange(len(nodes))[:, None], np.arange(max(depth, 1))
+        cells = Cells(nodes, column.class_, rows, extra, climbs=True)
         fits = np.ones((len(nodes), max(depth, 1)), dtype=np.bool_)
         column.rule_out(cells, fits)
         worth: Scores = np.where(fits, column.value(cells), NOWHERE).T

@@ -126,7 +126,7 @@ class _Ladders:
         places = [place, *(other for other in likely.tolist() if other != place and other not in self._made)]
         rows, room = self._rows[places], self._room[places]
         extra = np.arange(min(self._count, int(room.max())) + 1)
-        cells = Cells(self._column.nodes, self._column.class_, rows[:, None], extra)
+        cells = Cells(self._column.nodes, self._column.class_, rows[:, None], extra, climbs=True)
         possible: NDArray[np.bool_] = extra < room[:, None]
         self._column.rule_out(cells, possible)
         worth = np.where(possible, self._column.value(cells), NOWHERE)

@@ -10,6 +10,7 @@ import numpy as np
 
 from maniple.actions.signatures import Constraints
 from maniple.cluster.classes import TaskClass
+from maniple.cluster.resources import Amounts
 from maniple.cluster.statuses import ACTIVE_USED
 from maniple.framework.groups.tree import PodSet
 from maniple.framework.refusals import Refusals
@@ -59,16 +60,36 @@ class Causes:
         self._constraints = Constraints.shared(session, placement)
         self._shortages: dict[int, _Shortage] = {}  # by `Constraints.alike`
         self._latest: _Shortage | None = None
+        self._nowhere: dict[int, Amounts] = {}  # by constraints, requests that fit on no node, a row each
+        self._nowhere_stamp = -1
         self._asked_about = 0  # the class as it was before its tasks were placed
         self._detailed = bool(session.options.get("detailedFitErrors", False))
 
     def remembered(self, class_: TaskClass, count: int, *, real: bool) -> Found | None:
         """What is known of the class already, if it has too few places for so many tasks."""
         self._asked_about = self._constraints.alike(class_)
-        known = self._shortages.get(self._asked_about)
-        if known is None or known.stamp != len(self._session.changes) or count <= known.places:
+        known, now = self._shortages.get(self._asked_about), len(self._session.changes)
+        if (
+            (known is None or known.stamp != now)
+            and self._nowhere_stamp == now
+            and self._fits_nowhere(class_)
+        ):
+            known = self._note_none(class_, self.no_node(class_, None) if real else UNTOLD)
+        if known is None or known.stamp != now or count <= known.places:
             return None
         return None if real and known.cause == UNTOLD else Found(known.places, known.cause, known.places)
+
+    def _fits_nowhere(self, class_: TaskClass) -> bool:
+        """A class that requests no more, under the same constraints, was found to fit on no node as they are now."""
+        constraints, amounts = self._constraints.asked(class_.number)
+        failed = self._nowhere.get(constraints)
+        return failed is not None and bool((failed <= amounts).all(axis=1).any())
+
+    def _note_none(self, class_: TaskClass, cause: str) -> _Shortage:
+        """There is no place for the class on any node."""
+        known = _Shortage(0, cause, len(self._session.changes))
+        self._shortages[self._constraints.alike(class_)] = known
+        return known
 
     def shortage(self, class_: TaskClass, count: int, mask: Mask | None, *, real: bool) -> Found | None:
         """Too few places for so many tasks, as far as is known without placing any."""
@@ -78,9 +99,19 @@ class Causes:
             return None  # the cause for the next task is only known once the others are placed
         cause = self.no_node(class_, mask) if real else UNTOLD
         if mask is None and not places:
-            key = self._constraints.alike(class_)
-            self._shortages[key] = _Shortage(places, cause, len(self._session.changes))
+            self._note_none(class_, cause)
+            self._note_nowhere(class_)
         return Found(places, cause, places)
+
+    def _note_nowhere(self, class_: TaskClass) -> None:
+        """Remember the request for classes that request more. Where other pods decide, they may be alike and differ."""
+        if self._placement.criteria(class_).cluster_filters:
+            return
+        if self._nowhere_stamp != len(self._session.changes):
+            self._nowhere, self._nowhere_stamp = {}, len(self._session.changes)
+        constraints, amounts = self._constraints.asked(class_.number)
+        row, known = np.array([amounts], dtype=np.int64), self._nowhere.get(constraints)
+        self._nowhere[constraints] = row if known is None else np.concatenate([known, row])
 
     def no_node(self, class_: TaskClass, mask: Mask | None, *, mates: bool = False) -> str:
         """Why no node fits a task of the class now: nodes counted by reason, or each with its own.
@@ -96,12 +127,14 @@ class Causes:
         told = ". \n".join(sorted(f"{count} {text}" for text, count in counts))
         return f"{NO_NODE}: {told}."
 
-    def remember(self, places: int, cause: str) -> None:
+    def remember(self, class_: TaskClass, places: int, cause: str) -> None:
         """Remember all places of the class last passed to `remembered`; they were found by placing tasks there.
 
         That will now be undone: see `undone`.
         """
         self._latest = self._shortages[self._asked_about] = _Shortage(places, cause, -1)
+        if not places:
+            self._note_nowhere(class_)
 
     def undone(self) -> None:
         """The nodes are again as they were before the last attempt."""

@@ -254,7 +254,7 @@ class JobPlacer:
                     causes.no_node(class_, ground.mask, mates=done > 0 or not untouched) if real else UNTOLD
                 )
                 if untouched and ground.mask is None:
-                    causes.remember(done, cause)
+                    causes.remember(class_, done, cause)
                 return Found(done, cause)
             done += step
         return Found(done)

@@ -7,6 +7,7 @@ or leaving part of a GPU cannot take a task that requests one, whatever is evict
 import numpy as np
 from numpy.typing import NDArray
 
+from maniple.cluster.statuses import ACTIVE_ALLOCATED
 from maniple.framework.points import TaskRows
 from maniple.framework.session import Session
 
@@ -51,4 +52,23 @@ def enough_gpus(session: Session, rows: TaskRows) -> bool:
     return float(free.sum()) >= devices
 
 
-__all__ = ["enough_gpus", "feasible_nodes"]
+def enough_in_total(session: Session, rows: TaskRows) -> bool:
+    """Whether all nodes together will have as much free as the tasks request, if no pod leaves the cluster.
+
+    Moving a pod never adds to what is free on all nodes: it takes elsewhere at least what it gives back. Only pods
+    that request next to nothing may be placed where less is left, so what these have counts as free. GPUs are left
+    to `enough_gpus`: a pod that moves from one shared device to another may free a whole one.
+    """
+    tasks = session.tasks
+    there = np.flatnonzero((tasks.status >= 0) & ACTIVE_ALLOCATED[tasks.status])
+    slight = np.array([one.best_effort for one in session.classes] or [False], dtype=np.bool_)
+    spare = session.requests(there[slight[tasks.class_of[there]]]).sum(axis=1)
+    free = np.maximum(session.nodes.future_idle(), 0).sum(axis=1) + spare
+    counted = rows[~slight[tasks.class_of[rows]]]
+    enough: NDArray[np.bool_] = session.requests(counted).sum(axis=1) <= free
+    if session.gpus.dimension is not None:
+        enough[session.gpus.dimension] = True
+    return bool(enough.all())
+
+
+__all__ = ["enough_gpus", "enough_in_total", "feasible_nodes"]

@@ -68,7 +68,7 @@ class RoomMaking:
         while (job := line.pop()) is not None:
             waiting = ahead.setdefault(int(session.jobs.queue[job]), [])
             asks = (
-                self._whole(job) and not self._never_preempts(job) and not self._refused(job) and admits(job)
+                self._whole(job) and admits(job) and not self._never_preempts(job) and not self._refused(job)
             )
             if not asks and session.trace is not None and session.trace.follows(job):
                 self._tell(session.trace, job)
@@ -129,8 +129,9 @@ class RoomMaking:
         ) or self._lacks_domains(job)
 
     def _lacks_domains(self, job: int) -> bool:
-        root, lacks = self._session.groups.root(job), self._session.hooks.lacks_domains
-        return lacks(root) or any(map(lacks, root.groups)) or any(map(lacks, root.all_pod_sets()))
+        groups, lacks = self._session.groups, self._session.hooks.lacks_domains
+        root = groups.root(job)
+        return lacks(root) or any(map(lacks, root.groups)) or any(map(lacks, groups.of(job)))
 
     def _served(
         self,

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from maniple.actions.order import JobsByQueue
 from maniple.actions.placing.job_placer import JobPlacer
 from maniple.actions.searching.budget import Allowance, OutOfBudgetError
+from maniple.actions.searching.feasible import enough_in_total
 from maniple.actions.searching.rooms import Rooms
 from maniple.actions.searching.telling import CANDIDATES, NO_SCENARIO, tell_search
 from maniple.actions.searching.terms import SearchTerms, Terms
@@ -38,6 +39,7 @@ from maniple.framework.wholes import evict_rest
 from maniple.placement.engine import Mask, Placement
 
 NOT_ENOUGH = "without all pods that may be evicted there would still not be enough room"
+FULL = "all nodes together have less free than the job requests, and moving pods frees nothing"
 DOES_NOT_FIT = "the job does not fit without them"
 TAKEN_BACK = "these have their turns before it and take places back: {jobs}"
 REFUSED = "the job fits, but the result is not accepted"
@@ -71,8 +73,13 @@ class Solver:
         rows = session.groups.to_allocate(job)
         if not len(rows):
             return None
-        if terms.all_return and not session.hooks.is_job_over_capacity(job, rows).schedulable:
-            return None  # the victims would all come back to a queue that is full
+        if terms.all_return:
+            if not session.hooks.is_job_over_capacity(job, rows).schedulable:
+                return None  # the victims would all come back to a queue that is full
+            if not enough_in_total(session, rows):
+                if (trace := session.traced(job)) is not None:
+                    trace.search_ended(job, False, FULL)
+                return None
         if self._pool is None:
             self._pool = VictimPool(session, terms.losers.jobs())
             self._differ = len(np.bincount(session.tasks.class_of[self._placed()]).nonzero()[0]) > 1

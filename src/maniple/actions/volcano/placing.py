@@ -14,13 +14,13 @@ from maniple.cluster.classes import TaskClass
 from maniple.cluster.domains import ROOT
 from maniple.cluster.statuses import ALLOCATED_LIKE, Status
 from maniple.framework.groups.tree import PodSet, Progress
-from maniple.framework.points import Event
+from maniple.framework.points import Event, TaskRows
 from maniple.framework.reasons import Histogram, NotWhole, QueueRefusal, joined
 from maniple.framework.refusals import Refusals
 from maniple.framework.session import Session
 from maniple.framework.transactions.transaction import Transaction
 from maniple.placement.engine import Mask, Placement
-from maniple.placement.lookahead import Proposal
+from maniple.placement.lookahead import Lookahead, Proposal
 from maniple.placement.tables import trace_proposal
 
 ROLE_FAILED = "no node was found for another pod of role {role!r}"
@@ -119,7 +119,7 @@ class TaskPlacer:
             return 0, not fatal or self._worth_going_on(ground)
         if errors is not None and self._errors_last and self._counts_pods(run.class_):
             allowed = 1  # what a node says is remembered task by task
-        proposal = self._propose(run, allowed, ground, errors)
+        proposal = self._propose(sheet, run, allowed, ground, errors)
         if trace is not None:
             trace_proposal(session, self._placement, run.rows[:allowed], proposal, self._tried, ground.beside)
         if proposal is None:
@@ -148,7 +148,12 @@ class TaskPlacer:
             return 1
         return max(session.hooks.shortfall(job, role, session.task_count(job)), 1)
 
-    def _propose(self, run: Run, count: int, ground: Ground, errors: "RoleErrors | None") -> Proposal | None:
+    def _propose(
+        self, sheet: Worksheet, run: Run, count: int, ground: Ground, errors: "RoleErrors | None"
+    ) -> Proposal | None:
+        foreseen = self._foreseen(sheet, run, ground, errors) if errors is not None else None
+        if foreseen is not None:
+            return foreseen
         within = ground.within
         left = errors.nodes_left(run) if errors is not None else None
         if left is not None:
@@ -163,6 +168,28 @@ class TaskPlacer:
                     return proposal
         self._tried = within
         return self._placement.fill(run.class_, count, within, ground.beside)
+
+    def _foreseen(self, sheet: Worksheet, run: Run, ground: Ground, errors: "RoleErrors") -> Proposal | None:
+        """A node that was decided together with those of other tasks of the gang.
+
+        Not while the job is traced: the table of a task is made when its turn comes. The nodes are the same.
+        """
+        session = self._session
+        if not errors.looked and self._may_look(run, ground):
+            errors.looked = True
+            rows = sheet.singles(self._shortfall(ground, run.role))
+            if len(rows) > 1:
+                classes = [session.classes[number] for number in session.tasks.class_of[rows].tolist()]
+                found = self._placement.fill_mixed(classes)
+                if found is not None:
+                    waits = np.zeros(len(found.nodes), dtype=np.bool_)
+                    errors.ahead = Lookahead(None, found.nodes, waits, len(session.changes), None)
+                    errors.role, errors.rows, errors.left = run.role, rows, found.left
+        return errors.next(run, len(session.changes))
+
+    def _may_look(self, run: Run, ground: Ground) -> bool:
+        whole = ground.pod_set is None and ground.within is None and ground.beside is None
+        return whole and run.role >= 0 and self._session.traced(ground.job) is None
 
     def only(self, node: str) -> Mask | None:
         row = self._session.nodes.facts.index.get(node)
@@ -244,11 +271,32 @@ class TaskPlacer:
 
 
 class RoleErrors:
-    """Nodes that refused some task of a role are not tried again for that role, whatever its other tasks are like."""
+    """Nodes that refused some task of a role are not tried again for that role, whatever its other tasks are like.
+
+    Where the tasks differ in amounts only, nodes for several of them may be known beforehand.
+    """
 
     def __init__(self, placement: Placement) -> None:
         self._placement = placement
         self._refusing: dict[int, Mask] = {}
+        self.looked = False
+        self.ahead: Lookahead | None = None
+        self.role = -1  # of the tasks that it is for
+        self.rows: TaskRows = np.zeros(0, dtype=np.int64)  # these tasks, and those that follow
+        self.left: Mask = np.zeros((0, 0), dtype=np.bool_)  # by task, nodes that did not refuse one up to it
+
+    def next(self, run: Run, changes: int) -> Proposal | None:
+        """The node known beforehand for a task, if there is one and it still holds."""
+        ahead = self.ahead
+        if ahead is None:
+            return None
+        place = ahead.taken
+        if len(ahead) and ahead.stamp == changes and self.rows[place] == run.rows[0]:
+            return Proposal(ahead, ahead.nodes[place : place + 1], ahead.waits[place : place + 1])
+        if place:
+            self._refusing[self.role] = ~self.left[place - 1]
+        self.ahead = None
+        return None
 
     def nodes_left(self, run: Run) -> Mask | None:
         """Nodes that did not refuse an earlier task of the role; None if those that did refuse this one as well."""

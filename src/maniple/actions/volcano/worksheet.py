@@ -83,6 +83,18 @@ class Worksheet:
         if self._place == self._ends[self._run]:
             self._run += 1
 
+    def singles(self, most: int) -> TaskRows:
+        """The first tasks of the sheet, `most` at most, that are runs of their own and of one role."""
+        tasks, rows = self._session.tasks, self._rows[self._place : self._place + most]
+        ends = self._ends[self._run : self._run + len(rows)]
+        alone = [end == self._place + number + 1 for number, end in enumerate(ends)]
+        rows = rows[: alone.index(False) if False in alone else len(alone)]
+        nominated, role = self._session.cluster.tasks.nominated, tasks.role[rows]
+        other = (role != role[:1]) | tasks.gated[rows]
+        if nominated:
+            other |= np.isin(rows, list(nominated))
+        return rows[: int(other.argmax())] if other.any() else rows
+
     def classes(self) -> list[TaskClass]:
         """Of the tasks that are left."""
         numbers = np.unique(self._session.tasks.class_of[self.left()]).tolist()

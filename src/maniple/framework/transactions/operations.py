@@ -26,6 +26,9 @@ _SEVERAL = 4  # from here on counting jobs together beats one by one
 _FEW = 64  # up to here counting in a dictionary beats sorting an array
 
 
+_ONCE = np.ones(1, dtype=np.intp)
+
+
 class Kind(Enum):
     ALLOCATE = "allocate"
     PIPELINE = "pipeline"
@@ -272,6 +275,8 @@ def _book(session: Session, nodes: NodeRows, entry: Amounts, sign: int) -> None:
 
 def _spots(nodes: NodeRows) -> tuple[NodeRows, NDArray[np.intp]]:
     """Each node once, and how often it was named."""
+    if len(nodes) == 1 and nodes[0] >= 0:
+        return nodes, _ONCE
     if len(nodes) > _FEW:
         return np.unique(nodes[nodes >= 0], return_counts=True)
     named: dict[int, int] = {}

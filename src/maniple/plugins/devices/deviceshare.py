@@ -245,7 +245,16 @@ class DeviceShare:
     def filters(self) -> list[Filter]:
         if not self._kinds:
             return []
-        return [Filter("DeviceShare", Dependence.CLUSTER, self._check, self._asks, asked_on_trial=True)]
+        return [
+            Filter(
+                "DeviceShare",
+                Dependence.CLUSTER,
+                self._check,
+                self._asks,
+                asked_on_trial=True,
+                amounts_decide=True,  # what containers only limit is not among the resources of a class
+            )
+        ]
 
     def scorers(self) -> list[Scorer]:
         weight = self._settings.weight

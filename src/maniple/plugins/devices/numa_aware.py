@@ -145,7 +145,8 @@ class NumaAware:
     # -- criteria -------------------------------------------------------------------------------------------------
 
     def filters(self) -> list[Filter]:
-        return [Filter("NumaAware", Dependence.CLUSTER, self._check, self._concerns)]
+        # Only pods with whole CPUs are concerned.
+        return [Filter("NumaAware", Dependence.CLUSTER, self._check, self._concerns, amounts_decide=True)]
 
     def scorers(self) -> list[Scorer]:
         return [
@@ -156,6 +157,7 @@ class NumaAware:
                 self._score,
                 reversed_by_maximum,
                 applies=self._names_policy,
+                amounts_decide=True,
             )
         ]
 

@@ -31,7 +31,12 @@ def pod_count_filter(session: Session) -> Filter:
         return verdict
 
     return Filter(
-        "PodCount", Dependence.NODE, check, by_amounts=True, detail=lambda _, node: pods_detail(session, node)
+        "PodCount",
+        Dependence.NODE,
+        check,
+        by_amounts=True,
+        mixes=True,
+        detail=lambda _, node: pods_detail(session, node),
     )
 
 

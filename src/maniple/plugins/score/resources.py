@@ -13,8 +13,6 @@ Whole numbers, rounded down at every step as in kube-scheduler; a resource that 
 out. Least and most count 100m and 200Mi for containers without requests, balanced counts the real requests.
 """
 
-from typing import TypeGuard
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -25,6 +23,8 @@ from maniple.framework.session import Session
 from maniple.plugins.normalise import HIGHEST
 
 _GPU = "nvidia.com/gpu"
+# Up to this capacity, 100 times an amount is a whole number as a float, and no quotient of two rounds up to the next.
+_EXACT = 2**46
 
 Mask = NDArray[np.bool_]
 
@@ -45,56 +45,60 @@ class ResourceScores:
         self._divisor = {d: np.maximum(self._has[d], 1) for d in dimensions}
         self._there = {d: self._has[d] > 0 for d in dimensions}
         self._main = np.array([self._has[CPU], self._has[MEMORY]])
-        self._main_divisors = np.maximum(self._main, 1)
+        self._main_divisors = np.maximum(self._main, 1).astype(np.float64)
         self._whole = bool((self._main > 0).all())  # every node has cpu and memory
+        self._huge = bool((self._main > _EXACT).any())
         self._counted = np.maximum((self._main > 0).sum(axis=0), 1)  # by node, how many of the two it has
         self._balances: dict[tuple[int, ...], _Balance] = {}
 
     def least(self, weight: int) -> Scorer:
-        return Scorer("LeastAllocated", weight, Dependence.NODE, self._least)
+        return Scorer("LeastAllocated", weight, Dependence.NODE, self._least, mixes=True)
 
     def most(self, weight: int) -> Scorer:
-        return Scorer("MostAllocated", weight, Dependence.NODE, self._most)
+        return Scorer("MostAllocated", weight, Dependence.NODE, self._most, mixes=True)
 
     def balanced(self, weight: int) -> Scorer:
-        return Scorer("BalancedAllocation", weight, Dependence.NODE, self._balanced, applies=self._asks)
+        return Scorer(
+            "BalancedAllocation",
+            weight,
+            Dependence.NODE,
+            self._balanced,
+            applies=self._asks,
+            mixes=True,
+        )
 
     # -- least and most -------------------------------------------------------------------------------------------
 
-    def _least(self, class_: TaskClass, cells: Cells) -> Scores:
-        offered, divisor = self._offered(cells)
-        free = np.subtract(offered, _requested(class_, cells))
-        return self._mean(np.maximum(free, 0, out=free), divisor, cells.rows)
+    def _least(self, _: TaskClass, cells: Cells) -> Scores:
+        free = np.subtract(columns(self._main, cells.rows), _requested(cells))
+        return self._mean(np.maximum(free, 0, out=free), cells.rows)
 
-    def _most(self, class_: TaskClass, cells: Cells) -> Scores:
-        offered, divisor = self._offered(cells)
-        return self._mean(np.minimum(_requested(class_, cells), offered), divisor, cells.rows)
+    def _most(self, _: TaskClass, cells: Cells) -> Scores:
+        return self._mean(np.minimum(_requested(cells), columns(self._main, cells.rows)), cells.rows)
 
-    def _offered(self, cells: Cells) -> tuple[Amounts, Amounts]:
-        """CPU and memory of the nodes, a row each; and the same as divisors."""
-        offered = columns(self._main, cells.rows)
-        return offered, offered if self._whole else columns(self._main_divisors, cells.rows)
-
-    def _mean(self, amounts: Amounts, divisor: Amounts, rows: NodeRows | slice) -> Scores:
+    def _mean(self, amounts: Amounts, rows: NodeRows | slice) -> Scores:
         """Over the resources that the node has: the share of one that it lacks is zero and does not count."""
         amounts *= HIGHEST
-        amounts //= divisor
-        total = amounts[0] + amounts[1]
-        if self._whole:
-            total >>= 1
+        divisors = columns(self._main_divisors, rows)
+        if self._huge:
+            shares = (amounts // divisors.astype(np.int64)).astype(np.float64)
         else:
-            total //= self._counted[rows]
-        mean: Scores = total.astype(np.float64)
-        return mean
+            shares = amounts.astype(np.float64)
+            shares /= divisors
+            np.floor(shares, out=shares)
+        mean: Scores = shares[0] + shares[1]
+        mean /= 2.0 if self._whole else self._counted[rows]
+        return np.floor(mean, out=mean)
 
     # -- balanced -------------------------------------------------------------------------------------------------
 
     def _dimensions(self, class_: TaskClass) -> tuple[int, ...]:
-        asks_gpu = self._gpu is not None and class_.request[self._gpu] > 0
+        asks_gpu = self._gpu is not None and class_.request.item(self._gpu) > 0
         return (CPU, MEMORY, self._gpu) if asks_gpu and self._gpu is not None else (CPU, MEMORY)
 
     def _asks(self, class_: TaskClass) -> bool:
-        return any(class_.request[d] > 0 for d in self._dimensions(class_))
+        request = class_.request
+        return any(request.item(d) > 0 for d in self._dimensions(class_))
 
     def _balanced(self, class_: TaskClass, cells: Cells) -> Scores:
         dimensions = self._dimensions(class_)
@@ -103,12 +107,10 @@ class ResourceScores:
             balance = self._balances[dimensions] = _Balance(
                 dimensions, [self._divisor[d] for d in dimensions], [self._there[d] for d in dimensions]
             )
-        score = balance.gain(class_, cells)
-        score += HIGHEST // 2
+        score = balance.gain(cells)
+        score += HIGHEST // 2 + HIGHEST  # the half outside the quotient is a whole inside
         score /= 2
-        np.floor(score, out=score)
-        score += HIGHEST // 2
-        return score
+        return np.floor(score, out=score)
 
 
 class _Balance:
@@ -125,33 +127,38 @@ class _Balance:
         places = [(pair, (count == 2) & there[pair[0]] & there[pair[1]]) for pair in pairs]
         self._pairs = [(pair, where) for pair, where in places if where.any()]
 
-    def gain(self, class_: TaskClass, cells: Cells) -> Scores:
+    def gain(self, cells: Cells) -> Scores:
         """b with the task there, less b without it."""
         rows, extra = cells.rows, cells.extra
-        requested = columns(cells.nodes.requested.take(self._dimensions, axis=0), rows)
+        requested, asked = cells.requested_of(self._dimensions), cells.asked(self._dimensions)
         divisors = columns(self._divisors, rows)
-        asked = class_.request[self._dimensions].reshape(-1, *(1,) * (requested.ndim - 1))
-        if _is_ladder(extra, requested):
+        if cells.climbs:
             # Nodes with more and more hypothetical tasks: after one task is before the next.
-            steps = requested + np.arange(len(extra) + 1) * asked
-            (found,) = self._of((steps / divisors)[None], rows)
+            steps = (requested + np.arange(np.size(extra) + 1) * asked).astype(np.float64)
+            steps /= divisors
+            found = self._of(steps, rows)
             climbed: Scores = found[:, 1:] - found[:, :-1]
             return climbed
         if not isinstance(extra, int) or extra:
             requested = requested + extra * asked
-        fractions = np.empty((2, *requested.shape))
-        np.divide(requested, divisors, out=fractions[0])
-        np.divide(requested + asked, divisors, out=fractions[1])
+        filled = requested + asked
+        if filled.shape != requested.shape:  # several classes on the same nodes
+            found = self._of(filled / divisors, rows)
+            found -= self._of(requested / divisors, rows)
+            return found
+        # Without the task, and with it.
+        fractions = np.empty((len(requested), 2, *requested.shape[1:]))
+        fractions[:, 0] = requested
+        fractions[:, 1] = filled
+        fractions /= divisors[:, None]
         without, with_it = self._of(fractions, rows)
         gain: Scores = with_it - without
         return gain
 
     def _of(self, fractions: Scores, rows: NodeRows | slice) -> Scores:
-        """By the fraction of each resource that is requested, resources on the second axis."""
+        """By the fraction of each resource that is requested, resources on the first axis; they are overwritten."""
         np.minimum(fractions, 1.0, out=fractions)
-        pairs = [
-            (_apart(fractions[:, one], fractions[:, other]), where) for (one, other), where in self._pairs
-        ]
+        pairs = [(_apart(fractions[one], fractions[other]), where) for (one, other), where in self._pairs]
         deviation = _deviation(fractions)
         if not self._everywhere:
             # With one fraction there is no deviation; with fewer than all, each choice of two is a case of
@@ -166,15 +173,15 @@ class _Balance:
 
 def _deviation(fractions: Scores) -> Scores:
     """The standard deviation of two or three fractions, which are overwritten."""
-    if fractions.shape[1] == 2:
-        return _apart(fractions[:, 0], fractions[:, 1])
-    mean = fractions[:, 0] + fractions[:, 1]
-    mean += fractions[:, 2]
+    if len(fractions) == 2:
+        return _apart(fractions[0], fractions[1])
+    mean = fractions[0] + fractions[1]
+    mean += fractions[2]
     mean /= 3
-    fractions -= mean[:, None]
+    fractions -= mean
     fractions *= fractions
-    variance: Scores = fractions[:, 0] + fractions[:, 1]
-    variance += fractions[:, 2]
+    variance: Scores = fractions[0] + fractions[1]
+    variance += fractions[2]
     variance /= 3
     return np.sqrt(variance, out=variance)
 
@@ -186,18 +193,13 @@ def _apart(one: Scores, other: Scores) -> Scores:
     return np.abs(deviation, out=deviation)
 
 
-def _is_ladder(extra: Amounts | int, requested: Amounts) -> TypeGuard[Amounts]:
-    """Whether the same numbers of hypothetical tasks, from none upwards, are on each of some nodes."""
-    if not isinstance(extra, np.ndarray) or requested.ndim != 3 or requested.shape[2] != 1:
-        return False
-    return np.array_equal(extra, np.arange(len(extra)))
-
-
-def _requested(class_: TaskClass, cells: Cells) -> Amounts:
+def _requested(cells: Cells) -> Amounts:
     """CPU and memory that would be requested with the task there, with defaults for unset requests."""
-    requested = columns(cells.nodes.nonzero, cells.rows)
-    asked = np.array([class_.spec.nonzero_cpu, class_.spec.nonzero_memory])
-    found: Amounts = requested + (cells.extra + 1) * asked.reshape(2, *(1,) * (requested.ndim - 1))
+    asked = cells.asked_nonzero()
+    extra = cells.extra
+    found: Amounts = cells.nonzero() + (
+        asked if isinstance(extra, int) and not extra else (extra + 1) * asked
+    )
     return found
 
 
