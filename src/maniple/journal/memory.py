@@ -12,13 +12,14 @@ from typing import Any
 import msgspec
 
 from maniple.cluster.domain_sums import DomainSums
+from maniple.framework.groups.remembered import REMEMBERED
 from maniple.framework.groups.whereabouts import Settled
 from maniple.plugins.devices.numa_aware import GUESSED_CPUS, Preoccupied
 from maniple.plugins.feasibility.tdm import LAST_CLEARED
 from maniple.plugins.victims.rescheduling import LAST_RUN
 
 # Kept by what follows from the objects.
-DERIVED: frozenset[object] = frozenset({DomainSums})
+DERIVED: frozenset[object] = frozenset({DomainSums, REMEMBERED})
 
 
 @dataclass(frozen=True, slots=True)

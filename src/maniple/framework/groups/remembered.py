@@ -7,7 +7,7 @@ session has moved none of them; jobs with tasks that wait are always looked at, 
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from maniple.cluster.statuses import Status
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from maniple.framework.session import Session
 
 Found = TypeVar("Found")
+REMEMBERED = "what was found out about pod sets"  # its place in the cluster's memory
 _WAITING = [int(Status.PENDING), int(Status.GATED)]
 
 
@@ -22,7 +23,8 @@ def remembered(
     session: "Session", question: str, jobs: list[int], find: Callable[[int], Found]
 ) -> dict[int, Found]:
     """The answers to a question for these jobs; `find` is asked where none is known."""
-    known: dict[int, tuple[int, Found]] = session.cluster.memory.setdefault((__name__, question), {})  # type: ignore[assignment]
+    answers: Any = session.cluster.memory.setdefault(REMEMBERED, {})
+    known: dict[int, tuple[int, Found]] = answers.setdefault(question, {})
     columns = session.jobs
     moved = session.cluster.jobs.moved[jobs].tolist()
     still = ((columns.version[jobs] == 0) & ~columns.counts[_WAITING][:, jobs].any(axis=0)).tolist()
