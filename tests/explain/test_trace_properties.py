@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from maniple.explaining import story
 from maniple.framework.traces.events import TaskTried, Trace
 from tests.corpus import store
 from tests.explain.trace_checks import followed, problems, traced
@@ -39,6 +40,16 @@ def test_a_random_cluster_is_traced_truly(profile: str, compat: str, number: int
         again, own = followed(scenario.objects, job, now=NOW, **settings)
         assert again == plain
         assert _tables(own, job) == _tables(trace, job)
+
+
+def test_a_promised_node_is_kept_in_so_many_words() -> None:
+    """Its claim cannot be allocated yet on the node that was cleared for it."""
+    scenario = generate("maniple", 20_577)
+    plain, plan, trace = traced(scenario.objects, now=NOW, profile="maniple", conf=scenario.conf)
+    assert [*problems(plain, plan, trace)] == []
+    assert [(one.node, one.promised) for one in _tables(trace, "ml/j5")] == [("", False), ("n2", True)]
+    told = [line for line in map(story.sentence, trace.flat()) if line.startswith("pod ml/j5-0 keeps n2")]
+    assert told == ["pod ml/j5-0 keeps n2, where room was made for it, and waits until it can start there"]
 
 
 @pytest.mark.long

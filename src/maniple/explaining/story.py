@@ -130,6 +130,8 @@ def job_of(event: AnyEvent) -> str:
 def _tried(event: made.TaskTried) -> str:
     if event.forced:
         return f"pod {event.pod} gets {event.node}: there are exactly as many places as pods"
+    if event.promised:
+        return f"pod {event.pod} keeps {event.node}, where room was made for it, and waits until it can start there"
     if not event.request and not event.refused and not event.scores:
         return f"pod {event.pod} gets {event.node}"
     considered = "" if event.within == event.nodes else f", {event.within} considered"

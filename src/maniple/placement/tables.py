@@ -345,21 +345,25 @@ def trace_forced(session: Session, rows: TaskRows) -> None:
     assert session.trace is not None
     for row in rows.tolist():
         node = int(session.tasks.node[row])
-        session.trace.add(_brief(session, row, node, waits=True, forced=True))
+        session.trace.add(msgspec.structs.replace(_brief(session, row, node), forced=True))
+
+
+def trace_promise(session: Session, row: int, node: int) -> None:
+    """A task keeps a node that it was promised."""
+    if session.trace is not None:
+        session.trace.add(msgspec.structs.replace(_brief(session, row, node), promised=True))
 
 
 def trace_choice(session: Session, row: int, node: int) -> None:
     """A task got the best node of a search of its own."""
     assert session.trace is not None
-    session.trace.add(_brief(session, row, node, waits=True))
+    session.trace.add(_brief(session, row, node))
 
 
-def _brief(session: Session, row: int, node: int, *, waits: bool, forced: bool = False) -> TaskTried:
+def _brief(session: Session, row: int, node: int, *, waits: bool = True) -> TaskTried:
     size, name = len(session.nodes), session.node_name(node)
     job = session.job_key(int(session.tasks.job[row]))
-    return TaskTried(
-        job, session.task_key(row), {}, size, size, 0, best=name, node=name, waits=waits, forced=forced
-    )
+    return TaskTried(job, session.task_key(row), {}, size, size, 0, best=name, node=name, waits=waits)
 
 
-__all__ = ["Tables", "trace_choice", "trace_forced", "trace_look", "trace_proposal"]
+__all__ = ["Tables", "trace_choice", "trace_forced", "trace_look", "trace_promise", "trace_proposal"]

@@ -19,6 +19,7 @@ from maniple.framework.session import Session
 from maniple.framework.transactions.operations import expect
 from maniple.framework.transactions.transaction import Transaction
 from maniple.placement.engine import Placement
+from maniple.placement.tables import trace_promise
 
 
 class Promises:
@@ -104,6 +105,7 @@ class Promises:
                 return False
             groups = [chosen[0]]
         transaction.pipeline(np.array([row]), np.array([node], dtype=np.intp), groups)
+        trace_promise(self._session, int(row), int(node))
         return True
 
     def _has_room(self, class_: TaskClass, node: int) -> bool:

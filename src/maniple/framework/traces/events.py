@@ -186,6 +186,7 @@ class TaskTried(Event, frozen=True, tag="task-tried"):
     node: str = ""
     waits: bool = False  # for what other pods release there
     forced: bool = False  # as many places as pods: scores did not matter
+    promised: bool = False  # room was made for it there in an earlier cycle, and it keeps that
     looked: bool = False  # nothing was to be placed: it shows why a domain has too little room
 
 
