@@ -119,7 +119,9 @@ class Intake:
         self._readers: asyncio.TaskGroup | None = None  # while running
         self._more_readers: list[asyncio.Task[None]] = []
         self._wanted = planner  # the last to be adopted
-        self.cycles = 0
+        self.cycles = self.retold = (
+            0  # plans that were made, and those that were told again when pods had started
+        )
         self.plan: Plan | None = None  # of the last cycle
         self.problems = Problems()
         self.forbidden: set[str] = set()  # kinds that may not be listed

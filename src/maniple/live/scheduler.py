@@ -189,16 +189,22 @@ class Scheduler(Intake):
             self._dirty = True
 
     def _tell_starts(self) -> None:
-        """Pods have started, and nothing waits that a cycle could decide: statuses say so without one."""
+        """Pods have started, and nothing waits that a cycle could decide: statuses say so without one.
+
+        A journal has cycles only, and its history when pods started: with one there is a cycle.
+        """
         deferred, moment = self.cache.deferred, now()
         if self._dirty or not deferred.starts_are_due(moment, binds_come_first=bool(self.binding.pods)):
             return
-        plan = self.plan.retold(self.cache.cluster) if self.plan is not None else None
+        plan = (
+            self.plan.retold(self.cache.cluster) if self.plan is not None and self.journal is None else None
+        )
         if plan is None:
             self._dirty = True
             return
         deferred.starts_told(moment)
         self.plan = plan
+        self.retold += 1
         self._dirty |= (
             self._status.write(plan, self._clock.now(), f"cycle-{self.cycles}") and self._work_is_left
         )

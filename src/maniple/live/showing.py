@@ -16,14 +16,14 @@ class Showing:
 
     def __init__(self, observer: "Callable[[Scheduler], None] | None") -> None:
         self._observer = observer
-        self._shown = (0, 0)  # how many cycles, and how many binds that ended
+        self._shown = (0, 0)  # how many plans, made or told again, and how many binds that ended
         self._next = 0.0
 
     def show(self, scheduler: "Scheduler") -> None:
-        state = (scheduler.cycles, scheduler.binding.ended)
+        state = (scheduler.cycles + scheduler.retold, scheduler.binding.ended)
         if self._observer is None or state == self._shown:
             return
-        cycled = state[0] != self._shown[0]
-        if cycled or not scheduler.binding.pods or now() >= self._next:
+        planned = state[0] != self._shown[0]
+        if planned or not scheduler.binding.pods or now() >= self._next:
             self._shown, self._next = state, now() + SECONDS
             self._observer(scheduler)

@@ -61,11 +61,9 @@ def enough_in_total(session: Session, rows: TaskRows) -> bool:
     """
     tasks = session.tasks
     there = np.flatnonzero((tasks.status >= 0) & ACTIVE_ALLOCATED[tasks.status])
-    slight = np.array([one.best_effort for one in session.classes] or [False], dtype=np.bool_)
-    spare = session.requests(there[slight[tasks.class_of[there]]]).sum(axis=1)
+    spare = session.requests(there[tasks.best_effort[there]]).sum(axis=1)
     free = np.maximum(session.nodes.future_idle(), 0).sum(axis=1) + spare
-    counted = rows[~slight[tasks.class_of[rows]]]
-    enough: NDArray[np.bool_] = session.requests(counted).sum(axis=1) <= free
+    enough: NDArray[np.bool_] = session.requests(rows[~tasks.best_effort[rows]]).sum(axis=1) <= free
     if session.gpus.dimension is not None:
         enough[session.gpus.dimension] = True
     return bool(enough.all())
