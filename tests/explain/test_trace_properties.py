@@ -52,6 +52,14 @@ def test_a_promised_node_is_kept_in_so_many_words() -> None:
     assert told == ["pod ml/j5-0 keeps n2, where room was made for it, and waits until it can start there"]
 
 
+def test_pods_that_change_places_while_they_move_are_traced_where_they_go() -> None:
+    """Those that were on a node before come back to it, whatever their order."""
+    scenario = generate("maniple", 20_690)
+    plain, plan, trace = traced(scenario.objects, now=NOW, profile="maniple", conf=scenario.conf)
+    assert [*problems(plain, plan, trace)] == []
+    assert plan.pipelined["ml/j2-4"] == "n2"
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("compat", ["better", "strict"])
 @pytest.mark.parametrize("name", store.names())

@@ -278,6 +278,9 @@ class JobPlacer:
         proposal = self._placement.fill(class_, len(rows), ground.mask)
         if proposal is None:
             return 0
+        come_back = self._session.tasks.status[rows[0]] == _RELEASING
+        if come_back and not self._trials_pod_by_pod:
+            self._put_first(rows[: len(proposal)], int(proposal.nodes[0]))
         if self._session.traced(attempt.job, tasks=True) is not None:
             fewer = len(proposal) < len(rows)
             trace_proposal(self._session, self._placement, rows, proposal, ground.mask, short=fewer)
@@ -286,7 +289,7 @@ class JobPlacer:
             if short is not None:
                 return short
             rows = rows[: len(proposal)]
-        if self._session.tasks.status[rows[0]] == _RELEASING:
+        if come_back:
             rows = self._of_first_node(rows, proposal.nodes)
             self._put_back(attempt, rows, proposal.nodes[: len(rows)])
         elif attempt.pipeline_only:
@@ -295,15 +298,18 @@ class JobPlacer:
             self._placement.place(attempt.transaction, rows, proposal, attempt.refusals)
         return len(rows)
 
+    def _put_first(self, rows: TaskRows, node: int) -> None:
+        """Tasks that were on a node before come first: all of them are alike."""
+        stays = self._session.tasks.node[rows] == node
+        rows[:] = np.concatenate([rows[stays], rows[~stays]])
+
     def _of_first_node(self, rows: TaskRows, nodes: NodeRows) -> TaskRows:
-        """The tasks that come back to the first of their nodes, those that were there before if any.
+        """The tasks that come back to the first of their nodes.
 
         What they leave idle stays idle, and scores see it: where the rest goes is decided anew.
         """
         if self._trials_pod_by_pod:
             return rows
-        stays = self._session.tasks.node[rows] == nodes[0]
-        rows[:] = np.concatenate([rows[stays], rows[~stays]])  # they are alike
         elsewhere = np.flatnonzero(nodes != nodes[0])
         return rows[: elsewhere[0]] if len(elsewhere) else rows
 
