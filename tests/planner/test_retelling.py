@@ -1,4 +1,4 @@
-"""A plan that is told again after pods have started says what another cycle would say."""
+"""A plan that is reported again after pods have started says what another cycle would say."""
 
 from datetime import UTC, datetime
 from typing import Any

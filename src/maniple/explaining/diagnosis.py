@@ -37,7 +37,8 @@ from maniple.placement.engine import Placement
 from maniple.planner import DEFAULT_PROFILE, Conf, Planner
 
 _PASSING_ROOM = ("Full", "Fragmented", "GpuFraction", "PodsPerNode", "DomainTooSmall")
-_ROOM_SINCE = "when the job had its turn in this cycle; at the end of the cycle there is room, and the next cycle tries again"
+_LATER = "at the end of the cycle there is room, and the next cycle tries again"
+_ROOM_SINCE = f"when the job had its turn in this cycle; {_LATER}"
 _RIVALS = 3
 _AHEAD = 20
 

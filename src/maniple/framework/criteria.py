@@ -237,7 +237,7 @@ class Scorer:
     steps: Callable[[TaskClass, NodeRows], Stepper] | None = None  # for one that can tell a whole sequence
     by_domain: bool = False  # depends on the job of the tasks, and of a node only on its domains
     amounts_decide: bool = (
-        False  # whether it applies, or its static scores, depend on how much a class requests
+        False  # whether it applies, or a static score, depends on how much a class requests
     )
     alike: Alike = unlike  # for one over the whole cluster
     mixes: bool = False

@@ -1,13 +1,13 @@
 """Changes that lead to no other decision, or to none yet.
 
 Two kinds are known. A pod that starts on its node makes no room: unless something waits there is no cycle, and the last
-plan is told again; while pods are being bound their binds come first. And nothing can be bound for a gang of which pods
-are missing: they arrive one by one, and a cycle for each of them would decide nothing.
+plan is reported again; while pods are being bound their binds come first. And nothing can be bound for a gang of which
+pods are missing: they arrive one by one, and a cycle for each of them would decide nothing.
 """
 
 from dataclasses import dataclass
 
-STARTS_SECONDS = 2.0  # between two times that it is told which pods run, while pods are being bound
+STARTS_SECONDS = 2.0  # between two reports of which pods run, while pods are being bound
 MEMBERS_SECONDS = 0.03  # without another pod or group of a gang that is not complete
 MOST_MEMBERS_SECONDS = 0.15  # after the first
 
@@ -21,7 +21,7 @@ class Deferred:
 
     starts: int = 0
     members: int = 0
-    _told: int = 0  # starts, when the last cycle began or its plan was told again
+    _told: int = 0  # starts, when the last cycle began or its plan was reported again
     _known: int = 0  # members, when it was asked last
     _starts_due: float = 0.0
     _members_due: float | None = None
@@ -40,7 +40,7 @@ class Deferred:
         return self._members_due is not None and now >= self._members_due
 
     def starts_are_due(self, now: float, *, binds_come_first: bool) -> bool:
-        """Whether it is to be told now which pods run; with gangs that are not complete, the next cycle does."""
+        """Whether it is to be reported now which pods run; with gangs that are not complete, the next cycle does."""
         waits = self._members_due is not None or (binds_come_first and now < self._starts_due)
         return self.starts != self._told and not waits
 

@@ -119,9 +119,7 @@ class Intake:
         self._readers: asyncio.TaskGroup | None = None  # while running
         self._more_readers: list[asyncio.Task[None]] = []
         self._wanted = planner  # the last to be adopted
-        self.cycles = self.retold = (
-            0  # plans that were made, and those that were told again when pods had started
-        )
+        self.cycles = self.retold = 0  # plans that were made, and times that one was reported again
         self.plan: Plan | None = None  # of the last cycle
         self.problems = Problems()
         self.forbidden: set[str] = set()  # kinds that may not be listed
@@ -255,7 +253,7 @@ class Intake:
         return True
 
     def _take_safely(self, item: Change | Callable[[], bool]) -> bool:
-        """An object that cannot be taken in costs nobody else anything."""
+        """An object that cannot be taken in costs no other object anything."""
         try:
             return item() if callable(item) else self._take(item)
         except Exception as error:

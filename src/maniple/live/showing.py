@@ -16,7 +16,7 @@ class Showing:
 
     def __init__(self, observer: "Callable[[Scheduler], None] | None") -> None:
         self._observer = observer
-        self._shown = (0, 0)  # how many plans, made or told again, and how many binds that ended
+        self._shown = (0, 0)  # how many plans, made or reported again, and how many binds that ended
         self._next = 0.0
 
     def show(self, scheduler: "Scheduler") -> None:

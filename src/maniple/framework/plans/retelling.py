@@ -1,6 +1,6 @@
-"""A plan told again after pods have started: the same decisions are over, and the same causes hold.
+"""A plan reported again after pods have started: the same decisions are over, and the same causes hold.
 
-That a pod runs on the node that it was given changes no decision unless something waits. What is told about its job
+That a pod runs on the node that it was given changes no decision unless something waits. What is reported about its job
 changes: how many pods run, and its phase. `Plan.retold` asks for that instead of a cycle that would decide nothing.
 """
 
