@@ -171,3 +171,21 @@ def test_victims_that_have_left_are_not_offered_again(
     chunks = all_chunks(session, pool)
     pool.drop(chunks[:count])
     assert told(all_chunks(session, pool)) == told(chunks[count:])
+
+
+@given(SHAPES, st.integers(0, 8), st.integers(1, 9))
+def test_which_victims_plugins_give_up_does_not_depend_on_how_many_are_asked_for(
+    shapes: list[tuple[int, int, int, int, int]], most: int, step: int
+) -> None:
+    session = opened(shapes)
+    pool = SurplusPool(session, running(session))
+    queues = sorted(set(session.jobs.queue[session.jobs.rows].tolist()))
+    selection = Selection(-1, queues, None, lambda rows: rows[:most])
+
+    def sequence() -> SurplusSequence:
+        return SurplusSequence(session, pool, selection, surplus=True)
+
+    gradual = sequence()
+    for count in range(1, 30, step):
+        found = gradual.first(count)
+    assert told(found) == told(sequence().first(count))

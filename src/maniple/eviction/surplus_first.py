@@ -192,22 +192,36 @@ class SurplusSequence:
         return offers
 
     def _approved(self, offers: list[Chunk]) -> list[Chunk]:
-        """Those that no plugin protects. A job of which anything is protected is not lost as a whole either."""
+        """Those that no plugin protects, however many are offered at once."""
         if self._barred or self._closed:
             offers = self._open(offers)
-        if not offers:
-            return []
-        rows = np.concatenate([chunk.rows for chunk in (*self._chunks, *offers)])
-        approval = self._selection.approve(rows)
-        if len(approval) == len(rows):
-            return [chunk for chunk in offers if not chunk.core or chunk.job not in self._uncut]
-        allowed, free = set(approval.tolist()), list[Chunk]()
-        for chunk in offers:
-            if not allowed.issuperset(chunk.rows.tolist()):
+        free, at, size = list[Chunk](), 0, len(offers)
+        while at < len(offers):
+            asked = offers[at : at + size]
+            some, judged = self._judged(free, asked)
+            free += some
+            at += judged
+            size = 2 * size if judged == len(asked) else 1
+        return free
+
+    def _judged(self, free: list[Chunk], asked: list[Chunk]) -> tuple[list[Chunk], int]:
+        """Of the chunks that are asked about, the free ones, and how many were judged.
+
+        A job of which anything is protected is not lost as a whole either. A chunk that stays for the sake of a part
+        may have used up with the rest what plugins allow: those after it are asked about again, without it.
+        """
+        rows = np.concatenate([chunk.rows for chunk in (*self._chunks, *free, *asked)])
+        allowed, found = set(self._selection.approve(rows).tolist()), list[Chunk]()
+        for number, chunk in enumerate(asked, 1):
+            approved = sum(row in allowed for row in chunk.rows.tolist())
+            if approved < len(chunk.rows):
                 self._uncut.add(chunk.job)
             elif not chunk.core or chunk.job not in self._uncut:
-                free.append(chunk)
-        return free
+                found.append(chunk)
+                continue
+            if approved:
+                return found, number
+        return found, len(asked)
 
     def _open(self, offers: list[Chunk]) -> list[Chunk]:
         queues, end = self._session.jobs.queue, len(self._offers)
