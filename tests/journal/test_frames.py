@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from maniple.journal.frames import NotASegmentError, Place, Segment, Torn, records, segments
+from maniple.journal.frames import MAGIC, NotASegmentError, Place, Segment, Torn, records, segments
 
 RECORDS = [b"first", b"", b"x" * 100_000, bytes(range(256)) * 50, b"last"]
 
@@ -38,7 +38,7 @@ def test_wherever_a_segment_is_torn_the_records_before_are_there(tmp_path: Path)
 def test_what_follows_a_damaged_byte_is_not_read(tmp_path: Path) -> None:
     whole = written(tmp_path / "whole").read_bytes()
     path = tmp_path / "damaged"
-    for place in range(16, len(whole), 5):
+    for place in range(len(MAGIC), len(whole), 5):
         path.write_bytes(whole[:place] + bytes([whole[place] ^ 0x55]) + whole[place + 1 :])
         torn = Torn()
         found = [*records(path, torn)]
@@ -51,6 +51,13 @@ def test_another_file_is_no_segment(tmp_path: Path) -> None:
     path = tmp_path / "other"
     path.write_text("something else, and long enough")
     with pytest.raises(NotASegmentError, match="not a segment"):
+        next(records(path))
+
+
+def test_a_journal_compressed_by_zlib_is_named_as_one(tmp_path: Path) -> None:
+    path = tmp_path / "former"
+    path.write_bytes(b"maniple journal\n" + bytes(30))
+    with pytest.raises(NotASegmentError, match="older version"):
         next(records(path))
 
 
