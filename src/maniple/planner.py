@@ -45,6 +45,7 @@ from maniple.workloads.custom import table_with
 Conf = str | Mapping[str, Any] | None
 Clock = Callable[[], float]
 Opened = Callable[[Session], object]
+GoesOn = Callable[[Session, str], bool]
 DEFAULT_PROFILE = "maniple"
 _UNREAD = Arguments({}, "")  # of an action that does not store its arguments
 
@@ -271,14 +272,16 @@ class Planner:
         options: Mapping[str, Any] | None = None,
         *,
         opened: Opened | None = None,
+        goes_on: GoesOn | None = None,
     ) -> Session:
         """The same up to the close, for explaining and tests; `frozen` makes its plan.
 
-        `opened` is called with the session when its plugins are there, before the first action.
+        `opened` is called with the session when its plugins are there, before the first action, and `goes_on` after
+        every action, with its name: whether the next ones are run.
         """
         given = self.options if options is None else options
         with _gc_disabled():
-            return self._decided(cluster, now, given, opened=opened)
+            return self._decided(cluster, now, given, opened=opened, goes_on=goes_on)
 
     def frozen(self, session: Session) -> Plan:
         """The plan of a closed session."""
@@ -295,6 +298,7 @@ class Planner:
         options: Mapping[str, Any],
         trace: Recorder | None = None,
         opened: Opened | None = None,
+        goes_on: GoesOn | None = None,
     ) -> Session:
         watch = self._watch = _Stopwatch(self._clock, self.timings)
         session = Session(
@@ -324,6 +328,8 @@ class Planner:
             for warning in getattr(action, "arguments", _UNREAD).warnings:
                 session.report(warning)
             watch.lap(name)
+            if goes_on is not None and not goes_on(session, name):
+                break
         take_back(session)
         held_back.give_back()
         if trace is not None:

@@ -1,6 +1,7 @@
 """What explaining costs at scale: `python -m tests.explain.cost --profile P --waiting N`.
 
 5,000 nodes with 8 GPUs each and 40,000 pods that hold all of them; so many gangs wait, and one that needs whole nodes.
+It is explained, and remedies are looked for until there is nothing left to try.
 """
 
 import argparse
@@ -9,6 +10,8 @@ import time
 from itertools import pairwise
 
 from maniple.explaining.diagnosis import Diagnosis
+from maniple.explaining.remedies import advise
+from maniple.explaining.remedies.trials import Budget
 from maniple.planner import Planner
 from tests.explain.scene import GPU, JOB, Scene
 
@@ -40,7 +43,7 @@ def main() -> None:
     made = scene(given.profile, given.waiting)
     planner = Planner(conf=made.conf, profile=given.profile)
     cluster = planner.build(made.objects)
-    planner.cycle(cluster, made.now)
+    plan = planner.cycle(cluster, made.now)
     laps = [time.perf_counter()]
     diagnosis = Diagnosis(planner, cluster, made.now)
     laps.append(time.perf_counter())
@@ -48,11 +51,15 @@ def main() -> None:
     laps.append(time.perf_counter())
     diagnosis.of(JOB)
     laps.append(time.perf_counter())
-    cycle, first, again = (round(1000 * (end - start)) for start, end in pairwise(laps))
+    advice = advise(planner, cluster, JOB, made.now, Budget(), plan)
+    laps.append(time.perf_counter())
+    cycle, first, again, remedies = (round(1000 * (end - start)) for start, end in pairwise(laps))
     said = (
         f"{given.profile}, {given.waiting:,} waiting: cycle {cycle} ms, explain {first} ms, again {again} ms"
     )
-    sys.stdout.write(f"{said}\n")
+    found = ", ".join(one.kind for one in advice.remedies) or "none"
+    tried = f"{advice.cycles} cycles, {advice.full} of them full"
+    sys.stdout.write(f"{said}, remedies {remedies} ms ({tried}): {found}\n")
 
 
 if __name__ == "__main__":

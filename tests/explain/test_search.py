@@ -16,8 +16,12 @@ from tests.explain.scenes import NOW, Scene, of_kind
 Works = Callable[[Levels], bool]
 
 
-def choice(*tops: int, guess: Levels | None = None, in_order: bool = False) -> Choice:
-    return Choice("nodes", tops, lambda _: (), lambda _: ("", ""), guess=guess, in_order=in_order)
+def choice(
+    *tops: int, guess: Levels | None = None, in_order: bool = False, alike: tuple[str, ...] = ()
+) -> Choice:
+    return Choice(
+        "nodes", tops, lambda _: (), lambda _: ("", ""), guess=guess, in_order=in_order, alike=alike
+    )
 
 
 def one_less(levels: Levels) -> list[Levels]:
@@ -59,12 +63,55 @@ def test_a_knob_that_a_later_one_makes_superfluous_is_turned_back() -> None:
     assert lowered(choice(2, 2), (2, 2), lambda levels: levels in working) == (1, 1)
 
 
+@given(st.integers(1, 99), st.integers(0, 120), st.integers(0, 120))
+def test_whatever_a_hint_says_the_level_is_found(needed: int, guess: int, hinted: int) -> None:
+    levels = smallest(choice(100, guess=(guess,)), lambda tried: tried[0] >= needed, hint=lambda _: (hinted,))
+    assert levels == (needed,)
+
+
+def test_a_hint_that_is_right_takes_two_trials() -> None:
+    tried: list[Levels] = []
+
+    def works(levels: Levels) -> bool:
+        tried.append(levels)
+        return levels[0] >= 60
+
+    assert smallest(choice(100, guess=(3,)), works, hint=lambda _: (60,)) == (60,)
+    assert tried == [(3,), (100,), (60,), (59,)]
+
+
+def test_of_knobs_that_are_alike_one_is_tried_until_another_is_lowered() -> None:
+    tried: list[Levels] = []
+
+    def works(levels: Levels) -> bool:
+        tried.append(levels)
+        return levels[:3] == (1, 1, 1)
+
+    assert lowered(choice(1, 1, 1, 1, alike=("a", "a", "b", "b")), (1, 1, 1, 0), works) == (1, 1, 1, 0)
+    assert tried == [(0, 1, 1, 0), (1, 1, 0, 0)]
+    tried.clear()
+    assert lowered(choice(1, 1, 1, 1, alike=("a", "a", "a", "b")), (1, 1, 1, 1), works) == (1, 1, 1, 0)
+    assert tried == [(0, 1, 1, 1), (1, 1, 1, 0), (0, 1, 1, 0)]
+
+
 def test_only_jobs_without_room_and_younger_ones_are_passed_over() -> None:
     scene = Scene("kai").node("n0", 4).queue(quota=9)
     scene.job("fits", 2, age=500).job("large", 9, age=500).job("kept", 9, age=500)
     scene.job("younger", 1, age=10).job("w", 8, age=100)
     assert _passed_over(scene, ["ml/kept"]) == {"large", "younger"}
     assert _passed_over(scene, None) == {"fits", "large", "kept", "younger"}
+
+
+def test_jobs_for_which_those_before_them_leave_nothing_are_passed_over() -> None:
+    scene = Scene("kai").node("n0", 4).queue(quota=9)
+    for number in range(8):
+        scene.job(f"j{number}", 4, age=500 - number)
+    scene.job("w", 8, age=50)
+    assert _passed_over(scene, []) == {
+        "j5",
+        "j6",
+        "j7",
+    }  # before j5, five times as much is requested as there is
 
 
 def _passed_over(scene: Scene, kept: list[str] | None) -> set[str]:

@@ -322,8 +322,15 @@ class Session:
         bounds = np.concatenate([[0], np.flatnonzero(changes) + 1, [len(jobs)]])
         for run in np.flatnonzero(np.diff(bounds) > 1).tolist():
             equal = slice(bounds[run], bounds[run + 1])
-            ordered[equal] = sorted(ordered[equal].tolist(), key=self._job_tie)
+            ordered[equal] = self._by_mark(ordered[equal].tolist())
         return ordered
+
+    def _by_mark(self, jobs: list[int]) -> list[int]:
+        """Jobs of one age in the order of `_job_tie`."""
+        objects = self.cluster.jobs.objects
+        marks = {job: self._mark(objects[job]) for job in jobs}
+        unique = len(set(marks.values())) == len(jobs)
+        return sorted(jobs, key=marks.__getitem__ if unique else self._job_tie)
 
     def spare(self, jobs: JobRows) -> NDArray[np.int64]:
         """How many of the last of its tasks each job can lose; ASK where `surplus` has to be asked."""

@@ -379,18 +379,22 @@ class Placement:
         """Whether a task of the class waits for resources at all."""
         return not class_.best_effort or self._session.rules.placing.owed_gpus_count
 
-    def _lacking(self, class_: TaskClass) -> Lacking:
-        """What nodes have too little of for a class. What they will have is kept until a node changes."""
+    def free_later(self) -> Amounts:
+        """What nodes will have left (`NodeState.future_idle`), kept until one changes."""
         stamp, free = self._free
         if stamp != len(self._session.changes):
             stamp, free = self._free = len(self._session.changes), self._session.nodes.future_idle()
-        return Lacking(self._session, class_, free)
+        return free
+
+    def _lacking(self, class_: TaskClass) -> Lacking:
+        """What nodes have too little of for a class."""
+        return Lacking(self._session, class_, self.free_later())
 
     def _full(self) -> Verdicts:
         """For tasks that ask for nothing: nodes without a place for one more pod."""
         session = self._session
         number = session.reasons.number(PLAIN.format(resource=session.resources.names[PODS]))
-        return np.where(session.nodes.future_idle()[PODS] < 1, number, FITS).astype(np.int16)
+        return np.where(self.free_later()[PODS] < 1, number, FITS).astype(np.int16)
 
     def judged(self, class_: TaskClass, by: Callable[[Filter], bool]) -> Verdicts:
         """What some of the filters over the whole cluster say of each node."""

@@ -59,7 +59,7 @@ class PlainCauses(Causes):
         resources = session.resources
         for dimension in np.flatnonzero(class_.request).tolist():
             if text == PLAIN.format(resource=resources.names[dimension]):
-                idle = session.nodes.future_idle(rows)[dimension]
+                idle = self._placement.free_later()[dimension, rows]
                 offered = bool(session.nodes.allocatable[dimension].any())
                 return f"{text} ({left(resources, dimension, idle, offered)})"
         return text

@@ -201,8 +201,11 @@ class Search:
             self._trials.keeps_reserve |= outcome.starts and not outcome.full
             return outcome.starts
 
+        def hint(levels: Levels) -> Levels | None:
+            return (choice.enough(outcomes[levels].filled),) if choice.enough is not None else None
+
         try:
-            levels = smallest(choice, works, thorough=self._trials.always_full)
+            levels = smallest(choice, works, thorough=self._trials.always_full, hint=hint)
         except BudgetSpentError:
             working = [levels for levels, outcome in outcomes.items() if outcome.starts]
             if not working:

@@ -14,11 +14,12 @@ from maniple.cluster.statuses import Status
 from maniple.framework.session import Session
 
 _PENDING, _GATED = int(Status.PENDING), int(Status.GATED)
+_TIMES = 4  # what is requested before a job, of what there is, so that nothing is left for it
 _CELLS = 4_000_000  # of a matrix that is worked on at once
 
 
 def pass_over(session: Session, job: str, kept: Collection[str] | None) -> int:
-    """Pass over jobs that have no room or come later, except the one and those that are kept; None: over all others.
+    """Pass over jobs that find no room or come later, except the one and those that are kept; None: over all others.
 
     Returns how many there were.
     """
@@ -33,7 +34,7 @@ def pass_over(session: Session, job: str, kept: Collection[str] | None) -> int:
         # What admission lets in limits what it lets in next.
         chosen &= session.cluster.jobs.admitted[: len(chosen)] | ("enqueue" not in session.actions)
         rows = rows[chosen[tasks.job[rows]]]
-        chosen &= ~_with_room(session, rows) | _behind(session, job)
+        chosen &= ~_with_room(session, rows) | _behind(session, job) | _crowded_out(session, rows)
     rows = rows[chosen[tasks.job[rows]]]
     moved = np.bincount(tasks.job[rows], minlength=len(chosen))
     tasks.status[rows] = _GATED
@@ -68,6 +69,24 @@ def _with_room(session: Session, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
     enough = np.bincount(owners, weights=np.minimum(room, sizes), minlength=len(found))
     lacking = np.maximum(jobs.minimum - jobs.ready, 1)
     found[:] = enough >= lacking
+    return found
+
+
+def _crowded_out(session: Session, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """By job: those before it in its queue request more than there is of something that it requests.
+
+    By far more, since some of these may find no place for another reason.
+    """
+    tasks, jobs = session.tasks, session.jobs
+    found = np.zeros(len(jobs.queue), dtype=np.bool_)
+    demand = np.zeros((len(jobs.queue), len(session.resources)), dtype=np.int64)
+    np.add.at(demand, tasks.job[rows], session.requests(rows).T)
+    idle = np.maximum(session.nodes.future_idle(), 0).sum(axis=1)
+    order = session.in_job_order(np.unique(tasks.job[rows]))
+    for queue in np.unique(jobs.queue[order]).tolist():
+        line = order[jobs.queue[order] == queue]
+        before = demand[line].cumsum(axis=0) - demand[line]
+        found[line] = ((before > _TIMES * idle) & (demand[line] > 0)).any(axis=1)
     return found
 
 

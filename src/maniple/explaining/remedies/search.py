@@ -2,17 +2,19 @@
 
 A kind of change has knobs, each with levels from 0 (as it is) up to the widest change that makes sense. If the job
 does not start with all of them at the top, the kind does not help, and one trial has shown it. Otherwise each knob
-is lowered in turn by bisection. What bisection assumes is checked at the end: a level less in any knob is tried,
-and taken if it works. So "one step less does not do" always comes from a trial.
+is lowered in turn by bisection, which begins with what the trial has made use of. What bisection assumes is checked at
+the end: a level less in any knob is tried, and taken if it works. So "one step less does not do" always comes from a
+trial; of knobs that are alike, one stands for the others.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 
 from maniple.explaining.remedies.values import Change, KindName
 
 Levels = tuple[int, ...]
 Works = Callable[[Levels], bool]
+Hint = Callable[[Levels], Levels | None]
 _FEW = 8  # levels of a single knob that are all tried before a kind is given up
 
 
@@ -29,12 +31,18 @@ class Choice:
     top_includes_all: bool = False  # levels in order, of which the last one includes the others
     keep: frozenset[str] = field(default_factory=frozenset)  # jobs that the change helps as well
     refined: "Callable[[Levels], Choice] | None" = None  # finer knobs, once the levels of these are known
+    # of a single knob: a level that may do, given which part of nodes was filled when a higher one did
+    enough: Callable[[Mapping[str, float]], int] | None = None
+    alike: tuple[Hashable, ...] = ()  # by knob, if any are: those with the same value stand for one another
 
 
-def smallest(choice: Choice, works: Works, *, thorough: bool = True) -> Levels | None:
+def smallest(
+    choice: Choice, works: Works, *, thorough: bool = True, hint: Hint = lambda _: None
+) -> Levels | None:
     """The levels that are just enough; None if the kind does not help.
 
-    `thorough`: where the widest change does not help, smaller ones of a single knob are tried all the same.
+    `thorough`: where the widest change does not help, smaller ones of a single knob are tried all the same. `hint`: of
+    levels that work, lower ones of a single knob that are likely to.
     """
     tried: dict[Levels, bool] = {(0,) * len(choice.tops): False}
 
@@ -48,16 +56,22 @@ def smallest(choice: Choice, works: Works, *, thorough: bool = True) -> Levels |
         return start
     levels = list(start)
     failed = choice.guess if choice.guess is not None and not tried.get(choice.guess, True) else None
+    below = failed[0] if failed is not None and len(levels) == 1 else 0
+    close = not below
+    less = hint(start)
+    if less is not None and below < less[0] < start[0]:
+        close = tries(less)
+        levels, below = (list(less), below) if close else (levels, less[0])
     for knob in range(len(levels)):
-        _lower(levels, knob, tries, failed[knob] if failed is not None and len(levels) == 1 else 0)
-    return _settled(levels, tries)
+        _lower(levels, knob, tries, below, close)
+    return _settled(levels, tries, choice.alike)
 
 
 def lowered(choice: Choice, levels: Levels, works: Works) -> Levels:
     """Levels that work, made smaller one step at a time where other trials than those that found them allow it."""
     if choice.in_order:
         return next(((level,) for level in range(1, levels[0]) if works((level,))), levels)
-    return _settled(list(levels), lambda less: any(less) and works(less))
+    return _settled(list(levels), lambda less: any(less) and works(less), choice.alike)
 
 
 def _beginning(choice: Choice, tries: Works, thorough: bool) -> Levels | None:
@@ -79,13 +93,13 @@ def _with(levels: list[int], knob: int, level: int) -> Levels:
     return (*levels[:knob], level, *levels[knob + 1 :])
 
 
-def _lower(levels: list[int], knob: int, tries: Works, failed: int) -> None:
-    """Bisect one knob between a level that is known to fail and the one that it has."""
+def _lower(levels: list[int], knob: int, tries: Works, failed: int, close: bool) -> None:
+    """Bisect one knob between a level that is known to fail and the one that it has, which may be `close`."""
     if not levels[knob] or (not failed and tries(_with(levels, knob, 0))):
         levels[knob] = 0
         return
     low, high = failed, levels[knob]
-    if not failed and high > 1:
+    if close and high - low > 1:
         # A guess that works is likely to be just enough.
         if tries(_with(levels, knob, high - 1)):
             high -= 1
@@ -100,13 +114,18 @@ def _lower(levels: list[int], knob: int, tries: Works, failed: int) -> None:
     levels[knob] = high
 
 
-def _settled(levels: list[int], tries: Works) -> Levels:
+def _settled(levels: list[int], tries: Works, alike: tuple[Hashable, ...]) -> Levels:
     """Lower the levels one by one until none can be; knobs that were lowered later may have freed earlier ones."""
-    knob = 0
+    knob, kept = 0, set[tuple[Hashable, int]]()  # knobs that are like one of these cannot be lowered either
     while knob < len(levels):
-        if levels[knob] and tries(_with(levels, knob, levels[knob] - 1)):
+        likeness = (alike[knob] if alike else knob, levels[knob])
+        if not levels[knob] or likeness in kept:
+            knob += 1
+        elif tries(_with(levels, knob, levels[knob] - 1)):
             levels[knob] -= 1
+            kept.clear()
             knob = 0
         else:
+            kept.add(likeness)
             knob += 1
     return tuple(levels)

@@ -2,13 +2,15 @@
 
 A *full* trial is a cycle like any other. Most waiting jobs of a large backlog have no chance, with or without the
 change, and cost nearly all of the time: a *narrow* trial passes over those that found no place before and, by sums
-over the nodes, find none now, and over those that come later than the job. Plugins see their demand all the same. It
-screens; a full trial proves. Where jobs and nodes are few, every trial is a full one.
+over the nodes, find none now, and over those that come later than the job. Plugins see their demand all the same.
+Allocate decides what others take of the room that there is, and only the job itself goes on to the actions after it,
+unless it has started. Such a trial screens; a full trial proves. Where jobs and nodes are few, every trial is a full
+one.
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 import msgspec
@@ -20,6 +22,7 @@ from maniple.explaining.remedies.edits import Raw, created, edited
 from maniple.explaining.remedies.rivals import pass_over
 from maniple.explaining.remedies.values import Change
 from maniple.explaining.what_if import own_memory
+from maniple.framework.points import TaskRows
 from maniple.framework.reasons import EvictionCause
 from maniple.framework.session import Session
 from maniple.objects.checks import FieldError
@@ -29,6 +32,7 @@ from maniple.planner import Clock, Plan, Planner
 _THERE = READY | status_set(Status.PIPELINED)
 _PIPELINED = int(Status.PIPELINED)
 _WORDS = [status.word for status in Status if _THERE[status]]
+_PLACING = "allocate"
 _FEW = 20_000  # waiting jobs times nodes up to which a narrow trial saves nothing worth having
 
 
@@ -55,8 +59,9 @@ class Outcome:
     """How one trial ended."""
 
     starts: bool
-    full: bool  # no job was passed over
+    full: bool  # no job was passed over, and no action left out
     placed: frozenset[str] = frozenset()  # keys of jobs that got nodes, or claims to some
+    filled: Mapping[str, float] = field(default_factory=dict)  # by node that they got, which part of it
     evictions: tuple[str, ...] = ()  # pods that leave for the job
 
 
@@ -78,11 +83,12 @@ class Trials:
         self._began = self._time()
         self._longest = {True: 0.0, False: 0.0}  # trial: full, narrow
         self.cycles = self.full = 0
+        self._known: dict[bytes, Outcome] = {}  # of full trials, by their changes
         waiting = np.count_nonzero(cluster.jobs.counts[Status.PENDING])
         self.always_full = bool(waiting * len(cluster.nodes.objects) <= budget.few)
         # Something was found that only a full trial can prove: narrow ones leave time for it.
         self.keeps_reserve = False
-        self.base: Outcome = self.run((), full=True) if plan is None else self._known(plan)
+        self.base: Outcome = self.run((), full=True) if plan is None else self._planned(plan)
 
     def run(
         self,
@@ -96,20 +102,25 @@ class Trials:
 
         Raises BudgetSpentError. A change that makes an object invalid does not start the job.
         """
-        full = full or (self.always_full and not alone)
+        key, full = msgspec.json.encode(changes), full or (self.always_full and not alone)
+        if not alone and key in self._known:
+            return self._known[key]
         self._pay(full)
-        begun, passed = self._time(), 0
-
-        def opened(session: Session) -> None:
-            nonlocal passed
-            passed = pass_over(session, self._job, None if alone else self._served_before(keep))
-
+        begun = self._time()
+        narrow = None if full else _Narrow(self._job, None if alone else self._served_before(keep))
         try:
             with self._changed(changes):
-                session = self._planner.session(self._cluster, self._now, opened=None if full else opened)
-                outcome = self._outcome(session, full=not passed)
+                if narrow is None:
+                    session = self._planner.session(self._cluster, self._now)
+                else:
+                    session = self._planner.session(
+                        self._cluster, self._now, opened=narrow.opened, goes_on=narrow.goes_on
+                    )
+                outcome = self._outcome(session, full=narrow is None or not narrow.passed)
         except FieldError:
             outcome = Outcome(starts=False, full=full)
+        if outcome.full:
+            self._known[key] = outcome
         self._longest[full] = max(self._longest[full], self._time() - begun)
         return outcome
 
@@ -138,15 +149,31 @@ class Trials:
         tasks, keys = session.tasks, self._cluster.jobs.keys
         placed = [rows for rows, _ in (*session.decisions.bound, *session.decisions.held)]
         claimed = np.flatnonzero(tasks.status == _PIPELINED)
-        jobs = np.unique(tasks.job[np.concatenate([claimed, *placed]).astype(np.int64)]).tolist()
+        rows = np.concatenate([claimed, *placed]).astype(np.int64)
+        jobs = np.unique(tasks.job[rows]).tolist()
         leaving = [
             session.task_key(task)
             for task, why in session.decisions.evicted
             if isinstance(why, EvictionCause) and why.actor == row
         ]
-        return Outcome(starts, full, frozenset(keys[job] for job in jobs if job >= 0), tuple(leaving))
+        return Outcome(
+            starts,
+            full,
+            frozenset(keys[job] for job in jobs if job >= 0),
+            self._filled(session, rows),
+            tuple(leaving),
+        )
 
-    def _known(self, plan: Plan) -> Outcome:
+    @staticmethod
+    def _filled(session: Session, rows: TaskRows) -> dict[str, float]:
+        """By node that tasks got: which part of it they take, of the resource of which that is most."""
+        nodes, places = np.unique(session.tasks.node[rows], return_inverse=True)
+        taken = np.zeros((len(session.resources), len(nodes)), dtype=np.int64)
+        np.add.at(taken.T, places, session.requests(rows).T)
+        parts = (taken / np.maximum(session.nodes.allocatable[:, nodes], 1)).max(axis=0, initial=0.0)
+        return dict(zip(map(session.node_name, nodes.tolist()), parts.tolist(), strict=True))
+
+    def _planned(self, plan: Plan) -> Outcome:
         """The outcome without any change, from a plan that was made."""
         cluster = self._cluster
         row = cluster.jobs.index_of(self._job)
@@ -201,6 +228,30 @@ class Trials:
             same = (kept for type_, kept in cluster.others.items() if type_.kind == kind)
             items = [kept[key] for kept in same if key in kept]
         return next((one for one in items if one.api_group == api_group), None)
+
+
+class _Narrow:
+    """The course of a narrow trial: which jobs are passed over, and when it may end.
+
+    `passed`: something was left out.
+    """
+
+    def __init__(self, job: str, kept: Collection[str] | None) -> None:
+        self._job, self._kept = job, kept
+        self.passed = False
+
+    def opened(self, session: Session) -> None:
+        self.passed = pass_over(session, self._job, self._kept) > 0
+
+    def goes_on(self, session: Session, action: str) -> bool:
+        if action != _PLACING:
+            return True
+        row = session.cluster.jobs.index_of(self._job)
+        if row is not None and starts_now(session, row):
+            self.passed = True
+            return False
+        self.passed |= pass_over(session, self._job, None) > 0
+        return True
 
 
 Find = Callable[[str, str, str], Object | None]

@@ -5,7 +5,7 @@ queue, and jobs that get their places in the same cycle. The search then finds o
 leaves out every one that can stay.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from maniple.cluster.statuses import ALLOCATED_LIKE, ON_NODE, WAITING
 from maniple.explaining.remedies.kinds.amounts import listed, plural
+from maniple.explaining.remedies.kinds.nodes import likeness
 from maniple.explaining.remedies.search import Choice, Levels
 from maniple.explaining.remedies.subject import Subject
 from maniple.explaining.remedies.values import Change
@@ -23,11 +24,13 @@ _NAMED = 5
 
 @dataclass(frozen=True, slots=True)
 class _Holder:
-    """A job whose pods are to go."""
+    """A job whose pods are to go. `likeness`: equal for jobs of which one is worth as much as the other."""
 
     name: str
     pods: tuple[str, ...]
     waits: bool
+    held: Mapping[str, float]  # by node, which part of it
+    likeness: Hashable
 
 
 def ending(subject: Subject, rivals: Collection[str]) -> Iterator[Choice]:
@@ -53,7 +56,16 @@ def _prefixes(holders: list[_Holder], guess: int) -> Choice:
     def refined(levels: Levels) -> Choice:
         return _each(holders[: levels[0]])
 
-    return Choice("ending jobs", (len(holders),), build, words, guess=(guess,), refined=refined)
+    def enough(filled: Mapping[str, float]) -> int:
+        """The first of them that held as much as was filled of their nodes."""
+        freed = {node for one in holders for node in one.held}
+        total = sum(filled.get(node, 0.0) for node in freed)
+        held = np.cumsum([sum(one.held.values()) for one in holders]).round(6)
+        return min(int(np.searchsorted(held, round(total, 6))) + 1, len(holders))
+
+    return Choice(
+        "ending jobs", (len(holders),), build, words, guess=(guess,), refined=refined, enough=enough
+    )
 
 
 def _each(holders: list[_Holder]) -> Choice:
@@ -66,7 +78,8 @@ def _each(holders: list[_Holder]) -> Choice:
     def words(levels: Levels) -> tuple[str, str]:
         return _words(chosen(levels))
 
-    return Choice("ending jobs", (1,) * len(holders), build, words)
+    alike = tuple(one.likeness for one in holders)
+    return Choice("ending jobs", (1,) * len(holders), build, words, alike=alike)
 
 
 def _without(holders: list[_Holder]) -> tuple[Change, ...]:
@@ -93,11 +106,12 @@ class _Columns:
         size = len(cluster.tasks)
         self._job, self._node = cluster.tasks.job[:size], cluster.tasks.node[:size]
         status = cluster.tasks.status[:size]
-        own = cluster.jobs.index_of(subject.key)
+        own = self._own = cluster.jobs.index_of(subject.key)
         there = (status >= 0) & (self._job >= 0) & (self._job != own)
         self._running = np.flatnonzero(there & ALLOCATED_LIKE[status] & (self._node >= 0))
         self._waiting = np.flatnonzero(there & WAITING[status])
         self._held = np.flatnonzero(there & ON_NODE[status])
+        self._alike: dict[int, bytes] = {}  # by node, see `_node_likeness`
 
     def holder(self, row: int) -> _Holder:
         keys, tasks = self._cluster.tasks.keys, self._running[self._job[self._running] == row]
@@ -105,16 +119,51 @@ class _Columns:
         if waits:
             tasks = self._waiting[self._job[self._waiting] == row]
         pods = tuple(sorted(keys[task] for task in tasks.tolist()))
-        return _Holder(self._cluster.jobs.name(row), pods, waits)
+        nodes = () if waits else self._node[tasks].tolist()
+        held, likeness = self._parts_held(tasks, nodes), self._likeness(row, tasks, nodes)
+        return _Holder(self._cluster.jobs.name(row), pods, waits, held, likeness)
+
+    def _parts_held(self, tasks: NDArray[np.int64], nodes: Sequence[int]) -> dict[str, float]:
+        """By node, which part of it pods hold, of the resource of which that is most."""
+        cluster, table = self._cluster, self._cluster.nodes
+        taken = {node: np.zeros(len(table.allocatable)) for node in nodes}
+        for task, node in zip(tasks.tolist(), nodes, strict=bool(nodes)):
+            request = cluster.specs.specs[cluster.tasks.spec[task]].request
+            size = len(request)
+            taken[node][:size] += request / np.maximum(table.allocatable[:size, node], 1)
+        return {table.keys[node]: float(parts.max(initial=0.0)) for node, parts in taken.items()}
+
+    def _likeness(self, row: int, tasks: NDArray[np.int64], nodes: Sequence[int]) -> Hashable:
+        """The standing of a job, what its pods hold, and what their nodes are like and have left."""
+        cluster, columns = self._cluster, self._cluster.tasks
+        standing = (int(cluster.jobs.queue[row]), cluster.jobs.facts[row].minimum)
+        pods = zip(*(column[tasks].tolist() for column in (columns.spec, columns.preemptable)), strict=True)
+        return (*standing, *sorted(pods), *sorted(map(self._node_likeness, nodes)))
+
+    def _node_likeness(self, node: int) -> bytes:
+        known = self._alike.get(node)
+        if known is None:
+            table = self._cluster.nodes
+            known = self._alike[node] = likeness(table.objects[node]) + table.used[:, node].tobytes()
+        return known
 
     def placed_now(self, rivals: Collection[str]) -> list[int]:
         rows = [self._cluster.jobs.index_of(key) for key in sorted(rivals)]
         return [row for row in rows if row is not None and self._cluster.jobs.keys[row] != self._subject.key]
 
     def enough(self, rows: tuple[int, ...]) -> int:
-        """How many of these jobs, the first ones, have as many pods as the job lacks."""
-        sizes = np.bincount(self._job[self._held], minlength=len(self._cluster.jobs))[list(rows)]
-        return min(int(np.searchsorted(np.cumsum(sizes), self._subject.needed)) + 1, len(rows))
+        """How many of these jobs, the first ones, hold what the job and those ahead of it in its queue request."""
+        subject, cluster = self._subject, self._cluster
+        own = {int(cluster.jobs.queue[self._own])} if self._own is not None else set[int]()
+        demand, ahead = subject.demand(), subject.demand_ahead(own)
+        asked = cluster.resources.vector({name: demand[name] + ahead.get(name, 0) for name in demand})
+        held = np.zeros((len(rows), len(asked)), dtype=np.int64)
+        places = {row: place for place, row in enumerate(rows)}
+        for task in self._held[np.isin(self._job[self._held], rows)].tolist():
+            request = cluster.specs.specs[cluster.tasks.spec[task]].request
+            held[places[int(self._job[task])], : len(request)] += request
+        covered = (held.cumsum(axis=0) >= asked).all(axis=1)
+        return int(covered.argmax()) + 1 if covered.any() else len(rows)
 
     def everywhere(self) -> list[int]:
         """All of the running jobs, where they are few."""

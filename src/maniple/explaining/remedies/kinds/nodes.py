@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
+from math import ceil
 from typing import Any
 
 import msgspec
@@ -45,12 +46,15 @@ def nodes_for_any(subject: Subject) -> Iterator[Choice]:
 
 def _choice(subject: Subject, node: Node, most: int, labels: Mapping[str, str] = _NONE) -> Choice:
     """`labels`: those that new nodes have instead of the node's own."""
-    name, top = node.metadata.name, min(_MORE * most + 2 * _taken(subject, node), max(most, _MOST))
+    name, taken = node.metadata.name, _taken(subject, node)
+    top = min(_MORE * most + 2 * taken, max(most, _MOST))
     other = {key: value for key, value in labels.items() if node.metadata.labels.get(key) != value}
     after = _unlike(node, other)
 
+    names = tuple(f"{name}-new-{number}" for number in range(top))
+
     def build(levels: Levels) -> tuple[Change, ...]:
-        made = tuple(f"{name}-new-{number}" for number in range(levels[0]))
+        made = names[: levels[0]]
         return (
             (Change(operation="create", kind="Node", objects=made, like=name, after=after),) if made else ()
         )
@@ -60,7 +64,10 @@ def _choice(subject: Subject, node: Node, most: int, labels: Mapping[str, str] =
         where = f" in {listed(f'{key}={value}' for key, value in other.items())}" if other else ""
         return amount, f"With {plural(levels[0], 'more node')} like {name} ({_described(node)}){where}"
 
-    return Choice("nodes", (top,), build, words, guess=(most,))
+    def enough(filled: Mapping[str, float]) -> int:
+        return ceil(round(sum(filled.get(one, 0.0) for one in names), 6))
+
+    return Choice("nodes", (top,), build, words, guess=(min(most + taken, top),), enough=enough)
 
 
 def _unlike(node: Node, labels: Mapping[str, str]) -> dict[str, Any] | None:
@@ -124,12 +131,13 @@ def _suitable(subject: Subject, open_to: OpenTo, at_least: int = 0) -> list[tupl
     kinds: dict[bytes, Node] = {}
     nodes = subject.cluster.nodes.objects.values()
     for node in sorted(nodes, key=lambda one: (well(one) is not one, one.metadata.name)):
-        kinds.setdefault(_likeness(well(node)), node)
+        kinds.setdefault(likeness(well(node)), node)
     found = [(node, count) for node in kinds.values() if (count := _count(subject, node, open_to, at_least))]
     return sorted(found, key=lambda one: (one[1], one[0].metadata.name))
 
 
-def _likeness(node: Node) -> bytes:
+def likeness(node: Node) -> bytes:
+    """Equal for nodes that differ in nothing that matters to pods but their names."""
     labels = {key: value for key, value in node.metadata.labels.items() if key != HOST_NAME}
     parts = (labels, node.status.allocatable, node.spec.taints)
     return msgspec.json.encode(parts, order="sorted")
