@@ -87,6 +87,21 @@ def test_each_cause_has_its_remedy(reason: str, profile: str) -> None:
     assert json.loads(msgspec.json.encode(found))["changes"]
 
 
+@every_profile
+def test_a_template_of_claims_is_created_with_what_kubernetes_makes_of_it(profile: str) -> None:
+    scene = REASONS["resource-claim-missing"].scene(profile)
+    for one in scene.objects:
+        if one["kind"] == "Pod":
+            one["spec"]["resourceClaims"] = [{"name": "gpus", "resourceClaimTemplateName": "one-gpu"}]
+    found = proven(scene, "resource claims")
+    assert found.sentence == (
+        "With ResourceClaimTemplate ml/one-gpu created (1 device of class gpu.example.com) the job would start"
+    )
+    kinds = [one.kind for one in found.changes]
+    assert kinds[0] == "ResourceClaimTemplate"
+    assert kinds.count("ResourceClaim") == kinds.count("Pod") > 0
+
+
 # -- queues -----------------------------------------------------------------------------------------------------------
 
 

@@ -14,8 +14,11 @@ from maniple.explaining.remedies.kinds.amounts import listed, plural
 from maniple.explaining.remedies.search import Choice, Levels
 from maniple.explaining.remedies.subject import Subject, admits, setting
 from maniple.explaining.remedies.values import Change, KindName
-from maniple.objects.dra import DeviceClass, ResourceClaim, ResourceSlice
+from maniple.objects.core import Pod
+from maniple.objects.dra import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
+from maniple.objects.generated import resource_claim
 from maniple.objects.kai import KaiPodGroup
+from maniple.objects.meta import Object
 from maniple.objects.printable import printable
 from maniple.objects.storage import PersistentVolumeClaim
 from maniple.plugins.feasibility.volume_claims import BIND_COMPLETED
@@ -128,16 +131,22 @@ def _new_volume(key: str, claim: PersistentVolumeClaim | None, name: str) -> Cha
 
 
 def resource_claims(subject: Subject) -> Iterator[Choice]:
-    """ResourceClaims that do not exist, created: for one device of a class, of each class in turn."""
-    missing = _missing(subject)[:_MANY]
-    if not missing:
+    """ResourceClaims and templates that do not exist, created: for one device of a class, of each class in turn."""
+    missing, templates = _missing(subject)[:_MANY], _missing_templates(subject)
+    if not missing and not templates:
         return
     classes = sorted(one.metadata.name for one in subject.cluster.all(DeviceClass).values())[:_CLASSES]
     for class_name in (*classes, ""):
         names = [printable(f"ResourceClaim {key} created{_for_class(class_name)}") for key in missing]
+        if templates:
+            said = listed(f"ResourceClaimTemplate {key}" for key in templates)
+            names.append(printable(f"{said} created{_for_class(class_name)}"))
 
         def changes(number: int, class_name: str = class_name) -> Iterator[Change]:
-            yield _new_claim(subject, missing[number], class_name)
+            if number < len(missing):
+                yield _new_claim(subject, missing[number], class_name)
+            else:
+                yield from _new_templates(subject, templates, class_name)
 
         yield _switches("resource claims", names, "With", changes)
 
@@ -157,18 +166,59 @@ def _missing(subject: Subject) -> list[str]:
     return sorted(found)
 
 
+def _missing_templates(subject: Subject) -> list[str]:
+    known = subject.cluster.all(ResourceClaimTemplate)
+    found = {key for pod in subject.waiting for _, key in _from_templates(pod)}
+    return sorted(key for key in found if key not in known)[:_MANY]
+
+
+def _from_templates(pod: Pod) -> Iterator[tuple[str, str]]:
+    """The claims of a pod that are still to be made: its name for each, and the key of the template."""
+    made = {one.name for one in pod.status.resource_claim_statuses}
+    namespace = pod.metadata.namespace or "default"
+    for one in pod.spec.resource_claims:
+        if one.resource_claim_template_name and one.name not in made:
+            yield one.name, f"{namespace}/{one.resource_claim_template_name}"
+
+
+def _new_templates(subject: Subject, templates: Sequence[str], class_name: str) -> Iterator[Change]:
+    """The templates, and what Kubernetes makes of them for the pods: their claims, and the names of these."""
+    body = _claim_body(subject, class_name)
+    template = {"apiVersion": body.pop("apiVersion"), "spec": body}
+    for key in templates:
+        yield _creating(ResourceClaimTemplate, key, template)
+    for pod in subject.waiting:
+        raw = {"apiVersion": "v1", "kind": "Pod", **msgspec.to_builtins(pod)}
+        made = []
+        for name, key in _from_templates(pod):
+            claim = resource_claim(template, raw, name) if key in templates else None
+            if claim is not None:
+                own = claim["metadata"].pop("name")
+                yield _creating(ResourceClaim, f"{key.partition('/')[0]}/{own}", claim)
+                made.append({"name": name, "resourceClaimName": own})
+        if made:
+            known = msgspec.to_builtins(pod.status.resource_claim_statuses)
+            yield setting(pod, ("status", "resourceClaimStatuses"), [*known] or None, [*known, *made])
+
+
 def _new_claim(subject: Subject, key: str, class_name: str) -> Change:
+    return _creating(ResourceClaim, key, _claim_body(subject, class_name))
+
+
+def _claim_body(subject: Subject, class_name: str) -> dict[str, Any]:
     exactly = {"deviceClassName": class_name, "allocationMode": "ExactCount", "count": 1}
     requests = [{"name": "device", "exactly": exactly}] if class_name else []
     of_kai = isinstance(subject.group, KaiPodGroup)
     labels = {subject.queue_label: subject.facts.queue} if of_kai else {}
-    after = {
+    return {
         "apiVersion": "resource.k8s.io/v1",
         "metadata": {"labels": labels},
         "spec": {"devices": {"requests": requests}},
     }
-    group, kind = ResourceClaim.api_group, ResourceClaim.kind
-    return Change(operation="create", kind=kind, api_group=group, objects=(key,), after=after)
+
+
+def _creating(kind: type[Object], key: str, after: dict[str, Any]) -> Change:
+    return Change(operation="create", kind=kind.kind, api_group=kind.api_group, objects=(key,), after=after)
 
 
 def devices(subject: Subject) -> Iterator[Choice]:
