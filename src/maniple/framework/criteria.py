@@ -194,8 +194,9 @@ class Filter:
     where (`waits`). A `prepared` filter counts pods before nodes are looked at; in the original it does not
     count again during the search for victims for a task. An `asked_on_trial` filter is also asked during that
     search, when victims have left a node on trial (topology-aware preemption). A `by_amounts` filter looks at
-    nothing of a class but amounts: where it rejects one class, it rejects any class that requests more. Tasks
-    of classes that are `alike` would be admitted to the same nodes, each in place of the other.
+    nothing of a class but amounts: where it rejects one class, it rejects any class that requests more; one
+    that `counts_pods` sees in a task one pod more, as in any other. Tasks of classes that are `alike` would be
+    admitted to the same nodes, each in place of the other.
 
     Whether a filter or scorer `applies`, and what a STATIC one says, may depend on which resources a class
     requests. If it depends on how much it requests, `amounts_decide`.
@@ -210,6 +211,7 @@ class Filter:
     asked_on_trial: bool = False
     steps: Callable[[TaskClass, NodeRows], Gate] | None = None  # for one that can tell a whole sequence
     by_amounts: bool = False
+    counts_pods: bool = False
     mixes: bool = False  # as that of a scorer
     amounts_decide: bool = False
     alike: Alike = unlike

@@ -7,7 +7,7 @@ and own, idle later and another's.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from maniple.framework.reasons import FITS, Histogram, Verdicts, histogram
 from maniple.framework.refusals import Refusals
 from maniple.framework.session import Session
 from maniple.framework.transactions.transaction import Transaction
+from maniple.placement.alike import AlikeClasses
 from maniple.placement.column import ClassColumn
 from maniple.placement.criteria import Criteria, CriteriaTable
 from maniple.placement.fill import Filled, fill
@@ -45,8 +46,10 @@ class Placement:
         self._columns: dict[int, ClassColumn] = {}
         self._passing: deque[int] = deque()
         self._ahead: dict[int, Lookahead] = {}
-        self._free: tuple[int, Amounts] = (-1, np.zeros((0, 0), dtype=np.int64))
-        self._histograms: dict[int, tuple[int, Histogram]] = {}
+        self._stamp = -1  # the length of the change log of which the next three are
+        self._free: Amounts = np.zeros((0, 0), dtype=np.int64)
+        self._alike = AlikeClasses(self._free, None)
+        self._histograms: dict[Hashable, Histogram] = {}
         self._own, barred = shard_of(session)
         self._criteria = CriteriaTable(session, barred)
 
@@ -88,7 +91,7 @@ class Placement:
         self._passing.append(newest.number)
         if len(self._passing) > _PASSING:
             oldest = self._passing.popleft()
-            for kept in (self._columns, self._ahead, self._histograms):
+            for kept in (self._columns, self._ahead):
                 kept.pop(oldest, None)
 
     # -- proposing ------------------------------------------------------------------------------------------------
@@ -381,10 +384,16 @@ class Placement:
 
     def free_later(self) -> Amounts:
         """What nodes will have left (`NodeState.future_idle`), kept until one changes."""
-        stamp, free = self._free
-        if stamp != len(self._session.changes):
-            stamp, free = self._free = len(self._session.changes), self._session.nodes.future_idle()
-        return free
+        if self._stamp != len(self._session.changes):
+            self._stamp, self._free = len(self._session.changes), self._session.nodes.future_idle()
+            self._alike = AlikeClasses(self._free, self._session.gpus.dimension)
+            self._histograms = {}
+        return self._free
+
+    def likeness(self, class_: TaskClass) -> Hashable:
+        """Equal for classes of which every node says the same, until one changes."""
+        self.free_later()
+        return self._alike.key(class_, self._criteria.of(class_))
 
     def _lacking(self, class_: TaskClass) -> Lacking:
         """What nodes have too little of for a class."""
@@ -439,10 +448,10 @@ class Placement:
 
     def hopeless(self, class_: TaskClass) -> Histogram | None:
         """Why all nodes refuse the next task of a class; None while one would take it."""
-        plain = self.counts(class_) and class_.share is None
-        if plain and not self._is_counted(class_) and self._has_room(class_):
+        likeness, plain = self.likeness(class_), self.counts(class_) and class_.share is None
+        if plain and likeness not in self._histograms and self._has_room(class_):
             return None
-        found = self.histogram(class_)
+        found = self._counted(class_, likeness)
         return found if found.hopeless else None
 
     def _has_room(self, class_: TaskClass) -> bool:
@@ -459,19 +468,18 @@ class Placement:
             fits &= one.check(class_, cells) == FITS
         return bool(fits.any()) and not criteria.cluster_filters
 
-    def _is_counted(self, class_: TaskClass) -> bool:
-        """Whether the class's histogram is known and no node has changed since."""
-        known = self._histograms.get(class_.number)
-        return known is not None and known[0] == len(self._session.changes)
-
     def histogram(self, class_: TaskClass, within: Mask | None = None) -> Histogram:
         """The verdicts counted, of all nodes (remembered until a node changes) or of some."""
         if within is not None:
             return histogram(self._session.reasons, self.verdicts(class_)[within])
-        if not self._is_counted(class_):
-            counted = histogram(self._session.reasons, self.verdicts(class_))
-            self._histograms[class_.number] = (len(self._session.changes), counted)
-        return self._histograms[class_.number][1]
+        return self._counted(class_, self.likeness(class_))
+
+    def _counted(self, class_: TaskClass, likeness: Hashable) -> Histogram:
+        found = self._histograms.get(likeness)
+        if found is None:
+            found = histogram(self._session.reasons, self.verdicts(class_))
+            self._histograms[likeness] = found
+        return found
 
     def by_node(
         self, class_: TaskClass, within: Mask | None = None, *, mates: bool = False

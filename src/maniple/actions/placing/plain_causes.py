@@ -5,6 +5,8 @@ lasts (a taint, say) hides what passes (too little left). It replaces KAI's sent
 made by `actions/placing/job_placer.py`. A filter's reasons are kept as they are: users of Kubernetes know them.
 """
 
+from collections.abc import Hashable
+
 import numpy as np
 
 from maniple.actions.placing.causes import Causes, Found
@@ -15,30 +17,44 @@ from maniple.framework.groups.tree import DEFAULT, PodSet
 from maniple.framework.reasons import FITS
 from maniple.framework.refusals import Refusals
 from maniple.framework.sentences import GANG, NO_NODE, SINGLE, asked, left
-from maniple.placement.engine import Mask
+from maniple.framework.session import Session
+from maniple.placement.engine import Mask, Placement
 from maniple.placement.lacking import PLAIN
 
 
 class PlainCauses(Causes):
+    def __init__(self, session: Session, placement: Placement) -> None:
+        super().__init__(session, placement)
+        self._told: dict[tuple[int, Hashable], str] = {}  # by nodes as they were, and what classes are alike
+
     def no_node(self, class_: TaskClass, mask: Mask | None, *, mates: bool = False) -> str:
         said = NO_NODE.format(asked=asked(self._session.resources, class_.request, class_.share))
         if self._detailed:
             by_node = self._placement.by_node(class_, mask, mates=mates)
             return "".join([f"{said}.", *(f"\n<{node}>: {told}." for node, told in by_node.items())])
-        verdicts = self._placement.verdicts(class_, lasting_first=True)
-        rows = np.arange(len(verdicts)) if mask is None else np.flatnonzero(mask)
+        if mask is not None:
+            return said + self._by_reason(class_, np.flatnonzero(mask))
+        key = (len(self._session.changes), self._placement.likeness(class_))
+        told = self._told.get(key)
+        if told is None:
+            told = self._told[key] = self._by_reason(class_, np.arange(len(self._session.nodes)))
+        return said + told
+
+    def _by_reason(self, class_: TaskClass, rows: NodeRows) -> str:
+        """These nodes, counted by their reasons."""
         if not len(rows):
-            return f"{said}: there is no node"
+            return ": there is no node"
+        verdicts = self._placement.verdicts(class_, lasting_first=True)
         counts = np.bincount(verdicts[rows], minlength=len(self._session.reasons.reasons))
         numbers = [number for number in np.flatnonzero(counts).tolist() if number != FITS]
         if not numbers:
-            return said
+            return ""
         parts = sorted(
             f"{counts[number]} {self._reason(class_, number, rows[verdicts[rows] == number])}"
             for number in numbers
         )
         nodes = "1 node" if len(rows) == 1 else f"{len(rows)} nodes"
-        return f"{said}: of {nodes} {', '.join(parts)}"
+        return f": of {nodes} {', '.join(parts)}"
 
     def note(self, refusals: Refusals, pod_set: PodSet, row: int, found: Found, placed: int) -> None:
         session, job = self._session, pod_set.job

@@ -35,6 +35,7 @@ def pod_count_filter(session: Session) -> Filter:
         Dependence.NODE,
         check,
         by_amounts=True,
+        counts_pods=True,
         mixes=True,
         detail=lambda _, node: pods_detail(session, node),
     )

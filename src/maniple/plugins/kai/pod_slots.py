@@ -43,6 +43,7 @@ class PodSlots:
             self._check,
             lambda class_: self._for_all or class_.best_effort or class_.share is not None,
             by_amounts=True,
+            counts_pods=True,
             detail=lambda _, node: pods_detail(self._session, node),
         )
 
