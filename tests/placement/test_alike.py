@@ -51,8 +51,8 @@ def _resources(amounts: tuple[int, int, int]) -> dict[str, str]:
 def _judged_alike(session: Session) -> None:
     placement, seen = Placement(session), dict[Hashable, tuple[np.ndarray, np.ndarray]]()
     for class_ in session.classes:
-        key = placement.likeness(class_)
-        said = placement.verdicts(class_), placement.verdicts(class_, lasting_first=True)
+        key = placement.judging.likeness(class_)
+        said = placement.judging.verdicts(class_), placement.judging.verdicts(class_, lasting_first=True)
         for one, other in zip(seen.setdefault(key, said), said, strict=True):
             assert one.tolist() == other.tolist()
     assert len(seen) <= len(session.classes)
@@ -63,5 +63,5 @@ def test_what_makes_no_difference_on_full_nodes_is_alike() -> None:
     objects += [pod(f"p{cpu}", {"cpu": str(cpu)}, group="g", uid=f"p{cpu}") for cpu in (5, 6, 7, 8)]
     session = Planner(profile="volcano").session(Planner(profile="volcano").build(objects))
     placement = Placement(session)
-    keys = [placement.likeness(class_) for class_ in session.classes]
+    keys = [placement.judging.likeness(class_) for class_ in session.classes]
     assert len(set(keys[1:])) == 1  # the first is asked about before it pays to compare

@@ -92,7 +92,7 @@ def test_what_is_being_released_counts_and_what_is_promised_does_not() -> None:
 def test_node_by_node_only_the_nodes_that_are_asked_about_are_told() -> None:
     session = opened(gpu_node("a", 1), gpu_node("b", 1), pod("p", {"nvidia.com/gpu": "2"}, group="g"))
     class_ = session.classes[session.tasks.class_of[session.cluster.tasks.index_of("default/p")]]
-    told = Placement(session).by_node(class_, np.array([False, True]))
+    told = Placement(session).judging.by_node(class_, np.array([False, True]))
     assert told == {
         "b": "Node didn't have enough resources: GPUs, requested: 2, used: 0, capacity: 1",
     }

@@ -13,13 +13,13 @@ from maniple.placement.engine import Placement
 def kept_away(session: Session, placement: Placement, row: int, node: int) -> bool:
     """A filter rejects the node, and may no longer do so once the leaving pods are gone."""
     class_ = session.classes[session.tasks.class_of[row]]
-    verdict = int(placement.verdicts(class_, resources=False)[node])
+    verdict = int(placement.judging.verdicts(class_, resources=False)[node])
     if verdict == FITS or session.reasons.lasting()[verdict]:
         return False
     releasing = session.nodes.releasing
     if releasing[:, node].any():
         return True
-    counts_pods = placement.judged(class_, lambda one: one.prepared)
+    counts_pods = placement.judging.judged(class_, lambda one: one.prepared)
     return bool(counts_pods[node] != FITS and releasing.any())
 
 

@@ -325,7 +325,7 @@ class Diagnosis:
             task, class_ = stuck.task, stuck.class_
         if class_ is None:
             return ()
-        return self._victims.protections(job, task, ~self._placement.shut(class_))
+        return self._victims.protections(job, task, ~self._placement.judging.shut(class_))
 
     def _spared(self, cause: Cause, protections: tuple[Protection, ...]) -> Cause:
         """The cause with why nothing is evicted for the job."""

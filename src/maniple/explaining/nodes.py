@@ -46,7 +46,7 @@ class Nodes:
         sorting = _Sorting(self._session, within)
         passing: list[tuple[Filter, Verdicts, Mask]] = []
         open_ = self._open[class_.number] = np.ones(len(self._session.nodes), dtype=np.bool_)
-        for one, verdict in self._placement.each_verdict(class_):
+        for one, verdict in self._placement.judging.each_verdict(class_):
             lasting = self._session.reasons.lasting()[verdict]
             open_ &= ~lasting
             sorting.put_each(lasting, partial(self._detail, one, class_, verdict))
@@ -81,7 +81,7 @@ class Nodes:
     def _opened(self, class_: TaskClass) -> Mask:
         """Nodes that no filter keeps such pods off for good."""
         open_ = np.ones(len(self._session.nodes), dtype=np.bool_)
-        for _, verdict in self._placement.each_verdict(class_):
+        for _, verdict in self._placement.judging.each_verdict(class_):
             open_ &= ~self._session.reasons.lasting()[verdict]
         self._open[class_.number] = open_
         return open_

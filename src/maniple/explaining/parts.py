@@ -144,7 +144,7 @@ class Parts:
         tasks = self._session.tasks
         there = ON_NODE[tasks.status] | (tasks.status == Status.PIPELINED)
         rows = np.flatnonzero((tasks.node >= 0) & there & (tasks.job != job))
-        rows = rows[~self._placement.shut(class_)[tasks.node[rows]]]
+        rows = rows[~self._placement.judging.shut(class_)[tasks.node[rows]]]
         return all(self.nodes.is_of_daemon_set(row) for row in rows.tolist())
 
     def _spread(self, class_: TaskClass, groups: Sequence[NodeGroup]) -> str:
@@ -152,7 +152,7 @@ class Parts:
         session = self._session
         if not any(one.kind == "InsufficientResources" for one in groups):
             return ""
-        suited = ~self._placement.shut(class_)
+        suited = ~self._placement.judging.shut(class_)
         idle = np.maximum(session.nodes.future_idle(), 0)[:, suited]
         if not (idle.sum(axis=1) >= class_.request).all():
             return ""

@@ -184,7 +184,9 @@ class Tables:
             open_ |= barred
         free = session.nodes.future_idle() - self._extra * self._class.request[:, None]
         lacking = Lacking(session, self._class, free)
-        for resource, mask in lacking.by_resource().items() if self._placement.counts(self._class) else ():
+        for resource, mask in (
+            lacking.by_resource().items() if self._placement.judging.counts(self._class) else ()
+        ):
             if (short := mask & inside).any():
                 yield self._refusal(
                     trace, "", RESOURCES, f"Insufficient {resource}", short, lacking, resource

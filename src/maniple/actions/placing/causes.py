@@ -119,9 +119,9 @@ class Causes:
         `mates`: other tasks of its gang have places.
         """
         if self._detailed:
-            by_node = self._placement.by_node(class_, mask, mates=mates)
+            by_node = self._placement.judging.by_node(class_, mask, mates=mates)
             return "".join([f"{NO_NODE}.", *(f"\n<{node}>: {told}." for node, told in by_node.items())])
-        counts = self._placement.histogram(class_, mask).counts
+        counts = self._placement.judging.histogram(class_, mask).counts
         if not counts:
             return NO_NODE
         told = ". \n".join(sorted(f"{count} {text}" for text, count in counts))

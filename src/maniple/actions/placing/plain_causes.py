@@ -30,11 +30,11 @@ class PlainCauses(Causes):
     def no_node(self, class_: TaskClass, mask: Mask | None, *, mates: bool = False) -> str:
         said = NO_NODE.format(asked=asked(self._session.resources, class_.request, class_.share))
         if self._detailed:
-            by_node = self._placement.by_node(class_, mask, mates=mates)
+            by_node = self._placement.judging.by_node(class_, mask, mates=mates)
             return "".join([f"{said}.", *(f"\n<{node}>: {told}." for node, told in by_node.items())])
         if mask is not None:
             return said + self._by_reason(class_, np.flatnonzero(mask))
-        key = (len(self._session.changes), self._placement.likeness(class_))
+        key = (len(self._session.changes), self._placement.judging.likeness(class_))
         told = self._told.get(key)
         if told is None:
             told = self._told[key] = self._by_reason(class_, np.arange(len(self._session.nodes)))
@@ -44,7 +44,7 @@ class PlainCauses(Causes):
         """These nodes, counted by their reasons."""
         if not len(rows):
             return ": there is no node"
-        verdicts = self._placement.verdicts(class_, lasting_first=True)
+        verdicts = self._placement.judging.verdicts(class_, lasting_first=True)
         counts = np.bincount(verdicts[rows], minlength=len(self._session.reasons.reasons))
         numbers = [number for number in np.flatnonzero(counts).tolist() if number != FITS]
         if not numbers:
@@ -75,7 +75,7 @@ class PlainCauses(Causes):
         resources = session.resources
         for dimension in np.flatnonzero(class_.request).tolist():
             if text == PLAIN.format(resource=resources.names[dimension]):
-                idle = self._placement.free_later()[dimension, rows]
+                idle = self._placement.judging.free_later()[dimension, rows]
                 offered = bool(session.nodes.allocatable[dimension].any())
                 return f"{text} ({left(resources, dimension, idle, offered)})"
         return text

@@ -146,7 +146,7 @@ def _place(
     if soon is not None:
         transaction.pipeline(rows, soon.nodes)
         return
-    cause = placement.histogram(class_) if reason is None else reason.text
+    cause = placement.judging.histogram(class_) if reason is None else reason.text
     session.refusals.of_tasks(job, role, rows, cause)
 
 

@@ -229,7 +229,7 @@ class TaskPlacer:
     def _rule_out(self, run: Run) -> None:
         """Where errors last, nodes rejected here stay excluded during preemption, whatever came since."""
         if self._errors_last and run.class_.spec.own.affinity:
-            self._session.refusals.ruled_out[int(run.rows[0])] = self._placement.shut(run.class_)
+            self._session.refusals.ruled_out[int(run.rows[0])] = self._placement.judging.shut(run.class_)
 
     def _queue_full(self, job: int, run: Run) -> str:
         """The queue is the first to refuse; whether there would be a node is worth knowing too."""
@@ -238,11 +238,11 @@ class TaskPlacer:
         shut = queue in session.queues.facts and not session.queues.facts[queue].open
         told = (QUEUE_SHUT if shut else QUEUE_FULL).format(queue=session.queue_name(queue))
         text = joined(session.refusals.jobs.get(job, ())) or told
-        nodes = self._placement.hopeless(run.class_)
+        nodes = self._placement.judging.hopeless(run.class_)
         return QueueRefusal(text if nodes is None else f"{text}; {nodes}")
 
     def _no_node(self, run: Run, ground: Ground) -> Histogram | str:
-        cause = self._placement.histogram(run.class_, ground.within)
+        cause = self._placement.judging.histogram(run.class_, ground.within)
         if ground.domain == ROOT:
             return cause
         return INSIDE.format(name=self._session.domains.names[ground.domain], cause=cause)
@@ -302,7 +302,7 @@ class RoleErrors:
         """Nodes that did not refuse an earlier task of the role; None if those that did refuse this one as well."""
         if run.role < 0:
             return None
-        earlier, refusing = self._refusing.get(run.role), self._placement.refusing(run.class_)
+        earlier, refusing = self._refusing.get(run.role), self._placement.judging.refusing(run.class_)
         if earlier is None:
             self._refusing[run.role] = refusing
             return None

@@ -178,12 +178,12 @@ class _TaskByTask:
 
         # Pods counted once, before any of them goes, keep a task away that avoids them, although they leave.
         counted_before = rules.neighbours_counted_before
-        prepared = placement.judged(class_, lambda one: one.prepared) if counted_before else None
+        prepared = placement.judging.judged(class_, lambda one: one.prepared) if counted_before else None
 
         def fits(class_: TaskClass, node: int) -> bool:
             if session.hooks.allocatable(queue, class_, 1) == 0:
                 return False
-            return int(placement.verdicts(class_, resources=False, prepared=prepared)[node]) == FITS
+            return int(placement.judging.verdicts(class_, resources=False, prepared=prepared)[node]) == FITS
 
         cause = _cause(int(session.tasks.job[task]))
         search = Search(candidates, session.hooks.preemptable, fits, cause, evicts, evicts)
@@ -218,7 +218,7 @@ class _TaskByTask:
             return True
         if node is None:
             return False
-        verdict = int(self._placement.verdicts(class_)[node])
+        verdict = int(self._placement.judging.verdicts(class_)[node])
         if verdict == FITS:
             return False
         if session.reasons.lasting()[verdict]:

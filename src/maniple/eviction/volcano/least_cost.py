@@ -66,7 +66,7 @@ class Trial:
         return self._session.hooks.allocatable(self._queue, self._class, 1) > 0
 
     def _is_admitted(self, node: int) -> bool:
-        return int(self._placement.verdicts(self._class, resources=False)[node]) == FITS
+        return int(self._placement.judging.verdicts(self._class, resources=False)[node]) == FITS
 
 
 class LenientTrial(Trial):
@@ -93,7 +93,7 @@ class LenientTrial(Trial):
         return int(now[node]) == FITS and int(self._before[node]) == FITS
 
     def _judged(self, by: Callable[[Filter], bool]) -> Verdicts:
-        return self._placement.judged(self._class, by)
+        return self._placement.judging.judged(self._class, by)
 
 
 def _is_asked(one: Filter) -> bool:
