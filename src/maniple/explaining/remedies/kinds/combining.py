@@ -47,11 +47,14 @@ _MAKERS = (
     pods.missing,
     pods.gates,
 )
+# Together these help most often, where there is too little room: tried before all others are given up as well.
+_LIKELY = (requests.requests, nodes.nodes_for_any)
 
 
 def combined(subject: Subject) -> Iterator[Choice]:
     """All that could be in the way is given up; the search then restores what is not."""
-    parts = [choice for maker in _MAKERS for choice in list(maker(subject))[:1]]
+    found = [(maker, choice) for maker in _MAKERS for choice in list(maker(subject))[:1]]
+    parts = [choice for _, choice in found]
     if len(parts) < 2:
         return
 
@@ -72,5 +75,6 @@ def combined(subject: Subject) -> Iterator[Choice]:
         return listed(amount for amount, _ in said), listed(texts)
 
     tops = tuple(level for part in parts for level in part.tops)
+    likely = tuple(level if maker in _LIKELY else 0 for maker, part in found for level in part.tops)
     keep = frozenset(key for part in parts for key in part.keep)
-    yield Choice("combined", tops, build, words, keep=keep)
+    yield Choice("combined", tops, build, words, guess=likely if any(likely) else None, keep=keep)
