@@ -102,6 +102,25 @@ def test_a_template_of_claims_is_created_with_what_kubernetes_makes_of_it(profil
     assert kinds.count("ResourceClaim") == kinds.count("Pod") > 0
 
 
+@every_profile
+@pytest.mark.parametrize("gone", ["PodGroup", "Node"])
+def test_pods_may_run_whose_group_or_node_is_gone(profile: str, gone: str) -> None:
+    scene = Scene(profile)
+    for name in ("n0", "n1"):
+        scene.node(name, room={"cpu": "4"})
+    scene.queue()
+    scene.job("old", on=("n0",), requests={"cpu": "3"})
+    scene.job("other", on=("n1",), requests={"cpu": "3"})
+    scene.job(requests={"cpu": "4"})
+    named = {("PodGroup", "old"), ("Node", "n0")}
+    scene.objects = [
+        one
+        for one in scene.objects
+        if one["kind"] != gone or (one["kind"], one["metadata"]["name"]) not in named
+    ]
+    assert proven(scene, "ending jobs").amount == "1 job"
+
+
 # -- queues -----------------------------------------------------------------------------------------------------------
 
 

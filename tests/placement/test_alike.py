@@ -7,11 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from maniple.cluster.classes import TaskClass
+from maniple.framework.criteria import Cells, Dependence, Filter
+from maniple.framework.reasons import Verdicts
 from maniple.framework.session import Session
 from maniple.placement.engine import Placement
 from maniple.planner import Planner
 from tests.explain.clusters import generate, rich
 from tests.explain.scenes import NOW
+from tests.plugins.opening import use
 from tests.support import group, node, pod, queue
 
 GIB = 2**30
@@ -56,6 +60,29 @@ def _judged_alike(session: Session) -> None:
         for one, other in zip(seen.setdefault(key, said), said, strict=True):
             assert one.tolist() == other.tolist()
     assert len(seen) <= len(session.classes)
+
+
+class Picky:
+    """A filter for which amounts decide whether it applies."""
+
+    name = "picky"
+
+    def filters(self) -> list[Filter]:
+        def check(_: TaskClass, cells: Cells) -> Verdicts:
+            return np.zeros(len(cells.nodes), dtype=np.int16)
+
+        return [Filter("picky", Dependence.STATIC, check, amounts_decide=True)]
+
+
+def test_where_amounts_decide_no_class_stands_for_another() -> None:
+    objects = [queue("default"), group("g", 1), node("n", {"cpu": "4"})]
+    objects += [pod(f"p{cpu}", {"cpu": str(cpu)}, group="g", uid=f"p{cpu}") for cpu in (5, 6, 7)]
+    session = Planner(profile="volcano").session(Planner(profile="volcano").build(objects))
+    use(session, Picky())
+    placement = Placement(session)
+    for _ in range(2):
+        keys = [placement.judging.likeness(class_) for class_ in session.classes]
+        assert keys == [class_.number for class_ in session.classes]
 
 
 def test_what_makes_no_difference_on_full_nodes_is_alike() -> None:

@@ -84,8 +84,12 @@ class CriteriaTable:
     def _scorers_of(self, class_: TaskClass) -> list[Scorer]:
         return [s for s in self._scorers if s.applies is always or s.applies(class_)]
 
+    def shares(self, class_: TaskClass) -> bool:
+        """Whether classes that differ from this one in amounts only have the same criteria, throughout the session."""
+        return not class_.marks and not self._amounts_decide
+
     def of(self, class_: TaskClass) -> Criteria:
-        if class_.marks or self._amounts_decide:
+        if not self.shares(class_):
             return self._for_class(class_)
         key = (class_.spec.kind, class_.terms)
         known = self._of_kind.get(key)

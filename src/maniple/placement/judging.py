@@ -111,7 +111,7 @@ class Judging:
     def likeness(self, class_: TaskClass) -> Hashable:
         """Equal for classes of which every node says the same, until one changes."""
         self.free_later()
-        return self._alike.key(class_, self._columns.criteria_table.of(class_))
+        return self._alike.key(class_, self._columns.criteria_table)
 
     def _lacking(self, class_: TaskClass) -> Lacking:
         """What nodes have too little of for a class."""

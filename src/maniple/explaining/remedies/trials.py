@@ -110,12 +110,12 @@ class Trials:
         narrow = None if full else _Narrow(self._job, None if alone else self._served_before(keep))
         try:
             with self._changed(changes):
-                if narrow is None:
-                    session = self._planner.session(self._cluster, self._now)
-                else:
-                    session = self._planner.session(
-                        self._cluster, self._now, opened=narrow.opened, goes_on=narrow.goes_on
-                    )
+                session = self._planner.session(
+                    self._cluster,
+                    self._now,
+                    opened=narrow.opened if narrow is not None else None,
+                    goes_on=narrow.goes_on if narrow is not None else None,
+                )
                 outcome = self._outcome(session, full=narrow is None or not narrow.passed)
         except FieldError:
             outcome = Outcome(starts=False, full=full)

@@ -136,7 +136,8 @@ class _Columns:
     def _likeness(self, row: int, tasks: NDArray[np.int64], nodes: Sequence[int]) -> Hashable:
         """The standing of a job, what its pods hold, and what their nodes are like and have left."""
         cluster, columns = self._cluster, self._cluster.tasks
-        standing = (int(cluster.jobs.queue[row]), cluster.jobs.facts[row].minimum)
+        facts = cluster.jobs.facts.get(row)  # None for pods whose group is gone
+        standing = (int(cluster.jobs.queue[row]), facts.minimum if facts is not None else 0)
         pods = zip(*(column[tasks].tolist() for column in (columns.spec, columns.preemptable)), strict=True)
         return (*standing, *sorted(pods), *sorted(map(self._node_likeness, nodes)))
 
@@ -144,7 +145,9 @@ class _Columns:
         known = self._alike.get(node)
         if known is None:
             table = self._cluster.nodes
-            known = self._alike[node] = likeness(table.objects[node]) + table.used[:, node].tobytes()
+            item = table.objects.get(node)  # None for a node that is gone
+            like = likeness(item) if item is not None else b""
+            known = self._alike[node] = like + table.used[:, node].tobytes()
         return known
 
     def placed_now(self, rivals: Collection[str]) -> list[int]:
