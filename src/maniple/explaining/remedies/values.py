@@ -80,8 +80,9 @@ class Remedy(Value, frozen=True, kw_only=True):
 
     `amount` is how much is changed, in whatever the kind counts. `sentence` says it all. `proven`: a full cycle,
     with every rival and every eviction, starts the job; otherwise one that passed over jobs without any chance did.
-    `smallest`: one step less was tried, in full cycles, and does not start it. `evictions` are the pods that leave for
-    the job, `competes_with` the jobs that get nodes in this cycle without the remedy and do not with it.
+    `smallest`: one step less was tried, in full cycles, and does not start it; of jobs to be ended that are alike, one
+    was kept. `evictions` are the pods that leave for the job, `competes_with` the jobs that get nodes in this cycle
+    without the remedy and do not with it.
     """
 
     kind: KindName
