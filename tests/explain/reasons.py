@@ -529,6 +529,18 @@ def resource_claim_missing(scene: Scene) -> None:
     scene.job(spec={"resourceClaims": [{"name": "gpus", "resourceClaimName": "gpus"}]})
 
 
+@waits("ResourceClaimMissing", "has been created from", "gpus", "spec.resourceClaims[1]")
+def resource_claim_not_created_from_its_template(scene: Scene) -> None:
+    scene.nodes(2)
+    scene.queue()
+    _devices(scene, 2)
+    claims = ("node", {"resourceClaimName": "node"}), ("own", {"resourceClaimTemplateName": "gpus"})
+    spec = {"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu.example.com"}}]}}
+    labels = {"kai.scheduler/queue": "team"}
+    scene.add("resource.k8s.io/v1", "ResourceClaim", "node", SPACE, labels=labels, spec=spec, status={})
+    scene.job(spec={"resourceClaims": [{"name": name, **named} for name, named in claims]})
+
+
 @waits("GpuFraction", "0.5", "GPU", profiles=("kai", "maniple"))
 def gpu_fraction(scene: Scene) -> None:
     scene.node("n0", {"nvidia.com/gpu.memory": "40000"}, room={GPU: "1"})

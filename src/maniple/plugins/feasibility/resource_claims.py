@@ -219,21 +219,42 @@ def requested(claim: dra.ResourceClaim) -> list[str]:
 
 def claim_detail(pod: Pod, message: str) -> Detail:
     """Of a pod that a resource claim keeps from being considered at all."""
+    if "created yet" in message and (detail := _not_created(pod)):
+        return detail
     names = ", ".join(
         printable(one.resource_claim_name or one.resource_claim_template_name or one.name)
         for one in pod.spec.resource_claims
     )
-    missing = "not found" in message or "does not exist" in message or "not created" in message
+    missing = "not found" in message or "does not exist" in message
     if missing and "device class" not in message:
         return Detail("ResourceClaimMissing", f"ResourceClaim {names} does not exist", names)
     return Detail("ResourceClaim", f"ResourceClaim {names}: {message}", names)
 
 
+def _not_created(pod: Pod) -> Detail | None:
+    """Of a pod with a claim from a template that its controller has not created yet."""
+    made = {status.name for status in pod.status.resource_claim_statuses}
+    for number, one in enumerate(pod.spec.resource_claims):
+        if one.resource_claim_template_name and one.name not in made:
+            template, field = printable(one.resource_claim_template_name), _field(pod, one, number)
+            text = f"no ResourceClaim has been created from ResourceClaimTemplate {template} yet ({field})"
+            return Detail("ResourceClaimMissing", text, template)
+    return None
+
+
 def _of_its_group(pod: Pod, one: PodResourceClaim, number: int, message: str) -> str:
     """A refusal because of a claim of the pod's group, with the field that names it."""
-    field = "resourceClaimName" if one.resource_claim_name else "resourceClaimTemplateName"
+    return f"{_field(pod, one, number)}: {message}"
+
+
+def _field(pod: Pod, one: PodResourceClaim, number: int) -> str:
+    """What names a claim, and the PodGroup whose claim it is, if any."""
+    field = f"spec.resourceClaims[{number}]."
+    field += "resourceClaimName" if one.resource_claim_name else "resourceClaimTemplateName"
+    if not of_group(pod, one.name):
+        return field
     group = printable(f"{pod.metadata.namespace or 'default'}/{group_name(pod)}")
-    return f"spec.resourceClaims[{number}].{field}, shared with PodGroup {group}: {message}"
+    return f"{field}, shared with PodGroup {group}"
 
 
 class SpecKeys:
