@@ -344,6 +344,8 @@ def victims_not_preemptible(scene: Scene) -> None:
     scene.nodes(2)
     scene.queue()
     scene.job("old", pods=4, minimum=1, on=("n0", "n1"), requests={"cpu": "4"}, preemptible=False)
+    # What is kept for later jobs is kept for the last one.
+    scene.job("last", pods=2, requests={"cpu": "3"}, age=60, priority="high")
     scene.job(pods=2, requests={"cpu": "4"}, priority="high")
 
 
@@ -367,6 +369,22 @@ def priority_too_low(scene: Scene) -> None:
     scene.queue()
     scene.job("old", pods=4, minimum=1, on=("n0", "n1"), requests={"cpu": "4"}, priority="high")
     scene.job(pods=2, requests={"cpu": "4"}, priority="low")
+
+
+@waits("Full", "not known yet", "searchBudget", profiles=("kai", "maniple"))
+def search_for_victims_not_ended(scene: Scene) -> None:
+    scene.options = {"searchBudget": 1}
+    scene.priority("low", 10)
+    scene.priority("high", 90)
+    scene.nodes(4)
+    scene.queue()
+    for number in range(4):
+        scene.job(f"old{number}", on=(f"n{number}",), requests={"cpu": "8"}, priority="low")
+    scene.job("large", pods=9, requests={"cpu": "8"}, age=7200, priority="high")
+    scene.job(pods=2, requests={"cpu": "4"}, priority="high")
+    # What is kept for jobs from one place in line on is kept for the last ones of these, at this time.
+    for number in range(4):
+        scene.job(f"later{number}", pods=9, requests={"cpu": "8"}, age=60, priority="high")
 
 
 # KAI does not look at disruption budgets when it chooses victims.

@@ -49,6 +49,44 @@ def test_a_higher_priority_is_the_lowest_that_does_and_names_its_evictions(profi
 
 
 @every_profile
+def test_where_no_priority_class_is_high_enough_a_new_one_is_created(profile: str) -> None:
+    scene = Scene(profile).node("n0", 2).queue(quota=2)
+    scene.job("old", 2, least=1, on=("n0",), priority="high", age=500).job("w", 2, priority="high")
+    planner = Planner(profile=profile, actions=["allocate", "preempt"] if profile == "volcano" else None)
+    remedy = of_kind(advise(planner, scene.objects, "ml/w", NOW), "priority")
+    assert remedy is not None
+    assert remedy.sentence.startswith("With new priority class priority-76 (76) instead of high (75)")
+    assert len(remedy.evictions) == 2
+    changed = applied(scene.objects, remedy.changes)
+    assert {"priority-76"} == {
+        one["spec"]["priorityClassName"]
+        for one in changed
+        if one["kind"] == "PodGroup" and one["metadata"]["name"] == "w"
+    }
+    assert advise(planner, changed, "ml/w", NOW).starts
+
+
+def test_with_a_long_line_ahead_priority_and_nodes_for_the_job_alone_are_enough() -> None:
+    scene = Scene("volcano").node("n0", 2).queue().job("old", 2, on=("n0",), age=9000, priority="high")
+    for number in range(600):
+        scene.job(f"ahead{number}", 1, gpus=2, age=5000 - number, priority="high")
+    remedy = of_kind(scene.job("w", 4, gpus=2, age=50, priority="high").advice(), "combined")
+    assert remedy is not None
+    assert remedy.amount == "priority-76 (76) and 4 nodes"
+    assert remedy.smallest
+
+
+@every_profile
+def test_jobs_ahead_that_need_more_at_once_leave_a_few_new_nodes_alone(profile: str) -> None:
+    scene = Scene(profile).node("n0", 2).queue(quota=2).job("old", 2, on=("n0",), age=9000)
+    for number in range(200):
+        scene.job(f"ahead{number}", 8, gpus=2, age=5000 - number)
+    remedy = of_kind(scene.job("w", 4, gpus=2, age=50).advice(), "nodes")
+    assert remedy is not None
+    assert remedy.amount == "4 nodes"
+
+
+@every_profile
 def test_a_request_is_lowered_to_the_largest_amount_that_fits(profile: str) -> None:
     scene = Scene(profile).node("n0", 4).queue(quota=4).job("w", 1, gpus=7)
     assert sentence(scene.advice(), "request") == (

@@ -1,6 +1,7 @@
 """The search for the smallest change, on plain functions instead of plans; and what a narrow trial passes over."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,8 +20,9 @@ Works = Callable[[Levels], bool]
 def choice(
     *tops: int, guess: Levels | None = None, in_order: bool = False, alike: tuple[str, ...] = ()
 ) -> Choice:
+    guesses = (guess,) if guess is not None else ()
     return Choice(
-        "nodes", tops, lambda _: (), lambda _: ("", ""), guess=guess, in_order=in_order, alike=alike
+        "nodes", tops, lambda _: (), lambda _: ("", ""), guesses=guesses, in_order=in_order, alike=alike
     )
 
 
@@ -78,6 +80,29 @@ def test_a_hint_that_is_right_takes_two_trials() -> None:
 
     assert smallest(choice(100, guess=(3,)), works, hint=lambda _: (60,)) == (60,)
     assert tried == [(3,), (100,), (60,), (59,)]
+
+
+def test_of_several_guesses_the_first_that_works_is_where_the_search_begins() -> None:
+    tried: list[Levels] = []
+
+    def works(levels: Levels) -> bool:
+        tried.append(levels)
+        return levels[0] >= 40
+
+    made = replace(choice(100), guesses=((3,), (40,), (90,)))
+    assert smallest(made, works) == (40,)
+    assert tried == [(3,), (40,), (39,)]
+
+
+def test_levels_below_a_guess_that_fails_are_not_tried() -> None:
+    tried: list[Levels] = []
+
+    def works(levels: Levels) -> bool:
+        tried.append(levels)
+        return False
+
+    assert smallest(choice(9, 9, guess=(12, 9)), works) is None
+    assert tried == [(12, 9)]
 
 
 def test_of_knobs_that_are_alike_one_is_tried_until_another_is_lowered() -> None:

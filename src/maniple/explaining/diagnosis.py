@@ -27,7 +27,7 @@ from maniple.explaining.remedies.kinds.amounts import plural
 from maniple.explaining.remedies.rivals import pass_over
 from maniple.explaining.remedies.trials import Budget, starts_now
 from maniple.explaining.remedies.values import Advice
-from maniple.explaining.victims import FREE, Victims
+from maniple.explaining.victims import FREE, NOT_KNOWN, Victims
 from maniple.explaining.what_if import own_memory
 from maniple.framework.plans.outcome import JobOutcome
 from maniple.framework.plans.plan import Plan
@@ -332,8 +332,10 @@ class Diagnosis:
         listed = [f"{plural(one.pods, 'pod')}{self._of(one.jobs)}: {one.phrase}" for one in protections]
         if not listed:
             return cause
-        helpless = any(one.kind == FREE for one in protections)
-        word = "no eviction would help" if helpless else "nothing can be evicted for it"
+        kinds = {one.kind for one in protections}
+        word = "no eviction would help" if FREE in kinds else "nothing can be evicted for it"
+        if NOT_KNOWN in kinds:
+            word = "whether evictions would help is not known yet"
         return replace(cause, sentence=f"{cause.sentence}; {word} ({'; '.join(listed[:3])})")
 
     def _of(self, jobs: tuple[str, ...]) -> str:

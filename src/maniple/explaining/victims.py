@@ -15,6 +15,7 @@ from maniple.eviction.protection import JobProtectors, protectors
 from maniple.explaining.model import Protection
 from maniple.explaining.names import Names
 from maniple.framework.points import JobRows, TaskRows
+from maniple.framework.reasons import SearchRanOut
 from maniple.framework.session import Session
 from maniple.framework.wholes import is_whole, there
 from maniple.objects.core import PodDisruptionBudget
@@ -24,6 +25,11 @@ from maniple.placement.engine import Mask
 
 FREE = "MayBeEvicted"
 _FILTERS = ("preempt_victim_filter", "reclaim_victim_filter")
+NOT_KNOWN = "SearchRanOut"
+_RAN_OUT = (
+    "may be evicted, but the search for room used up its budget for this cycle (option searchBudget); "
+    "the next cycles try again"
+)
 _IN_VAIN = "may be evicted, but that would not make enough room"
 _TOGETHER = (
     "EvictedWhole",
@@ -64,19 +70,22 @@ class Victims:
         )
 
     def protections(self, job: int, task: int, nodes: Mask) -> tuple[Protection, ...]:
-        """The pods on these nodes by the rule that spares them, most pods first."""
+        """The pods on these nodes by the rule that spares them: first those that none does, then most pods first."""
         tasks = self._session.tasks
         rows = np.flatnonzero((tasks.node >= 0) & ON_NODE[tasks.status] & (tasks.job != job))
         rows = rows[nodes[tasks.node[rows]]]
+        causes = self._session.refusals.jobs.get(job, ())
+        ran_out = any(isinstance(one, SearchRanOut) for one in causes)
         sorted_: dict[tuple[str, str], list[int]] = {}
         with self._session.aside():
             for why, some in self._sorted(job, task, rows):
-                sorted_.setdefault(why, []).extend(some)
+                told = (NOT_KNOWN, _RAN_OUT) if ran_out and why[0] == FREE else why
+                sorted_.setdefault(told, []).extend(some)
         made = [
             Protection(kind=kind, phrase=phrase, pods=len(some), jobs=self._jobs(some))
             for (kind, phrase), some in sorted_.items()
         ]
-        return tuple(sorted(made, key=lambda one: (-one.pods, one.kind)))
+        return tuple(sorted(made, key=lambda one: (one.kind not in (FREE, NOT_KNOWN), -one.pods, one.kind)))
 
     def _jobs(self, rows: Sequence[int]) -> tuple[str, ...]:
         owners = np.unique(self._session.tasks.job[list(rows)])

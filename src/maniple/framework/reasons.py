@@ -118,6 +118,12 @@ class QueueRefusal(str):
     __slots__ = ()
 
 
+class SearchRanOut(str):
+    """The cause of a job for which no room was found, and the search for victims did not come to its end."""
+
+    __slots__ = ()
+
+
 NO_JOB = -1
 
 

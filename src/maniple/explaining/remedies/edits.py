@@ -3,12 +3,13 @@
 Both go the same way: a typed object becomes a plain one, is edited, and is read and checked again.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
 
 from maniple.explaining.remedies.values import Change, Step
+from maniple.objects.core import Node
 from maniple.objects.meta import Object
 from maniple.objects.validate import check
 
@@ -57,6 +58,22 @@ def created(change: Change, key: str, like: Raw | None) -> Raw:
     return found
 
 
+def new_nodes(change: Change, like: Node) -> Iterator[Node]:
+    """The nodes that a change creates: copies of one that differ in their names only."""
+    first: Node | None = None
+    for key in change.objects:
+        if first is None:
+            first = _read(created(change, key, msgspec.to_builtins(like)), like)
+        metadata = msgspec.structs.replace(
+            first.metadata, name=key, labels=_own_labels(first.metadata.labels, key)
+        )
+        yield msgspec.structs.replace(first, metadata=metadata)
+
+
+def _own_labels(labels: Mapping[str, str], name: str) -> Mapping[str, str]:
+    return {**labels, HOST_NAME: name} if HOST_NAME in labels else labels
+
+
 def _named(kind: str, key: str) -> Raw:
     namespace, _, name = key.rpartition("/")
     metadata = {"name": name, "namespace": namespace} if namespace else {"name": name}
@@ -83,9 +100,8 @@ def copied(raw: Raw, key: str) -> Raw:
     name = key.rpartition("/")[2]
     metadata = {field: value for field, value in raw["metadata"].items() if field not in _OWN_METADATA}
     metadata["name"] = name
-    labels = metadata.get("labels")
-    if labels and HOST_NAME in labels:
-        metadata["labels"] = {**labels, HOST_NAME: name}
+    if metadata.get("labels"):
+        metadata["labels"] = _own_labels(metadata["labels"], name)
     made = {**raw, "metadata": metadata}
     if "containers" in (raw.get("spec") or {}):
         made["spec"] = {field: value for field, value in raw["spec"].items() if field != "nodeName"}

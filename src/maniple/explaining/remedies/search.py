@@ -26,7 +26,8 @@ class Choice:
     tops: Levels
     build: Callable[[Levels], tuple[Change, ...]]
     words: Callable[[Levels], tuple[str, str]]
-    guess: Levels | None = None  # what sums say is enough
+    guesses: tuple[Levels, ...] = ()  # what sums say may be enough, the smallest first
+    alone: tuple[Levels, ...] = ()  # the same, if no other job waits
     in_order: bool = False  # a single knob whose levels do not include one another
     top_includes_all: bool = False  # levels in order, of which the last one includes the others
     keep: frozenset[str] = field(default_factory=frozenset)  # jobs that the change helps as well
@@ -55,9 +56,8 @@ def smallest(
     if start is None or choice.in_order:
         return start
     levels = list(start)
-    failed = choice.guess if choice.guess is not None and not tried.get(choice.guess, True) else None
-    below = failed[0] if failed is not None and len(levels) == 1 else 0
-    close = not below
+    below = _below(levels, tried)
+    close = start in choice.guesses or not below
     less = hint(start)
     if less is not None and below < less[0] < start[0]:
         close = tries(less)
@@ -80,13 +80,25 @@ def _beginning(choice: Choice, tries: Works, thorough: bool) -> Levels | None:
         if choice.top_includes_all and not tries(choice.tops):
             return None
         return next(((level,) for level in range(1, choice.tops[0] + 1) if tries((level,))), None)
-    if choice.guess is not None and choice.guess != choice.tops and tries(choice.guess):
-        return choice.guess
-    if tries(choice.tops):
+    guess = next((one for one in choice.guesses if one != choice.tops and tries(one)), None)
+    if guess is not None:
+        return guess
+    if not any(_covers(one, choice.tops) for one in choice.guesses) and tries(choice.tops):
         return choice.tops
     if thorough and len(choice.tops) == 1 and choice.tops[0] <= _FEW:
         return next(((level,) for level in range(1, choice.tops[0]) if tries((level,))), None)
     return None
+
+
+def _covers(levels: Levels, others: Levels) -> bool:
+    return levels != others and all(level >= other for level, other in zip(levels, others, strict=True))
+
+
+def _below(levels: list[int], tried: Mapping[Levels, bool]) -> int:
+    """The highest level of a single knob that was tried below the one that works."""
+    if len(levels) > 1:
+        return 0
+    return max(level for (level,), works in tried.items() if not works and level < levels[0])
 
 
 def _with(levels: list[int], knob: int, level: int) -> Levels:

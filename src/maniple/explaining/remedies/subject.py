@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -136,6 +137,21 @@ class Subject:
         names = self.cluster.resources.names
         return {name: Fraction(amount, scale(name)) for name, amount in zip(names, total, strict=False)}
 
+    def pods_ahead(self) -> int:
+        """How many pods of jobs ahead of it wait."""
+        jobs = self.cluster.jobs
+        return int(jobs.counts[Status.PENDING, : len(jobs)][self.ahead].sum())
+
+    @cached_property
+    def queue_part(self) -> Fraction:
+        """Which part of anything new its queue gets, by weights, if every queue wants more."""
+        part, table = Fraction(1), self.cluster.queues
+        rows = (table.index_of(name) for name, _ in self.queues)
+        for own in (table.facts[row] for row in rows if row is not None):
+            together = sum(one.weight for one in table.facts.values() if one.parent == own.parent)
+            part *= Fraction(max(own.weight, 1), max(together, 1))
+        return min(part, Fraction(1))
+
     def demand(self) -> dict[str, Fraction | int]:
         """What the pods that it lacks request together; of several kinds, its first ones."""
         total: dict[str, Fraction | int] = {}
@@ -180,6 +196,11 @@ def setting(item: Object, path: tuple[Step, ...], before: object, after: object)
         before=before,
         after=after,
     )
+
+
+def creating(kind: type[Object], key: str, after: dict[str, Any]) -> Change:
+    """A new object with these fields."""
+    return Change(operation="create", kind=kind.kind, api_group=kind.api_group, objects=(key,), after=after)
 
 
 def setting_pods(keys: tuple[str, ...], path: tuple[Step, ...], before: object, after: object) -> Change:

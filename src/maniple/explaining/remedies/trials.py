@@ -18,7 +18,7 @@ import numpy as np
 
 from maniple.cluster.cluster import Cluster
 from maniple.cluster.statuses import READY, Status, status_set
-from maniple.explaining.remedies.edits import Raw, created, edited
+from maniple.explaining.remedies.edits import Raw, created, edited, new_nodes
 from maniple.explaining.remedies.rivals import pass_over
 from maniple.explaining.remedies.values import Change
 from maniple.explaining.what_if import own_memory
@@ -26,6 +26,7 @@ from maniple.framework.points import TaskRows
 from maniple.framework.reasons import EvictionCause
 from maniple.framework.session import Session
 from maniple.objects.checks import FieldError
+from maniple.objects.core import Node
 from maniple.objects.meta import Object
 from maniple.planner import Clock, Plan, Planner
 
@@ -255,13 +256,13 @@ class _Narrow:
 
 
 Find = Callable[[str, str, str], Object | None]
-Lists = tuple[list[Object], list[Object], list[Raw], list[Object]]
+Lists = tuple[list[Object], list[Object], list[Object | Raw], list[Object]]
 
 
 def _carried_out(changes: Sequence[Change], find: Find) -> Lists:
-    """The objects that are changed, after and before, those that are created, plain, and those that are deleted."""
+    """The objects that are changed, after and before, those that are created, and those that are deleted."""
     edits: dict[tuple[str, str, str], list[Change]] = {}
-    after, before, made, gone = list[Object](), list[Object](), list[Raw](), list[Object]()
+    after, before, made, gone = list[Object](), list[Object](), list[Object | Raw](), list[Object]()
     for change in changes:
         for key in change.objects:
             name = (change.kind, change.api_group, key)
@@ -281,14 +282,16 @@ def _carried_out(changes: Sequence[Change], find: Find) -> Lists:
         if like is not None:
             # A copy is made of the object as it is after the other changes.
             like = edited(like, edits.get((change.kind, change.api_group, change.like), ()))
-        if like is not None or not change.like:
+        if isinstance(like, Node):
+            made += new_nodes(change, like)
+        elif like is not None or not change.like:
             raw = _manifest(like) if like is not None else None
             made += [created(change, key, raw) for key in change.objects]
     return after, before, made, gone
 
 
 def _manifest(item: Object) -> Raw:
-    """A pod or a node as a plain object; of other kinds there are no copies."""
+    """A pod as a plain object; of other kinds but nodes there are no copies."""
     return {"apiVersion": "v1", "kind": item.kind, **msgspec.to_builtins(item)}
 
 

@@ -12,13 +12,12 @@ import msgspec
 from maniple.cluster.claims import claims_of
 from maniple.explaining.remedies.kinds.amounts import listed, plural
 from maniple.explaining.remedies.search import Choice, Levels
-from maniple.explaining.remedies.subject import Subject, admits, setting
+from maniple.explaining.remedies.subject import Subject, admits, creating, setting
 from maniple.explaining.remedies.values import Change, KindName
 from maniple.objects.core import Pod
 from maniple.objects.dra import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from maniple.objects.generated import resource_claim
 from maniple.objects.kai import KaiPodGroup
-from maniple.objects.meta import Object
 from maniple.objects.printable import printable
 from maniple.objects.storage import PersistentVolumeClaim
 from maniple.plugins.feasibility.volume_claims import BIND_COMPLETED
@@ -186,7 +185,7 @@ def _new_templates(subject: Subject, templates: Sequence[str], class_name: str) 
     body = _claim_body(subject, class_name)
     template = {"apiVersion": body.pop("apiVersion"), "spec": body}
     for key in templates:
-        yield _creating(ResourceClaimTemplate, key, template)
+        yield creating(ResourceClaimTemplate, key, template)
     for pod in subject.waiting:
         raw = {"apiVersion": "v1", "kind": "Pod", **msgspec.to_builtins(pod)}
         made = []
@@ -194,7 +193,7 @@ def _new_templates(subject: Subject, templates: Sequence[str], class_name: str) 
             claim = resource_claim(template, raw, name) if key in templates else None
             if claim is not None:
                 own = claim["metadata"].pop("name")
-                yield _creating(ResourceClaim, f"{key.partition('/')[0]}/{own}", claim)
+                yield creating(ResourceClaim, f"{key.partition('/')[0]}/{own}", claim)
                 made.append({"name": name, "resourceClaimName": own})
         if made:
             known = msgspec.to_builtins(pod.status.resource_claim_statuses)
@@ -202,7 +201,7 @@ def _new_templates(subject: Subject, templates: Sequence[str], class_name: str) 
 
 
 def _new_claim(subject: Subject, key: str, class_name: str) -> Change:
-    return _creating(ResourceClaim, key, _claim_body(subject, class_name))
+    return creating(ResourceClaim, key, _claim_body(subject, class_name))
 
 
 def _claim_body(subject: Subject, class_name: str) -> dict[str, Any]:
@@ -215,10 +214,6 @@ def _claim_body(subject: Subject, class_name: str) -> dict[str, Any]:
         "metadata": {"labels": labels},
         "spec": {"devices": {"requests": requests}},
     }
-
-
-def _creating(kind: type[Object], key: str, after: dict[str, Any]) -> Change:
-    return Change(operation="create", kind=kind.kind, api_group=kind.api_group, objects=(key,), after=after)
 
 
 def devices(subject: Subject) -> Iterator[Choice]:

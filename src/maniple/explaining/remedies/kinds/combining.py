@@ -1,6 +1,6 @@
 """Several kinds of changes together, for jobs that have more than one reason to wait."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from maniple.explaining.remedies.kinds import (
     claims,
@@ -22,6 +22,7 @@ from maniple.explaining.remedies.search import Choice, Levels
 from maniple.explaining.remedies.subject import Subject
 from maniple.explaining.remedies.values import Change
 
+Maker = Callable[[Subject], Iterator[Choice]]
 # What comes first is restored first: what a job asks for is given up last.
 _MAKERS = (
     requests.requests,
@@ -34,6 +35,7 @@ _MAKERS = (
     queues.limits,
     weights.weights,
     resource_quotas.resource_quotas,
+    standing.priority,
     nodes.nodes_for_any,
     node_states.ready_each,
     node_states.uncordoned_each,
@@ -47,8 +49,10 @@ _MAKERS = (
     pods.missing,
     pods.gates,
 )
-# Together these help most often, where there is too little room: tried before all others are given up as well.
-_LIKELY = (requests.requests, nodes.nodes_for_any)
+# Where there is too little room one of these helps most often, and is tried before all others are given up as well:
+# that the job comes first, and whatever it needs if no other job waits; and that it needs less, with more nodes.
+_FIRST = standing.priority
+_LESS = (requests.requests, nodes.nodes_for_any)
 
 
 def combined(subject: Subject) -> Iterator[Choice]:
@@ -74,7 +78,21 @@ def combined(subject: Subject) -> Iterator[Choice]:
         texts = [text if not number else text[0].lower() + text[1:] for number, (_, text) in enumerate(said)]
         return listed(amount for amount, _ in said), listed(texts)
 
-    tops = tuple(level for part in parts for level in part.tops)
-    likely = tuple(level if maker in _LIKELY else 0 for maker, part in found for level in part.tops)
+    tops = _joined(part.tops for part in parts)
     keep = frozenset(key for part in parts for key in part.keep)
-    yield Choice("combined", tops, build, words, guess=likely if any(likely) else None, keep=keep)
+    yield Choice("combined", tops, build, words, guesses=tuple(_likely(found)), keep=keep)
+
+
+def _likely(found: Sequence[tuple[Maker, Choice]]) -> Iterator[Levels]:
+    guesses = max(len(part.alone) for _, part in found)
+    for number in range(guesses if any(maker is _FIRST for maker, _ in found) else 0):
+        yield _joined(
+            part.tops if maker is _FIRST else part.alone[number] if part.alone else (0,) * len(part.tops)
+            for maker, part in found
+        )
+    if any(maker in _LESS for maker, _ in found):
+        yield _joined(part.tops if maker in _LESS else (0,) * len(part.tops) for maker, part in found)
+
+
+def _joined(parts: Iterable[Levels]) -> Levels:
+    return tuple(level for part in parts for level in part)

@@ -64,7 +64,7 @@ def _prefixes(holders: list[_Holder], guess: int) -> Choice:
         return min(int(np.searchsorted(held, round(total, 6))) + 1, len(holders))
 
     return Choice(
-        "ending jobs", (len(holders),), build, words, guess=(guess,), refined=refined, enough=enough
+        "ending jobs", (len(holders),), build, words, guesses=((guess,),), refined=refined, enough=enough
     )
 
 

@@ -47,7 +47,8 @@ def nodes_for_any(subject: Subject) -> Iterator[Choice]:
 def _choice(subject: Subject, node: Node, most: int, labels: Mapping[str, str] = _NONE) -> Choice:
     """`labels`: those that new nodes have instead of the node's own."""
     name, taken = node.metadata.name, _taken(subject, node)
-    top = min(_MORE * most + 2 * taken, max(most, _MOST))
+    spread = subject.pods_ahead()  # a node for each: pods may be spread, and leave no node whole
+    top = min(max(_MORE * most + 2 * taken, most + spread), max(most, _MOST))
     other = {key: value for key, value in labels.items() if node.metadata.labels.get(key) != value}
     after = _unlike(node, other)
 
@@ -67,7 +68,11 @@ def _choice(subject: Subject, node: Node, most: int, labels: Mapping[str, str] =
     def enough(filled: Mapping[str, float]) -> int:
         return ceil(round(sum(filled.get(one, 0.0) for one in names), 6))
 
-    return Choice("nodes", (top,), build, words, guess=(min(most + taken, top),), enough=enough)
+    # Jobs ahead that need more at once may take none of a few nodes.
+    sums = sorted({min(most + other, top) for other in (0, taken, max(taken, spread))})
+    guesses = tuple((one,) for one in sums)
+    alone = (most,), (min(ceil(most / subject.queue_part), top),)
+    return Choice("nodes", (top,), build, words, guesses=guesses, alone=alone, enough=enough)
 
 
 def _unlike(node: Node, labels: Mapping[str, str]) -> dict[str, Any] | None:

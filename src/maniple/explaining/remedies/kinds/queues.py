@@ -88,7 +88,7 @@ def _choice(subject: Subject, kind: KindName, *, quota: bool) -> Iterator[Choice
     guess = tuple(one.guess for one in found)
     tops = tuple(min(4 * one.guess + one.more, 8 * MOST_STEPS) for one in found)
     keep = frozenset(_same_queue(subject))
-    yield Choice(kind, tops, build, words, guess=guess, keep=keep)
+    yield Choice(kind, tops, build, words, guesses=(guess,), keep=keep)
 
 
 def _same_queue(subject: Subject) -> Iterator[str]:

@@ -54,7 +54,7 @@ def resource_quotas(subject: Subject) -> Iterator[Choice]:
 
     guess = tuple(one.missing for one in found)
     tops = tuple(_MORE * one.missing + MOST_STEPS for one in found)
-    yield Choice("resource quota", tops, build, words, guess=guess)
+    yield Choice("resource quota", tops, build, words, guesses=(guess,))
 
 
 def _limits(subject: Subject) -> Iterator[_Limit]:

@@ -1,11 +1,14 @@
 """How a job stands among others: its queue's state, its priority, whether it may be preempted."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
 
 from maniple.cluster.facts import JobFacts
 from maniple.explaining.remedies.kinds.amounts import listed
 from maniple.explaining.remedies.search import Choice, Levels
-from maniple.explaining.remedies.subject import Subject, setting
+from maniple.explaining.remedies.subject import Subject, creating, setting
 from maniple.explaining.remedies.values import Change
 from maniple.framework.session import NON_PREEMPTIBLE
 from maniple.objects.core import PriorityClass
@@ -58,14 +61,19 @@ def suspension(subject: Subject) -> Iterator[Choice]:
     yield Choice("suspension", (1,), build, words)
 
 
+@dataclass(frozen=True, slots=True)
+class _Class:
+    """A priority class that a job could have. `new`: it would have to be created."""
+
+    name: str
+    value: int
+    new: bool = False
+
+
 def priority(subject: Subject) -> Iterator[Choice]:
-    """The priority classes above the job's own, the lowest first."""
+    """The priority classes above the job's own, the lowest first; then new ones, each just above some jobs."""
     own = subject.cluster.priorities.value(subject.facts.priority_class)
-    by_value: dict[int, PriorityClass] = {}
-    for one in sorted(subject.cluster.priorities, key=lambda one: (one.value, one.metadata.name)):
-        if own < one.value < _SYSTEM and one.preemption_policy != "Never":
-            by_value.setdefault(one.value, one)
-    classes = list(by_value.values())[:_MANY]
+    classes = [*_above(subject, own), *_new_classes(subject, own)]
     if not classes:
         return
 
@@ -75,14 +83,33 @@ def priority(subject: Subject) -> Iterator[Choice]:
     def words(levels: Levels) -> tuple[str, str]:
         chosen, before = classes[levels[0] - 1], subject.facts.priority_class
         instead = f"{before} ({own})" if before else str(own)
-        amount = f"{chosen.metadata.name} ({chosen.value})"
-        return amount, f"With priority class {amount} instead of {instead}"
+        amount = f"{chosen.name} ({chosen.value})"
+        return amount, f"With {'new ' if chosen.new else ''}priority class {amount} instead of {instead}"
 
     yield Choice("priority", (len(classes),), build, words, in_order=True)
 
 
-def _set_class(subject: Subject, chosen: PriorityClass) -> Iterator[Change]:
-    name = chosen.metadata.name
+def _above(subject: Subject, own: int) -> list[_Class]:
+    by_value: dict[int, _Class] = {}
+    for one in sorted(subject.cluster.priorities, key=lambda one: (one.value, one.metadata.name)):
+        if own < one.value < _SYSTEM and one.preemption_policy != "Never":
+            by_value.setdefault(one.value, _Class(one.metadata.name, one.value))
+    return list(by_value.values())[:_MANY]
+
+
+def _new_classes(subject: Subject, own: int) -> list[_Class]:
+    """Nothing but the values of other jobs matters, so that one above each of these is enough."""
+    jobs, known = subject.cluster.jobs, {one.value for one in subject.cluster.priorities}
+    others = np.unique(jobs.priority[: len(jobs)][jobs.defined[: len(jobs)]]).tolist()
+    values = [value + 1 for value in others if own <= value < _SYSTEM - 1 and value + 1 not in known]
+    return [_Class(f"priority-{value}", value, new=True) for value in values[:_MANY]]
+
+
+def _set_class(subject: Subject, chosen: _Class) -> Iterator[Change]:
+    name = chosen.name
+    if chosen.new:
+        after = {"apiVersion": "scheduling.k8s.io/v1", "value": chosen.value}
+        yield creating(PriorityClass, name, after)
     if not subject.is_made:
         stated = subject.facts.priority_class or None
         yield setting(subject.group, ("spec", "priorityClassName"), stated, name)
