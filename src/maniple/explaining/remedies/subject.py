@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from maniple.cluster.cluster import Cluster
 from maniple.cluster.facts import JobFacts
-from maniple.cluster.resources import scale
+from maniple.cluster.resources import Amounts, scale
 from maniple.cluster.statuses import ALIVE, Status
 from maniple.explaining.remedies.values import Change, Step
 from maniple.objects.core import Node, Pod
@@ -127,6 +127,12 @@ class Subject:
         older = (priority == priority[row]) & (created <= created[row])
         found: NDArray[np.bool_] = waits & ((priority > priority[row]) | older)
         return found
+
+    @cached_property
+    def demands_ahead(self) -> Amounts:
+        """What each job ahead of it requests, in columns."""
+        jobs = self.cluster.jobs
+        return jobs.pending[:, : len(jobs)][:, self.ahead]
 
     def demand_ahead(self, inside: Collection[int] | None = None) -> dict[str, Fraction | int]:
         """What jobs ahead of it request; only those in some queues, given by row."""

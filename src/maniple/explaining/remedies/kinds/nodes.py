@@ -6,7 +6,10 @@ from math import ceil
 from typing import Any
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
+from maniple.cluster.resources import Amounts
 from maniple.explaining.remedies.edits import HOST_NAME
 from maniple.explaining.remedies.kinds.amounts import listed, plural, written
 from maniple.explaining.remedies.kinds.node_states import well
@@ -68,8 +71,8 @@ def _choice(subject: Subject, node: Node, most: int, labels: Mapping[str, str] =
     def enough(filled: Mapping[str, float]) -> int:
         return ceil(round(sum(filled.get(one, 0.0) for one in names), 6))
 
-    # Jobs ahead that need more at once may take none of a few nodes.
-    sums = sorted({min(most + other, top) for other in (0, taken, max(taken, spread))})
+    others = {taken, max(taken, spread)} | ({0} if _all_larger(subject, node, most) else set())
+    sums = sorted({min(most + other, top) for other in others})
     guesses = tuple((one,) for one in sums)
     alone = (most,), (min(ceil(most / subject.queue_part), top),)
     return Choice("nodes", (top,), build, words, guesses=guesses, alone=alone, enough=enough)
@@ -111,15 +114,20 @@ def _reached_from(volume: PersistentVolume) -> Iterator[tuple[str, str]]:
 
 def _taken(subject: Subject, node: Node) -> int:
     """How many such nodes the jobs ahead would fill."""
-    offered = node.status.allocatable
-    return max(
-        (
-            int(-(-amount // Fraction(parse(offered[name]))))
-            for name, amount in subject.demand_ahead().items()
-            if name in offered and parse(offered[name]) > 0
-        ),
-        default=0,
-    )
+    return ceil(float(_filled(subject, node, subject.demands_ahead.sum(axis=1, keepdims=True))[0]))
+
+
+def _all_larger(subject: Subject, node: Node, count: int) -> bool:
+    """Whether every job ahead needs more than so many nodes, and so may leave them alone."""
+    return bool((_filled(subject, node, subject.demands_ahead) > count).all())
+
+
+def _filled(subject: Subject, node: Node, demands: Amounts) -> NDArray[np.float64]:
+    """How many such nodes each of some demands, in columns, would fill."""
+    table = subject.cluster.nodes
+    offered = table.allocatable[:, table.index_of(node.metadata.name), None]
+    parts = np.where(offered > 0, demands / np.maximum(offered, 1), 0.0)
+    return np.asarray(parts.max(axis=0, initial=0.0))
 
 
 def _described(node: Node) -> str:
