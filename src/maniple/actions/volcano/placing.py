@@ -78,14 +78,19 @@ class TaskPlacer:
     def note_not_whole(self, transaction: Transaction, ground: Ground) -> None:
         """Record for tasks that had a place why they do not get it."""
         session, one = self._session, ground.pod_set
-        found = sum(len(operation.event.rows) for operation in transaction.operations)
+        rows = [operation.event.rows for operation in transaction.operations]
         split = one is not None and one.job in session.groups.split
         ready, minimum = session.ready(ground.job), int(session.jobs.minimum[ground.job])
         if split and one is not None:
             ready, minimum = session.groups.counts(one).ready, one.size
-        cause = NotWhole(NOT_WHOLE.format(found=found, ready=ready - found, minimum=minimum))
-        for operation in transaction.operations:
-            ground.refusals.of_tasks(ground.job, -1, operation.event.rows, cause, failed=False)
+        self._note_not_whole(ground, rows, ready - sum(map(len, rows)), minimum)
+
+    def _note_not_whole(self, ground: Ground, rows: list[TaskRows], ready: int, minimum: int) -> None:
+        """`ready`: without these tasks."""
+        found = sum(map(len, rows))
+        cause = NotWhole(NOT_WHOLE.format(found=found, ready=ready, minimum=minimum))
+        for some in rows:
+            ground.refusals.of_tasks(ground.job, -1, some, cause, failed=False)
 
     # -- one run --------------------------------------------------------------------------------------------------
 
@@ -117,6 +122,12 @@ class TaskPlacer:
             sheet.take(len(run))
             refusals.of_tasks(job, run.role, run.rows, cause, failed=fatal)
             return 0, not fatal or self._worth_going_on(ground)
+        if allowed < most and not transaction.operations and self._is_stopped(sheet, run, ground, allowed):
+            sheet.take(len(run))
+            refusals.of_tasks(job, run.role, run.rows[allowed:], self._queue_full(job, run), failed=False)
+            minimum = int(session.jobs.minimum[job])
+            self._note_not_whole(ground, [run.rows[:allowed]], session.ready(job), minimum)
+            return 0, False
         if errors is not None and self._errors_last and self._counts_pods(run.class_):
             allowed = 1  # what a node says is remembered task by task
         proposal = self._propose(sheet, run, allowed, ground, errors)
@@ -133,6 +144,21 @@ class TaskPlacer:
             session.groups.advance(ground.beside, proposal.nodes)
         sheet.take(len(rows))
         return len(rows), True
+
+    def _is_stopped(self, sheet: Worksheet, run: Run, ground: Ground, allowed: int) -> bool:
+        """Whether it is clear that the queue takes so many of a gang's tasks and no more, which are not enough.
+
+        The tasks are all alike, nothing but amounts decides on them, and there are nodes for those that it takes,
+        whichever they are: nothing has to be placed and taken back to know it. The causes are the same.
+        """
+        session, job = self._session, ground.job
+        if not sheet.is_one_run or run.nominated or run.class_.share is not None:
+            return False
+        waits = session.jobs.counts[Status.PIPELINED, job] or "reserve" in session.hooks.answered
+        if waits or job in session.groups.shaped or session.traced(job) is not None:
+            return False
+        column = self._placement.column(run.class_)
+        return not column.criteria.cluster_filters and bool(np.count_nonzero(column.slots) > allowed)
 
     def _is_ready(self, ground: Ground) -> bool:
         if ground.pod_set is not None:

@@ -71,6 +71,11 @@ class Worksheet:
         """All tasks that are left."""
         return self._rows[self._place :]
 
+    @property
+    def is_one_run(self) -> bool:
+        """Whether all tasks that are left are alike."""
+        return self._run == len(self._ends) - 1
+
     def mark(self) -> tuple[int, int]:
         return self._run, self._place
 
