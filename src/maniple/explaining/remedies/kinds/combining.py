@@ -90,6 +90,9 @@ def _likely(found: Sequence[tuple[Maker, Choice]]) -> Iterator[Levels]:
             part.tops if maker is _FIRST else part.alone[number] if part.alone else (0,) * len(part.tops)
             for maker, part in found
         )
+    if guesses:
+        # A job of a high priority may not be preemptible any more, and have to keep within its quota.
+        yield _joined((0,) * len(part.tops) if maker is _FIRST else part.tops for maker, part in found)
     if any(maker in _LESS for maker, _ in found):
         yield _joined(part.tops if maker in _LESS else (0,) * len(part.tops) for maker, part in found)
 
