@@ -14,7 +14,8 @@ from maniple.cli.listed import age_of, job_table, order_table, queue_table
 from maniple.cli.listing import Listing
 from maniple.cli.main import COMMANDS, main
 from maniple.cli.new_queue import manifest
-from maniple.cli.planning import Asked, question
+from maniple.cli.planning import question
+from maniple.cli.planning_options import Asked
 from maniple.cli.render import bounded
 from maniple.objects.kai import KaiQueue
 from maniple.objects.load import load

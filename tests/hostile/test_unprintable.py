@@ -22,8 +22,8 @@ from maniple.cli.echo import echo
 from maniple.cli.logs import JsonFormatter, TextFormatter
 from maniple.cli.main import main
 from maniple.cli.picture import drawn
-from maniple.cli.planning import print_messages
 from maniple.cli.render import print_plan
+from maniple.cli.reporting import print_messages
 from maniple.cli.run_screen import KEYS, Choice, screen_of
 from maniple.cli.run_view import Lines
 from maniple.cli.summary import jobs_of_tasks

@@ -13,8 +13,9 @@ from maniple.cli import DEFAULT_PROFILE, InputError
 from maniple.cli.cluster_flags import check_named, cluster_flags
 from maniple.cli.log_flags import FORMATS, LEVELS
 from maniple.cli.logs import plain_logs
-from maniple.cli.planning import configuration_message, read_conf
+from maniple.cli.planning import read_conf
 from maniple.cli.policy_flags import given_policy, rights_flags
+from maniple.cli.reporting import configuration_message
 from maniple.cli.run_stage import stop_on_signals
 
 if TYPE_CHECKING:

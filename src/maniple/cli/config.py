@@ -9,7 +9,8 @@ import click
 
 from maniple.cli import DEFAULT_PROFILE, EXIT_BAD_INPUT, EXIT_WAITING, InputError, with_extensions
 from maniple.cli.echo import echo
-from maniple.cli.planning import configuration_message, read_conf
+from maniple.cli.planning import read_conf
+from maniple.cli.reporting import configuration_message
 from maniple.objects.printable import printable, printable_json
 
 if TYPE_CHECKING:

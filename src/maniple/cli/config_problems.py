@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from maniple.cli import InputError
-from maniple.cli.planning import configuration_message, with_file_name
+from maniple.cli.reporting import configuration_message, with_file_name
 from maniple.framework.configuration.compose import ComposeError, Path, compose
 from maniple.framework.configuration.document import ConfigurationError, path_text
 from maniple.planner import Planner

@@ -11,8 +11,10 @@ import msgspec
 from maniple.cli import EXIT_WAITING, InputError, reader_may_leave
 from maniple.cli.echo import echo
 from maniple.cli.kai_flags import KaiCommand
-from maniple.cli.planning import Asked, planning_options, print_messages, question
+from maniple.cli.planning import question
+from maniple.cli.planning_options import Asked, planning_options
 from maniple.cli.progress import progress
+from maniple.cli.reporting import print_messages
 from maniple.cli.scheduler_input import EXPLAIN, RunningScheduler, scheduler_options
 
 if TYPE_CHECKING:

@@ -16,8 +16,9 @@ from maniple.cli.kai_flags import KaiCommand, given_flags, with_kai_flags
 from maniple.cli.leader_flags import leader_flags_of
 from maniple.cli.listen_flags import listen_flags
 from maniple.cli.log_flags import FORMATS, LEVELS
-from maniple.cli.planning import print_messages, read_conf
+from maniple.cli.planning import read_conf
 from maniple.cli.read import read_paths
+from maniple.cli.reporting import print_messages
 from maniple.profiles.kai_flags import KAI_FLAGS
 
 if TYPE_CHECKING:

@@ -10,8 +10,9 @@ from maniple.cli import InputError
 from maniple.cli.cluster_flags import check_named
 from maniple.cli.listen_flags import listens_of
 from maniple.cli.logs import plain_logs
-from maniple.cli.planning import configuration_message, read_conf
+from maniple.cli.planning import read_conf
 from maniple.cli.process_flags import Process
+from maniple.cli.reporting import configuration_message
 from maniple.cli.run_cluster import EXIT_LOST_LEASE, find_cluster, reach
 from maniple.cli.run_stage import Settings, served, stop_on_signals
 

@@ -7,7 +7,7 @@ from rich.console import Console
 
 from maniple.cli.acting import Act, Place, acting_options, agreed, evictions
 from maniple.cli.list_options import in_namespace, output_option, show, watch_option
-from maniple.cli.planning import Asked, reading_options
+from maniple.cli.planning_options import Asked, reading_options
 
 if TYPE_CHECKING:
     from maniple.cli.job_target import Target

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from maniple.cli import InputError
-from maniple.cli.planning import print_messages
+from maniple.cli.reporting import print_messages
 
 if TYPE_CHECKING:
     from maniple.journal.reading import Journal, Step

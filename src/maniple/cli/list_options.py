@@ -11,8 +11,10 @@ from rich.console import Console
 from maniple.cli import EXIT_BAD_INPUT, InputError, reader_may_leave
 from maniple.cli.echo import echo
 from maniple.cli.listing import Listing
-from maniple.cli.planning import Asked, Question, question, report
+from maniple.cli.planning import Question, question
+from maniple.cli.planning_options import Asked
 from maniple.cli.read import STANDARD_INPUT
+from maniple.cli.reporting import report
 from maniple.objects.printable import printable
 
 T = TypeVar("T")

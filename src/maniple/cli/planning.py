@@ -1,43 +1,35 @@
-"""What `plan` and `replay` share: options, and how files, snapshots, shards and flags become one question.
+"""What `plan`, `replay` and others share: how files, snapshots, shards and flags become one question.
 
 Later sources take precedence: the settings of a KAI snapshot, then those of a SchedulingShard, then
 `--option`, then a flag. A configuration file replaces the configuration of snapshot and shard.
 """
 
-import functools
 import io
-import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-import msgspec
 
 from maniple.cli import (
-    EXIT_BAD_INPUT,
-    EXIT_WAITING,
     InputError,
     with_extensions,
     with_transport,
 )
 from maniple.cli.cluster_input import ClusterInput, first_kinds, open_cluster
 from maniple.cli.echo import echo
-from maniple.cli.hints import NAME_OF_PROFILE, hints
-from maniple.cli.inspection import inspect
-from maniple.cli.inspection.remarks import Remark, lines_of, of_problems
 from maniple.cli.intake import take_in
-from maniple.cli.kai_flags import given_flags, with_kai_flags
+from maniple.cli.planning_options import Asked
 from maniple.cli.profile_choice import chosen_profile
 from maniple.cli.progress import progress
 from maniple.cli.read import STANDARD_INPUT, Reading, read_paths
+from maniple.cli.reporting import configuration_message, print_messages
 from maniple.cli.scheduler_input import SNAPSHOT, RunningScheduler
 from maniple.framework.configuration.loading import ConfigurationError
-from maniple.objects.printable import printable
 
 if TYPE_CHECKING:
     from maniple.cluster.cluster import Cluster
@@ -46,34 +38,6 @@ if TYPE_CHECKING:
     from maniple.objects.load import Problem
     from maniple.planner import Plan, Planner
     from maniple.profiles.shards import ShardSettings
-
-PROFILES = ("volcano", "kai", "maniple")
-MESSAGES_SHOWN = 20
-_ARGUMENT = re.compile(r'[\w.-]+: (?:unknown )?argument "?(?P<key>[^"\s:]+)')
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """The values of the command line."""
-
-    paths: tuple[str, ...]
-    conf: str | None
-    profile: str | None
-    actions: str | None
-    now: datetime | None
-    options: dict[str, Any] | None
-    plugins_dir: Path | None
-    shard: str | None
-    kubeconfig: Path | None
-    context: str
-    flags: dict[str, Any]
-    current_cluster: bool = False  # read it if no other input is named
-    scheduler: RunningScheduler | None = None  # whose cluster is read, besides the paths
-
-    @property
-    def on_cluster(self) -> bool:
-        named = self.kubeconfig is not None or bool(self.context)
-        return named or (self.current_cluster and not self.paths)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,125 +113,6 @@ class Question:
             raise InputError(configuration_message(self.source, error)) from None
         plan.problems[:0] = self.unjudged
         return plan
-
-
-# -- the command line ------------------------------------------------------------------------------------------------
-
-
-def _moment(ctx: click.Context, param: click.Parameter, value: str | None) -> datetime | None:
-    """An RFC 3339 time, with its zone."""
-    if value is None:
-        return None
-    try:
-        moment = datetime.fromisoformat(value)
-    except ValueError:
-        raise click.BadParameter(f"{value!r} is not a time like 2026-01-31T12:00:00Z") from None
-    if moment.tzinfo is None:
-        raise click.BadParameter(f"{value!r} has no time zone; add Z or an offset such as +02:00")
-    return moment.astimezone(UTC)
-
-
-def _options(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, Any] | None:
-    """key=value, where the value is JSON; a plain word is a string."""
-    options = {}
-    for value in values:
-        key, equals, text = value.partition("=")
-        if not key or not equals:
-            raise click.BadParameter(f"{value!r} is not of the form key=value")
-        try:
-            options[key] = msgspec.json.decode(text)
-        except msgspec.DecodeError as error:
-            if text[:1] in ("{", "[", '"'):
-                raise click.BadParameter(f"the value of {key} is not JSON: {error}") from None
-            options[key] = text
-    return options or None
-
-
-_READING = (
-    click.argument("paths", metavar="[PATH]...", nargs=-1, type=click.Path(exists=True, allow_dash=True)),
-    click.option(
-        "--kubeconfig",
-        metavar="FILE",
-        type=click.Path(path_type=Path, dir_okay=False),
-        help="Read the cluster of this file, besides the paths; nothing is written to it.",
-    ),
-    click.option(
-        "--context",
-        metavar="NAME",
-        default="",
-        help="Read the cluster of this context of the kubeconfig.",
-    ),
-    click.option(
-        "--conf",
-        "--scheduler-conf",
-        "conf",
-        metavar="FILE",
-        type=click.Path(exists=True, dir_okay=False),
-        help="Scheduler configuration.",
-    ),
-    click.option(
-        "--profile",
-        type=click.Choice(PROFILES),
-        help="Which system's objects and rules.  [default: that of the pods' schedulerName]",
-    ),
-    click.option("--now", metavar="RFC3339", callback=_moment, help="The time of the cycle.  [default: now]"),
-    click.option(
-        "--option",
-        "options",
-        metavar="KEY=JSON",
-        callback=_options,
-        multiple=True,
-        help="A setting that the scheduler takes as a flag; repeatable.",
-    ),
-)
-_DECIDING = (
-    click.option(
-        "--shard", metavar="NAME", help="Plan as the scheduler of this SchedulingShard of the input."
-    ),
-    click.option(
-        "--actions",
-        metavar="LIST",
-        help='Actions to run instead of the configured ones, "enqueue, allocate".',
-    ),
-    click.option(
-        "--plugins-dir",
-        metavar="FOLDER",
-        type=click.Path(exists=True, file_okay=False, path_type=Path),
-        help="Load plugins and actions of your own from the .py files of this folder.",
-    ),
-    with_kai_flags(without=("namespace",)),  # which is of a lease there
-)
-_LATER = ("flags", "current_cluster", "scheduler")  # not options themselves
-
-
-def planning_options(function: Callable[..., None]) -> Callable[..., None]:
-    """Adds the options above to a command, as one `Asked`."""
-    return _with_options(function, (*_READING, *_DECIDING), current_cluster=False)
-
-
-def reading_options(function: Callable[..., None]) -> Callable[..., None]:
-    """Those that say what to read; without a path, it is the current cluster of the kubeconfig."""
-    return _with_options(function, _READING, current_cluster=True)
-
-
-def _with_options(
-    function: Callable[..., None], options: Iterable[Callable[..., Any]], *, current_cluster: bool
-) -> Callable[..., None]:
-    @functools.wraps(function)
-    @click.pass_context
-    def asking(ctx: click.Context, /, **given: Any) -> None:
-        names = [field.name for field in fields(Asked) if field.name not in _LATER]
-        values = {name: given.pop(name, None) for name in names}
-        asked = Asked(**values, flags=given_flags(ctx), current_cluster=current_cluster)
-        function(asked, **given)
-
-    decorated: Callable[..., None] = asking
-    for decorate in reversed((*options,)):
-        decorated = decorate(decorated)
-    return decorated
-
-
-# -- the question ----------------------------------------------------------------------------------------------------
 
 
 def question(asked: Asked) -> Question:
@@ -446,79 +291,3 @@ def shard_among(objects: Iterable[Mapping[str, Any]], name: str) -> "ShardSettin
         known = f"expected one of {', '.join(sorted(shards))}" if shards else "the input has none"
         raise InputError(f"no SchedulingShard {name!r}; {known}")
     return settings_of(shards[name], config)
-
-
-# -- problems --------------------------------------------------------------------------------------------------------
-
-
-def configuration_message(source: str | None, error: ConfigurationError) -> str:
-    if source is None or error.source != "configuration":
-        return str(error)
-    place = source if error.line is None else f"{source}:{error.line}"
-    return ": ".join(part for part in (place, error.path, error.message) if part)
-
-
-def report(asking: Question, plan: "Plan", about: str = "") -> None:
-    """Everything that is wrong or doubtful, each on a line of standard error; doubts only of what is named, if any."""
-    reading, options = asking.reading, asking.options or {}
-    others = plan.problems[len(asking.unjudged) :]
-    print_messages("problem", (*asking.unjudged, *problem_lines(others, reading)))
-    doubts = doubts_about(reading.objects, asking.profile, options)
-    said = tuple(f"{one.title}: {one.field}:" for one in doubts)  # a plugin may have come across it as well
-    warnings = [
-        *(str(warning) for warning in reading.warnings),
-        *asking.remarks,
-        *(
-            with_file_name(asking.source, asking.conf, one)
-            for one in plan.warnings
-            if not one.startswith(said)
-        ),
-        *lines_of(doubts, reading.objects, reading.origins),
-        *hints(reading.objects, plan, asking.profile, options),
-    ]
-    print_messages("warning", [one for one in warnings if about in one])
-
-
-def doubts_about(
-    objects: Sequence[Mapping[str, Any]], profile: str, options: Mapping[str, Any]
-) -> list[Remark]:
-    """What is legal in the input and hardly intended."""
-    from maniple.profiles.options import strings
-
-    schedulers = strings(options, "schedulerName") or (NAME_OF_PROFILE[profile],)
-    queue = options.get("defaultQueue") or ("" if profile == "kai" else "default")
-    return list(inspect(objects, profile, schedulers, str(queue)))
-
-
-def problem_lines(problems: Iterable["Problem"], reading: Reading) -> list[str]:
-    """Objects that were refused, with the file and line of each."""
-    return lines_of(of_problems(problems, reading.objects), reading.objects, reading.origins)
-
-
-def exit_code(asking: Question, plan: "Plan", *, waits: bool, fail_on_waiting: bool) -> int:
-    """2 if something could not be read; with `fail_on_waiting` also if something was left out of the plan, else
-    1 if something is pending."""
-    if asking.reading.problems or (fail_on_waiting and plan.problems):
-        return EXIT_BAD_INPUT
-    return EXIT_WAITING if waits and fail_on_waiting else 0
-
-
-def with_file_name(source: str | None, conf: object, warning: str) -> str:
-    """Names the file: in place of "configuration", which is all the planner can say, and of a plugin's argument."""
-    rest, argument = warning.removeprefix("configuration:"), _ARGUMENT.match(warning)
-    if source is None or (rest == warning and argument is None):
-        return warning
-    if argument is None:
-        return f"{source}:{rest}"
-    lines = enumerate(conf.splitlines() if isinstance(conf, str) else (), start=1)
-    found = next((f":{number}" for number, line in lines if argument["key"] in line), "")
-    return f"{source}{found}: {warning}"
-
-
-def print_messages(word: str, messages: Iterable[object]) -> None:
-    """Each message on its line of standard error; a long list is cut, with a note."""
-    lines = [f"{word}: {printable(str(message))}" for message in messages]
-    for line in lines[:MESSAGES_SHOWN]:
-        echo(line, err=True)
-    if len(lines) > MESSAGES_SHOWN:
-        echo(f"{word}: and {len(lines) - MESSAGES_SHOWN:,} more", err=True)

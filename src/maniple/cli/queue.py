@@ -8,7 +8,8 @@ from rich.console import Console
 from maniple.cli import InputError
 from maniple.cli.acting import Act, Place, acting_options, agreed, evictions
 from maniple.cli.list_options import output_option, show, watch_option
-from maniple.cli.planning import PROFILES, Asked, question, reading_options
+from maniple.cli.planning import question
+from maniple.cli.planning_options import PROFILES, Asked, reading_options
 
 if TYPE_CHECKING:
     from maniple.cli.listing import Listing, QueueDetails, QueueLine

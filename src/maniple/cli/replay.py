@@ -13,7 +13,9 @@ import click
 from maniple.cli import reader_may_leave, seconds
 from maniple.cli.echo import echo
 from maniple.cli.kai_flags import KaiCommand
-from maniple.cli.planning import Asked, Question, exit_code, planning_options, question, report
+from maniple.cli.planning import Question, question
+from maniple.cli.planning_options import Asked, planning_options
+from maniple.cli.reporting import exit_code, report
 from maniple.cli.showing import Shown, output_options
 
 if TYPE_CHECKING:

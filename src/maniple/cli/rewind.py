@@ -8,8 +8,8 @@ import click
 from maniple.cli import InputError, reader_may_leave, with_extensions
 from maniple.cli.echo import echo
 from maniple.cli.journal_input import At, journal_argument, moment_of, opened
-from maniple.cli.planning import print_messages
 from maniple.cli.progress import progress
+from maniple.cli.reporting import print_messages
 from maniple.cli.showing import Shown, output_options
 
 if TYPE_CHECKING:

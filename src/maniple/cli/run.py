@@ -23,10 +23,11 @@ from maniple.cli.kai_flags import given_flags, with_kai_flags
 from maniple.cli.leader_flags import leader_flags
 from maniple.cli.listen_flags import listen_flags, listens_of
 from maniple.cli.log_flags import log_flags, logging_of
-from maniple.cli.planning import check_flags, print_messages, read_conf, shard_among
+from maniple.cli.planning import check_flags, read_conf, shard_among
 from maniple.cli.policy_flags import given_policy, policy_flags
 from maniple.cli.process_flags import Process, RunCommand, process_of, with_process_flags
 from maniple.cli.profile_choice import chosen_profile
+from maniple.cli.reporting import print_messages
 from maniple.cli.run_cluster import fetch_shard, find_cluster, run_on_cluster
 from maniple.cli.run_embedded import Given, read_objects, run_embedded
 from maniple.cli.run_recipe import Recipe

@@ -12,7 +12,7 @@ from maniple.cli.inspection.remarks import lines_of
 from maniple.cli.intake import Intake, take_in
 from maniple.cli.journal_flags import recorder_of
 from maniple.cli.logs import logs
-from maniple.cli.planning import doubts_about, print_messages
+from maniple.cli.reporting import doubts_about, print_messages
 from maniple.cli.run_ending import REASONS_SHOWN, Ending, Stillness, reasons
 from maniple.cli.run_feeds import feeds_of
 from maniple.cli.run_stage import (

@@ -5,7 +5,7 @@ import os
 from typing import TYPE_CHECKING
 
 from maniple.cli import InputError
-from maniple.cli.planning import print_messages
+from maniple.cli.reporting import print_messages
 from maniple.cli.run_stage import Settings
 
 if TYPE_CHECKING:

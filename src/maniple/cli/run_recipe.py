@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from maniple.cli import InputError, with_transport
-from maniple.cli.planning import configuration_message, with_file_name
+from maniple.cli.reporting import configuration_message, with_file_name
 from maniple.cli.run_stage import Settings
 
 if TYPE_CHECKING:

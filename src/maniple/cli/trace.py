@@ -8,7 +8,9 @@ import click
 from maniple.cli import InputError, reader_may_leave
 from maniple.cli.echo import echo
 from maniple.cli.kai_flags import KaiCommand
-from maniple.cli.planning import Asked, Question, planning_options, question, report
+from maniple.cli.planning import Question, question
+from maniple.cli.planning_options import Asked, planning_options
+from maniple.cli.reporting import report
 from maniple.cli.scheduler_input import RunningScheduler, scheduler_options
 
 if TYPE_CHECKING:

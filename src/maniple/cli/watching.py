@@ -16,7 +16,7 @@ from typing import TypeVar
 import click
 
 from maniple.cli.echo import echo
-from maniple.cli.planning import Asked
+from maniple.cli.planning_options import Asked
 from maniple.cli.read import manifests_below
 
 T = TypeVar("T")
