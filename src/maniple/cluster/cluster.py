@@ -11,6 +11,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from maniple.cluster.accounting import account
 from maniple.cluster.claims import SharedClaims, claims_of, published_gpus
 from maniple.cluster.classes import ClassTable, SpecTable
 from maniple.cluster.domains import DomainSources
@@ -19,7 +20,6 @@ from maniple.cluster.nodes import NodeFacts
 from maniple.cluster.priorities import Priorities
 from maniple.cluster.ranks import TaskRanks
 from maniple.cluster.resources import PODS, ResourceSpace
-from maniple.cluster.statuses import ALLOCATED_LIKE, ON_NODE, Status
 from maniple.cluster.storage import Storage
 from maniple.cluster.tables import JobTable, NodeTable, QueueTable, TaskTable
 from maniple.cluster.terms import DEFAULT_NAMESPACE, TermTable
@@ -30,7 +30,6 @@ from maniple.objects.limits import refusal_of, too_large, within_limits
 from maniple.objects.load import Problem
 from maniple.objects.meta import Object
 from maniple.objects.namespaces import queue_of_namespace
-from maniple.objects.switches import is_suspended
 
 Kept = TypeVar("Kept", bound=Object)
 MOST_MEMBERS = 2**31 - 1  # of a gang; the minimums of many sub-groups may add up to more
@@ -141,7 +140,7 @@ class Cluster:
         elif (facts := self.dialect.job(item)) is not None:
             self._drop_job(job_key(item.key, facts.system))
         elif self.dialect.queue(item) is not None:
-            self._drop_queue(item)
+            self.queues.drop(item)
         else:
             self._drop_other(item)
 
@@ -175,7 +174,7 @@ class Cluster:
         tasks.spec[row] = spec
         tasks.created[row] = seconds(pod.metadata.creation_timestamp)
         tasks.best_effort[row] = self.specs.specs[spec].best_effort
-        self._set_task_facts(row, facts)
+        tasks.set_facts(row, facts, self.dialect.order_labels)
         if pod.spec.volumes:
             self._tasks_with_volumes.add(row)
         if pod.spec.resource_claims and self.dialect.counts_devices:
@@ -204,23 +203,6 @@ class Cluster:
         there = node is not None and bool(self.nodes.defined[node])
         return facts if there else self.dialect.task(pod)
 
-    def _set_task_facts(self, row: int, facts: TaskFacts) -> None:
-        tasks = self.tasks
-        tasks.role[row] = tasks.role_number(facts.role)
-        tasks.priority[row] = facts.priority
-        tasks.index[row] = facts.index
-        tasks.preemptable[row] = facts.preemptable
-        tasks.critical[row] = tasks.pods[row].is_critical
-        tasks.gated[row] = facts.gated
-        tasks.admissible[row] = facts.admissible
-        if facts.nominated:
-            tasks.nominated[row] = facts.nominated
-        if facts.gpu_groups:
-            tasks.gpu_groups[row] = facts.gpu_groups
-        labels = tasks.pods[row].metadata.labels
-        if labels and not self.dialect.order_labels.isdisjoint(labels):
-            tasks.labels[row] = labels
-
     def _drop_pod(self, key: str) -> None:
         self.foreign.pop(key, None)
         tasks = self.tasks
@@ -235,10 +217,7 @@ class Cluster:
             self.jobs.release(job)
         self.specs.release(int(tasks.spec[row]))
         self._unclassed.discard(row)
-        del tasks.pods[row]
-        tasks.nominated.pop(row, None)
-        tasks.gpu_groups.pop(row, None)
-        tasks.labels.pop(row, None)
+        tasks.clear(row)
         self._tasks_with_volumes.discard(row)
         if row in self._tasks_with_claims:
             self._tasks_with_claims.remove(row)
@@ -247,29 +226,10 @@ class Cluster:
         self.ranks.note(row)
 
     def _account(self, row: int, sign: int) -> None:
-        """Add a task to the sums of its job and its node, or take it out again."""
-        tasks, jobs, nodes = self.tasks, self.jobs, self.nodes
-        status, job, node = int(tasks.status[row]), int(tasks.job[row]), int(tasks.node[row])
-        spec = self.specs.specs[tasks.spec[row]]
-        request = spec.request if sign > 0 else -spec.request
-        height = len(request)
+        job = int(self.tasks.job[row])
         if job >= 0:
-            jobs.moved[job] = self._moves = self._moves + 1
-            jobs.counts[status, job] += sign
-            jobs.total[:height, job] += request
-            if ALLOCATED_LIKE[status]:
-                jobs.allocated[:height, job] += request
-            elif status in (Status.PENDING, Status.GATED):
-                jobs.pending[:height, job] += request
-                if spec.best_effort and not tasks.gated[row]:
-                    jobs.pending_best_effort[job] += sign
-        if node >= 0 and ON_NODE[status]:
-            nodes.used[:height, node] += request
-            nodes.pods[node] += sign
-            nodes.nonzero_cpu[node] += sign * spec.nonzero_cpu
-            nodes.nonzero_memory[node] += sign * spec.nonzero_memory
-            if status == Status.RELEASING:
-                nodes.releasing[:height, node] += request
+            self.jobs.moved[job] = self._moves = self._moves + 1
+        account(self.tasks, self.jobs, self.nodes, row, self.specs.specs[self.tasks.spec[row]], sign)
 
     # -- nodes ----------------------------------------------------------------------------------------------------
 
@@ -327,28 +287,14 @@ class Cluster:
         jobs = self.jobs
         key = job_key(item.key, facts.system)
         self._drop_job(key)
+        facts = self._with_queue(item, facts)
+        facts.minimum = min(facts.minimum, MOST_MEMBERS)
         row = jobs.hold(key)
-        jobs.defined[row] = True
-        jobs.objects[row] = item
-        jobs.facts[row] = facts = self._with_queue(item, facts)
+        jobs.define(row, item, facts)
         if refusal:
             jobs.refusals[row] = refusal
         jobs.edition[row] = self._editions = self._editions + 1
         jobs.moved[row] = self._moves = self._moves + 1
-        jobs.admitted[row] = facts.admitted
-        jobs.preemptible[row] = -1 if facts.preemptible is None else facts.preemptible
-        jobs.evicted_whole[row] = facts.evicted_whole
-        for rows, belongs in (
-            (jobs.shaped, facts.shaped),
-            (jobs.parted, facts.parted),
-            (jobs.stale, facts.stale),
-            (jobs.suspended, is_suspended(item)),
-            (jobs.unnamed, not facts.names_queue),
-        ):
-            if belongs:
-                rows.add(row)
-        jobs.minimum[row] = facts.minimum = min(facts.minimum, MOST_MEMBERS)
-        jobs.created[row] = seconds(item.metadata.creation_timestamp)
         jobs.queue[row] = self.queues.hold(facts.queue)
         jobs.priority[row] = self.priorities.value(facts.priority_class)
         return True
@@ -375,38 +321,14 @@ class Cluster:
         if row is None or not jobs.defined[row]:
             return
         self.queues.release(int(jobs.queue[row]))
-        jobs.defined[row] = False
-        jobs.queue[row] = -1
-        jobs.minimum[row] = jobs.created[row] = jobs.priority[row] = 0
-        jobs.admitted[row], jobs.preemptible[row], jobs.evicted_whole[row] = False, -1, False
-        del jobs.objects[row]
-        del jobs.facts[row]
-        jobs.refusals.pop(row, None)
-        for rows in (jobs.shaped, jobs.parted, jobs.stale, jobs.suspended, jobs.unnamed):
-            rows.discard(row)
+        jobs.clear(row)
         jobs.release(row)
 
     def _set_queue(self, item: Object) -> bool:
         facts = self.dialect.queue(item)
-        if facts is None:
-            return False
-        queues = self.queues
-        row = queues.index_of(item.metadata.name)
-        if row is None or not queues.defined[row]:
-            row = queues.hold(item.metadata.name)
-        queues.defined[row] = True
-        queues.say(row, type(item), item, facts)
-        return True
-
-    def _drop_queue(self, item: Object) -> None:
-        queues = self.queues
-        row = queues.index_of(item.metadata.name)
-        if row is None or not queues.defined[row] or type(item) not in queues.said[row]:
-            return
-        queues.say(row, type(item), None, None)
-        if row not in queues.said:
-            queues.defined[row] = False
-            queues.release(row)
+        if facts is not None:
+            self.queues.define(item, facts)
+        return facts is not None
 
     # -- everything else ------------------------------------------------------------------------------------------
 

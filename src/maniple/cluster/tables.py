@@ -11,12 +11,13 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from maniple.cluster.facts import AT, JobFacts, QueueFacts, as_one, job_key, seconds
+from maniple.cluster.facts import AT, JobFacts, QueueFacts, TaskFacts, as_one, job_key, seconds
 from maniple.cluster.resources import Amounts
 from maniple.cluster.statuses import NO_TASK, STATUSES
 from maniple.cluster.table import Table
 from maniple.objects.core import Node, Pod
 from maniple.objects.meta import Object
+from maniple.objects.switches import is_suspended
 
 Rows32 = NDArray[np.int32]
 Kind = TypeVar("Kind", bound=Object)
@@ -91,6 +92,30 @@ class TaskTable(Table):
         self.roles: list[str] = []
         self._role_numbers: dict[str, int] = {}
 
+    def set_facts(self, row: int, facts: TaskFacts, order_labels: frozenset[str]) -> None:
+        """What is read from the pod of a row; `order_labels`: those that tasks are ordered by."""
+        pod = self.pods[row]
+        self.role[row] = self.role_number(facts.role)
+        self.priority[row] = facts.priority
+        self.index[row] = facts.index
+        self.preemptable[row] = facts.preemptable
+        self.critical[row] = pod.is_critical
+        self.gated[row] = facts.gated
+        self.admissible[row] = facts.admissible
+        if facts.nominated:
+            self.nominated[row] = facts.nominated
+        if facts.gpu_groups:
+            self.gpu_groups[row] = facts.gpu_groups
+        labels = pod.metadata.labels
+        if labels and not order_labels.isdisjoint(labels):
+            self.labels[row] = labels
+
+    def clear(self, row: int) -> None:
+        """The pod of a row is gone."""
+        del self.pods[row]
+        for kept in (self.nominated, self.gpu_groups, self.labels):
+            kept.pop(row, None)
+
     def role_number(self, role: str) -> int:
         """Roles are numbered over the whole cluster; a task without one has -1."""
         if not role:
@@ -159,6 +184,36 @@ class JobTable(Table):
         self._named: Counter[str] = Counter()  # how many systems have a job of a name
         self._systems: set[str] = set()
         self.doubled: set[str] = set()  # names that several systems have a job of
+
+    def define(self, row: int, item: Object, facts: JobFacts) -> None:
+        """What is read from the pod group of a row."""
+        self.defined[row] = True
+        self.objects[row], self.facts[row] = item, facts
+        self.admitted[row] = facts.admitted
+        self.preemptible[row] = -1 if facts.preemptible is None else facts.preemptible
+        self.evicted_whole[row] = facts.evicted_whole
+        self.minimum[row] = facts.minimum
+        self.created[row] = seconds(item.metadata.creation_timestamp)
+        for rows, belongs in (
+            (self.shaped, facts.shaped),
+            (self.parted, facts.parted),
+            (self.stale, facts.stale),
+            (self.suspended, is_suspended(item)),
+            (self.unnamed, not facts.names_queue),
+        ):
+            if belongs:
+                rows.add(row)
+
+    def clear(self, row: int) -> None:
+        """The pod group of a row is gone."""
+        self.defined[row] = False
+        self.queue[row] = -1
+        self.minimum[row] = self.created[row] = self.priority[row] = 0
+        self.admitted[row], self.preemptible[row], self.evicted_whole[row] = False, -1, False
+        del self.objects[row], self.facts[row]
+        self.refusals.pop(row, None)
+        for rows in (self.shaped, self.parted, self.stale, self.suspended, self.unnamed):
+            rows.discard(row)
 
     def name(self, row: int) -> str:
         return job_name(self.keys[row], self.doubled)
@@ -250,7 +305,25 @@ class QueueTable(Table):
             rows.append(parent)
         return rows
 
-    def say(self, row: int, kind: type[Object], item: Object | None, facts: QueueFacts | None) -> None:
+    def define(self, item: Object, facts: QueueFacts) -> None:
+        """A queue, or what another system says of it, has come or has changed."""
+        row = self.index_of(item.metadata.name)
+        if row is None or not self.defined[row]:
+            row = self.hold(item.metadata.name)
+        self.defined[row] = True
+        self._say(row, type(item), item, facts)
+
+    def drop(self, item: Object) -> None:
+        """One system's object is gone."""
+        row = self.index_of(item.metadata.name)
+        if row is None or not self.defined[row] or type(item) not in self.said[row]:
+            return
+        self._say(row, type(item), None, None)
+        if row not in self.said:
+            self.defined[row] = False
+            self.release(row)
+
+    def _say(self, row: int, kind: type[Object], item: Object | None, facts: QueueFacts | None) -> None:
         """One system's object has come, has changed or (None) is gone. Whatever came first, the outcome is the same."""
         said = self.said.setdefault(row, {})
         said.pop(kind, None)
