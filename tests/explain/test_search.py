@@ -105,6 +105,18 @@ def test_levels_below_a_guess_that_fails_are_not_tried() -> None:
     assert tried == [(12, 9)]
 
 
+def test_a_knob_that_another_one_has_freed_is_lowered_in_large_steps() -> None:
+    tried: list[Levels] = []
+
+    def works(levels: Levels) -> bool:
+        tried.append(levels)
+        first, second = levels
+        return second >= 7 and first >= (400 if second > 7 else 100)
+
+    assert smallest(choice(512, 20), works) == (100, 7)
+    assert len(tried) < 40
+
+
 def test_of_knobs_that_are_alike_one_is_tried_until_another_is_lowered() -> None:
     tried: list[Levels] = []
 

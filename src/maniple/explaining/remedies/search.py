@@ -127,7 +127,7 @@ def _lower(levels: list[int], knob: int, tries: Works, failed: int, close: bool)
 
 
 def _settled(levels: list[int], tries: Works, alike: tuple[Hashable, ...]) -> Levels:
-    """Lower the levels one by one until none can be; knobs that were lowered later may have freed earlier ones."""
+    """Lower the levels until none can be lowered by one: knobs that were lowered later may have freed earlier ones."""
     knob, kept = 0, set[tuple[Hashable, int]]()  # knobs that are like one of these cannot be lowered either
     while knob < len(levels):
         likeness = (alike[knob] if alike else knob, levels[knob])
@@ -135,6 +135,7 @@ def _settled(levels: list[int], tries: Works, alike: tuple[Hashable, ...]) -> Le
             knob += 1
         elif tries(_with(levels, knob, levels[knob] - 1)):
             levels[knob] -= 1
+            _lower(levels, knob, tries, 0, close=False)
             kept.clear()
             knob = 0
         else:
