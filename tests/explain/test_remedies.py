@@ -6,6 +6,7 @@ import pytest
 from maniple.explaining.remedies import Advice, Budget, advise, applied
 from maniple.planner import Planner
 from tests.explain.scenes import GPU, NOW, Scene, of_kind
+from tests.soak.shapes import priority_class
 
 every_profile = pytest.mark.parametrize("profile", ["maniple", "kai", "volcano"])
 
@@ -64,6 +65,15 @@ def test_where_no_priority_class_is_high_enough_a_new_one_is_created(profile: st
         if one["kind"] == "PodGroup" and one["metadata"]["name"] == "w"
     }
     assert advise(planner, changed, "ml/w", NOW).starts
+
+
+def test_a_new_priority_class_takes_no_name_that_there_is() -> None:
+    scene = Scene("kai").node("n0", 2).queue(quota=2)
+    scene.job("old", 2, least=1, on=("n0",), priority="high", age=500).job("w", 2, priority="high")
+    scene.objects.append(priority_class("priority-76", 5))
+    remedy = of_kind(scene.advice(), "priority")
+    assert remedy is not None
+    assert remedy.amount == "priority-76-new (76)"
 
 
 def test_with_a_long_line_ahead_priority_and_nodes_for_the_job_alone_are_enough() -> None:

@@ -99,10 +99,15 @@ def _above(subject: Subject, own: int) -> list[_Class]:
 
 def _new_classes(subject: Subject, own: int) -> list[_Class]:
     """Nothing but the values of other jobs matters, so that one above each of these is enough."""
-    jobs, known = subject.cluster.jobs, {one.value for one in subject.cluster.priorities}
+    jobs, known = subject.cluster.jobs, {one.metadata.name: one.value for one in subject.cluster.priorities}
     others = np.unique(jobs.priority[: len(jobs)][jobs.defined[: len(jobs)]]).tolist()
-    values = [value + 1 for value in others if own <= value < _SYSTEM - 1 and value + 1 not in known]
-    return [_Class(f"priority-{value}", value, new=True) for value in values[:_MANY]]
+    above = (value + 1 for value in others if own <= value < _SYSTEM - 1)
+    values = [value for value in above if value not in known.values()][:_MANY]
+    names = (f"priority-{value}" for value in values)
+    return [
+        _Class(f"{name}-new" if name in known else name, value, new=True)
+        for name, value in zip(names, values, strict=True)
+    ]
 
 
 def _set_class(subject: Subject, chosen: _Class) -> Iterator[Change]:
