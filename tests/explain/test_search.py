@@ -67,8 +67,13 @@ def test_a_knob_that_a_later_one_makes_superfluous_is_turned_back() -> None:
 
 @given(st.integers(1, 99), st.integers(0, 120), st.integers(0, 120))
 def test_whatever_a_hint_says_the_level_is_found(needed: int, guess: int, hinted: int) -> None:
-    levels = smallest(choice(100, guess=(guess,)), lambda tried: tried[0] >= needed, hint=lambda _: (hinted,))
-    assert levels == (needed,)
+    for hints in ((hinted,), (hinted, hinted // 2)):
+        levels = smallest(choice(100, guess=(guess,)), lambda tried: tried[0] >= needed, hint=always(hints))
+        assert levels == (needed,)
+
+
+def always(hints: tuple[int, ...]) -> Callable[[Levels], tuple[int, ...]]:
+    return lambda _: hints
 
 
 def test_a_hint_that_is_right_takes_two_trials() -> None:
@@ -80,6 +85,21 @@ def test_a_hint_that_is_right_takes_two_trials() -> None:
 
     assert smallest(choice(100, guess=(3,)), works, hint=lambda _: (60,)) == (60,)
     assert tried == [(3,), (100,), (60,), (59,)]
+
+
+def test_where_guess_and_hint_agree_the_step_below_may_be_left_to_others() -> None:
+    tried: list[Levels] = []
+
+    def works(levels: Levels) -> bool:
+        tried.append(levels)
+        return levels[0] >= 60
+
+    assert smallest(choice(100, guess=(60,)), works, hint=lambda _: (60,), exact=False) == (60,)
+    assert smallest(choice(100, guess=(90,)), works, hint=lambda _: (50, 60), exact=False) == (60,)
+    assert tried == [(60,), (90,), (50,), (60,)]
+    tried.clear()
+    assert smallest(choice(100), works, exact=False) == (60,)
+    assert (59,) in tried
 
 
 def test_of_several_guesses_the_first_that_works_is_where_the_search_begins() -> None:

@@ -201,11 +201,13 @@ class Search:
             self._trials.keeps_reserve |= outcome.starts and not outcome.full
             return outcome.starts
 
-        def hint(levels: Levels) -> Levels | None:
-            return (choice.enough(outcomes[levels].filled),) if choice.enough is not None else None
+        def hint(levels: Levels) -> tuple[int, ...]:
+            return choice.enough(outcomes[levels].filled) if choice.enough is not None else ()
 
+        # What narrow trials find is settled by full ones; finer knobs take many, and start from exact levels.
+        exact = self._trials.always_full or choice.refined is not None
         try:
-            levels = smallest(choice, works, thorough=self._trials.always_full, hint=hint)
+            levels = smallest(choice, works, thorough=self._trials.always_full, hint=hint, exact=exact)
         except BudgetSpentError:
             working = [levels for levels, outcome in outcomes.items() if outcome.starts]
             if not working:

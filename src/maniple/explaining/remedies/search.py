@@ -14,7 +14,7 @@ from maniple.explaining.remedies.values import Change, KindName
 
 Levels = tuple[int, ...]
 Works = Callable[[Levels], bool]
-Hint = Callable[[Levels], Levels | None]
+Hint = Callable[[Levels], tuple[int, ...]]
 _FEW = 8  # levels of a single knob that are all tried before a kind is given up
 
 
@@ -32,18 +32,19 @@ class Choice:
     top_includes_all: bool = False  # levels in order, of which the last one includes the others
     keep: frozenset[str] = field(default_factory=frozenset)  # jobs that the change helps as well
     refined: "Callable[[Levels], Choice] | None" = None  # finer knobs, once the levels of these are known
-    # of a single knob: a level that may do, given which part of nodes was filled when a higher one did
-    enough: Callable[[Mapping[str, float]], int] | None = None
+    # of a single knob: levels that may do, given which part of nodes was filled when a higher one did
+    enough: Callable[[Mapping[str, float]], tuple[int, ...]] | None = None
     alike: tuple[Hashable, ...] = ()  # by knob, if any are: those with the same value stand for one another
 
 
 def smallest(
-    choice: Choice, works: Works, *, thorough: bool = True, hint: Hint = lambda _: None
+    choice: Choice, works: Works, *, thorough: bool = True, hint: Hint = lambda _: (), exact: bool = True
 ) -> Levels | None:
     """The levels that are just enough; None if the kind does not help.
 
     `thorough`: where the widest change does not help, smaller ones of a single knob are tried all the same. `hint`: of
-    levels that work, lower ones of a single knob that are likely to.
+    levels that work, lower ones of a single knob that are likely to. `exact`: a step less was tried; otherwise that is
+    left to the caller where guess and hint agree.
     """
     tried: dict[Levels, bool] = {(0,) * len(choice.tops): False}
 
@@ -58,10 +59,13 @@ def smallest(
     levels = list(start)
     below = _below(levels, tried)
     close = start in choice.guesses or not below
-    less = hint(start)
-    if less is not None and below < less[0] < start[0]:
-        close = tries(less)
-        levels, below = (list(less), below) if close else (levels, less[0])
+    hints = sorted(hint(start))
+    for less in hints:
+        if below < less < levels[0]:
+            close = tries((less,))
+            levels, below = ([less], below) if close else (levels, less)
+    if not exact and hints and close and (levels[0] in hints or start in choice.guesses):
+        return tuple(levels)
     for knob in range(len(levels)):
         _lower(levels, knob, tries, below, close)
     return _settled(levels, tries, choice.alike)

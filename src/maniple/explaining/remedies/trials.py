@@ -15,6 +15,7 @@ from datetime import datetime
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from maniple.cluster.cluster import Cluster
 from maniple.cluster.statuses import READY, Status, status_set
@@ -62,7 +63,8 @@ class Outcome:
     starts: bool
     full: bool  # no job was passed over, and no action left out
     placed: frozenset[str] = frozenset()  # keys of jobs that got nodes, or claims to some
-    filled: Mapping[str, float] = field(default_factory=dict)  # by node that they got, which part of it
+    # by node that the job, and those that had their turn before it, got: which part of it
+    filled: Mapping[str, float] = field(default_factory=dict)
     evictions: tuple[str, ...] = ()  # pods that leave for the job
 
 
@@ -161,7 +163,9 @@ class Trials:
             starts,
             full,
             frozenset(keys[job] for job in jobs if job >= 0),
-            self._filled(session, rows),
+            self._filled(
+                session, np.concatenate([claimed, *_until(placed, tasks.job, row)]).astype(np.int64)
+            ),
             tuple(leaving),
         )
 
@@ -293,6 +297,12 @@ def _carried_out(changes: Sequence[Change], find: Find) -> Lists:
 def _manifest(item: Object) -> Raw:
     """A pod as a plain object; of other kinds but nodes there are no copies."""
     return {"apiVersion": "v1", "kind": item.kind, **msgspec.to_builtins(item)}
+
+
+def _until(placed: list[TaskRows], job_of: NDArray[np.int32], job: int | None) -> list[TaskRows]:
+    """Of tasks in the order in which they were placed, those up to the last ones of a job, if there are any."""
+    own = [place for place, rows in enumerate(placed) if (job_of[rows] == job).any()]
+    return placed[: own[-1] + 1] if own else placed
 
 
 def starts_now(session: Session, job: int) -> bool:

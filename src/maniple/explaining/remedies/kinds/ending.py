@@ -56,12 +56,12 @@ def _prefixes(holders: list[_Holder], guess: int) -> Choice:
     def refined(levels: Levels) -> Choice:
         return _each(holders[: levels[0]])
 
-    def enough(filled: Mapping[str, float]) -> int:
+    def enough(filled: Mapping[str, float]) -> tuple[int]:
         """The first of them that held as much as was filled of their nodes."""
         freed = {node for one in holders for node in one.held}
         total = sum(filled.get(node, 0.0) for node in freed)
         held = np.cumsum([sum(one.held.values()) for one in holders]).round(6)
-        return min(int(np.searchsorted(held, round(total, 6))) + 1, len(holders))
+        return (min(int(np.searchsorted(held, round(total, 6))) + 1, len(holders)),)
 
     return Choice(
         "ending jobs", (len(holders),), build, words, guesses=((guess,),), refined=refined, enough=enough

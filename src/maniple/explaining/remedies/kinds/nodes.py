@@ -68,8 +68,10 @@ def _choice(subject: Subject, node: Node, most: int, labels: Mapping[str, str] =
         where = f" in {listed(f'{key}={value}' for key, value in other.items())}" if other else ""
         return amount, f"With {plural(levels[0], 'more node')} like {name} ({_described(node)}){where}"
 
-    def enough(filled: Mapping[str, float]) -> int:
-        return ceil(round(sum(filled.get(one, 0.0) for one in names), 6))
+    def enough(filled: Mapping[str, float]) -> tuple[int, ...]:
+        """As many as pods take together, and as many as have any: pods may be spread."""
+        parts = [part for one in names if (part := filled.get(one, 0.0))]
+        return ceil(round(sum(parts), 6)), len(parts)
 
     others = {taken, max(taken, spread)} | ({0} if _all_larger(subject, node, most) else set())
     sums = sorted({min(most + other, top) for other in others})
