@@ -238,8 +238,8 @@ class GpuBooks(GpuFacts):
         spared = changes.spared(np.arange(len(total)), stamp)
         total[spared] = known[spared]
         self._sums[idle, exact] = len(changes), total
-        for node in np.flatnonzero(~spared).tolist():
-            for group in self.groups(node).values():
+        for node, groups in self._nodes.items():
+            for group in () if spared[node] else groups.values():
                 memory = group.allocated if idle else group.releasing
                 if memory <= 0 or (not idle and memory == group.used):
                     continue
