@@ -48,7 +48,6 @@ Opened = Callable[[Session], object]
 GoesOn = Callable[[Session, str], bool]
 DEFAULT_PROFILE = "maniple"
 _UNREAD = Arguments({}, "")  # of an action that does not store its arguments
-_QUEUE, _IN_NO_QUEUE = "Queue", (Pod, Node)  # kinds that define queues, and that name none
 
 __all__ = [
     "DEFAULT_PROFILE",
@@ -217,23 +216,16 @@ class Planner:
             self._made_queue = queue
         return self._made_queue if queue is not None else None
 
-    def _renew_default_queue(self, cluster: Cluster, changed: Sequence[Object]) -> None:
+    def _renew_default_queue(self, cluster: Cluster, changed: Iterable[Object]) -> None:
         """The default queue is there for as long as a job needs it, unless it is among the objects."""
-        if all(isinstance(one, _IN_NO_QUEUE) for one in changed):
+        if all(isinstance(one, Pod | Node) for one in changed):
             return
         made = self._made_queue
-        known = [*incremental.queues(cluster)]
-        given = [one for one in known if one is not made]
-        if (
-            len(given) == len(known)
-            and not any(one.kind == _QUEUE for one in changed)
-            and self.profile.default_queue(self.options, changed) is None
-        ):
-            return  # it is not there, and none of these needs it
+        given = [one for one in incremental.queues(cluster) if one is not made]
         needed = self._missing_queue([*cluster.jobs.objects.values(), *given])
         if needed is not None:
             cluster.apply(needed)
-        elif made is not None and len(given) < len(known):
+        elif made is not None and len(given) < sum(1 for _ in incremental.queues(cluster)):
             cluster.delete(made)
 
     def _forget_problems(self, given: Iterable[Any]) -> None:

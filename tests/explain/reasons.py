@@ -344,8 +344,6 @@ def victims_not_preemptible(scene: Scene) -> None:
     scene.nodes(2)
     scene.queue()
     scene.job("old", pods=4, minimum=1, on=("n0", "n1"), requests={"cpu": "4"}, preemptible=False)
-    # What is kept for later jobs is kept for the last one.
-    scene.job("last", pods=2, requests={"cpu": "3"}, age=60, priority="high")
     scene.job(pods=2, requests={"cpu": "4"}, priority="high")
 
 

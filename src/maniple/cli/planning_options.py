@@ -69,6 +69,14 @@ def _options(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]
     return options or None
 
 
+conf_option = click.option(
+    "--conf",
+    "--scheduler-conf",
+    "conf",
+    metavar="FILE",
+    type=click.Path(exists=True, dir_okay=False),
+    help="Scheduler configuration.",
+)
 _READING = (
     click.argument("paths", metavar="[PATH]...", nargs=-1, type=click.Path(exists=True, allow_dash=True)),
     click.option(
@@ -83,14 +91,7 @@ _READING = (
         default="",
         help="Read the cluster of this context of the kubeconfig.",
     ),
-    click.option(
-        "--conf",
-        "--scheduler-conf",
-        "conf",
-        metavar="FILE",
-        type=click.Path(exists=True, dir_okay=False),
-        help="Scheduler configuration.",
-    ),
+    conf_option,
     click.option(
         "--profile",
         type=click.Choice(PROFILES),

@@ -24,6 +24,7 @@ from maniple.cli.leader_flags import leader_flags
 from maniple.cli.listen_flags import listen_flags, listens_of
 from maniple.cli.log_flags import log_flags, logging_of
 from maniple.cli.planning import check_flags, read_conf, shard_among
+from maniple.cli.planning_options import conf_option
 from maniple.cli.policy_flags import given_policy, policy_flags
 from maniple.cli.process_flags import Process, RunCommand, process_of, with_process_flags
 from maniple.cli.profile_choice import chosen_profile
@@ -64,14 +65,7 @@ COLLECT = (100_000, 50, 100)
     help="Embedded: do not wait for the clock, and end when nothing more can happen.",
 )
 @cluster_flags("Schedule on")
-@click.option(
-    "--conf",
-    "--scheduler-conf",
-    "conf",
-    metavar="FILE",
-    type=click.Path(exists=True, dir_okay=False),
-    help="Scheduler configuration.",
-)
+@conf_option
 @click.option(
     "--profile",
     help="Which system's objects and rules.  [default: with -f that of the pods' schedulerName, else maniple]",

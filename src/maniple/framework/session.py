@@ -327,9 +327,8 @@ class Session:
 
     def _by_mark(self, jobs: list[int]) -> list[int]:
         """Jobs of one age in the order of `_job_tie`."""
-        metadata = ((job, self.cluster.jobs.objects[job].metadata) for job in jobs)
-        by_name = self.rules.queues.ties_by_name
-        marks = {job: one.name if by_name else one.uid for job, one in metadata}
+        objects = self.cluster.jobs.objects
+        marks = {job: self._mark(objects[job]) for job in jobs}
         unique = len(set(marks.values())) == len(jobs)
         return sorted(jobs, key=marks.__getitem__ if unique else self._job_tie)
 
