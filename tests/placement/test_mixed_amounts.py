@@ -1,7 +1,7 @@
 """Tasks that differ in amounts only: decided together they go where they would one by one.
 
-The reference is the plain loop: for every task, of all nodes that no task before it was refused by, the best, the
-first by name among equals.
+The reference is the plain loop: for every task, of all nodes that take it, the best, the first by name among
+equals; where refusals last, of those that no task before it was refused by.
 """
 
 from typing import Any
@@ -82,13 +82,13 @@ def fits(session: Session, class_: TaskClass) -> NDArray[np.bool_]:
     return found
 
 
-def one_by_one(session: Session) -> tuple[list[int], list[NDArray[np.bool_]]]:
+def one_by_one(session: Session, *, refusals_last: bool) -> tuple[list[int], list[NDArray[np.bool_]]]:
     """Nodes up to the first task that has none; by task, the nodes left after it was looked at."""
     left, chosen, masks = np.ones(len(session.nodes), dtype=np.bool_), list[int](), list[NDArray[np.bool_]]()
     transaction = Transaction(session)
     for row in tasks_of(session):
         class_ = session.classes[session.tasks.class_of[row]]
-        left = left & fits(session, class_)
+        left = left & fits(session, class_) if refusals_last else fits(session, class_)
         if not left.any():
             break
         scores = np.zeros(len(left))
@@ -103,15 +103,17 @@ def one_by_one(session: Session) -> tuple[list[int], list[NDArray[np.bool_]]]:
 
 
 @pytest.mark.parametrize("plugins", PLUGINS.values(), ids=PLUGINS)
-@given(objects=gangs())
-@settings(max_examples=150, deadline=None)
-def test_together_as_one_by_one(plugins: list[dict[str, Any]], objects: list[Object]) -> None:
+@given(objects=gangs(), refusals_last=st.booleans())
+@settings(max_examples=300, deadline=None)
+def test_together_as_one_by_one(
+    plugins: list[dict[str, Any]], objects: list[Object], *, refusals_last: bool
+) -> None:
     cluster = cluster_of(*objects)
     session = session_with(cluster, plugins)
     classes = [session.classes[number] for number in session.tasks.class_of[tasks_of(session)].tolist()]
-    found = Placement(session).fill_mixed(classes)
+    found = Placement(session).fill_mixed(classes, refusals_last=refusals_last)
     assert found is not None
-    nodes, left = one_by_one(session_with(cluster, plugins))
+    nodes, left = one_by_one(session_with(cluster, plugins), refusals_last=refusals_last)
     assert found.nodes.tolist() == nodes
     assert found.left[: len(nodes)].tolist() == [mask.tolist() for mask in left]
 
@@ -128,4 +130,4 @@ def test_tasks_that_differ_in_more_than_amounts_are_not_mixed() -> None:
         [],
     )
     classes = [session.classes[number] for number in session.tasks.class_of[tasks_of(session)].tolist()]
-    assert Placement(session).fill_mixed(classes) is None
+    assert Placement(session).fill_mixed(classes, refusals_last=True) is None

@@ -26,7 +26,7 @@ from maniple.placement.column import ClassColumn
 from maniple.placement.criteria import Criteria, CriteriaTable
 from maniple.placement.fill import Filled, fill
 from maniple.placement.judging import Judging
-from maniple.placement.lookahead import Lookahead, Proposal
+from maniple.placement.lookahead import Foreseen, Lookahead, Proposal
 from maniple.placement.mixed import MixedFill, fill_mixed
 from maniple.placement.shards import shard_of
 from maniple.placement.shares import WHOLE, devices_in_order
@@ -152,7 +152,20 @@ class Placement:
                 return ahead
         return None
 
-    def fill_mixed(self, classes: list[TaskClass]) -> MixedFill | None:
+    def foresee(self, rows: TaskRows, *, refusals_last: bool) -> Foreseen | None:
+        """Nodes for consecutive tasks, each of another class, decided together; None where they cannot be."""
+        if len(rows) < 2:
+            return None
+        session = self._session
+        classes = [session.classes[number] for number in session.tasks.class_of[rows].tolist()]
+        found = self.fill_mixed(classes, refusals_last=refusals_last)
+        if found is None:
+            return None
+        waits = np.zeros(len(found.nodes), dtype=np.bool_)
+        ahead = Lookahead(None, found.nodes, waits, len(session.changes), None)
+        return Foreseen(rows, ahead, found.left)
+
+    def fill_mixed(self, classes: list[TaskClass], *, refusals_last: bool) -> MixedFill | None:
         """Nodes for consecutive tasks, one of each class, as `mixed.fill_mixed` has it; None where that cannot be.
 
         It can for tasks on idle resources that differ in amounts only, if no plugin has a say about each task.
@@ -165,7 +178,9 @@ class Placement:
             alike = one.share is None and not one.best_effort and (one.request > 0).tobytes() == asked
             if not alike or self._criteria.of(one) is not criteria:
                 return None
-        return fill_mixed(session, classes, criteria) if criteria.mixes else None
+        if not criteria.mixes:
+            return None
+        return fill_mixed(session, classes, criteria, refusals_last=refusals_last)
 
     def buckets(self, column: ClassColumn) -> Iterator[tuple[bool | None, Amounts, Mask | None]]:
         """In the order of trial: whether tasks wait there (None: some may), how many fit, and on which nodes."""

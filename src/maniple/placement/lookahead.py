@@ -1,7 +1,8 @@
 """Nodes for the next tasks of a class, decided before they are asked for, and for how long they hold.
 
 Kept by `engine.py`. Tasks of other classes that are placed meanwhile change some nodes. What was foreseen on
-the other nodes still holds, up to the task for which one of the changed nodes is better now.
+the other nodes still holds, up to the task for which one of the changed nodes is better now. Nodes for tasks of
+several classes (`Foreseen`) hold while no other node changes.
 """
 
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from maniple.cluster.changes import ChangeLog
 from maniple.cluster.resources import Amounts
 from maniple.framework.criteria import NodeRows, Scores
+from maniple.framework.points import TaskRows
 from maniple.placement.column import ClassColumn
 
 Mask = NDArray[np.bool_]
@@ -69,3 +71,19 @@ class Proposal:
 
     def __len__(self) -> int:
         return len(self.nodes)
+
+
+@dataclass(slots=True, eq=False)
+class Foreseen:
+    """Nodes that were decided together for consecutive tasks of several classes."""
+
+    rows: TaskRows  # these tasks, and maybe more that follow
+    ahead: Lookahead
+    left: Mask  # by task: the nodes that do not refuse it (`mixed.MixedFill`)
+
+    def next(self, row: int, changes: int) -> Proposal | None:
+        """The node of a task, if it is the next one and nothing but the tasks before it has changed a node."""
+        ahead, place = self.ahead, self.ahead.taken
+        if not len(ahead) or ahead.stamp != changes or self.rows[place] != row:
+            return None
+        return Proposal(ahead, ahead.nodes[place : place + 1], ahead.waits[place : place + 1])

@@ -27,24 +27,29 @@ Mask = NDArray[np.bool_]
 
 @dataclass(slots=True, eq=False)
 class MixedFill:
-    """Nodes for the first of some tasks, and by task the nodes that neither it nor one before it was refused by."""
+    """Nodes for the first of some tasks."""
 
     nodes: NodeRows
-    left: Mask
+    left: Mask  # by task, the nodes that do not refuse it, nor, where refusals last, one before it
 
 
-def fill_mixed(session: Session, classes: list[TaskClass], criteria: Criteria) -> MixedFill:
+def fill_mixed(
+    session: Session, classes: list[TaskClass], criteria: Criteria, *, refusals_last: bool
+) -> MixedFill:
     """Nodes for consecutive tasks, one of each class, up to the first for which there is none.
 
-    The classes share the criteria and request the same resources. A node that refuses one of the tasks is not
-    tried for those after it.
+    The classes share the criteria and request the same resources. Where refusals last, a node that refuses one of
+    the tasks is not tried for those after it.
     """
-    return _Filling(session, classes, criteria).filled()
+    return _Filling(session, classes, criteria, refusals_last).filled()
 
 
 class _Filling:
-    def __init__(self, session: Session, classes: list[TaskClass], criteria: Criteria) -> None:
+    def __init__(
+        self, session: Session, classes: list[TaskClass], criteria: Criteria, refusals_last: bool
+    ) -> None:
         self._nodes = session.nodes
+        self._refusals_last = refusals_last
         self._class = classes[0]
         self._criteria = criteria
         self._entries: Amounts = np.array([one.entries.allocated for one in classes]).T
@@ -59,11 +64,11 @@ class _Filling:
         fits = self._criteria.open & self._fits(
             everywhere, nodes.books[:, None], self._entries[:, :, None], self._requests[:, :, None]
         )
-        left: Mask = np.logical_and.accumulate(fits, axis=0)
+        left: Mask = np.logical_and.accumulate(fits, axis=0) if self._refusals_last else fits
         hopeless = np.flatnonzero(~left.any(axis=1))
         count = int(hopeless[0]) if len(hopeless) else len(left)
         if count:
-            self._rows = rows = left[0].nonzero()[0]
+            self._rows = rows = np.flatnonzero(left[:count].any(axis=0))
             self._left = left[:count, rows]
             cells = MixedCells(
                 nodes,
@@ -101,8 +106,8 @@ class _Filling:
         """Nodes for the tasks up to one that goes where another went before; False when there is none for a task."""
         first, fresh, scores = len(self._taken), *self._assumed(count)
         places = [*self._added, *fresh]
-        last = first + len(fresh)  # for this task there is no node but those that have been given one
-        tasks = range(first, min(last + 1, count))
+        # For the task after the last assumed there is no node but those that have been given one.
+        tasks = range(first, min(first + len(fresh) + 1, count))
         added = [*self._added.values(), *(self._entries[:, first + turn] for turn in range(len(fresh)))]
         since = [first] * len(self._added) + [first + turn + 1 for turn in range(len(fresh))]
         worth, fits = self._again(tasks, places, np.array(added).T, since) if places else ([], [])
@@ -155,11 +160,12 @@ class _Filling:
         return worth, fits
 
     def _rival(self, task: int, places: list[int], worth: list[float], fits: list[bool]) -> tuple[int, float]:
-        """The best place that has been given a task, if no task was refused there; the first among equals."""
+        """The best place that has been given a task, if it takes one more; the first among equals."""
         rival, best = -1, NOWHERE
         for place, one, yes in zip(places, worth, fits, strict=True):
             if place in self._added:
-                self._left[task:, place] = open_ = yes and bool(self._left[task - 1, place])
+                open_ = yes and (not self._refusals_last or bool(self._left[task - 1, place]))
+                self._left[task : None if self._refusals_last else task + 1, place] = open_
                 if open_ and (one > best or (one == best and place < rival)):
                     rival, best = place, one
         return rival, best

@@ -20,7 +20,7 @@ from maniple.framework.refusals import Refusals
 from maniple.framework.session import Session
 from maniple.framework.transactions.transaction import Transaction
 from maniple.placement.engine import Mask, Placement
-from maniple.placement.lookahead import Lookahead, Proposal
+from maniple.placement.lookahead import Foreseen, Proposal
 from maniple.placement.tables import trace_proposal
 
 ROLE_FAILED = "no node was found for another pod of role {role!r}"
@@ -202,20 +202,14 @@ class TaskPlacer:
         """
         session = self._session
         if not errors.looked and self._may_look(run, ground):
-            errors.looked = True
+            errors.looked, errors.role = True, run.role
             rows = sheet.singles(self._shortfall(ground, run.role))
-            if len(rows) > 1:
-                classes = [session.classes[number] for number in session.tasks.class_of[rows].tolist()]
-                found = self._placement.fill_mixed(classes)
-                if found is not None:
-                    waits = np.zeros(len(found.nodes), dtype=np.bool_)
-                    errors.ahead = Lookahead(None, found.nodes, waits, len(session.changes), None)
-                    errors.role, errors.rows, errors.left = run.role, rows, found.left
+            errors.foreseen = self._placement.foresee(rows, refusals_last=run.role >= 0)
         return errors.next(run, len(session.changes))
 
     def _may_look(self, run: Run, ground: Ground) -> bool:
         whole = ground.pod_set is None and ground.within is None and ground.beside is None
-        return whole and run.role >= 0 and self._session.traced(ground.job) is None
+        return whole and self._session.traced(ground.job) is None
 
     def only(self, node: str) -> Mask | None:
         row = self._session.nodes.facts.index.get(node)
@@ -306,23 +300,21 @@ class RoleErrors:
         self._placement = placement
         self._refusing: dict[int, Mask] = {}
         self.looked = False
-        self.ahead: Lookahead | None = None
+        self.foreseen: Foreseen | None = None
         self.role = -1  # of the tasks that it is for
-        self.rows: TaskRows = np.zeros(0, dtype=np.int64)  # these tasks, and those that follow
-        self.left: Mask = np.zeros((0, 0), dtype=np.bool_)  # by task, nodes that did not refuse one up to it
 
     def next(self, run: Run, changes: int) -> Proposal | None:
         """The node known beforehand for a task, if there is one and it still holds."""
-        ahead = self.ahead
-        if ahead is None:
+        foreseen = self.foreseen
+        if foreseen is None:
             return None
-        place = ahead.taken
-        if len(ahead) and ahead.stamp == changes and self.rows[place] == run.rows[0]:
-            return Proposal(ahead, ahead.nodes[place : place + 1], ahead.waits[place : place + 1])
-        if place:
-            self._refusing[self.role] = ~self.left[place - 1]
-        self.ahead = None
-        return None
+        proposal = foreseen.next(int(run.rows[0]), changes)
+        if proposal is None:
+            taken = foreseen.ahead.taken
+            if taken and self.role >= 0:
+                self._refusing[self.role] = ~foreseen.left[taken - 1]
+            self.foreseen = None
+        return proposal
 
     def nodes_left(self, run: Run) -> Mask | None:
         """Nodes that did not refuse an earlier task of the role; None if those that did refuse this one as well."""
