@@ -39,6 +39,15 @@ def test_every_command_runs_and_prints_what_is_shown(page: str, tmp_path: Path) 
             assert same(command.output, output), f"{page}: {command.text} prints\n{output}"
 
 
+@pytest.mark.parametrize(
+    "page", [*PAGES, *sorted(file.name for file in ROOT.glob("*.md") if file.name not in PAGES)]
+)
+def test_prose_fits_120_columns(page: str) -> None:
+    """Rows of tables and what is shown of commands may be wider."""
+    text = re.sub(r"^ *```.*?^ *```$", "", (ROOT / page).read_text(), flags=re.MULTILINE | re.DOTALL)
+    assert [line for line in text.splitlines() if len(line) > 120 and not line.startswith(("|", "<"))] == []
+
+
 def test_commands_that_are_not_run_are_still_right(page: str) -> None:
     for command in SHOWN[page]:
         words = shlex.split(command.text.partition("|")[0].partition(">")[0].partition("&&")[0])

@@ -82,7 +82,8 @@ def _nodes(found: Explanation) -> Iterator[Table]:
 
 def _of_part(part: Part) -> Table:
     whose = f"the next pod of {part.name}" if part.name else "the next pod"
-    table = Table(f"The {part.nodes:,} nodes and {whose}", "nodes", "answer", "such as", right=("nodes",))
+    nodes = "The node" if part.nodes == 1 else f"The {part.nodes:,} nodes"
+    table = Table(f"{nodes} and {whose}", "nodes", "answer", "such as", right=("nodes",))
     for group in part.groups:
         table.add_row(f"{group.count:,}", prose([group.phrase]), ", ".join(group.examples))
     return table
@@ -155,14 +156,11 @@ def _remedies(found: Explanation) -> Iterator[str]:
 
 
 def _surely(remedy: Remedy) -> str:
-    """What was not tried of a remedy, and what it would cost others."""
+    """What was not tried of a remedy, and which jobs it would cost their place; its sentence tells of evictions."""
     parts = []
     if not remedy.proven:
         unknown = remedy.kind == "scheduler name"
         parts.append("not proven: these pods are not planned here" if unknown else "not proven with all jobs")
-    if remedy.evictions:
-        pods = len(remedy.evictions)
-        parts.append(f"{pods} pod{'' if pods == 1 else 's'} would be evicted")
     if remedy.competes_with:
         parts.append(f"at the cost of {', '.join(remedy.competes_with[:3])}")
     return f" ({'; '.join(parts)})" if parts else ""
