@@ -537,12 +537,21 @@ def dra_devices_short(scene: Scene) -> None:
     scene.job(spec={"resourceClaims": [{"name": "gpus", "resourceClaimName": "gpus"}]})
 
 
-@waits("ResourceClaimMissing", "gpus")
+def _claims(scene: Scene, *others: tuple[str, Mapping[str, str]]) -> Raw:
+    """What a pod says that has a claim which exists, and others."""
+    spec = {"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu.example.com"}}]}}
+    labels = {"kai.scheduler/queue": "team"}
+    scene.add("resource.k8s.io/v1", "ResourceClaim", "node", SPACE, labels=labels, spec=spec, status={})
+    claims = ("node", {"resourceClaimName": "node"}), *others
+    return {"resourceClaims": [{"name": name, **named} for name, named in claims]}
+
+
+@waits("ResourceClaimMissing", "ResourceClaim gpus does not exist")
 def resource_claim_missing(scene: Scene) -> None:
     scene.nodes(2)
     scene.queue()
     _devices(scene, 2)
-    scene.job(spec={"resourceClaims": [{"name": "gpus", "resourceClaimName": "gpus"}]})
+    scene.job(spec=_claims(scene, ("gpus", {"resourceClaimName": "gpus"})))
 
 
 @waits("ResourceClaimMissing", "has been created from", "gpus", "spec.resourceClaims[1]")
@@ -550,11 +559,7 @@ def resource_claim_not_created_from_its_template(scene: Scene) -> None:
     scene.nodes(2)
     scene.queue()
     _devices(scene, 2)
-    claims = ("node", {"resourceClaimName": "node"}), ("own", {"resourceClaimTemplateName": "gpus"})
-    spec = {"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu.example.com"}}]}}
-    labels = {"kai.scheduler/queue": "team"}
-    scene.add("resource.k8s.io/v1", "ResourceClaim", "node", SPACE, labels=labels, spec=spec, status={})
-    scene.job(spec={"resourceClaims": [{"name": name, **named} for name, named in claims]})
+    scene.job(spec=_claims(scene, ("own", {"resourceClaimTemplateName": "gpus"})))
 
 
 @waits("GpuFraction", "0.5", "GPU", profiles=("kai", "maniple"))

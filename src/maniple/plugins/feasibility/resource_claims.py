@@ -39,6 +39,23 @@ _OWNER = "predicates: resource claims"
 _encoder = msgspec.json.Encoder(order="deterministic")
 
 
+class NotCreated(str):
+    """Why a pod is not considered: a claim has not been created from its template yet."""
+
+    __slots__ = ()
+
+
+class NotFound(str):
+    """Why a pod is not considered: a claim of this name does not exist."""
+
+    name: str
+
+    def __new__(cls, text: str, name: str) -> "NotFound":
+        one = super().__new__(cls, text)
+        one.name = name
+        return one
+
+
 @dataclass(slots=True, eq=False)
 class Asked:
     """The claims of a pod, by state."""
@@ -127,7 +144,7 @@ class ResourceClaims:
         found = [claim.status.allocation for claim in asked.allocated if claim.status.allocation is not None]
         return _encoder.encode(
             (
-                asked.refusal,
+                str(asked.refusal),
                 [(one.node_selector, one.devices.results) for one in found],
                 [key(claim) for claim in asked.allocated],
                 [("" if claim.key in asked.own else claim.key, key(claim)) for claim in asked.open],
@@ -160,10 +177,9 @@ class ResourceClaims:
     ) -> str:
         """Sort a claim into its list; returns why that is not possible."""
         if name is None:
-            unmade = bool(one.resource_claim_template_name)
-            return f'claim "{one.name}": ' + (
-                "ResourceClaim not created yet" if unmade else "none of the supported fields are set"
-            )
+            if one.resource_claim_template_name:
+                return NotCreated(f'claim "{one.name}": ResourceClaim not created yet')
+            return f'claim "{one.name}": none of the supported fields are set'
         key = _key(pod, name)
         if key in seen:  # named twice, but one claim
             return ""
@@ -171,7 +187,7 @@ class ResourceClaims:
         claim = self._claims.get(key)
         own = one.resource_claim_name is None
         if claim is None:
-            return f'resourceclaim "{printable(name)}" not found'
+            return NotFound(f'resourceclaim "{printable(name)}" not found', name)
         message = self._unusable(pod, claim, own=own)
         if not message:
             if claim.status.allocation is not None:
@@ -219,15 +235,15 @@ def requested(claim: dra.ResourceClaim) -> list[str]:
 
 def claim_detail(pod: Pod, message: str) -> Detail:
     """Of a pod that a resource claim keeps from being considered at all."""
-    if "created yet" in message and (detail := _not_created(pod)):
+    if isinstance(message, NotCreated) and (detail := _not_created(pod)):
         return detail
+    if isinstance(message, NotFound):
+        name = printable(message.name)
+        return Detail("ResourceClaimMissing", f"ResourceClaim {name} does not exist", name)
     names = ", ".join(
         printable(one.resource_claim_name or one.resource_claim_template_name or one.name)
         for one in pod.spec.resource_claims
     )
-    missing = "not found" in message or "does not exist" in message
-    if missing and "device class" not in message:
-        return Detail("ResourceClaimMissing", f"ResourceClaim {names} does not exist", names)
     return Detail("ResourceClaim", f"ResourceClaim {names}: {message}", names)
 
 
@@ -243,8 +259,9 @@ def _not_created(pod: Pod) -> Detail | None:
 
 
 def _of_its_group(pod: Pod, one: PodResourceClaim, number: int, message: str) -> str:
-    """A refusal because of a claim of the pod's group, with the field that names it."""
-    return f"{_field(pod, one, number)}: {message}"
+    """A refusal because of a claim of the pod's group, with the field that names it; of the same kind as before."""
+    told = f"{_field(pod, one, number)}: {message}"
+    return NotFound(told, message.name) if isinstance(message, NotFound) else type(message)(told)
 
 
 def _field(pod: Pod, one: PodResourceClaim, number: int) -> str:

@@ -23,7 +23,13 @@ from maniple.objects import dra
 from maniple.objects.group_claims import group_claims
 from maniple.objects.kai import KaiPodGroup
 from maniple.objects.printable import printable
-from maniple.plugins.feasibility.resource_claims import MOST_CONSUMERS, claim_detail, claims_anything
+from maniple.plugins.feasibility.resource_claims import (
+    MOST_CONSUMERS,
+    NotCreated,
+    NotFound,
+    claim_detail,
+    claims_anything,
+)
 from maniple.plugins.kai.holdings import Holdings
 from maniple.plugins.kai.labelled import queue_label
 from maniple.plugins.settings import report
@@ -70,9 +76,10 @@ class DynamicResources:
         namespace = pod.metadata.namespace or "default"
         for own, name, claim in self._holdings.claims_of(pod):
             if not name:
-                return "no resource claim has been created yet"
+                return NotCreated("no resource claim has been created yet")
             if claim is None:
-                return f"failed to get resource claim {namespace}/{printable(name)}: it does not exist"
+                key = f"{namespace}/{printable(name)}"
+                return NotFound(f"failed to get resource claim {key}: it does not exist", name)
             job = int(session.tasks.job[row])
             # A pod whose pod group does not exist has no queue, and waits for it. A PodGroup of Kubernetes' own
             # shares its claims with its own pods only.
