@@ -15,7 +15,17 @@ from maniple.objects.load import load
 from maniple.objects.meta import Object
 from maniple.objects.volcano import VolcanoPodGroup
 from maniple.planner import Planner
-from maniple.profiles.group_forms import Asked, Form, KaiForm, ManipleForm, VolcanoForm, ungrouped
+from maniple.profiles.group_forms import (
+    KAI_DEFAULT_QUEUE,
+    Asked,
+    Form,
+    KaiForm,
+    ManipleForm,
+    VolcanoForm,
+    kai_form,
+    maniple_form,
+    ungrouped,
+)
 from maniple.profiles.grouping import Grouper
 from maniple.profiles.kai import NodePool
 from maniple.workloads.kind import Kind
@@ -27,6 +37,7 @@ FORMS: dict[str, Form] = {
     "kai": KaiForm(["ours"], NodePool()),
     "maniple": ManipleForm(["ours"], NodePool()),
 }
+FORMS_OF = {"kai": kai_form, "maniple": maniple_form}
 OWNER = Owner("example.org/v1", "Train", "t", "u")
 HEAD, REST = PodSet("head", 1), PodSet("rest", 2)
 
@@ -115,6 +126,19 @@ def test_independent_pods_share_a_group_or_have_one_each_as_the_profile_says() -
     assert believed(*objects, form="volcano").minimums() == {"ml/job:j": 1}
     assert believed(*objects, form="maniple").minimums() == {"ml/job:j": 1}
     assert believed(*objects, form="kai").minimums() == {"ml/pod:a": 1, "ml/pod:b": 1}
+
+
+@pytest.mark.parametrize("profile", ["kai", "maniple"])
+def test_pods_name_their_queue_in_the_label_of_the_configuration(profile: str) -> None:
+    objects = (job("j", "2"), *(pod(name, "j", labels={"example.com/team": "q"}) for name in "ab"))
+    for options, queue in ((dict[str, Any](), ""), ({"queueLabelKey": "example.com/team"}, "q")):
+        form = FORMS_OF[profile]({"schedulerName": "ours", **options})
+        found = Believed(Grouper(form))
+        for one in objects:
+            found.grouper.take(one)
+        (made,) = found.settle().groups.values()
+        assert isinstance(made, VolcanoPodGroup | KaiPodGroup)
+        assert made.spec.queue == (queue or ("" if profile == "maniple" else KAI_DEFAULT_QUEUE))
 
 
 def test_a_gang_has_one_group_in_every_profile() -> None:

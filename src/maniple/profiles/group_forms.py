@@ -101,8 +101,10 @@ class Form(Protocol):
 class VolcanoForm:
     one_by_one = False
 
-    def __init__(self, scheduler_names: Collection[str]) -> None:
+    def __init__(self, scheduler_names: Collection[str], label_of_queues: str = "") -> None:
+        """`label_of_queues`: of pods, besides those that `workloads/` reads."""
         self._names = frozenset(scheduler_names)
+        self._queue_label = label_of_queues
 
     def takes(self, pod: Pod) -> bool:
         return pod.spec.scheduler_name in self._names and not pod.metadata.annotations.get(volcano.GROUP_NAME)
@@ -118,7 +120,7 @@ class VolcanoForm:
             spec=VolcanoPodGroupSpec(
                 min_member=group.minimum,
                 min_task_member={one.name: one.minimum for one in leaves if one.minimum},
-                queue=group.queue,
+                queue=asked.first.metadata.labels.get(self._queue_label) or group.queue,
                 priority_class_name=group.priority_class,
                 min_resources=_min_resources(asked, leaves),
                 network_topology=_tier(group.domain),
@@ -200,9 +202,14 @@ class ManipleForm:
 
     one_by_one = False
 
-    def __init__(self, scheduler_names: Collection[str], pool: kai.NodePool) -> None:
-        self._volcano = VolcanoForm(scheduler_names)
-        self._kai = KaiForm(scheduler_names, pool, defaults=False)
+    def __init__(
+        self, scheduler_names: Collection[str], pool: kai.NodePool, label_of_queues: str = QUEUE_LABEL
+    ) -> None:
+        # The usual label is one of those that `workloads/` reads, in their order.
+        self._volcano = VolcanoForm(
+            scheduler_names, "" if label_of_queues == QUEUE_LABEL else label_of_queues
+        )
+        self._kai = KaiForm(scheduler_names, pool, label_of_queues, defaults=False)
 
     def takes(self, pod: Pod) -> bool:
         return self._volcano.takes(pod) and self._kai.takes(pod)
@@ -236,7 +243,8 @@ def kai_form(options: Mapping[str, Any]) -> Form:
 
 
 def maniple_form(options: Mapping[str, Any]) -> Form:
-    return ManipleForm(strings(options, "schedulerName") or (SCHEDULER_NAME,), _pool(options))
+    names = strings(options, "schedulerName") or (SCHEDULER_NAME,)
+    return ManipleForm(names, _pool(options), queue_label(options))
 
 
 def _pool(options: Mapping[str, Any]) -> kai.NodePool:

@@ -119,7 +119,7 @@ KAI_FLAGS: tuple[Flag, ...] = (
         "queue-label-key",
         "text",
         "kai.scheduler/queue",
-        "The label that says for which queue a shared resource claim is.",
+        "The label in which pods and shared resource claims name their queue.",
         option="queueLabelKey",
     ),
     Flag(
