@@ -52,19 +52,22 @@ class News:
             yield from self._of_nodes({*state.node_names})
             self._node_names = state.node_names
         known = self._jobs
-        for job in [one for one in state.jobs if known.get(one.key) is not one]:
+        renewed = state.jobs if self._first or state.renewed is None else state.renewed
+        for job in renewed:
             before = known.get(job.key)
+            if before is job:
+                continue
             if not self._first and _started_unseen(before, job):
                 yield job.key, _bound(job)
             text = _news(before, job)
             if text:
                 yield job.key, text
             known[job.key] = job
-        if state.job_names is not self._job_names:
+        if state.job_names is not self._job_names and len(known) > len({*state.job_names}):
             for key in known.keys() - {*state.job_names}:
                 del known[key]
                 yield key, "is gone"
-            self._job_names = state.job_names
+        self._job_names = state.job_names
         self._first = False
 
     def _of_nodes(self, names: set[str]) -> Iterator[tuple[str, str]]:

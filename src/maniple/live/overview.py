@@ -3,6 +3,7 @@
 Made between cycles, for the view of `maniple run`. Plain values; nothing here writes or prints.
 """
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 Line = TypeVar("Line")
 _STARTING = (Status.ALLOCATED, Status.BINDING, Status.BOUND)
+_FEW = 64  # lines: up to here putting each into its place beats sorting them all
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +83,18 @@ class NodeLine:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """Lines in the order of their names; the tuples of names are the same objects until a name comes or goes."""
+    """Lines in the order of their names; the tuples of names are the same objects until a name comes or goes.
+
+    `renewed`: the jobs whose lines may be others than in the view before, all of them in the first; None if that is
+    not known.
+    """
 
     jobs: tuple[JobLine, ...]
     nodes: tuple[NodeLine, ...]
     cycle: int
     job_names: tuple[str, ...] = ()
     node_names: tuple[str, ...] = ()
+    renewed: tuple[JobLine, ...] | None = field(default=None, compare=False)
 
 
 def overview(scheduler: "Scheduler") -> Overview:
@@ -113,22 +120,27 @@ class Board:
         """The state now; call it between cycles only."""
         if scheduler.cache.cluster is not self._cluster:
             vars(self).update(vars(Board(scheduler.cache.cluster)))
-        self._renew_jobs(scheduler)
+        renewed = self._renew_jobs(scheduler)
         self._renew_nodes(scheduler)
         jobs, nodes = self._jobs, self._nodes
-        return Overview(jobs.ordered(), nodes.ordered(), scheduler.cycles, jobs.names(), nodes.names())
+        return Overview(
+            jobs.ordered(), nodes.ordered(), scheduler.cycles, jobs.names(), nodes.names(), renewed
+        )
 
-    def _renew_jobs(self, scheduler: "Scheduler") -> None:
-        jobs = scheduler.cache.cluster.jobs
+    def _renew_jobs(self, scheduler: "Scheduler") -> tuple[JobLine, ...]:
+        jobs, renewed = scheduler.cache.cluster.jobs, list[JobLine]()
         said = _Said(scheduler)
         news = self._changed_jobs(scheduler) | self._said | said.rows | self._binding_jobs(scheduler)
         places = _places(scheduler, news)
         self._said = said.rows
         for row in news:
             if row in jobs.facts:
-                self._jobs[row] = _job(scheduler, said, row, places.get(row, {}))
-        for row in self._jobs.keys() - jobs.facts.keys():
-            del self._jobs[row]
+                line = self._jobs[row] = _job(scheduler, said, row, places.get(row, {}))
+                renewed.append(line)
+        if len(self._jobs) > len(jobs.facts):  # every job has a line by now
+            for row in self._jobs.keys() - jobs.facts.keys():
+                del self._jobs[row]
+        return tuple(sorted(renewed, key=lambda line: line.key))
 
     def _changed_jobs(self, scheduler: "Scheduler") -> set[int]:
         cluster = scheduler.cache.cluster
@@ -174,25 +186,31 @@ def _renamed(before: list[str], now: list[str]) -> Iterable[int]:
 
 
 class _Lines(dict[int, Line]):
-    """Lines by row; they are sorted again when one comes or goes."""
+    """Lines by row, and in the order of their names: of few that come or go each is put in its place."""
 
     def __init__(self, name: Callable[[Line], str]) -> None:
         super().__init__()
         self._name = name
-        self._places: dict[int, int] = {}  # by row, in the order of names
-        self._ordered: list[Line] = []
+        self._order: list[tuple[str, int]] = []  # names, each with its row
+        self._ordered: list[Line] = []  # the lines beside them
         self._names: tuple[str, ...] = ()
-        self._sorted = True
+        self._came: set[int] = set()  # rows that are not in the order yet
+        self._left: list[tuple[str, int]] = []  # what has to be taken out of it
 
     def __setitem__(self, row: int, line: Line) -> None:
-        if row not in self or self._name(self[row]) != self._name(line):
-            self._sorted = False
-        elif self._sorted:
-            self._ordered[self._places[row]] = line
+        if row in self and self._name(self[row]) != self._name(line):
+            del self[row]
+        if row not in self:
+            self._came.add(row)
+        elif row not in self._came:
+            self._ordered[bisect_left(self._order, (self._name(line), row))] = line
         super().__setitem__(row, line)
 
     def __delitem__(self, row: int) -> None:
-        self._sorted = False
+        if row in self._came:
+            self._came.discard(row)
+        else:
+            self._left.append((self._name(self[row]), row))
         super().__delitem__(row)
 
     def ordered(self) -> tuple[Line, ...]:
@@ -204,13 +222,21 @@ class _Lines(dict[int, Line]):
         return self._names
 
     def _sort(self) -> None:
-        if self._sorted:
+        if not self._came and not self._left:
             return
-        rows = sorted(self, key=lambda row: self._name(self[row]))
-        self._places = {row: place for place, row in enumerate(rows)}
-        self._ordered = [self[row] for row in rows]
-        self._names = tuple([self._name(line) for line in self._ordered])
-        self._sorted = True
+        if len(self._came) + len(self._left) > _FEW:
+            self._order = sorted((self._name(line), row) for row, line in self.items())
+            self._ordered = [self[row] for _, row in self._order]
+        else:
+            for entry in self._left:
+                place = bisect_left(self._order, entry)
+                del self._order[place], self._ordered[place]
+            for row in self._came:
+                place = bisect_left(self._order, entry := (self._name(self[row]), row))
+                self._order.insert(place, entry)
+                self._ordered.insert(place, self[row])
+        self._came, self._left = set(), []
+        self._names = tuple([name for name, _ in self._order])
 
 
 def _rows(nodes: NodeTable, name: str) -> Iterable[tuple[int, NDArray[np.int64]]]:
