@@ -8,6 +8,7 @@ first, in the order in which they began to wait. If all have one, the oldest is 
 """
 
 import logging
+from dataclasses import dataclass
 from datetime import datetime
 
 from maniple.explaining.diagnosis import Diagnosis, UnknownJobError
@@ -28,13 +29,29 @@ _TRIAL = 3  # as much as asking so many times
 Chosen = tuple[Ref, Question]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Ended:
+    """A cycle that has been carried out."""
+
+    planner: Planner
+    session: Session
+    plan: Plan
+    when: datetime
+
+    def diagnosis(self) -> Diagnosis:
+        discreet = not self.planner.rules.words.name_others
+        planned = self.session, self.plan
+        return Diagnosis(self.planner, self.session.cluster, self.when, planned, discreet=discreet)
+
+
 class Explanations:
     def __init__(self, status: StatusWriter, period: float) -> None:
         self._status = status
         self._answers = status.answers
         self._period = period
         self._session: Session | None = None
-        self._diagnosis: Diagnosis | None = None
+        self._ended: _Ended | None = None  # the last cycle, while it tells how things are
+        self._diagnosis: Diagnosis | None = None  # of it, once something has been asked
         self._cycle = 0
         self._left = BUDGET
         self._refill = 0.0
@@ -50,22 +67,21 @@ class Explanations:
 
     def drop(self) -> None:
         """The session no longer tells how things are."""
-        self._session = self._diagnosis = None
+        self._session = self._ended = self._diagnosis = None
 
     def decided(self, planner: Planner, plan: Plan, when: datetime, cycle: int) -> None:
         """The cycle is over and has been carried out. `planner` is not used for cycles that count."""
         session = self._session
         if session is not None:
             self._cycle = cycle
-            discreet = not planner.rules.words.name_others
-            self._diagnosis = Diagnosis(planner, session.cluster, when, (session, plan), discreet=discreet)
+            self._ended, self._diagnosis = _Ended(planner, session, plan, when), None
 
     def complete(self, planner: Planner, plan: Plan | None) -> Diagnosis | None:
         """Of the last cycle, for operators, who may read all names; None if it does not tell how things are.
 
         `plan`: the one that tells how they are.
         """
-        known = self._diagnosis
+        known = self._ended
         if known is None or known.plan is not plan:
             return None
         session = known.session
@@ -74,11 +90,11 @@ class Explanations:
     @property
     def owes(self) -> bool:
         """Whether a job is without an answer that it could get now."""
-        return self._diagnosis is not None and bool(self._answers)
+        return self._ended is not None and bool(self._answers)
 
     def next_due(self) -> float | None:
         """When to call `choose` again; None if there is nothing to explain."""
-        return self._refill if self._diagnosis is not None and self._next() is not None else None
+        return self._refill if self._ended is not None and self._next() is not None else None
 
     def choose(self, moment: float) -> Chosen | None:
         """The job to explain next; None if there is none, or no units are left for it."""
@@ -86,12 +102,7 @@ class Explanations:
             self._refill, self._renewed = moment + self._period, False
             self._left = min(BUDGET, self._left + BUDGET)
         chosen = self._next()
-        if (
-            self._diagnosis is None
-            or self._left <= 0
-            or chosen is None
-            or (self._renewed and not self._answers)
-        ):
+        if self._ended is None or self._left <= 0 or chosen is None or (self._renewed and not self._answers):
             return None
         self._renewed |= not self._answers
         return chosen
@@ -101,9 +112,9 @@ class Explanations:
 
         May run in a thread, as a cycle does, while the cache and the answers stay as they are.
         """
-        diagnosis = self._diagnosis
-        if diagnosis is None:
+        if self._ended is None:
             return ""
+        diagnosis = self._diagnosis = self._diagnosis or self._ended.diagnosis()
         before = diagnosis.trials
         sentence = self._asked(diagnosis, question)
         session, trials = diagnosis.session, diagnosis.trials - before
