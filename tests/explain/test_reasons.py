@@ -1,5 +1,7 @@
 """Every reason to wait is named, in every profile that knows it."""
 
+import pickle
+
 import pytest
 
 import maniple
@@ -37,6 +39,18 @@ def test_the_nodes_add_up(reason: Waiting, profile: str) -> None:
     for part in explained(reason, profile).parts:
         if part.groups:
             assert sum(group.count for group in part.groups) == part.nodes
+
+
+@pytest.mark.parametrize(
+    ("reason", "profile"), CASES, ids=[f"{one.name}-{profile}" for one, profile in CASES]
+)
+def test_a_plan_with_the_cause_is_a_value(reason: Waiting, profile: str) -> None:
+    scene = reason.scene(profile)
+    planner = Planner(conf=scene.conf, profile=profile, options=scene.options)
+    plan = planner.cycle(planner.build(scene.objects), scene.now)
+    copied = pickle.loads(pickle.dumps(plan))
+    assert copied == plan
+    assert copied.to_json() == plan.to_json()
 
 
 @pytest.mark.parametrize("profile", ["volcano", "kai", "maniple"])

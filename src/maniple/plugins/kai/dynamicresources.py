@@ -114,7 +114,7 @@ class DynamicResources:
         mark = class_.marks.get(self.name)
         if mark is not None:
             text = self._refusals[mark]
-            return Reason(text, Code.UNRESOLVABLE, claim_detail(class_.spec.pod, text))
+            return Reason(str(text), Code.UNRESOLVABLE, claim_detail(class_.spec.pod, text))
         for claim in self._shared_claims(class_):
             if self._holdings.is_full(claim):
                 text = f"resource claim {claim.key} has reached its maximum number of consumers ({MOST_CONSUMERS})"
