@@ -11,7 +11,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from maniple.eviction.chunks import Outcome
+from maniple.eviction.chunks import ScenarioOutcome
 from maniple.planner import Plan
 from tests.actions.allocate_scenes import Bench, cycle, gang, node, placed, queue, waiting
 from tests.support import priority_class
@@ -153,7 +153,7 @@ def _would_do(scene: Scene, action: str, plan: Plan, victims: list[str]) -> bool
     lost: dict[int, list[int]] = {}
     for pod in victims:
         lost.setdefault(bench.job(job_of(pod)), []).append(int(bench.rows(pod)[0]))
-    outcome = Outcome(job, bench.rows(*claimed), {one: np.array(rows) for one, rows in lost.items()})
+    outcome = ScenarioOutcome(job, bench.rows(*claimed), {one: np.array(rows) for one, rows in lost.items()})
     if action == "consolidation":
         return False if victims else bool(claimed)
     return action == "preempt" or session.hooks.reclaim_scenario_validator(outcome)

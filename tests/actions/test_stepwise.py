@@ -8,7 +8,7 @@ import numpy as np
 from maniple.actions.searching.budget import Allowance
 from maniple.actions.searching.stepwise import StepwiseSolver
 from maniple.actions.searching.terms import Losers, Terms
-from maniple.eviction.chunks import Outcome
+from maniple.eviction.chunks import ScenarioOutcome
 from maniple.framework.transactions.transaction import Transaction
 from tests.actions.allocate_scenes import Bench, gang, node, queue
 
@@ -23,7 +23,7 @@ class Search:
     def __init__(
         self,
         *parts: Any,
-        accept: Callable[[Outcome], bool] = lambda _: True,
+        accept: Callable[[ScenarioOutcome], bool] = lambda _: True,
         before: Callable[[Bench], None] = lambda _: None,
     ) -> None:
         self.bench = Bench(QUEUES, *parts, strict=True)
@@ -46,7 +46,7 @@ class Search:
         )
         return StepwiseSolver(session, self.bench.placement).solve(self.bench.job("a"), terms, Allowance())
 
-    def _judge(self, outcome: Outcome) -> bool:
+    def _judge(self, outcome: ScenarioOutcome) -> bool:
         names = sorted(self.bench.session.job_key(job).removeprefix("default/") for job in outcome.victims)
         self.judged.append((len(outcome.tasks), names))
         return self._accept(outcome)

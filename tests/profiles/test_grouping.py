@@ -17,7 +17,7 @@ from maniple.objects.volcano import VolcanoPodGroup
 from maniple.planner import Planner
 from maniple.profiles.group_forms import (
     KAI_DEFAULT_QUEUE,
-    Asked,
+    AskedGroup,
     Form,
     KaiForm,
     ManipleForm,
@@ -163,7 +163,8 @@ def test_the_default_profile_takes_the_form_that_can_say_the_group() -> None:
     )
     levels = Group("ml", OWNER, 3, domain=DomainWish(topology="t", required="rack"))
     made = [
-        form.group(Asked("x:y", pod("a").metadata, one, {"": pod("a")})) for one in (flat, nested, levels)
+        form.group(AskedGroup("x:y", pod("a").metadata, one, {"": pod("a")}))
+        for one in (flat, nested, levels)
     ]
     assert [type(one) for one in made] == [VolcanoPodGroup, KaiPodGroup, KaiPodGroup]
     tiered, tree, level = made

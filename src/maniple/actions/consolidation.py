@@ -13,7 +13,7 @@ from maniple.actions.searching.feasible import enough_gpus
 from maniple.actions.searching.making_room import RoomMaking
 from maniple.actions.searching.terms import Losers, Terms
 from maniple.cluster.statuses import Status
-from maniple.eviction.chunks import Outcome
+from maniple.eviction.chunks import ScenarioOutcome
 from maniple.framework.configuration.arguments import Arguments
 from maniple.framework.reasons import POD, EvictionCause
 from maniple.framework.session import Session
@@ -38,7 +38,7 @@ class Consolidation:
         hooks, losers, plain = session.hooks, Losers(session), session.rules.words.plain
         protects = "consolidation_victim_filter" in hooks.answered
 
-        def all_placed(outcome: Outcome) -> bool:
+        def all_placed(outcome: ScenarioOutcome) -> bool:
             status = session.tasks.status
             left = any((status[rows] == Status.RELEASING).any() for rows in outcome.victims.values())
             return not left and hooks.consolidation_scenario_validator(outcome)

@@ -2,7 +2,7 @@
 
 A job loses its tasks in *chunks*: first the tasks that it can spare, one by one, then all the rest together.
 `Pieces` cuts jobs by the default rule of this profile; the stepwise solver cuts as KAI does
-(`PodSets.to_evict`). Validators accept or refuse a scenario given an `Outcome`.
+(`PodSets.to_evict`). Validators accept or refuse a scenario given a `ScenarioOutcome`.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ LaidOut = tuple[TaskRows, Places]  # the tasks of chunks one after the other, an
 
 
 @dataclass(slots=True, eq=False)
-class Outcome:
+class ScenarioOutcome:
     """What validators judge, while the session is as the scenario would leave it."""
 
     actor: int  # the job that is served
@@ -125,4 +125,4 @@ def _singles(rows: TaskRows) -> list[TaskRows]:
     return [rows[place : place + 1] for place in range(len(rows))]
 
 
-__all__ = ["Chunk", "Outcome", "Pieces"]
+__all__ = ["Chunk", "Pieces", "ScenarioOutcome"]

@@ -9,7 +9,7 @@ from msgspec import structs
 from maniple.objects.core import Pod
 from maniple.objects.limits import WAITS
 from maniple.objects.meta import Object
-from maniple.profiles.group_forms import Asked
+from maniple.profiles.group_forms import AskedGroup
 from maniple.profiles.volcano import PREEMPTABLE
 from maniple.workloads.model import FieldError, Group
 
@@ -46,7 +46,7 @@ class Family:
     parts: dict[str, Group] = field(
         default_factory=dict
     )  # what is asked for: without these, and for each of these
-    written: dict[str, tuple[Asked, Object]] = field(default_factory=dict)
+    written: dict[str, tuple[AskedGroup, Object]] = field(default_factory=dict)
 
     def join(self, key: str, place: Place) -> None:
         part = place.part

@@ -51,7 +51,7 @@ ADDED = "maniple.dev/added"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AskedGroup:
     """What is to be written: a group, or the part of one whose pods wait for others.
 
     `pods`: the first pod of each set, by name, as far as a form may read it (`sample_of`); what differs between pods of
@@ -88,7 +88,7 @@ class Form(Protocol):
     def takes(self, pod: Pod) -> bool:
         """Whether a pod is of this scheduler and has no group."""
 
-    def group(self, asked: Asked) -> Object:
+    def group(self, asked: AskedGroup) -> Object:
         """The group as an object."""
 
     def pod(self, pod: Pod, name: str, group: Group, set_name: str) -> Pod:
@@ -109,7 +109,7 @@ class VolcanoForm:
     def takes(self, pod: Pod) -> bool:
         return pod.spec.scheduler_name in self._names and not pod.metadata.annotations.get(volcano.GROUP_NAME)
 
-    def group(self, asked: Asked) -> Object:
+    def group(self, asked: AskedGroup) -> Object:
         group = asked.group
         leaves = _leaves(group)
         annotations = _waits(asked)
@@ -158,7 +158,7 @@ class KaiForm:
     def takes(self, pod: Pod) -> bool:
         return pod.spec.scheduler_name in self._names and not pod.metadata.annotations.get(kai.GROUP_NAME)
 
-    def group(self, asked: Asked) -> Object:
+    def group(self, asked: AskedGroup) -> Object:
         group, labels = asked.group, asked.first.metadata.labels
         pool = {self._pool.key: labels[self._pool.key]} if self._pool.key in labels else {}
         return KaiPodGroup(
@@ -214,7 +214,7 @@ class ManipleForm:
     def takes(self, pod: Pod) -> bool:
         return self._volcano.takes(pod) and self._kai.takes(pod)
 
-    def group(self, asked: Asked) -> Object:
+    def group(self, asked: AskedGroup) -> Object:
         return self._of(asked.group).group(asked)
 
     def pod(self, pod: Pod, name: str, group: Group, set_name: str) -> Pod:
@@ -317,7 +317,9 @@ def _in_group(
     return replace(pod, metadata=metadata)
 
 
-def _metadata(asked: Asked, annotations: dict[str, str], labels: dict[str, str] | None = None) -> ObjectMeta:
+def _metadata(
+    asked: AskedGroup, annotations: dict[str, str], labels: dict[str, str] | None = None
+) -> ObjectMeta:
     return ObjectMeta(
         name=asked.name,
         namespace=asked.first.metadata.namespace,
@@ -329,7 +331,7 @@ def _metadata(asked: Asked, annotations: dict[str, str], labels: dict[str, str] 
     )
 
 
-def _waits(asked: Asked) -> dict[str, str]:
+def _waits(asked: AskedGroup) -> dict[str, str]:
     return {WAITS: asked.why} if asked.why else {}
 
 
@@ -338,7 +340,7 @@ def _leaves(group: Group) -> list[PodSet]:
     return [one for one in group.sets if one.name not in parents]
 
 
-def _min_resources(asked: Asked, leaves: list[PodSet]) -> ResourceList:
+def _min_resources(asked: AskedGroup, leaves: list[PodSet]) -> ResourceList:
     """What the minimum requests, if the pods of a set are like its first."""
     parts = [(one.minimum, asked.pods.get(one.name)) for one in leaves] or [
         (asked.group.minimum, asked.first)

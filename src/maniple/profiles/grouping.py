@@ -16,7 +16,7 @@ from maniple.objects.load import Problem
 from maniple.objects.meta import Object, ObjectMeta
 from maniple.objects.owners import is_owner
 from maniple.profiles.families import Changes, Family, Place, listed, parts_of, title_of
-from maniple.profiles.group_forms import Asked, Form, sample_of, topologies_of, ungrouped
+from maniple.profiles.group_forms import AskedGroup, Form, sample_of, topologies_of, ungrouped
 from maniple.profiles.lineage import Lineage
 from maniple.workloads.kinds import TABLE, Table
 from maniple.workloads.model import FieldError, Group, Owner
@@ -274,7 +274,7 @@ class Grouper:
         for part, pods in mine.items():
             title = f"{own}:{part}" if part else own
             key = f"{namespace}/{title}"
-            asked = Asked(title, metadata, family.parts[part], pods, family.closed.get(part, why))
+            asked = AskedGroup(title, metadata, family.parts[part], pods, family.closed.get(part, why))
             known = before.get(key)
             made = known[1] if known is not None and known[0] == asked else self.form.group(asked)
             family.written[key] = asked, made

@@ -16,7 +16,7 @@ from maniple.objects.core import Pod
 from maniple.objects.load import Problem
 from maniple.objects.meta import Object
 from maniple.profiles.families import Changes, with_status
-from maniple.profiles.group_forms import Asked, Form
+from maniple.profiles.group_forms import AskedGroup, Form
 from maniple.profiles.grouping import Grouper
 from maniple.profiles.written_groups import (
     GROUP_KINDS,
@@ -43,12 +43,12 @@ class _Noting:
     def __init__(self, form: Form) -> None:
         self._form = form
         self.one_by_one = form.one_by_one
-        self.asked: dict[Ref, Asked] = {}
+        self.asked: dict[Ref, AskedGroup] = {}
 
     def takes(self, pod: Pod) -> bool:
         return self._form.takes(pod)
 
-    def group(self, asked: Asked) -> Object:
+    def group(self, asked: AskedGroup) -> Object:
         made = self._form.group(asked)
         self.asked[_ref(made)] = asked
         return made

@@ -22,7 +22,7 @@ from maniple.objects.limits import WAITS
 from maniple.objects.meta import Object, ObjectMeta, OwnerReference
 from maniple.objects.volcano import VolcanoPodGroup
 from maniple.profiles import kai, volcano
-from maniple.profiles.group_forms import ADDED, Asked, topologies_of, without_group
+from maniple.profiles.group_forms import ADDED, AskedGroup, topologies_of, without_group
 from maniple.workloads.model import Owner
 
 GROUP_KINDS = (VolcanoPodGroup, KaiPodGroup)
@@ -48,7 +48,7 @@ Raw = dict[str, Any]
 # -- groups ------------------------------------------------------------------------------------------------------------
 
 
-def to_write(made: Object, asked: Asked) -> Object:
+def to_write(made: Object, asked: AskedGroup) -> Object:
     """A group that was made in memory, as it is to be in the cluster."""
     owner = _owner(asked)
     metadata = made.metadata
@@ -67,12 +67,12 @@ def to_write(made: Object, asked: Asked) -> Object:
     )
 
 
-def is_whole(asked: Asked) -> bool:
+def is_whole(asked: AskedGroup) -> bool:
     """Whether it is a group, and not the pods of one that wait for the others."""
     return asked.name in (asked.group.name, _lone_title(asked.first))
 
 
-def _owner(asked: Asked) -> Owner:
+def _owner(asked: AskedGroup) -> Owner:
     """The object that a group goes with: its owner, or the pod if that is a job of its own."""
     name = asked.metadata.name
     if asked.name == _lone_title(asked.first) and name == asked.first.metadata.name:

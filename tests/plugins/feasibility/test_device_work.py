@@ -11,7 +11,7 @@ from maniple.objects.load import load
 from maniple.planner import Plan, Planner
 from maniple.plugins.feasibility import device_work, dynamic_resources, search_memory
 from maniple.plugins.feasibility.device_catalogue import DeviceCatalogue
-from maniple.plugins.feasibility.device_search import DeviceSearch, Finding, Outcome
+from maniple.plugins.feasibility.device_search import DeviceSearch, Finding, SearchEnd
 from maniple.plugins.feasibility.resource_claims import SpecKeys
 from maniple.plugins.feasibility.search_memory import SearchMemory
 from tests.plugins.asking import Raw, other
@@ -178,7 +178,7 @@ def test_one_claim_has_one_budget_for_all_nodes(
     plan = run.cycle()
     assert searches
     # What the last search tried and could not pay for is an expression or a step, not a node.
-    finished = [one for one in searches if one.outcome is not Outcome.CUT_SHORT]
+    finished = [one for one in searches if one.outcome is not SearchEnd.CUT_SHORT]
     assert work(finished) <= total
     assert len(searches) < 40
     assert not bound(plan)
@@ -259,7 +259,7 @@ def test_many_hard_claims_leave_other_namespaces_their_share(
     plan = run.cycle()
     assert list(bound(plan)) == ["good/z-0"]
     assert (
-        work([one for one in searches if one.outcome is not Outcome.CUT_SHORT])
+        work([one for one in searches if one.outcome is not SearchEnd.CUT_SHORT])
         <= total + 31 * device_work.PER_POD
     )
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from maniple.eviction.chunks import Outcome
+from maniple.eviction.chunks import ScenarioOutcome
 from maniple.objects.meta import Object
 from maniple.plugins.kai.minruntime import MinRuntime
 from tests.actions.allocate_scenes import NOW, Bench, gang, node
@@ -48,7 +48,7 @@ class Asked:
         """Of a scenario: reclaim's answer, and preempt's."""
         self.bench.evict(*(pod for pods in victims.values() for pod in pods))
         lost = {self.bench.job(job): self.bench.rows(*pods) for job, pods in victims.items()}
-        outcome = Outcome(self.bench.job(actor), np.zeros(0, dtype=np.int64), lost)
+        outcome = ScenarioOutcome(self.bench.job(actor), np.zeros(0, dtype=np.int64), lost)
         return (
             self._plugin.reclaim_scenario_validator(outcome),
             self._plugin.preempt_scenario_validator(outcome),

@@ -35,7 +35,7 @@ _PENDING, _RELEASING = int(Status.PENDING), int(Status.RELEASING)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ground:
+class Candidates:
     """Nodes that may be used."""
 
     nodes: NodeRows
@@ -65,7 +65,7 @@ class JobPlacer:
         self._trials_pod_by_pod = rules.victims.trials_place_pod_by_pod
         self._put_back_moved = rules.victims.moved_pods_are_put_back
         self._causes = (PlainCauses if rules.words.plain else Causes)(session, placement)
-        self._everywhere = Ground(np.arange(len(session.nodes)), None)
+        self._everywhere = Candidates(np.arange(len(session.nodes)), None)
 
     def allocate(
         self,
@@ -93,9 +93,9 @@ class JobPlacer:
             if real:
                 session.refusals.of_capacity(job, capacity)
             return False
-        ground = self._everywhere if nodes is None else Ground(np.flatnonzero(nodes), nodes)
+        candidates = self._everywhere if nodes is None else Candidates(np.flatnonzero(nodes), nodes)
         attempt = Attempt(transaction, job, pipeline_only, real, len(transaction), self._by_set(job, rows))
-        placed = self._group(attempt, session.groups.root(job), rows, ground)
+        placed = self._group(attempt, session.groups.root(job), rows, candidates)
         if not placed:
             self._causes.undone()
             if real and trace is not None:
@@ -132,7 +132,7 @@ class JobPlacer:
         far = bool(self._placement.column(class_).criteria.cluster_filters)
         waits = bool(leaving.any() if far else leaving[node])
         attempt = Attempt(transaction, int(session.tasks.job[rows[0]]), waits, False, len(transaction), {})
-        return self._run(attempt, rows, Ground(np.array([node]), mask)).cause is None
+        return self._run(attempt, rows, Candidates(np.array([node]), mask)).cause is None
 
     def _by_set(self, job: int, rows: TaskRows) -> dict[int, TaskRows]:
         pod_sets = self._session.groups
@@ -143,38 +143,38 @@ class JobPlacer:
     # -- groups and nodes -----------------------------------------------------------------------------------------
 
     def _node_sets(
-        self, attempt: Attempt, group: Group | PodSet, rows: TaskRows, ground: Ground
-    ) -> Iterator[Ground]:
-        for nodes in self._session.hooks.subset_nodes(group, rows, attempt.refusals, ground.nodes):
-            if nodes is ground.nodes:
-                yield ground
+        self, attempt: Attempt, group: Group | PodSet, rows: TaskRows, candidates: Candidates
+    ) -> Iterator[Candidates]:
+        for nodes in self._session.hooks.subset_nodes(group, rows, attempt.refusals, candidates.nodes):
+            if nodes is candidates.nodes:
+                yield candidates
                 continue
             mask = np.zeros(len(self._session.nodes), dtype=np.bool_)
             mask[nodes] = True
-            yield Ground(nodes, mask)
+            yield Candidates(nodes, mask)
 
-    def _group(self, attempt: Attempt, group: Group, rows: TaskRows, ground: Ground) -> bool:
+    def _group(self, attempt: Attempt, group: Group, rows: TaskRows, candidates: Candidates) -> bool:
         transaction = attempt.transaction
-        for some in self._node_sets(attempt, group, rows, ground):
+        for some in self._node_sets(attempt, group, rows, candidates):
             checkpoint = transaction.checkpoint()
             placed = self._group_on(attempt, group, rows, some)
             if self._session.trace is not None:
-                self._tell_domain(attempt, group, ground, some, fits=placed)
+                self._tell_domain(attempt, group, candidates, some, fits=placed)
             if placed:
                 return True
             transaction.rollback(checkpoint)
         return False
 
     def _tell_domain(
-        self, attempt: Attempt, part: Group | PodSet, ground: Ground, some: Ground, *, fits: bool
+        self, attempt: Attempt, part: Group | PodSet, candidates: Candidates, some: Candidates, *, fits: bool
     ) -> None:
         trace = self._session.trace
-        if trace is not None and some is not ground and trace.follows(attempt.job):
+        if trace is not None and some is not candidates and trace.follows(attempt.job):
             trace.domain(
                 attempt.job, part.name, domain_name(self._session, some.nodes), len(some.nodes), fits
             )
 
-    def _group_on(self, attempt: Attempt, group: Group, rows: TaskRows, ground: Ground) -> bool:
+    def _group_on(self, attempt: Attempt, group: Group, rows: TaskRows, candidates: Candidates) -> bool:
         """The groups inside first, then the pods that belong to this one itself."""
         hooks = self._session.hooks
         sets = group.groups
@@ -183,20 +183,20 @@ class JobPlacer:
         for inner in sets:
             own = [attempt.by_set.get(one.number, rows) for one in inner.all_pod_sets()]
             inside = rows[np.isin(rows, np.concatenate(own))]
-            if not self._group(attempt, inner, inside, ground):
+            if not self._group(attempt, inner, inside, candidates):
                 return False
         return all(
-            self._pod_set(attempt, one, attempt.by_set.get(one.number, rows), ground)
+            self._pod_set(attempt, one, attempt.by_set.get(one.number, rows), candidates)
             for one in self._session.groups.in_order(group.pod_sets)
         )
 
-    def _pod_set(self, attempt: Attempt, pod_set: PodSet, rows: TaskRows, ground: Ground) -> bool:
+    def _pod_set(self, attempt: Attempt, pod_set: PodSet, rows: TaskRows, candidates: Candidates) -> bool:
         transaction = attempt.transaction
-        for some in self._node_sets(attempt, pod_set, rows, ground):
+        for some in self._node_sets(attempt, pod_set, rows, candidates):
             checkpoint = transaction.checkpoint()
             placed = self._tasks(attempt, pod_set, rows, some)
             if self._session.trace is not None:
-                self._tell_domain(attempt, pod_set, ground, some, fits=placed)
+                self._tell_domain(attempt, pod_set, candidates, some, fits=placed)
             if placed:
                 return True
             transaction.rollback(checkpoint)
@@ -204,11 +204,11 @@ class JobPlacer:
 
     # -- tasks ----------------------------------------------------------------------------------------------------
 
-    def _tasks(self, attempt: Attempt, pod_set: PodSet, rows: TaskRows, ground: Ground) -> bool:
+    def _tasks(self, attempt: Attempt, pod_set: PodSet, rows: TaskRows, candidates: Candidates) -> bool:
         """Tasks in their order, all or nothing."""
         placed = 0
         for run in self._runs(rows):
-            found = self._run(attempt, run, ground)
+            found = self._run(attempt, run, candidates)
             placed += found.count
             if found.cause is not None:
                 if attempt.real:
@@ -227,7 +227,7 @@ class JobPlacer:
         ends = [place for place in range(1, count) if kinds[place] != kinds[place - 1]]
         return [rows[start:stop] for start, stop in pairwise([0, *ends, count])]
 
-    def _run(self, attempt: Attempt, rows: TaskRows, ground: Ground) -> Found:
+    def _run(self, attempt: Attempt, rows: TaskRows, candidates: Candidates) -> Found:
         """Place a run. How many found a place, and why the next did not."""
         session, causes, real = self._session, self._causes, attempt.real
         class_ = session.classes[session.tasks.class_of[rows[0]]]
@@ -237,45 +237,49 @@ class JobPlacer:
             if trace is not None:
                 trace.asked(attempt.job, "pre_predicate", refused, class_)
             return Found(0, refused.text.replace(POD, session.task_key(int(rows[0]))))
-        if ground.mask is None and (known := causes.remembered(class_, len(rows), real=real)) is not None:
+        if candidates.mask is None and (known := causes.remembered(class_, len(rows), real=real)) is not None:
             if trace is not None:
-                self._trace_run(rows, ground)
+                self._trace_run(rows, candidates)
             return known
         rows = rows.copy()  # they may change places
         untouched, done = len(attempt.transaction) == attempt.start, 0
         while done < len(rows):
-            step = self._step(attempt, class_, rows[done:], ground)
+            step = self._step(attempt, class_, rows[done:], candidates)
             if isinstance(step, Found):
                 return Found(done + step.count, step.cause, step.counted)
             if not step:
                 if trace is not None:
-                    trace_proposal(session, self._placement, rows[done:], None, ground.mask)
+                    trace_proposal(session, self._placement, rows[done:], None, candidates.mask)
                 cause = (
-                    causes.no_node(class_, ground.mask, mates=done > 0 or not untouched) if real else UNTOLD
+                    causes.no_node(class_, candidates.mask, mates=done > 0 or not untouched)
+                    if real
+                    else UNTOLD
                 )
-                if untouched and ground.mask is None:
+                if untouched and candidates.mask is None:
                     causes.remember(class_, done, cause)
                 return Found(done, cause)
             done += step
         return Found(done)
 
-    def _trace_run(self, rows: TaskRows, ground: Ground) -> None:
+    def _trace_run(self, rows: TaskRows, candidates: Candidates) -> None:
         """Too few places are known to be left: record the places that there are, and why there are no more."""
         session, placement = self._session, self._placement
         class_ = session.classes[session.tasks.class_of[rows[0]]]
-        proposal = placement.fill(class_, len(rows), ground.mask)
-        trace_proposal(session, placement, rows, proposal, ground.mask, short=True)
+        proposal = placement.fill(class_, len(rows), candidates.mask)
+        trace_proposal(session, placement, rows, proposal, candidates.mask, short=True)
 
-    def _step(self, attempt: Attempt, class_: TaskClass, rows: TaskRows, ground: Ground) -> int | Found:
+    def _step(
+        self, attempt: Attempt, class_: TaskClass, rows: TaskRows, candidates: Candidates
+    ) -> int | Found:
         """Place as many of the next tasks as can be decided at once: how many; or that they cannot all be placed."""
         if class_.share is not None:
-            return self._share(attempt, class_, rows[:1], ground)
-        if self._forced(attempt, class_, rows, ground):
+            return self._share(attempt, class_, rows[:1], candidates)
+        if self._forced(attempt, class_, rows, candidates):
             return len(rows)
         if attempt.pipeline_only and self._trials_pod_by_pod:
             # Claims leave what is idle idle, and scores see it; a step for several would take it for used.
             rows = rows[:1]
-        proposal = self._placement.fill(class_, len(rows), ground.mask)
+        proposal = self._placement.fill(class_, len(rows), candidates.mask)
         if proposal is None:
             return 0
         come_back = self._session.tasks.status[rows[0]] == _RELEASING
@@ -283,9 +287,9 @@ class JobPlacer:
             self._put_first(rows[: len(proposal)], int(proposal.nodes[0]))
         if self._session.traced(attempt.job, tasks=True) is not None:
             fewer = len(proposal) < len(rows)
-            trace_proposal(self._session, self._placement, rows, proposal, ground.mask, short=fewer)
+            trace_proposal(self._session, self._placement, rows, proposal, candidates.mask, short=fewer)
         if len(proposal) < len(rows):
-            short = self._causes.shortage(class_, len(rows), ground.mask, real=attempt.real)
+            short = self._causes.shortage(class_, len(rows), candidates.mask, real=attempt.real)
             if short is not None:
                 return short
             rows = rows[: len(proposal)]
@@ -313,9 +317,9 @@ class JobPlacer:
         elsewhere = np.flatnonzero(nodes != nodes[0])
         return rows[: elsewhere[0]] if len(elsewhere) else rows
 
-    def _forced(self, attempt: Attempt, class_: TaskClass, rows: TaskRows, ground: Ground) -> bool:
+    def _forced(self, attempt: Attempt, class_: TaskClass, rows: TaskRows, candidates: Candidates) -> bool:
         """Take all places that are left, where a dry run needs exactly these: what they are worth does not matter."""
-        if not attempt.pipeline_only or ground.mask is not None or self._trials_pod_by_pod:
+        if not attempt.pipeline_only or candidates.mask is not None or self._trials_pod_by_pod:
             return False
         waiting = self._session.tasks.status[rows[0]] == _PENDING
         if not waiting or not self._placement.take_last(attempt.transaction, class_, rows):
@@ -348,9 +352,9 @@ class JobPlacer:
             [node in (left for left, _ in moved.get(row, ())) for row, node in places], dtype=np.bool_
         )
 
-    def _share(self, attempt: Attempt, class_: TaskClass, row: TaskRows, ground: Ground) -> int:
+    def _share(self, attempt: Attempt, class_: TaskClass, row: TaskRows, candidates: Candidates) -> int:
         """Place a task that requests part of a GPU on the best node with suitable devices. 1 if there was one."""
-        session, transaction, mask = self._session, attempt.transaction, ground.mask
+        session, transaction, mask = self._session, attempt.transaction, candidates.mask
         while (proposal := self._placement.fill(class_, 1, mask)) is not None:
             node = int(proposal.nodes[0])
             if session.traced(attempt.job, tasks=True) is not None:

@@ -28,7 +28,7 @@ from maniple.actions.searching.terms import SearchTerms, Terms
 from maniple.actions.signatures import Constraints
 from maniple.cluster.statuses import ACTIVE_ALLOCATED, Status, status_set
 from maniple.eviction.asking import demands_of
-from maniple.eviction.chunks import Chunk, Outcome, Victims
+from maniple.eviction.chunks import Chunk, ScenarioOutcome, Victims
 from maniple.eviction.room_sums import HeldParts, RoomSums, smallest
 from maniple.eviction.victims import VictimPool, VictimSequence
 from maniple.framework.points import JobRows, TaskRows
@@ -386,7 +386,7 @@ class Search:
         if trace is None or not trace.follows(self._job) or not isinstance(cause, EvictionCause):
             return
         lost = {job: np.concatenate(parts) for job, parts in _by_job(chunks).items()}
-        outcome = Outcome(self._job, self._rows, lost)
+        outcome = ScenarioOutcome(self._job, self._rows, lost)
         points = [point for point in cause.asked if point.endswith("validator")]
         answers = [one for point in points for one in trace.answers(point, outcome)]
         trace.judged(REFUSED, tuple(answers))
@@ -426,7 +426,7 @@ class Search:
     def _accepts(self, chunks: list[Chunk]) -> bool:
         victims = _by_job(chunks)
         lost = {job: parts[0] if len(parts) == 1 else np.concatenate(parts) for job, parts in victims.items()}
-        return self._terms.accept(Outcome(self._job, self._rows, lost))
+        return self._terms.accept(ScenarioOutcome(self._job, self._rows, lost))
 
     def _has_room(self, parts: list[TaskRows]) -> bool:
         """Something is still evicted, and there is a place for a task like it."""

@@ -20,7 +20,7 @@ from maniple.actions.searching.filters import ScenarioFilters
 from maniple.actions.searching.telling import NO_SCENARIO, tell_search
 from maniple.actions.searching.terms import Terms
 from maniple.cluster.statuses import ACTIVE_USED, Status, status_set
-from maniple.eviction.chunks import Outcome
+from maniple.eviction.chunks import ScenarioOutcome
 from maniple.framework.points import TaskRows
 from maniple.framework.session import Session
 from maniple.framework.transactions.transaction import Transaction
@@ -212,7 +212,7 @@ class _Part:
     def _judged(self, scenario: _Scenario, evicted: list[_Group], transaction: Transaction) -> _Solved | None:
         together = ((group.job, group.rows) for group in evicted)
         evict_rest(self._session, transaction, together, self._terms.reason)
-        if not self._terms.accept(Outcome(self._job, self._rows, scenario.everybody())):
+        if not self._terms.accept(ScenarioOutcome(self._job, self._rows, scenario.everybody())):
             if (trace := self._session.traced(self._job)) is not None:
                 trace.judged("the plugins do not accept the result", ())
             transaction.discard()

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maniple.cluster.statuses import ACTIVE_ALLOCATED
-from maniple.eviction.chunks import Outcome
+from maniple.eviction.chunks import ScenarioOutcome
 from maniple.framework.points import JobRows
 from maniple.framework.session import Session
 
@@ -53,7 +53,7 @@ class SearchTerms:
     """What holds for any search, whatever its victims."""
 
     reason: str
-    accept: Callable[[Outcome], bool]
+    accept: Callable[[ScenarioOutcome], bool]
     all_return: bool = False  # no task is evicted unless it finds another place
     most: int | None = None  # so many jobs may be touched
 

@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from maniple.actions.volcano.gang_placing import Asking, GangPlacer, Part, Places, covers
+from maniple.actions.volcano.gang_placing import Asking, GangPlacer, Places, PodSetDemand, covers
 from maniple.actions.volcano.telling import tell_absent
 from maniple.actions.volcano.topology import stopped
 from maniple.actions.volcano.turns import JobTurns
@@ -177,7 +177,7 @@ class GangEviction:
 
     def _asking(self, shape: Group, queue: int, waiting: list[tuple[PodSet, TaskRows]]) -> Asking:
         session = self._session
-        parts = [Part(one, rows, demands_of(session, rows)) for one, rows in waiting]
+        parts = [PodSetDemand(one, rows, demands_of(session, rows)) for one, rows in waiting]
         rows = np.concatenate([part.rows for part in parts])
         need: Amounts = session.requests(rows).sum(axis=1)
         demand = dict(Counter(session.tasks.class_of[rows].tolist()))

@@ -24,7 +24,7 @@ Places = dict[PodSet, int]  # -> domain
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Part:
+class PodSetDemand:
     """A sub-job's tasks that need room."""
 
     pod_set: PodSet
@@ -39,7 +39,7 @@ class Asking:
     job: int
     queue: int
     shape: Group
-    parts: list[Part]
+    parts: list[PodSetDemand]
     rows: TaskRows
     need: Amounts
     demand: dict[int, int]  # class -> tasks
@@ -103,7 +103,7 @@ class GangPlacer:
         gradients = self._session.hooks.hyper_node_gradient_for_pod_set(one, domain, Purpose.EVICT)
         return list(dict.fromkeys(inside for gradient in gradients for inside in gradient))
 
-    def _place_part(self, transaction: Transaction, asking: Asking, part: Part, domain: int) -> bool:
+    def _place_part(self, transaction: Transaction, asking: Asking, part: PodSetDemand, domain: int) -> bool:
         session, checkpoint = self._session, transaction.checkpoint()
         within, one = session.domains.members[domain], part.pod_set
         if self._rules.places_pod_by_pod:  # how near the others of the pod set are does not count then

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from maniple.actions.volcano.room import RoomMaker, Terms
+from maniple.actions.volcano.room import RoomMaker, RoomTerms
 from maniple.actions.volcano.telling import tell_absent
 from maniple.actions.volcano.turns import JobTurns
 from maniple.cluster.classes import TaskClass
@@ -28,7 +28,7 @@ from maniple.eviction.volcano.least_cost import (
     Trial,
     make_room_cheaply,
 )
-from maniple.eviction.volcano.per_node import Search, make_room
+from maniple.eviction.volcano.per_node import NodeSearch, make_room
 from maniple.framework.configuration.arguments import Arguments
 from maniple.framework.points import TaskRows
 from maniple.framework.reasons import FITS, EvictionCause
@@ -116,7 +116,7 @@ class _JobByJob:
             return all(hooks.allocatable(queue, d.class_, len(d.rows)) >= len(d.rows) for d in demands)
 
         cause = _cause(job)
-        terms = Terms(queue, (queue,), lower_only, within_limits, lambda: hooks.job_pipelined(job), cause)
+        terms = RoomTerms(queue, (queue,), lower_only, within_limits, lambda: hooks.job_pipelined(job), cause)
         self._room.serve(job, terms)
 
 
@@ -186,7 +186,7 @@ class _TaskByTask:
             return int(placement.judging.verdicts(class_, resources=False, prepared=prepared)[node]) == FITS
 
         cause = _cause(int(session.tasks.job[task]))
-        search = Search(candidates, session.hooks.preemptable, fits, cause, evicts, evicts)
+        search = NodeSearch(candidates, session.hooks.preemptable, fits, cause, evicts, evicts)
         nodes = placement.by_score(class_, placement.evictable_nodes(class_, task))
         return make_room(session, transaction, task, nodes.tolist(), search)
 

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from maniple.actions import words
-from maniple.actions.volcano.room import RoomMaker, Terms
+from maniple.actions.volcano.room import RoomMaker, RoomTerms
 from maniple.actions.volcano.telling import tell_absent
 from maniple.actions.volcano.turns import JobTurns
 from maniple.cluster.statuses import Status
 from maniple.eviction.asking import Asking, Demand, starving_jobs
-from maniple.eviction.volcano.per_node import Search, make_room
+from maniple.eviction.volcano.per_node import NodeSearch, make_room
 from maniple.framework.configuration.arguments import Arguments
 from maniple.framework.points import TaskRows
 from maniple.framework.reasons import EvictionCause
@@ -99,7 +99,7 @@ class _Reclaim:
             if (trace := session.traced(job)) is not None:
                 trace.left_out(job, HELD_TOGETHER)
             return
-        terms = Terms(
+        terms = RoomTerms(
             queue=queue,
             queues=[other for other in self._queues if other != queue],
             approve=hooks.reclaimable,
@@ -134,7 +134,7 @@ class _Original:
             candidates = _candidates(session)
             foreign = session.jobs.queue[session.tasks.job[candidates]] != queue
             others = candidates[foreign]
-            search = Search(others, hooks.reclaimable, lambda *_: True, cause, needs_victims=False)
+            search = NodeSearch(others, hooks.reclaimable, lambda *_: True, cause, needs_victims=False)
             nodes = self._placement.evictable_nodes(class_, task)
             make_room(session, transaction, task, nodes.tolist(), search)
         if hooks.job_pipelined(job):

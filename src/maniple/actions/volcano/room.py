@@ -17,7 +17,7 @@ from maniple.actions.searching.budget import Allowance, Budget
 from maniple.actions.searching.solver import Search
 from maniple.actions.searching.terms import SearchTerms
 from maniple.actions.signatures import COMPLETE, Constraints, Failures, failures
-from maniple.actions.volcano.telling import Terms, tell_failed, tell_surplus
+from maniple.actions.volcano.telling import RoomTerms, tell_failed, tell_surplus
 from maniple.eviction.asking import Asking, Demand, demands_of, next_tasks
 from maniple.eviction.chunks import Chunk
 from maniple.eviction.room_sums import HeldParts, RoomSums
@@ -34,7 +34,9 @@ NO_VICTIMS = "{reason}: evicting every pod that may be evicted would not make ro
 class _TaskPlacer:
     """Pipelines tasks class by class, wherever there will be room."""
 
-    def __init__(self, session: Session, placement: Placement, demands: list[Demand], terms: Terms) -> None:
+    def __init__(
+        self, session: Session, placement: Placement, demands: list[Demand], terms: RoomTerms
+    ) -> None:
         self._session = session
         self._placement = placement
         self._demands = demands
@@ -100,7 +102,7 @@ class RoomMaker:
         self._held = HeldParts(session)
         self._guess = 1
 
-    def serve(self, job: int, terms: Terms) -> None:
+    def serve(self, job: int, terms: RoomTerms) -> None:
         """Make room for a job as long as it starves."""
         session = self._session
         while session.hooks.job_starving(job) and len(wanted := self._wanted(job)):
@@ -120,7 +122,7 @@ class RoomMaker:
     def _pool(self) -> SurplusPool:
         return SurplusPool(self._session, self._candidates)
 
-    def _try(self, job: int, wanted: TaskRows, terms: Terms, allowance: Allowance) -> bool:
+    def _try(self, job: int, wanted: TaskRows, terms: RoomTerms, allowance: Allowance) -> bool:
         session = self._session
         trace = session.traced(job)
         if not terms.queues:
@@ -173,7 +175,7 @@ class RoomMaker:
             known = self._requested[classes] = asked.tobytes()
         return known
 
-    def _solve(self, job: int, wanted: TaskRows, terms: Terms, allowance: Allowance) -> bool:
+    def _solve(self, job: int, wanted: TaskRows, terms: RoomTerms, allowance: Allowance) -> bool:
         session, demands = self._session, demands_of(self._session, wanted)
         allowance.prepare(len(demands))
         placer = _TaskPlacer(session, self._placement, demands, terms)
@@ -209,7 +211,7 @@ class RoomMaker:
     # -- one job like the last ------------------------------------------------------------------------------------
 
     def _repeats(
-        self, demands: list[Demand], terms: Terms, placer: _TaskPlacer, victims: SurplusSequence
+        self, demands: list[Demand], terms: RoomTerms, placer: _TaskPlacer, victims: SurplusSequence
     ) -> bool:
         """Serve a job with as many victims as the last one took, if these turn out to be just enough.
 
@@ -250,7 +252,9 @@ class RoomMaker:
 
     # -- which victims it may take --------------------------------------------------------------------------------
 
-    def _sequences(self, demands: list[Demand], wanted: TaskRows, terms: Terms) -> Iterator[SurplusSequence]:
+    def _sequences(
+        self, demands: list[Demand], wanted: TaskRows, terms: RoomTerms
+    ) -> Iterator[SurplusSequence]:
         session, asker = self._session, int(wanted[0])
         approve = partial(terms.approve, asker)
         for helpful in self._reaches(demands):
@@ -271,4 +275,4 @@ class RoomMaker:
         return [own if everywhere is None else own & everywhere, everywhere]
 
 
-__all__ = ["RoomMaker", "Terms"]
+__all__ = ["RoomMaker", "RoomTerms"]

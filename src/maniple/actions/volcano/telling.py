@@ -1,6 +1,6 @@
 """What a trace says of a search for victims in profile `volcano`: which pods may go, and which plugin protects others.
 
-Called by `room.py` for a job that is traced, before it searches; `Terms` are the terms of such a search.
+Called by `room.py` for a job that is traced, before it searches; `RoomTerms` are the terms of such a search.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ FAILED_BEFORE = "a job that requests no more found no victims before, and nothin
 
 
 @dataclass(slots=True, eq=False)
-class Terms:
+class RoomTerms:
     """The terms on which room is made: from which queues, which victims the plugins allow, and why."""
 
     queue: int  # that requests room
@@ -57,7 +57,7 @@ def tell_surplus(
     trace: Recorder,
     job: int,
     wanted: TaskRows,
-    terms: Terms,
+    terms: RoomTerms,
     candidates: TaskRows,
     sequence: SurplusSequence | None,
 ) -> None:
@@ -85,7 +85,7 @@ def tell_surplus(
 
 
 def tell_failed(
-    session: Session, trace: Recorder, job: int, wanted: TaskRows, terms: Terms, candidates: TaskRows
+    session: Session, trace: Recorder, job: int, wanted: TaskRows, terms: RoomTerms, candidates: TaskRows
 ) -> None:
     """No search was needed, since an equal one has failed."""
     tell_surplus(session, trace, job, wanted, terms, candidates, None)
@@ -93,7 +93,7 @@ def tell_failed(
 
 
 def _blame(
-    session: Session, trace: Recorder, job: int, asker: int, terms: Terms, candidates: TaskRows
+    session: Session, trace: Recorder, job: int, asker: int, terms: RoomTerms, candidates: TaskRows
 ) -> Blame:
     """By task that is on a node and may not be evicted: which plugin or rule protects it."""
     tasks, blame = session.tasks, Blame()
@@ -121,4 +121,4 @@ def _not_a_candidate(session: Session, row: int) -> str:
     return f"the action does not evict pods in state {status.name.title()}"
 
 
-__all__ = ["Terms", "tell_absent", "tell_failed", "tell_surplus"]
+__all__ = ["RoomTerms", "tell_absent", "tell_failed", "tell_surplus"]

@@ -24,7 +24,7 @@ NOT_ADMITTED = "another filter, or the limit of the queue, keeps the pod away ev
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Search:
+class NodeSearch:
     """What one action looks for."""
 
     candidates: TaskRows  # tasks that may be victims, anywhere
@@ -36,7 +36,7 @@ class Search:
 
 
 def make_room(
-    session: Session, transaction: Transaction, task: int, nodes: Iterable[int], search: Search
+    session: Session, transaction: Transaction, task: int, nodes: Iterable[int], search: NodeSearch
 ) -> bool:
     """Pipeline a task onto the first of the nodes where evicting makes room."""
     class_ = session.classes[session.tasks.class_of[task]]
@@ -99,7 +99,7 @@ def _evict_until_fit(
     class_: TaskClass,
     node: int,
     victims: TaskRows,
-    search: Search,
+    search: NodeSearch,
 ) -> bool:
     for unit in units(session, victims):
         if roomy(session, class_, node) and search.fits(class_, node):

@@ -6,7 +6,7 @@ Everything is worked out again from the tasks, one by one. Only reads.
 from collections.abc import Iterator
 
 from maniple.cluster.statuses import ON_NODE, WAITING, Status
-from maniple.framework.devices.gpus import Group, Groups
+from maniple.framework.devices.gpus import Groups, SharedDevice
 from maniple.framework.session import Session
 
 Place = tuple[int, int, Groups, Status]  # task, node, devices, how it counts there
@@ -15,12 +15,12 @@ _BOUND = (Status.ALLOCATED, Status.BINDING)
 
 def problems(session: Session) -> list[str]:
     """Every way in which groups and tasks disagree, and every device of which this session gave more than it has."""
-    expected: dict[tuple[int, str], Group] = {}
+    expected: dict[tuple[int, str], SharedDevice] = {}
     given: set[tuple[int, str]] = set()
     for row, node, groups, status in _places(session):
         memory = session.gpus.need(session.classes[session.tasks.class_of[row]], node)
         for name in groups:
-            _book(expected.setdefault((node, name), Group()), memory, status)
+            _book(expected.setdefault((node, name), SharedDevice()), memory, status)
             if WAITING[session.cluster.tasks.status[row]] and status in _BOUND:
                 given.add((node, name))
     return [*_differences(session, expected), *_overfull(session, expected, given), *_devices(session)]
@@ -39,7 +39,7 @@ def _places(session: Session) -> Iterator[Place]:
             yield from ((row, node, groups, Status.RELEASING) for node, groups in places if node >= 0)
 
 
-def _book(group: Group, memory: int, status: Status) -> None:
+def _book(group: SharedDevice, memory: int, status: Status) -> None:
     group.used += memory
     if status is Status.PIPELINED:
         group.releasing -= memory
@@ -49,14 +49,14 @@ def _book(group: Group, memory: int, status: Status) -> None:
         group.releasing += memory
 
 
-def _differences(session: Session, expected: dict[tuple[int, str], Group]) -> Iterator[str]:
+def _differences(session: Session, expected: dict[tuple[int, str], SharedDevice]) -> Iterator[str]:
     booked = {
         (node, name): group
         for node in range(len(session.nodes))
         for name, group in session.gpus.groups(node).items()
     }
     for node, name in sorted(booked.keys() | expected.keys()):
-        there, wanted = booked.get((node, name), Group()), expected.get((node, name), Group())
+        there, wanted = booked.get((node, name), SharedDevice()), expected.get((node, name), SharedDevice())
         for amount in ("used", "allocated", "releasing"):
             if getattr(there, amount) != getattr(wanted, amount):
                 yield (
@@ -66,7 +66,7 @@ def _differences(session: Session, expected: dict[tuple[int, str], Group]) -> It
 
 
 def _overfull(
-    session: Session, expected: dict[tuple[int, str], Group], given: set[tuple[int, str]]
+    session: Session, expected: dict[tuple[int, str], SharedDevice], given: set[tuple[int, str]]
 ) -> Iterator[str]:
     for node, name in sorted(given):
         if expected[node, name].allocated > session.gpus.memory[node]:

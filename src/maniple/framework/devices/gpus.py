@@ -31,7 +31,7 @@ Groups = tuple[str, ...]
 
 
 @dataclass(slots=True)
-class Group:
+class SharedDevice:
     """One shared device. Memory in MiB."""
 
     used: int = 0
@@ -47,7 +47,7 @@ class Saved:
     """A node's books of devices as they were."""
 
     node: int
-    groups: dict[str, Group]
+    groups: dict[str, SharedDevice]
     taken: int
     freed: int
 
@@ -59,7 +59,7 @@ class GpuBooks(GpuFacts):
         super().__init__(session)
         self._guesses = session.rules.devices.last_part_is_guessed
         self.groups_of: dict[int, Groups] = {}
-        self._nodes: dict[int, dict[str, Group]] = {}
+        self._nodes: dict[int, dict[str, SharedDevice]] = {}
         # By node: shared devices of which a pod has a part and stays, or claims one
         self.shared: Amounts = np.zeros(len(session.nodes), dtype=np.int64)
         # Of these, those that were opened in this session: the pods that reserve them do not exist yet
@@ -174,21 +174,21 @@ class GpuBooks(GpuFacts):
 
     # -- groups ---------------------------------------------------------------------------------------------------
 
-    def groups(self, node: int) -> dict[str, Group]:
+    def groups(self, node: int) -> dict[str, SharedDevice]:
         return self._nodes.get(node, {})
 
     def portion_used(self, node: int, group: str) -> float:
         found = self.groups(node).get(group)
         return found.used / int(self.memory[node]) if found is not None else 0.0
 
-    def fits_group(self, class_: TaskClass, node: int, group: Group) -> bool:
+    def fits_group(self, class_: TaskClass, node: int, group: SharedDevice) -> bool:
         """The device has the part, now or once leaving tasks are gone.
 
         It must be in use, and not only by tasks that are leaving.
         """
         return _open_to_others(group) and self._left(node, group) >= self.need(class_, node)
 
-    def _left(self, node: int, group: Group) -> int:
+    def _left(self, node: int, group: SharedDevice) -> int:
         return int(self.memory[node]) - group.allocated + group.releasing
 
     def has_group(self, class_: TaskClass, rows: NodeRows) -> NDArray[np.bool_]:
@@ -303,7 +303,7 @@ class GpuBooks(GpuFacts):
     def add(self, node: int, class_: TaskClass, groups: Iterable[str], status: Status) -> None:
         memory = self.need(class_, node)
         for name in groups:
-            group = self._nodes.setdefault(node, {}).setdefault(name, Group())
+            group = self._nodes.setdefault(node, {}).setdefault(name, SharedDevice())
             group.used += memory
             if status is Status.RELEASING:
                 self._add_leaving(node, group, memory)
@@ -325,7 +325,7 @@ class GpuBooks(GpuFacts):
         self._most_left[node] = max(left, default=-1)
         self._parts_left[node] = sum(max(one, 0) for one in left) / max(int(self.memory[node]), 1)
 
-    def _add_leaving(self, node: int, group: Group, memory: int) -> None:
+    def _add_leaving(self, node: int, group: SharedDevice, memory: int) -> None:
         group.releasing += memory
         group.allocated += memory
         group.known = True
@@ -334,7 +334,7 @@ class GpuBooks(GpuFacts):
             group.marked = True
         self._open(node, group, first=group.used == group.releasing)
 
-    def _add_staying(self, node: int, group: Group, memory: int) -> None:
+    def _add_staying(self, node: int, group: SharedDevice, memory: int) -> None:
         group.allocated += memory
         group.known = True
         self._open(node, group, first=group.used <= memory)
@@ -358,7 +358,7 @@ class GpuBooks(GpuFacts):
                 self._remove_staying(node, group, memory)
         self._count_shared(node)
 
-    def _remove_leaving(self, node: int, group: Group, memory: int) -> None:
+    def _remove_leaving(self, node: int, group: SharedDevice, memory: int) -> None:
         group.releasing -= memory
         group.allocated -= memory
         self._close(node, group)
@@ -366,20 +366,20 @@ class GpuBooks(GpuFacts):
             self._release(node, -1)
             group.marked = False
 
-    def _remove_staying(self, node: int, group: Group, memory: int) -> None:
+    def _remove_staying(self, node: int, group: SharedDevice, memory: int) -> None:
         group.allocated -= memory
         self._close(node, group)
         if group.used != 0 and group.releasing == group.used and not group.marked:
             self._release(node, +1)
             group.marked = True
 
-    def _open(self, node: int, group: Group, *, first: bool) -> None:
+    def _open(self, node: int, group: SharedDevice, *, first: bool) -> None:
         """A pod has a part of the device, so it is not idle. `first`: for a guess, no pod had one before."""
         if (first and self._overbooked(node)) if self._guesses else not group.taken:
             group.taken = True
             self._take(node, +1)
 
-    def _close(self, node: int, group: Group) -> None:
+    def _close(self, node: int, group: SharedDevice) -> None:
         """A device of which no pod has a part is idle, claimed or not. A guess counts claims as used."""
         last = group.used <= 0 and not self._overbooked(node)
         if last if self._guesses else group.taken and group.allocated <= 0:
@@ -407,7 +407,7 @@ class GpuBooks(GpuFacts):
 _NONE: frozenset[str] = frozenset()
 
 
-def _open_to_others(group: Group) -> bool:
+def _open_to_others(group: SharedDevice) -> bool:
     """The device is in use, and not only by pods that leave."""
     return group.used != 0 and group.allocated != group.releasing
 

@@ -10,11 +10,11 @@ from maniple.objects import dra
 from maniple.objects.affinity import NodeSelector, NodeSelectorTerm
 from maniple.objects.meta import Requirement
 from maniple.plugins.feasibility.device_catalogue import DeviceCatalogue
-from maniple.plugins.feasibility.device_search import Choice
+from maniple.plugins.feasibility.device_search import DeviceChoice
 
 
 def allocation(
-    catalogue: DeviceCatalogue, claim: dra.ResourceClaim, choices: Sequence[Choice], node: str
+    catalogue: DeviceCatalogue, claim: dra.ResourceClaim, choices: Sequence[DeviceChoice], node: str
 ) -> dra.AllocationResult:
     """The allocation of a claim on a node."""
     who = claim.metadata.uid or claim.key
@@ -26,7 +26,7 @@ def allocation(
     return dra.AllocationResult(devices=devices, node_selector=_selector(choices, node))
 
 
-def _selector(choices: Sequence[Choice], node: str) -> NodeSelector | None:
+def _selector(choices: Sequence[DeviceChoice], node: str) -> NodeSelector | None:
     """Nodes that reach all the devices; None for all nodes.
 
     One device of a single node ties the claim to it.
@@ -50,7 +50,7 @@ def _selector(choices: Sequence[Choice], node: str) -> NodeSelector | None:
 
 
 def _configuration(
-    catalogue: DeviceCatalogue, claim: dra.ResourceClaim, choices: Sequence[Choice]
+    catalogue: DeviceCatalogue, claim: dra.ResourceClaim, choices: Sequence[DeviceChoice]
 ) -> tuple[dra.DeviceConfiguration, ...]:
     """The parameters of the classes, each class once, then those of the claim for the chosen requests."""
     requests = list(dict.fromkeys(choice.request for choice in choices))

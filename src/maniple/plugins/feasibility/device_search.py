@@ -17,7 +17,7 @@ from maniple.objects.quantity import format_quantity, parse
 from maniple.objects.selectors import untolerated
 from maniple.plugins.feasibility.device_catalogue import Amount, Offer, PoolId
 from maniple.plugins.feasibility.device_stock import Amounts, DeviceStock
-from maniple.plugins.feasibility.device_work import Account, Charged, OutOfWorkError
+from maniple.plugins.feasibility.device_work import Charged, OutOfWorkError, WorkAccount
 from maniple.plugins.feasibility.selections import DeviceId, Flaw
 
 MOST_WORK = 50_000  # units, on a node
@@ -35,7 +35,7 @@ class TooHardError(Exception):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Choice:
+class DeviceChoice:
     """One device for one request."""
 
     request: str  # "request", or "request/alternative"
@@ -62,7 +62,7 @@ class Choice:
         )
 
 
-class Outcome(Enum):
+class SearchEnd(Enum):
     FOUND = "found"
     NONE = "none"
     TOO_HARD = "too hard"  # given up after as much work as a node may take
@@ -73,8 +73,8 @@ class Outcome(Enum):
 class Finding:
     """The outcome of a search."""
 
-    outcome: Outcome
-    choices: list[list[Choice]] | None  # by claim
+    outcome: SearchEnd
+    choices: list[list[DeviceChoice]] | None  # by claim
     work: int  # units, without those of `used`
     used: tuple[Charged, ...]  # what was found out about selectors
     flaws: tuple[tuple[int, str, Flaw], ...]  # by claim and request
@@ -90,7 +90,7 @@ class Finding:
 class _TakenDevices:
     """What a search has taken so far."""
 
-    choices: list[list[Choice]]  # by claim
+    choices: list[list[DeviceChoice]]  # by claim
     devices: dict[DeviceId, list[int]] = field(default_factory=dict)  # claims that use it
     count: int = 0
 
@@ -99,7 +99,7 @@ class DeviceSearch:
     """One node, the claims of one pod; the account pays."""
 
     def __init__(
-        self, stock: DeviceStock, node: int, claims: Sequence[dra.ResourceClaim], account: Account
+        self, stock: DeviceStock, node: int, claims: Sequence[dra.ResourceClaim], account: WorkAccount
     ) -> None:
         self._stock = stock
         self._claims = claims
@@ -117,16 +117,16 @@ class DeviceSearch:
         self._flaws: dict[tuple[int, str, Flaw], None] = {}
 
     def finding(self) -> Finding:
-        outcome = Outcome.NONE
+        outcome = SearchEnd.NONE
         try:
             self._spend(_START + _CHECK * len(self._claims))
             if self._request(0):
-                outcome = Outcome.FOUND
+                outcome = SearchEnd.FOUND
         except TooHardError:
-            outcome = Outcome.TOO_HARD
+            outcome = SearchEnd.TOO_HARD
         except OutOfWorkError:
-            outcome = Outcome.CUT_SHORT
-        choices = self._taken.choices if outcome is Outcome.FOUND else None
+            outcome = SearchEnd.CUT_SHORT
+        choices = self._taken.choices if outcome is SearchEnd.FOUND else None
         points = sum(
             preference(claim, [choice.request for choice in some])
             for claim, some in zip(self._claims, choices or (), strict=False)
@@ -195,7 +195,7 @@ class DeviceSearch:
         suitable = [
             offer for offer in self._offers.devices if self._is_one_of_all(claim, name, demand, offer)
         ]
-        chosen: list[Choice] = []
+        chosen: list[DeviceChoice] = []
         if suitable and len(self._taken.choices[claim]) + len(suitable) <= MOST_RESULTS:
             for offer in suitable:
                 choice = self._chosen(claim, name, demand, offer)
@@ -214,7 +214,7 @@ class DeviceSearch:
 
     # -- one device -----------------------------------------------------------------------------------------------
 
-    def _chosen(self, claim: int, name: str, demand: dra.DeviceDemand, offer: Offer) -> Choice | None:
+    def _chosen(self, claim: int, name: str, demand: dra.DeviceDemand, offer: Offer) -> DeviceChoice | None:
         """Take a device for a request; None if it is not available."""
         self._spend(_STEP)
         if self._taken.count >= MOST_DEVICES:
@@ -233,7 +233,7 @@ class DeviceSearch:
         consumed = consumption(demand, offer, parts)
         if consumed is None or not self._counters_allow(offer):
             return None
-        choice = Choice(name, demand, offer, consumed if offer.shared else {})
+        choice = DeviceChoice(name, demand, offer, consumed if offer.shared else {})
         if not self._constraints_hold(claim, choice):
             return None
         self._take(claim, choice)
@@ -285,7 +285,7 @@ class DeviceSearch:
             self._left[pool] = self._stock.left(pool)
         return self._left[pool]
 
-    def _take(self, claim: int, choice: Choice) -> None:
+    def _take(self, claim: int, choice: DeviceChoice) -> None:
         offer = choice.offer
         if offer.draws and not self._is_drawn(offer):
             left = self._counters(offer.pool)
@@ -295,7 +295,7 @@ class DeviceSearch:
         self._taken.choices[claim].append(choice)
         self._taken.count += 1
 
-    def _give_back(self, claim: int, choice: Choice) -> None:
+    def _give_back(self, claim: int, choice: DeviceChoice) -> None:
         offer = choice.offer
         self._taken.count -= 1
         self._taken.choices[claim].pop()
@@ -310,7 +310,7 @@ class DeviceSearch:
 
     # -- constraints ----------------------------------------------------------------------------------------------
 
-    def _constraints_hold(self, claim: int, new: Choice) -> bool:
+    def _constraints_hold(self, claim: int, new: DeviceChoice) -> bool:
         taken = self._taken.choices[claim]
         for constraint in self._claims[claim].spec.devices.constraints:
             self._spend(_CHECK + len(taken))

@@ -41,7 +41,7 @@ class Charged(Protocol):
 
 
 @dataclass(slots=True, eq=False)
-class Account:
+class WorkAccount:
     """What is left to the search for one set of claims, on all nodes together."""
 
     left: float
@@ -91,7 +91,7 @@ class DeviceBudget:
                 share = self._guaranteed / self._namespaces / len(keys) + PER_POD * pods[key]
                 self._shares[key] = self._shares.get(key, 0.0) + share
         self._later -= self._shares.keys()
-        self._accounts: dict[Hashable, Account] = {}
+        self._accounts: dict[Hashable, WorkAccount] = {}
         self.paid: set[Charged] = set()
 
     def _whose_turn_it_is(self, keys: list[Hashable], period: int) -> list[Hashable]:
@@ -104,10 +104,10 @@ class DeviceBudget:
         """Whether pods wait for this set of claims, and it is not its turn."""
         return key in self._later
 
-    def account(self, key: Hashable) -> Account:
+    def account(self, key: Hashable) -> WorkAccount:
         """Of a set of claims; one that no pod waits for, such as that of a pod to be moved, has no share."""
         if key not in self._accounts:
-            self._accounts[key] = Account(self._shares.get(key, 0.0), self)
+            self._accounts[key] = WorkAccount(self._shares.get(key, 0.0), self)
         return self._accounts[key]
 
     def part_of_common(self) -> float:

@@ -36,15 +36,15 @@ from maniple.plugins.feasibility.claim_status import allocation
 from maniple.plugins.feasibility.device_search import (
     DeviceSearch,
     Finding,
-    Outcome,
+    SearchEnd,
     field_of,
     preference,
 )
 from maniple.plugins.feasibility.device_stock import DeviceStock
-from maniple.plugins.feasibility.device_work import Account, DeviceBudget, OutOfWorkError
+from maniple.plugins.feasibility.device_work import DeviceBudget, OutOfWorkError, WorkAccount
 from maniple.plugins.feasibility.node_affinity import Mask
 from maniple.plugins.feasibility.resource_claims import (
-    Asked,
+    PodClaims,
     ResourceClaims,
     claim_detail,
     claims_anything,
@@ -87,7 +87,7 @@ class _Column:
     """By node, the result of the search for some claims; valid up to a position in the log of changes."""
 
     key: tuple[bytes, ...]
-    account: Account
+    account: WorkAccount
     verdict: Verdicts
     points: Scores
     seen: int
@@ -128,9 +128,9 @@ class DynamicResources:
         number = session.reasons.number
         self._not_here = number(NOT_HERE, Code.UNRESOLVABLE)
         self._verdict_of = {
-            Outcome.FOUND: FITS,
-            Outcome.NONE: number(NOT_ENOUGH, Code.UNRESOLVABLE),
-            Outcome.TOO_HARD: number(GIVEN_UP, Code.ERROR),
+            SearchEnd.FOUND: FITS,
+            SearchEnd.NONE: number(NOT_ENOUGH, Code.UNRESOLVABLE),
+            SearchEnd.TOO_HARD: number(GIVEN_UP, Code.ERROR),
         }
 
     @property
@@ -170,7 +170,7 @@ class DynamicResources:
             return ""
         return CUT_SHORT.format(claim=undecided[0].key)
 
-    def _in_progress(self, asked: Asked) -> str:
+    def _in_progress(self, asked: PodClaims) -> str:
         """The first claim that was promised to another pod in this session, if that is an obstacle."""
         if not self._unshared:
             return ""
@@ -236,7 +236,7 @@ class DynamicResources:
             for request in claim.spec.devices.requests
         )
 
-    def _known(self, claim: dra.ResourceClaim, asked: Asked) -> dra.AllocationResult | None:
+    def _known(self, claim: dra.ResourceClaim, asked: PodClaims) -> dra.AllocationResult | None:
         """The allocation that a claim has or has been promised."""
         if claim.key in asked.own:
             return None
@@ -250,10 +250,10 @@ class DynamicResources:
         """The allocation that a claim had before this session."""
         return claim.status.allocation
 
-    def _undecided(self, asked: Asked) -> list[dra.ResourceClaim]:
+    def _undecided(self, asked: PodClaims) -> list[dra.ResourceClaim]:
         return [claim for claim in asked.claims if self._known(claim, asked) is None]
 
-    def _within(self, asked: Asked) -> Mask:
+    def _within(self, asked: PodClaims) -> Mask:
         """Nodes that reach the devices of all claims that have any."""
         mask = np.ones(len(self._facts), dtype=np.bool_)
         for claim in asked.claims:
@@ -335,7 +335,7 @@ class DynamicResources:
         key, account = (column.key, node, self._stock.state(node)), column.account
         found = self._memory.get(key)
         if found is None or (
-            found.outcome is Outcome.CUT_SHORT and account.affords(account.price(found.parts))
+            found.outcome is SearchEnd.CUT_SHORT and account.affords(account.price(found.parts))
         ):
             found = DeviceSearch(self._stock, node, claims, account).finding()
             self._memory.keep(key, found)

@@ -31,7 +31,7 @@ from maniple.cluster.classes import TaskClass
 from maniple.cluster.nodes import NodeFacts
 from maniple.cluster.statuses import Status
 from maniple.cluster.terms import written
-from maniple.eviction.chunks import Outcome
+from maniple.eviction.chunks import ScenarioOutcome
 from maniple.framework.criteria import EVERY_NODE, Cells, Dependence, Filter, NodeRows, Scorer, Scores
 from maniple.framework.reasons import Code, Detail, Verdicts
 from maniple.framework.session import Session
@@ -261,7 +261,7 @@ class InterPodFilter(InterPod):
         """By class: whether it has required affinity."""
         return np.array([bool(one.spec.own.affinity) for one in self._session.classes], dtype=np.bool_)
 
-    def keeps_near(self, outcome: Outcome) -> bool:
+    def keeps_near(self, outcome: ScenarioOutcome) -> bool:
         """Whether pods placed in this cycle keep the pods that they rely on if the victims are evicted.
 
         A running pod may lose them: its affinity is ignored during execution.

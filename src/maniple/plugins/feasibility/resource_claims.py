@@ -57,7 +57,7 @@ class NotFound(str):
 
 
 @dataclass(slots=True, eq=False)
-class Asked:
+class PodClaims:
     """The claims of a pod, by state."""
 
     allocated: list[dra.ResourceClaim] = field(default_factory=list)
@@ -87,8 +87,8 @@ class ResourceClaims:
         self._evictable = evictable
         self.spec_keys = SpecKeys()
         self._device_classes = session.cluster.all(dra.DeviceClass)
-        self._by_spec: dict[int, Asked] = {}
-        self._by_mark: list[Asked] = []
+        self._by_spec: dict[int, PodClaims] = {}
+        self._by_mark: list[PodClaims] = []
         users = [one for one in session.classes if claims_anything(one)]
         self._named = {
             _key(one.spec.pod, claim.resource_claim_name)
@@ -98,7 +98,7 @@ class ResourceClaims:
         }
         self._mark([one.number for one in users if self._differ(one)])
 
-    def of_class(self, class_: TaskClass) -> Asked:
+    def of_class(self, class_: TaskClass) -> PodClaims:
         mark = class_.marks.get(_OWNER)
         if mark is not None:
             return self._by_mark[mark]
@@ -138,7 +138,7 @@ class ResourceClaims:
         if given:
             self._session.refine(_OWNER, rows, np.array(given, dtype=np.int64))
 
-    def _likeness(self, asked: Asked) -> bytes:
+    def _likeness(self, asked: PodClaims) -> bytes:
         """Equal for pods of one class that fit the same nodes."""
         key = self.spec_keys.of
         found = [claim.status.allocation for claim in asked.allocated if claim.status.allocation is not None]
@@ -153,8 +153,8 @@ class ResourceClaims:
 
     # -- one pod --------------------------------------------------------------------------------------------------
 
-    def of_pod(self, pod: Pod) -> Asked:
-        asked = Asked()
+    def of_pod(self, pod: Pod) -> PodClaims:
+        asked = PodClaims()
         made = {status.name for status in pod.status.resource_claim_statuses}
         seen: set[str] = set()
         for number, (one, name) in enumerate(named_claims(pod)):
@@ -169,7 +169,7 @@ class ResourceClaims:
 
     def _add(
         self,
-        asked: Asked,
+        asked: PodClaims,
         pod: Pod,
         one: PodResourceClaim,
         name: str | None,
@@ -298,7 +298,7 @@ def _key(pod: Pod, name: str) -> str:
     return f"{pod.metadata.namespace or 'default'}/{name}"
 
 
-def _once_evicted(asked: Asked, pod: Pod) -> Asked:
+def _once_evicted(asked: PodClaims, pod: Pod) -> PodClaims:
     """A running pod's claims if it were evicted: those that only it uses are open again."""
     freed = [
         claim
@@ -306,4 +306,6 @@ def _once_evicted(asked: Asked, pod: Pod) -> Asked:
         if all(one.uid == pod.metadata.uid for one in claim.status.reserved_for)
     ]
     kept = [claim for claim in asked.allocated if claim not in freed]
-    return Asked(kept, [*asked.open, *freed], asked.refusal, asked.own.union(claim.key for claim in freed))
+    return PodClaims(
+        kept, [*asked.open, *freed], asked.refusal, asked.own.union(claim.key for claim in freed)
+    )

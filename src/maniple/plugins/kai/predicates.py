@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import Any
 
 from maniple.cluster.classes import TaskClass
-from maniple.eviction.chunks import Outcome
+from maniple.eviction.chunks import ScenarioOutcome
 from maniple.framework.criteria import Filter
 from maniple.framework.points import Event, PodVolumes
 from maniple.framework.reasons import POD, Code, Detail, Reason
@@ -74,7 +74,7 @@ class Predicates:
     def _inter_pod(self) -> InterPodFilter:
         return InterPodFilter(self._session, self._presence.placements)
 
-    def _keeps_near(self, outcome: Outcome) -> bool:
+    def _keeps_near(self, outcome: ScenarioOutcome) -> bool:
         return self._inter_pod.keeps_near(outcome)
 
     def filters(self) -> list[Filter]:

@@ -176,7 +176,7 @@ def _by_leaf(amounts: Floats, place: NDArray[np.intp], leaves: int) -> list[Amou
 _NOBODY = np.zeros(0, dtype=np.bool_)
 
 
-class Victims:
+class QueueLosses:
     """Turns the tasks that a scenario evicts into what their queues lose."""
 
     def __init__(self, session: Session, counting: Counting) -> None:
@@ -258,4 +258,4 @@ class Victims:
         return np.concatenate([rows[np.isin(rows, one.rows)][: one.minimum] for one in pod_sets])
 
 
-__all__ = ["Books", "Loss", "Reclaimer", "Victims", "can_reclaim", "may_take"]
+__all__ = ["Books", "Loss", "QueueLosses", "Reclaimer", "can_reclaim", "may_take"]

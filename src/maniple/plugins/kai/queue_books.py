@@ -18,7 +18,7 @@ from maniple.framework.session import Session
 from maniple.plugins.kai.counting import GPU, Amount, Counting
 from maniple.plugins.kai.gpu_requests import whole_gpu
 from maniple.plugins.kai.proportion_order import turn
-from maniple.plugins.kai.proportion_reclaim import Loss, Path, Reclaimer, Victims, can_reclaim
+from maniple.plugins.kai.proportion_reclaim import Loss, Path, QueueLosses, Reclaimer, can_reclaim
 from maniple.plugins.kai.queue_accounts import AnyAccount
 
 
@@ -39,7 +39,7 @@ class QueueBooks(Generic[AnyAccount]):
         self._paths = paths
         self._memory_counts = session.rules.queues.gpu_memory_counts
         self._older_first = session.rules.queues.older_first
-        self._victims = Victims(session, counting)
+        self._victims = QueueLosses(session, counting)
         self._units: dict[int, Amount] = {}  # class -> the request of a task
         self._by_memory: set[int] = set()  # classes that request an amount of GPU memory
         self._requests: dict[int, tuple[TaskRows, Amount]] = {}  # job -> its next tasks, and their request

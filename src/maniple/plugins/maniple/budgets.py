@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from maniple.cluster.statuses import ACTIVE_ALLOCATED
-from maniple.eviction.chunks import Outcome
+from maniple.eviction.chunks import ScenarioOutcome
 from maniple.framework.session import Session
 from maniple.framework.triggers import Triggers
 from maniple.objects.core import PodDisruptionBudget
@@ -46,7 +46,7 @@ class Budgets:
         allowances = self._allowances
         return all(allowances.left[number] > taken[number] for number in allowances.of_task(row))
 
-    def _within(self, outcome: Outcome) -> bool:
+    def _within(self, outcome: ScenarioOutcome) -> bool:
         """Tasks that find another place are evicted all the same; those that stay after all are not."""
         virtual = self._session.tasks.virtual
         going = [row for rows in outcome.victims.values() for row in rows[virtual[rows]].tolist()]
