@@ -95,9 +95,11 @@ def is_owner(item: Object) -> bool:
 
 def raw_owner(item: Object) -> Raw:
     """An owner as `workloads/` reads it."""
-    version = item.api_version if isinstance(item, WorkloadOwner) else _VERSIONS[type(item)]
-    spec = item.spec if isinstance(item, WorkloadOwner) else msgspec.to_builtins(item.spec)  # type: ignore[attr-defined]
-    status = item.status if isinstance(item, WorkloadOwner) else {}
+    if isinstance(item, WorkloadOwner):
+        version, spec, status = item.api_version, item.spec, item.status
+    else:
+        version, status = _VERSIONS[type(item)], {}
+        spec = msgspec.to_builtins(item.spec)  # type: ignore[attr-defined]
     return {
         "apiVersion": version,
         "kind": item.kind,

@@ -206,10 +206,9 @@ class ManipleForm:
         self, scheduler_names: Collection[str], pool: kai.NodePool, label_of_queues: str = QUEUE_LABEL
     ) -> None:
         # The usual label is one of those that `workloads/` reads, in their order.
-        self._volcano = VolcanoForm(
-            scheduler_names, "" if label_of_queues == QUEUE_LABEL else label_of_queues
-        )
-        self._kai = KaiForm(scheduler_names, pool, label_of_queues, defaults=False)
+        label = "" if label_of_queues == QUEUE_LABEL else label_of_queues
+        self._volcano = VolcanoForm(scheduler_names, label)
+        self._kai = KaiForm(scheduler_names, pool, label, defaults=False)
 
     def takes(self, pod: Pod) -> bool:
         return self._volcano.takes(pod) and self._kai.takes(pod)

@@ -290,7 +290,9 @@ def _view(offer: Offer) -> Device:
             continue
         domain, short = _qualified(name, driver)
         try:
-            value: Value = Version.read(str(found[1])) if found[0] == "version_value" else found[1]  # type: ignore[assignment]
+            value: Value = found[1]  # type: ignore[assignment]
+            if found[0] == "version_value":
+                value = Version.read(str(found[1]))
         except CelError:
             continue
         attributes.setdefault(domain, {})[short] = value
