@@ -5,14 +5,19 @@ The default serves the jobs that KAI's search serves, and evicts no more than it
 
 from collections import Counter
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from maniple.actions.searching.solver import Search
+from maniple.cli.bench_one import NOW
+from maniple.cli.shapes import DIALECTS, SHAPES
 from maniple.eviction.chunks import ScenarioOutcome
-from maniple.planner import Plan
+from maniple.planner import Plan, Planner
 from tests.actions.allocate_scenes import Bench, cycle, gang, node, placed, queue, waiting
 from tests.support import priority_class
 
@@ -123,6 +128,63 @@ def test_no_victim_could_have_stayed(scene: Scene, action: str) -> None:
     for stays in _chunks(scene, victims):
         rest = [pod for pod in victims if pod not in stays]
         assert not _would_do(scene, action, plan, rest), stays
+
+
+@st.composite
+def scattered(draw: st.DrawFn) -> Scene:
+    """Small jobs all over the nodes, so that there is room for larger ones only if some move."""
+    size = draw(st.sampled_from([4, 6]))
+    nodes = [f"n{number}" for number in range(draw(st.integers(3, 6)))]
+    scene = Scene([*(node(name, size) for name in nodes), queue("top"), queue("q0", parent="top")], {}, {})
+    scene.parts.append(priority_class("low", 40))
+    free = dict.fromkeys(nodes, size)
+    for number, first in enumerate(nodes * 2):
+        gpus, second = draw(st.sampled_from([1, 1, 1, 2])), draw(st.sampled_from([first, *nodes]))
+        on = [name for name in dict.fromkeys([first, second]) if free[name] >= gpus]
+        for name in on:
+            free[name] -= gpus
+        if on:
+            scene.parts.append(_whole(f"r{number}", len(on), gpus=gpus, on=on, created=number))
+    for number in range(draw(st.integers(1, 2))):
+        count, gpus = draw(st.sampled_from([1, 1, 2])), draw(st.sampled_from([size, size - 1]))
+        scene.parts.append(_whole(f"p{number}", count, gpus=gpus, created=30 + number))
+    return scene
+
+
+def _whole(name: str, count: int, *, created: int, **job: Any) -> Any:
+    """A gang that needs all its pods."""
+    when = f"2026-01-01T00:{created:02d}:00Z"
+    return gang(name, count, count, queue="q0", priority="low", created=when, **job)
+
+
+@settings(max_examples=150)
+@given(scattered())
+def test_what_lasts_in_any_order_need_not_be_tried_in_another(scene: Scene) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Search, "_lasts_in_any_order", lambda _: False)
+        tried = decide(scene, "consolidation")
+    known = decide(scene, "consolidation")
+    assert (known.evictions, known.pipelined) == (tried.evictions, tried.pipelined)
+
+
+def test_moves_that_would_not_last_are_not_made() -> None:
+    """Three moves would do as long as the moved pods come first: with the job first, r1 is left without a place."""
+    parts = [node("n0", 6), node("n1", 6), node("n2", 5), queue("top"), queue("q0", parent="top")]
+    parts += [priority_class("low", 40)]
+    for number, (gpus, on) in enumerate([(1, ["n0"]), (3, ["n1", "n0"])]):
+        parts.append(_whole(f"r{number}", len(on), gpus=gpus, on=on, created=number))
+    parts.append(_whole("p0", 3, gpus=3, created=30))
+    plan = cycle(parts, actions="allocate, consolidation")
+    assert plan.evictions == ["default/r0-0"]
+    assert sum(pod.startswith("default/p0") for pod in plan.pipelined) == 3
+
+
+def test_many_jobs_alike_are_all_served_by_moves_within_the_budget() -> None:
+    shape = SHAPES["f"](Fraction(1))
+    cluster = (planner := Planner(profile="kai")).build(DIALECTS["kai"](shape))
+    plan = planner.cycle(cluster, now=NOW)
+    gangs, pods = 100, 2
+    assert len(plan.pipelined) == len(plan.evictions) + gangs * pods
 
 
 def _chunks(scene: Scene, pods: list[str]) -> list[list[str]]:

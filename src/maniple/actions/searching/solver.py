@@ -31,6 +31,7 @@ from maniple.eviction.asking import demands_of
 from maniple.eviction.chunks import Chunk, ScenarioOutcome, Victims
 from maniple.eviction.room_sums import HeldParts, RoomSums, smallest
 from maniple.eviction.victims import VictimPool, VictimSequence
+from maniple.framework.groups.tree import Group, PodSet
 from maniple.framework.points import JobRows, TaskRows
 from maniple.framework.reasons import EvictionCause
 from maniple.framework.session import Session
@@ -209,7 +210,7 @@ class Search:
 
         If not, the search begins again in that order: otherwise jobs would move each other forever.
         """
-        if not self._led:
+        if not self._led or self._lasts_in_any_order():
             return True
         self._own_nodes = np.zeros(len(self._session.nodes), dtype=np.bool_)
         self._own_nodes[self._session.tasks.node[self._rows]] = True
@@ -223,6 +224,30 @@ class Search:
         self._sequence.reopen()
         self._refused.clear()
         return self._finds()
+
+    def _lasts_in_any_order(self) -> bool:
+        """Whether this is certain without a trial: moved pods are alike, and beside the job's nodes.
+
+        However the job distributes its pods over its nodes, the places that were found for moved pods remain,
+        and of pods that are alike it does not matter which one takes which.
+        """
+        tasks = self._session.tasks
+        moved = np.concatenate([_NOBODY, *(chunk.rows for chunk in self.chunks)])
+        return (
+            "reserve" not in self._session.hooks.answered
+            and self._are_alike(self._rows)
+            and self._are_alike(moved)
+            and not np.isin(tasks.node[moved], tasks.node[self._rows]).any()
+            and all(_is_simple(self._session.groups.root(job)) for job in {self._job, *_by_job(self.chunks)})
+        )
+
+    def _are_alike(self, rows: TaskRows) -> bool:
+        """One class, and whether a pod fits on a node depends on that node alone."""
+        numbers = self._session.tasks.class_of[rows]
+        if not (numbers == numbers[0]).all():
+            return False
+        class_ = self._session.classes[numbers[0]]
+        return class_.share is None and not self._placement.criteria(class_).cluster_filters
 
     def _tries_all(self) -> bool:
         """Try more victims where the fewest are not enough, since victims may move into each other's places.
@@ -481,6 +506,12 @@ def _by_job(chunks: list[Chunk]) -> dict[int, list[TaskRows]]:
     for chunk in chunks:
         lost.setdefault(chunk.job, []).append(chunk.rows)
     return lost
+
+
+def _is_simple(root: Group) -> bool:
+    """Whether a job is one pod set that may be placed anywhere."""
+    parts: list[Group | PodSet] = [root, *root.pod_sets]
+    return len(parts) == 2 and not root.groups and not any(one.wish or one.limit for one in parts)
 
 
 def _whole(chunks: list[Chunk], rest: list[Chunk]) -> bool:
