@@ -211,7 +211,10 @@ class SurplusSequence:
         may have used up with the rest what plugins allow: those after it are asked about again, without it.
         """
         rows = np.concatenate([chunk.rows for chunk in (*self._chunks, *free, *asked)])
-        allowed, found = set(self._selection.approve(rows).tolist()), list[Chunk]()
+        approved_rows = self._selection.approve(rows)
+        if len(approved_rows) == len(rows) and not self._uncut:
+            return asked, len(asked)
+        allowed, found = set(approved_rows.tolist()), list[Chunk]()
         for number, chunk in enumerate(asked, 1):
             approved = sum(row in allowed for row in chunk.rows.tolist())
             if approved < len(chunk.rows):
