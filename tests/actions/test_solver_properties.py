@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from maniple.actions.searching.solver import Search
+from maniple.actions.searching.search import Search
 from maniple.cli.bench_one import NOW
 from maniple.cli.shapes import DIALECTS, SHAPES
 from maniple.eviction.chunks import ScenarioOutcome

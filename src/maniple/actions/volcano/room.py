@@ -2,7 +2,7 @@
 
 A job requests room for all that it lacks at once, and then for one more task at a time while it still starves.
 Victims come in the order of `eviction/surplus_first.py`, and are searched for as in the other profiles
-(`actions/searching/solver.py`); they are not placed again. A job that found no room is remembered by its
+(`actions/searching/search.py`); they are not placed again. A job that found no room is remembered by its
 request (`actions/signatures.py`), so that a backlog of hopeless jobs costs one search, and trials have a budget
 (`actions/searching/budget.py`).
 """
@@ -14,8 +14,9 @@ import numpy as np
 
 from maniple.actions import words
 from maniple.actions.searching.budget import Allowance, Budget
-from maniple.actions.searching.solver import Search
+from maniple.actions.searching.search import Search
 from maniple.actions.searching.terms import SearchTerms
+from maniple.actions.searching.trial import Trial
 from maniple.actions.signatures import COMPLETE, Constraints, Failures, failures
 from maniple.actions.volcano.telling import RoomTerms, tell_failed, tell_surplus
 from maniple.eviction.asking import Asking, Demand, demands_of, next_tasks
@@ -184,18 +185,10 @@ class RoomMaker:
                 tell_surplus(session, trace, job, wanted, terms, self._candidates, sequence)
             if self._repeats(demands, terms, placer, sequence):
                 return True
-            search = Search(
-                session,
-                self._placement,
-                job,
-                wanted,
-                SearchTerms(reason=terms.reason, accept=lambda _: terms.accept()),
-                sequence,
-                RoomSums(session, self._placement, demands, self._held),
-                allowance,
-                placer.place,
-            )
-            search.guess = self._guess
+            sums = RoomSums(session, self._placement, demands, self._held)
+            trial = Trial(session, self._placement, job, wanted, terms.reason, sums, allowance, placer.place)
+            accepted = SearchTerms(reason=terms.reason, accept=lambda _: terms.accept())
+            search = Search(session, self._placement, trial, accepted, sequence, sums, allowance, self._guess)
             if search.told():
                 self._done(search.transaction, search.chunks)
                 return True
