@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from maniple.live.group_controller import GroupController
 from maniple.live.leadership import Election, Leadership, LeadershipLostError, since_boot
 from maniple.live.port import Port
 from maniple.live.scheduler import Scheduler, Timing
@@ -17,6 +18,8 @@ from tests.live.objects import gang, node
 from tests.live.ports import Between
 from tests.live.scenarios import Scenario, runs
 from tests.live.worlds import World, pods_of, until
+from tests.live.written_group_scenarios import gang as owned_gang
+from tests.live.written_group_scenarios import groups, is_written
 
 LEADER_SCENARIOS: list[Scenario] = []
 NAMESPACE, NAME = "kube-system", "maniple"
@@ -63,15 +66,17 @@ class Watch:
 
 
 class Candidate:
-    """A scheduler that takes part in an election."""
+    """A scheduler that takes part in an election, or a controller of groups."""
 
-    def __init__(self, world: World, identity: str) -> None:
+    def __init__(
+        self, world: World, identity: str, kind: type[Scheduler] = Scheduler, profile: str = "volcano"
+    ) -> None:
         self.port = Counting(world.port())
         self.watch = Watch(asyncio.get_running_loop().time if world.inline else since_boot)
         election = Election(identity, NAMESPACE, NAME, duration=4.0, renew=3.0, retry=0.5, settle=0.2)
         self.leadership = Leadership(self.port, election, world.clock, self.watch)
-        self.scheduler = Scheduler(
-            Planner(profile="volcano", options={"debug": True}),
+        self.scheduler = kind(
+            Planner(profile=profile, options={"debug": True}),
             self.port,
             clock=world.clock,
             timing=Timing(period=0.5),
@@ -116,6 +121,27 @@ async def the_one_that_does_not_lead_writes_nothing_and_takes_over_at_once_when_
             await world.create([node("n2", 8), *gang("next", 8)])
             await until(lambda: runs(world, "next", 8), "the next gang runs")
             assert await holder(world) == "second"
+
+
+@scenario
+async def of_two_controllers_of_groups_the_leader_writes_and_the_other_one_goes_on_when_it_stops(
+    world: World,
+) -> None:
+    first, second = (Candidate(world, name, GroupController, "maniple") for name in ("first", "second"))
+    async with beside(first.scheduler.run(), first.scheduler.stop):
+        await until(first.leads, "the first one leads")
+        async with beside(second.scheduler.run(), second.scheduler.stop):
+            written = await owned_gang(world, "train", 2)
+            await until(
+                lambda: is_written(world, "train", written), "the group is written, and its pods name it"
+            )
+            assert second.port.writes == 0
+            first.scheduler.stop()
+            await until(second.leads, "the second one leads", seconds=30.0)
+            written = await owned_gang(world, "next", 2)
+            await until(lambda: is_written(world, "next", written), "the next group is written")
+            assert await holder(world) == "second"
+            assert len(await groups(world)) == 2, "no group is written twice"
 
 
 @scenario
