@@ -1,13 +1,15 @@
 """Where `maniple run` listens: its own flags, and those of Volcano's and KAI's deployments."""
 
+import re
 from typing import Any
 
 import click
 import pytest
 
+from maniple.cli import group, run
 from maniple.cli.listen_flags import listens_of
 from maniple.cli.process_flags import Process
-from maniple.web.settings import Listen
+from maniple.web.settings import UNGUARDED, Listen
 
 NOTHING = {
     "listen": None,
@@ -39,6 +41,14 @@ def test_an_open_address_has_to_be_protected_or_chosen() -> None:
     assert listens(listen=":8443", listen_insecure=True) == (Listen("", 8443, insecure=True),)
     with pytest.raises(click.UsageError, match="is not an address"):
         listens(listen="8443")
+
+
+@pytest.mark.parametrize("command", [run.command, group.command], ids=["run", "group"])
+def test_every_command_that_listens_has_the_flags_that_protect_it(command: click.Command) -> None:
+    flags = {name for one in command.params for name in one.opts}
+    named = re.findall(r"--[a-z-]+", UNGUARDED)
+    assert len(named) == 5
+    assert flags.issuperset(named)
 
 
 def test_volcanos_flags() -> None:

@@ -17,6 +17,7 @@ from maniple.cli.leader_flags import leader_flags_of
 from maniple.cli.listen_flags import listen_flags
 from maniple.cli.log_flags import FORMATS, LEVELS
 from maniple.cli.planning import read_conf
+from maniple.cli.process_flags import Process
 from maniple.cli.read import read_paths
 from maniple.cli.reporting import print_messages
 from maniple.profiles.kai_flags import KAI_FLAGS
@@ -33,7 +34,7 @@ _KAI_FLAGS = ("nodepool-label-key", "partition-label-value", "queue-label-key")
 # Options that are of no use with -f: where to write, and how.
 _OF_THE_CONTROLLER = (
     *("kubeconfig", "context", "in_cluster", "profile", "names", "log_level", "log_format", "listen"),
-    *("leader_elect", "debug_endpoints"),
+    *("leader_elect", "debug_endpoints", "tls_cert_file", "tls_private_key_file"),
 )
 
 
@@ -74,6 +75,8 @@ _OF_THE_CONTROLLER = (
 )
 @leader_flags_of(LEASE, LEASE)
 @listen_flags
+@click.option("--tls-cert-file", metavar="FILE", help="The certificate for HTTPS.")
+@click.option("--tls-private-key-file", metavar="FILE", help="Its private key.")
 @click.option("--log-level", type=click.Choice([*LEVELS]), default="info", show_default=True)
 @click.option("--log-format", type=click.Choice(FORMATS), default="text", show_default=True)
 @with_kai_flags(without=[flag.name for flag in KAI_FLAGS if flag.name not in _KAI_FLAGS])
@@ -90,6 +93,8 @@ def command(
     names: tuple[str, ...],
     election: "Election | None",
     listening: dict[str, Any],
+    tls_cert_file: str | None,
+    tls_private_key_file: str | None,
     log_level: str,
     log_format: str,
 ) -> None:
@@ -122,6 +127,7 @@ def command(
                 options,
                 election,
                 listening,
+                Process(certificate=tls_cert_file, private_key=tls_private_key_file),
                 (LEVELS[log_level], log_format),
             )
         )

@@ -43,12 +43,13 @@ def control(
     options: dict[str, Any],
     election: "Election | None",
     listening: dict[str, Any],
+    process: Process,
     logs: tuple[int, str],
 ) -> int:
     """Write groups until a signal comes; returns the exit code."""
     otherwise = "give -f to show the groups of manifests, or name the cluster to write groups to"
     check_named(place.kubeconfig, place.context, in_cluster=place.in_cluster, otherwise=otherwise)
-    listens = listens_of(listening, Process(), on_cluster=True)
+    listens = listens_of(listening, process, on_cluster=True)
     planner = _planner(conf, profile, options)
     settings = Settings(0.0, (), False, False, place.kubeconfig, place.context, place.in_cluster, "", "")
     configuration = find_cluster(settings)
