@@ -11,7 +11,8 @@ import click
 
 from maniple.cli import DEFAULT_PROFILE, InputError
 from maniple.cli.cluster_flags import check_named, cluster_flags
-from maniple.cli.log_flags import FORMATS, LEVELS
+from maniple.cli.controller_options import controller_log_options, scheduler_options
+from maniple.cli.log_flags import LEVELS
 from maniple.cli.logs import plain_logs
 from maniple.cli.planning import read_conf
 from maniple.cli.policy_flags import given_policy, rights_flags
@@ -90,26 +91,14 @@ class Asked:
     show_default=True,
     help="What happens to jobs that name a queue which does not exist or is closed.",
 )
-@click.option(
-    "--conf",
-    "--scheduler-conf",
-    "conf",
-    metavar="FILE",
-    type=click.Path(exists=True, dir_okay=False),
-    help="The scheduler's configuration; its key `policy` counts.",
-)
-@click.option("--profile", help=f"The scheduler's profile.  [default: {DEFAULT_PROFILE}]")
-@click.option(
-    "--scheduler-name",
-    "names",
-    multiple=True,
-    metavar="NAME",
-    help="Review pods with this schedulerName; repeatable.  [default: that of the profile]",
+@scheduler_options(
+    conf="The scheduler's configuration; its key `policy` counts.",
+    profile="The scheduler's profile.",
+    does="Review",
 )
 @click.option("--default-queue", metavar="NAME", help="The queue of jobs that name none.  [default: default]")
 @rights_flags
-@click.option("--log-level", type=click.Choice([*LEVELS]), default="info", show_default=True)
-@click.option("--log-format", type=click.Choice(FORMATS), default="text", show_default=True)
+@controller_log_options
 @click.pass_context
 def command(
     ctx: click.Context,

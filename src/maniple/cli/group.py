@@ -9,13 +9,14 @@ import click
 
 from maniple.cli import DEFAULT_PROFILE, InputError
 from maniple.cli.cluster_flags import cluster_flags
+from maniple.cli.controller_options import controller_log_options, scheduler_options
 from maniple.cli.echo import echo
 from maniple.cli.group_control import LEASE, Place, control
 from maniple.cli.intake import take_in
 from maniple.cli.kai_flags import KaiCommand, given_flags, with_kai_flags
 from maniple.cli.leader_flags import leader_flags_of
 from maniple.cli.listen_flags import listen_flags
-from maniple.cli.log_flags import FORMATS, LEVELS
+from maniple.cli.log_flags import LEVELS
 from maniple.cli.planning import read_conf
 from maniple.cli.process_flags import Process
 from maniple.cli.read import read_paths
@@ -57,28 +58,16 @@ _OF_THE_CONTROLLER = (
     help="With -f: a tree for people, or a format for programs.",
 )
 @cluster_flags("Write the groups of")
-@click.option(
-    "--conf",
-    "--scheduler-conf",
-    "conf",
-    metavar="FILE",
-    type=click.Path(exists=True, dir_okay=False),
-    help="Scheduler configuration; its key `workloads` describes custom resources.",
-)
-@click.option("--profile", help=f"Whose PodGroups to write.  [default: {DEFAULT_PROFILE}]")
-@click.option(
-    "--scheduler-name",
-    "names",
-    multiple=True,
-    metavar="NAME",
-    help="Group pods with this schedulerName; repeatable.  [default: that of the profile]",
+@scheduler_options(
+    conf="Scheduler configuration; its key `workloads` describes custom resources.",
+    profile="Whose PodGroups to write.",
+    does="Group",
 )
 @leader_flags_of(LEASE, LEASE)
 @listen_flags
 @click.option("--tls-cert-file", metavar="FILE", help="The certificate for HTTPS.")
 @click.option("--tls-private-key-file", metavar="FILE", help="Its private key.")
-@click.option("--log-level", type=click.Choice([*LEVELS]), default="info", show_default=True)
-@click.option("--log-format", type=click.Choice(FORMATS), default="text", show_default=True)
+@controller_log_options
 @with_kai_flags(without=[flag.name for flag in KAI_FLAGS if flag.name not in _KAI_FLAGS])
 @click.pass_context
 def command(

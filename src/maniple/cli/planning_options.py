@@ -10,6 +10,7 @@ from typing import Any
 import click
 import msgspec
 
+from maniple.cli.conf_option import conf_option
 from maniple.cli.kai_flags import given_flags, with_kai_flags
 from maniple.cli.scheduler_input import RunningScheduler
 
@@ -69,14 +70,6 @@ def _options(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]
     return options or None
 
 
-conf_option = click.option(
-    "--conf",
-    "--scheduler-conf",
-    "conf",
-    metavar="FILE",
-    type=click.Path(exists=True, dir_okay=False),
-    help="Scheduler configuration.",
-)
 _READING = (
     click.argument("paths", metavar="[PATH]...", nargs=-1, type=click.Path(exists=True, allow_dash=True)),
     click.option(
@@ -91,7 +84,7 @@ _READING = (
         default="",
         help="Read the cluster of this context of the kubeconfig.",
     ),
-    conf_option,
+    conf_option("Scheduler configuration."),
     click.option(
         "--profile",
         type=click.Choice(PROFILES),

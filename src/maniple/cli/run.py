@@ -17,6 +17,7 @@ import click
 from maniple import __version__
 from maniple.cli import DEFAULT_PROFILE, InputError, seconds, with_extensions
 from maniple.cli.cluster_flags import cluster_flags
+from maniple.cli.conf_option import conf_option
 from maniple.cli.echo import echo
 from maniple.cli.journal_flags import JournalFlags, journal_flags
 from maniple.cli.kai_flags import given_flags, with_kai_flags
@@ -24,7 +25,6 @@ from maniple.cli.leader_flags import leader_flags
 from maniple.cli.listen_flags import listen_flags, listens_of
 from maniple.cli.log_flags import log_flags, logging_of
 from maniple.cli.planning import check_flags, read_conf, shard_among
-from maniple.cli.planning_options import conf_option
 from maniple.cli.policy_flags import given_policy, policy_flags
 from maniple.cli.process_flags import Process, RunCommand, process_of, with_process_flags
 from maniple.cli.profile_choice import chosen_profile
@@ -65,7 +65,7 @@ COLLECT = (100_000, 50, 100)
     help="Embedded: do not wait for the clock, and end when nothing more can happen.",
 )
 @cluster_flags("Schedule on")
-@conf_option
+@conf_option("Scheduler configuration.")
 @click.option(
     "--profile",
     help="Which system's objects and rules.  [default: with -f that of the pods' schedulerName, else maniple]",

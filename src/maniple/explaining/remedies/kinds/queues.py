@@ -3,21 +3,21 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 
 from maniple.cluster.resources import scale
 from maniple.explaining.remedies.kinds.amounts import MOST_STEPS, is_bytes, listed, step, written
+from maniple.explaining.remedies.kinds.queue_fields import KAI_NAMES, changes, raised, shares_gpus
 from maniple.explaining.remedies.search import Choice, Levels
-from maniple.explaining.remedies.subject import Subject, setting
-from maniple.explaining.remedies.values import Change, KindName, Step
+from maniple.explaining.remedies.subject import Subject
+from maniple.explaining.remedies.values import KindName, Step
 from maniple.objects.kai import KaiQueue
 from maniple.objects.meta import Object
 from maniple.objects.quantity import Exact, parse
 from maniple.objects.volcano import VolcanoQueue
 
-GPU = "nvidia.com/gpu"
-_KAI_NAMES = {"gpu": GPU, "cpu": "cpu", "memory": "memory"}
 _KAI_UNITS: dict[str, Fraction] = {
     "gpu": Fraction(1),
     "cpu": Fraction(1, 1000),  # they count millicores
@@ -68,27 +68,20 @@ def _choice(subject: Subject, kind: KindName, *, quota: bool) -> Iterator[Choice
     if not found:
         return
 
-    def build(levels: Levels) -> tuple[Change, ...]:
-        return tuple(
-            setting(one.queue, one.path, one.stated, one.value(level))
-            for one, level in zip(found, levels, strict=True)
-            if level
-        )
-
     def words(levels: Levels) -> tuple[str, str]:
-        raised = [(one, level) for one, level in zip(found, levels, strict=True) if level]
-        amount = listed(f"{one.text(one.unit * level)} {one.resource}" for one, level in raised)
+        more = raised(found, levels)
+        amount = listed(f"{one.text(one.unit * level)} {one.resource}" for one, level in more)
         said = listed(
             f"{one.word} of queue {one.queue.metadata.name} raised from {one.text(one.amount)} to "
             f"{one.text(one.raised(level))} {one.resource}"
-            for one, level in raised
+            for one, level in more
         )
         return amount, f"With the {said}"
 
     guess = tuple(one.guess for one in found)
     tops = tuple(min(4 * one.guess + one.more, 8 * MOST_STEPS) for one in found)
     keep = frozenset(_same_queue(subject))
-    yield Choice(kind, tops, build, words, guesses=(guess,), keep=keep)
+    yield Choice(kind, tops, partial(changes, found), words, guesses=(guess,), keep=keep)
 
 
 def _same_queue(subject: Subject) -> Iterator[str]:
@@ -103,11 +96,11 @@ def _ceilings(subject: Subject, name: str, items: list[Object], quota: bool) -> 
     demand, held, ahead = subject.demand(), _held(subject, name), _demand_ahead(subject, name)
     for item in items:
         if isinstance(item, KaiQueue) and item.spec.resources is not None:
-            for own, resource in _KAI_NAMES.items():
+            for own, resource in KAI_NAMES.items():
                 of_resource = getattr(item.spec.resources, own)
                 stated = of_resource.quota if quota else of_resource.limit
                 needed = demand.get(resource, 0) or (
-                    Fraction(subject.needed) if own == "gpu" and _parts(subject) else 0
+                    Fraction(subject.needed) if own == "gpu" and shares_gpus(subject) else 0
                 )
                 if stated == _UNLIMITED or not needed:
                     continue
@@ -128,11 +121,6 @@ def _ceilings(subject: Subject, name: str, items: list[Object], quota: bool) -> 
                 yield _made(
                     item, ("spec", word, resource), resource, stated, amount, needed, has, more, word, ""
                 )
-
-
-def _parts(subject: Subject) -> bool:
-    names = ("gpu-fraction", "gpu-memory")
-    return any(name in kind.sample.metadata.annotations for kind in subject.kinds for name in names)
 
 
 def _made(

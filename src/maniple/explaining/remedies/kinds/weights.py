@@ -3,11 +3,13 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 
 from maniple.explaining.remedies.kinds.amounts import listed
+from maniple.explaining.remedies.kinds.queue_fields import KAI_NAMES, changes, raised, shares_gpus
 from maniple.explaining.remedies.search import Choice, Levels
-from maniple.explaining.remedies.subject import Subject, setting
-from maniple.explaining.remedies.values import Change, Step
+from maniple.explaining.remedies.subject import Subject
+from maniple.explaining.remedies.values import Step
 from maniple.objects.kai import KaiQueue
 from maniple.objects.meta import Object
 from maniple.objects.printable import printable
@@ -15,8 +17,6 @@ from maniple.objects.volcano import VolcanoQueue
 
 _STEPS = 63  # so that a weight grows to 64 times what it was at most
 _LARGEST = 65535  # of Volcano's field
-_KAI_NAMES = {"gpu": "nvidia.com/gpu", "cpu": "cpu", "memory": "memory"}
-_GPU_PARTS = ("gpu-fraction", "gpu-memory")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,19 +41,12 @@ def weights(subject: Subject) -> Iterator[Choice]:
     if not found:
         return
 
-    def build(levels: Levels) -> tuple[Change, ...]:
-        return tuple(
-            setting(one.queue, one.path, one.stated, one.value(level))
-            for one, level in zip(found, levels, strict=True)
-            if level
-        )
-
     def words(levels: Levels) -> tuple[str, str]:
-        raised = [(one, level) for one, level in zip(found, levels, strict=True) if level]
-        amount = listed(f"{one.value(level):g} instead of {one.stated:g}" for one, level in raised)
-        return amount, f"With {listed(one.said(level) for one, level in raised)}"
+        more = raised(found, levels)
+        amount = listed(f"{one.value(level):g} instead of {one.stated:g}" for one, level in more)
+        return amount, f"With {listed(one.said(level) for one, level in more)}"
 
-    yield Choice("queue weight", tuple(one.most for one in found), build, words)
+    yield Choice("queue weight", tuple(one.most for one in found), partial(changes, found), words)
 
 
 def _weights(subject: Subject, item: Object) -> Iterator[_Weight]:
@@ -64,10 +57,8 @@ def _weights(subject: Subject, item: Object) -> Iterator[_Weight]:
             yield _Weight(item, ("spec", "weight"), weight, 1, most)
     elif isinstance(item, KaiQueue) and item.spec.resources is not None:
         demand = subject.demand()
-        shares = any(
-            name in kind.sample.metadata.annotations for kind in subject.kinds for name in _GPU_PARTS
-        )
-        for own, resource in _KAI_NAMES.items():
+        shares = shares_gpus(subject)
+        for own, resource in KAI_NAMES.items():
             if resource in demand or (own == "gpu" and shares):
                 weight = getattr(item.spec.resources, own).over_quota_weight
                 unit = min(weight, 1.0) if weight > 0 else 1.0
