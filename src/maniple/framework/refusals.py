@@ -67,6 +67,15 @@ class Refusals:
         """Tasks that would have had a place, had their gang been whole."""
         return [rows for rows, cause in self._tasks if isinstance(cause, NotWhole)]
 
+    @property
+    def count(self) -> int:
+        """How many causes of tasks have been noted so far."""
+        return len(self._tasks)
+
+    def since(self, count: int) -> list[tuple[TaskRows, Histogram | str]]:
+        """The causes of tasks that were noted after so many."""
+        return self._tasks[count:]
+
     def of_each_task(self) -> tuple[tuple[TaskRows, Histogram | str], ...]:
         """The causes of tasks, as they were noted."""
         return tuple(self._tasks)

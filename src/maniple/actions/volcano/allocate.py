@@ -14,6 +14,7 @@ the place back, as its queue now has a smaller share, only to lose it again (`pl
 from collections.abc import Mapping
 from typing import Any
 
+from maniple.actions.volcano.failed_gangs import FailedGangs
 from maniple.actions.volcano.holding import Holding
 from maniple.actions.volcano.nomination import NominationPath
 from maniple.actions.volcano.placing import Ground, TaskPlacer
@@ -52,6 +53,7 @@ class _Allocation:
         self._session = session
         self._placer = placer
         self._holding = Holding(session, placement)
+        self._failed = FailedGangs(session)
         self._nominations = NominationPath(session, placement, placer)
         self._topology = TopologyAllocation(session, placement, placer, self._nominations)
 
@@ -148,6 +150,8 @@ class _Allocation:
         """One turn of a job: place tasks until it is ready. True when that ended in a commit."""
         if isinstance(sheet, JobSheet):
             return self._topology.serve(sheet)
+        if self._failed.repeats(sheet):
+            return False
         session, job = self._session, sheet.job
         transaction, ground = Transaction(session), Ground(job, session.refusals)
         trace = session.traced(job)
@@ -171,4 +175,5 @@ class _Allocation:
             trace.undone(job, placed, NOT_READY, "job_pipelined")
         self._placer.note_not_whole(transaction, ground)
         transaction.discard()
+        self._failed.undone()
         return False

@@ -1,0 +1,80 @@
+"""Gangs that could not be placed: one just like it in the same queue cannot either, until something changes.
+
+What the first of them was told, its pods included, is told of the others without placing and undoing anything. So a
+backlog of gangs that are alike costs one attempt.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from maniple.actions.volcano.worksheet import Worksheet
+from maniple.framework.points import TaskRows
+from maniple.framework.reasons import Histogram
+from maniple.framework.session import Session
+
+_Key = tuple[int, int, tuple[tuple[str, int], ...], bytes, bytes]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Failure:
+    causes: tuple[tuple[TaskRows, Histogram | str], ...]  # with positions in the sheet in place of tasks
+    roles: frozenset[int]  # of which a task found no node
+
+
+class FailedGangs:
+    """Those of one run of allocate, since something was placed last."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._known: dict[_Key, _Failure] = {}
+        self._stamp = -1  # length of the change log when what is known was last right
+        self._attempt: tuple[_Key | None, TaskRows, int] = None, np.zeros(0, dtype=np.int64), 0
+        # Otherwise plugins have a say about each task, or about readiness in a way of their own.
+        self._possible = session.counts_shortfall and not {"best_node", "reserve"} & session.hooks.answered
+
+    def repeats(self, sheet: Worksheet) -> bool:
+        """Tell the gang what one like it was told, if there was one. Otherwise an attempt begins."""
+        session, job, rows = self._session, sheet.job, sheet.left()
+        if len(session.changes) != self._stamp:
+            self._known.clear()
+        key = self._key(job, rows)
+        failure = None if key is None else self._known.get(key)
+        if failure is None or session.hooks.job_pipelined(job):
+            self._attempt = key, rows, session.refusals.count
+            return False
+        for places, cause in failure.causes:
+            session.refusals.of_tasks(job, -1, rows[places], cause, failed=False)
+        if failure.roles:
+            session.refusals.roles[job] = set(failure.roles)
+        return True
+
+    def undone(self) -> None:
+        """The attempt has failed, and everything is as it was before."""
+        session, (key, rows, told) = self._session, self._attempt
+        self._stamp = len(session.changes)
+        if key is None or not session.refusals.ruled_out.keys().isdisjoint(rows.tolist()):
+            return  # nodes were ruled out for these very tasks
+        place = {row: place for place, row in enumerate(rows.tolist())}
+        causes = tuple(
+            (np.array([place[row] for row in some.tolist()], dtype=np.intp), cause)
+            for some, cause in session.refusals.since(told)
+        )
+        roles = session.refusals.roles.get(int(session.tasks.job[rows[0]]), ())
+        self._known[key] = _Failure(causes, frozenset(roles))
+
+    def _key(self, job: int, rows: TaskRows) -> _Key | None:
+        """What the outcome depends on as long as nothing changes; None where there may be more to it."""
+        session, tasks, refusals = self._session, self._session.tasks, self._session.refusals
+        if not self._possible or session.task_count(job) != len(rows) or job in session.groups.shaped:
+            return None
+        if job in refusals.jobs or job in refusals.roles or session.traced(job) is not None:
+            return None
+        if tasks.gated[rows].any() or not session.cluster.tasks.nominated.keys().isdisjoint(rows.tolist()):
+            return None
+        facts = session.job_facts(job)
+        if facts.groups or facts.sub_groups:
+            return None
+        minimums = tuple(facts.role_minimums.items())
+        queue, minimum = session.jobs.queue.item(job), session.jobs.minimum.item(job)
+        return queue, minimum, minimums, tasks.class_of[rows].tobytes(), tasks.role[rows].tobytes()
