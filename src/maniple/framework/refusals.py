@@ -69,11 +69,11 @@ class Refusals:
 
     @property
     def count(self) -> int:
-        """How many causes of tasks have been noted so far."""
+        """How many causes of tasks are recorded so far."""
         return len(self._tasks)
 
     def since(self, count: int) -> list[tuple[TaskRows, Histogram | str]]:
-        """The causes of tasks that were noted after so many."""
+        """The causes of tasks recorded after the first so many."""
         return self._tasks[count:]
 
     def of_each_task(self) -> tuple[tuple[TaskRows, Histogram | str], ...]:

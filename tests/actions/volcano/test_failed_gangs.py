@@ -1,4 +1,4 @@
-"""Gangs that are alike: where one could not be placed the next is not tried, and is told the same."""
+"""Gangs that are alike: where one could not be placed the next is not tried, and its reasons are the same."""
 
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -156,8 +156,8 @@ def test_a_backlog_of_gangs_that_are_alike_costs_one_attempt() -> None:
     assert count == 1
     assert not plan.binds
     for one in (0, 2):
-        told = {plan.tasks[f"default/j{number:02d}-{one}"].reason for number in range(20)}
-        assert len(told) == 1
+        reasons = {plan.tasks[f"default/j{number:02d}-{one}"].reason for number in range(20)}
+        assert len(reasons) == 1
 
 
 def test_one_that_differs_is_tried() -> None:
@@ -188,9 +188,9 @@ def test_one_that_has_waited_for_too_long_is_tried_and_keeps_what_it_gets() -> N
     assert not plan.binds
     with patch.object(FailedGangs, "_key", lambda *_: None):
         assert plan == planned(objects)
-    told = {plan.tasks[f"default/j{number:02d}-1"].reason for number in (0, 1)}
-    assert len(told) == 1
-    assert plan.tasks["default/j02-1"].reason not in told
+    reasons = {plan.tasks[f"default/j{number:02d}-1"].reason for number in (0, 1)}
+    assert len(reasons) == 1
+    assert plan.tasks["default/j02-1"].reason not in reasons
 
 
 def test_after_something_was_placed_they_are_tried_again() -> None:

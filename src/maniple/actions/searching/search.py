@@ -14,7 +14,7 @@ import numpy as np
 from maniple.actions.searching.budget import Allowance, OutOfBudgetError
 from maniple.actions.searching.telling import NO_SCENARIO
 from maniple.actions.searching.terms import SearchTerms
-from maniple.actions.searching.trial import NOBODY, Trial, by_job
+from maniple.actions.searching.trial import Trial, by_job, rows_of
 from maniple.cluster.statuses import Status, status_set
 from maniple.eviction.chunks import Chunk, ScenarioOutcome, Victims
 from maniple.eviction.room_sums import RoomSums, smallest
@@ -65,7 +65,7 @@ class Search:
     def transaction(self) -> Transaction:
         return self._trial.transaction
 
-    def told(self) -> bool:
+    def run(self) -> bool:
         """Whether it succeeds; the result is recorded if the job is traced."""
         found, trace = self.succeeds(), self._session.trace
         if trace is not None and trace.follows(self._job):
@@ -117,7 +117,7 @@ class Search:
         and of pods that are alike it does not matter which one takes which.
         """
         tasks = self._session.tasks
-        moved = np.concatenate([NOBODY, *(chunk.rows for chunk in self.chunks)])
+        moved = rows_of(self.chunks)
         return (
             "reserve" not in self._session.hooks.answered
             and self._are_alike(self._rows)
@@ -178,7 +178,7 @@ class Search:
     def gone(self) -> tuple[list[Chunk], set[int]]:
         """The chunks that do not stay, and the jobs of those that found another place."""
         status = self._session.tasks.status
-        states = status[np.concatenate([NOBODY, *(chunk.rows for chunk in self.chunks)])]
+        states = status[rows_of(self.chunks)]
         if (states == _RELEASING).all():
             return self.chunks, set()
         gone = [one for one in self.chunks if _GONE[status[one.rows]].any()]

@@ -96,7 +96,7 @@ class Solver:
                 ahead=ahead[:_AHEAD],
             )
             search = Search(session, self._placement, trial, terms, sequence, sums, allowance, self._guess)
-            if search.told():
+            if search.run():
                 self._guess, self._many = len(search.chunks), sums.many
                 self._rooms.forget()
                 pool.drop(*search.gone(), job)

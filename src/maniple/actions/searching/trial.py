@@ -22,7 +22,7 @@ from maniple.placement.engine import Mask, Placement
 
 DOES_NOT_FIT = "the job does not fit without them"
 TAKEN_BACK = "these have their turns before it and take places back: {jobs}"
-NOBODY: TaskRows = np.zeros(0, dtype=np.int64)
+_NO_TASKS: TaskRows = np.zeros(0, dtype=np.int64)
 _RELEASING = int(Status.RELEASING)
 
 
@@ -95,7 +95,7 @@ class Trial:
             return None
         self._allowance.spend(len(self.rows) + 2 * sum(len(chunk.rows) for chunk in chunks))
         if chunks:
-            self.transaction.evict(np.concatenate([chunk.rows for chunk in chunks]), self._reason)
+            self.transaction.evict(rows_of(chunks), self._reason)
         faster: set[int] = set()
         others: Iterable[int] = ()
         if self._returning is not None:
@@ -115,11 +115,10 @@ class Trial:
             return self._places(self.transaction, self.own_nodes)
         with trace.inside_trial() as events:
             fits = self._places(self.transaction, self.own_nodes)
-        victims = np.concatenate([NOBODY, *(chunk.rows for chunk in chunks)])
         why = "" if fits else DOES_NOT_FIT
         if faster and not fits:
             why = TAKEN_BACK.format(jobs=", ".join(map(self._session.job_key, sorted(faster))))
-        trace.trial(self.job, victims, fits, why=why, events=events)
+        trace.trial(self.job, rows_of(chunks), fits, why=why, events=events)
         return fits
 
     def _first_in_line(self, lost: Mapping[int, list[TaskRows]]) -> tuple[set[int], Iterable[int]]:
@@ -157,7 +156,7 @@ class Trial:
     def _has_room(self, parts: list[TaskRows]) -> bool:
         """Something is still evicted, and there is a place for a task like it."""
         tasks, classes = self._session.tasks, self._session.classes
-        rows = np.concatenate([NOBODY, *parts])
+        rows = np.concatenate(parts)
         leaving = rows[tasks.status[rows] == _RELEASING]
         numbers = set(tasks.class_of[leaving].tolist())
         return any(self._placement.column(classes[number]).room > 0 for number in numbers)
@@ -170,4 +169,8 @@ def by_job(chunks: list[Chunk]) -> dict[int, list[TaskRows]]:
     return lost
 
 
-__all__ = ["NOBODY", "Trial", "by_job"]
+def rows_of(chunks: list[Chunk]) -> TaskRows:
+    return np.concatenate([_NO_TASKS, *(chunk.rows for chunk in chunks)])
+
+
+__all__ = ["Trial", "by_job", "rows_of"]

@@ -1,7 +1,7 @@
 """Gangs that could not be placed: one just like it in the same queue cannot either, until something changes.
 
-What the first of them was told, its pods included, is told of the others without placing and undoing anything. So a
-backlog of gangs that are alike costs one attempt.
+The reasons recorded for the first of them are recorded for the others, pod by pod, without placing and undoing
+anything. So a backlog of gangs that are alike costs one attempt.
 """
 
 from dataclasses import dataclass
@@ -30,11 +30,11 @@ class FailedGangs:
         self._known: dict[_Key, _Failure] = {}
         self._stamp = -1  # length of the change log when what is known was last right
         self._attempt: tuple[_Key | None, TaskRows, int] = None, np.zeros(0, dtype=np.int64), 0
-        # Otherwise plugins have a say about each task, or about readiness in a way of their own.
+        # Otherwise plugins decide on each task, or on readiness by more than counts.
         self._possible = session.counts_shortfall and not {"best_node", "reserve"} & session.hooks.answered
 
     def repeats(self, sheet: Worksheet) -> bool:
-        """Tell the gang what one like it was told, if there was one. Otherwise an attempt begins."""
+        """Record the reasons of a gang like this one that failed, if there was one. Otherwise an attempt begins."""
         session, job, rows = self._session, sheet.job, sheet.left()
         if len(session.changes) != self._stamp:
             self._known.clear()
@@ -51,14 +51,14 @@ class FailedGangs:
 
     def undone(self) -> None:
         """The attempt has failed, and everything is as it was before."""
-        session, (key, rows, told) = self._session, self._attempt
+        session, (key, rows, before) = self._session, self._attempt
         self._stamp = len(session.changes)
         if key is None or not session.refusals.ruled_out.keys().isdisjoint(rows.tolist()):
             return  # nodes were ruled out for these very tasks
         place = {row: place for place, row in enumerate(rows.tolist())}
         causes = tuple(
             (np.array([place[row] for row in some.tolist()], dtype=np.intp), cause)
-            for some, cause in session.refusals.since(told)
+            for some, cause in session.refusals.since(before)
         )
         roles = session.refusals.roles.get(int(session.tasks.job[rows[0]]), ())
         self._known[key] = _Failure(causes, frozenset(roles))

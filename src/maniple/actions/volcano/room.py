@@ -189,7 +189,7 @@ class RoomMaker:
             trial = Trial(session, self._placement, job, wanted, terms.reason, sums, allowance, placer.place)
             accepted = SearchTerms(reason=terms.reason, accept=lambda _: terms.accept())
             search = Search(session, self._placement, trial, accepted, sequence, sums, allowance, self._guess)
-            if search.told():
+            if search.run():
                 self._done(search.transaction, search.chunks)
                 return True
             if allowance.ran_out:
