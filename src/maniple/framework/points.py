@@ -124,6 +124,9 @@ class Hooks:
     simulated_allocatable: Annotated[
         Callable[[int, TaskClass, int], int], Point(combine.minimum, "enabledAllocatable")
     ]
+    # what a queue may still be allocated of each resource, once for each limit that holds for it: from plugins that
+    # answer `allocatable` by nothing but amounts
+    queue_room: Annotated[Callable[[int], list[list[float]]], Point(combine.collected, "enabledAllocatable")]
     preemptive: Annotated[Callable[[int, TaskRows], bool], Point(combine.all_of, "enablePreemptive")]
     # tasks of this role that the job certainly lacks before `job_ready` could become true: lets a gang be
     # placed at once

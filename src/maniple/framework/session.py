@@ -97,7 +97,7 @@ class Session:
         self._task_counts: list[int] = []  # by job, filled on first use; nothing in a session changes them
         self._class_requests: Amounts | None = None
         self._job_ties: dict[int, tuple[float, str, str]] = {}
-        self.counts_shortfall = False
+        self.counts_shortfall = self.counts_queue_room = False
         self.hooks = NO_HOOKS
         self.queue_tree = QueueTree(self.queues, flat=options.get("fullHierarchyFairness") is False)
         self.groups = Groups(self)
@@ -131,6 +131,9 @@ class Session:
         # A gang may be placed at once only if every plugin that answers "ready" can tell how much is missing.
         self.counts_shortfall = "job_ready" in self.hooks.answered and self._all_tell(
             "shortfall", of="job_ready"
+        )
+        self.counts_queue_room = "allocatable" in self.hooks.answered and self._all_tell(
+            "queue_room", of="allocatable"
         )
 
     def _all_tell(self, more: str, *, of: str) -> bool:

@@ -31,7 +31,7 @@ class AlikeClasses:
         if class_.number == self._first or not table.shares(class_):
             return class_.number
         criteria = table.of(class_)
-        if not _by_amounts(class_, criteria):
+        if not by_amounts(class_, criteria):
             return class_.number
         ranks = [
             (dimension, amount > 0, bisect_left(self._levels_of(dimension), amount))
@@ -47,7 +47,7 @@ class AlikeClasses:
         return known
 
 
-def _by_amounts(class_: TaskClass, criteria: Criteria) -> bool:
+def by_amounts(class_: TaskClass, criteria: Criteria) -> bool:
     """Whether nothing but the criteria and amounts says which nodes take a task."""
     return (
         class_.share is None

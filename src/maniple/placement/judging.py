@@ -4,18 +4,18 @@
 again and again.
 """
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from maniple.cluster.classes import TaskClass
-from maniple.cluster.resources import PODS, Amounts
+from maniple.cluster.resources import CPU, MEMORY, PODS, Amounts
 from maniple.framework.criteria import Cells, Filter
 from maniple.framework.reasons import FITS, Histogram, Verdicts, histogram
 from maniple.framework.session import Session
-from maniple.placement.alike import AlikeClasses
+from maniple.placement.alike import AlikeClasses, by_amounts
 from maniple.placement.column import ClassColumn
 from maniple.placement.criteria import Criteria, CriteriaTable
 from maniple.placement.lacking import PLAIN, Lacking
@@ -161,6 +161,24 @@ class Judging:
         for one in criteria.node_filters:
             fits &= one.check(class_, cells) == FITS
         return bool(fits.any()) and not criteria.cluster_filters
+
+    def nodes_for_any(self, classes: Sequence[TaskClass]) -> int:
+        """How many nodes take a task of any of some classes, now and later; 0 where more than amounts decides."""
+        table, session = self._columns.criteria_table, self._session
+        free, needed = self.free_later(), session.class_requests[[one.number for one in classes]].max(axis=0)
+        fits = np.ones(free.shape[1], dtype=np.bool_)
+        if not all(by_amounts(one, table.of(one)) and not one.best_effort for one in classes):
+            return 0
+        for class_ in {id(table.of(one)): one for one in classes}.values():
+            criteria, cells = table.of(class_), Cells(session.nodes, class_)
+            fits &= criteria.open
+            for one in criteria.node_filters:
+                fits &= one.check(class_, cells) == FITS
+        idle = session.nodes.idle() if session.flowing else free
+        for dimension, amount in enumerate(needed.tolist()):
+            if amount > 0 or dimension in (CPU, MEMORY, session.gpus.dimension):
+                fits &= np.minimum(free[dimension], idle[dimension]) >= amount
+        return int(np.count_nonzero(fits))
 
     def histogram(self, class_: TaskClass, within: Mask | None = None) -> Histogram:
         """The verdicts counted, of all nodes (remembered until a node changes) or of some."""

@@ -18,6 +18,7 @@ from maniple.actions.volcano.failed_gangs import FailedGangs
 from maniple.actions.volcano.holding import Holding
 from maniple.actions.volcano.nomination import NominationPath
 from maniple.actions.volcano.placing import Ground, TaskPlacer
+from maniple.actions.volcano.queue_room import QueueRoom
 from maniple.actions.volcano.topology import TopologyAllocation, stopped
 from maniple.actions.volcano.turns import JobTurns
 from maniple.actions.volcano.worksheet import JobSheet, Worksheet, worksheets
@@ -54,6 +55,7 @@ class _Allocation:
         self._placer = placer
         self._holding = Holding(session, placement)
         self._failed = FailedGangs(session)
+        self._queue_room = QueueRoom(session, placement)
         self._nominations = NominationPath(session, placement, placer)
         self._topology = TopologyAllocation(session, placement, placer, self._nominations)
 
@@ -150,7 +152,7 @@ class _Allocation:
         """One turn of a job: place tasks until it is ready. True when that ended in a commit."""
         if isinstance(sheet, JobSheet):
             return self._topology.serve(sheet)
-        if self._failed.repeats(sheet):
+        if self._failed.repeats(sheet) or self._queue_room.stops(sheet):
             return False
         session, job = self._session, sheet.job
         transaction, ground = Transaction(session), Ground(job, session.refusals)

@@ -30,8 +30,7 @@ class FailedGangs:
         self._known: dict[_Key, _Failure] = {}
         self._stamp = -1  # length of the change log when what is known was last right
         self._attempt: tuple[_Key | None, TaskRows, int] = None, np.zeros(0, dtype=np.int64), 0
-        # Otherwise plugins decide on each task, or on readiness by more than counts.
-        self._possible = session.counts_shortfall and not {"best_node", "reserve"} & session.hooks.answered
+        self._possible = counts_decide(session)
 
     def repeats(self, sheet: Worksheet) -> bool:
         """Record the reasons of a gang like this one that failed, if there was one. Otherwise an attempt begins."""
@@ -65,16 +64,26 @@ class FailedGangs:
 
     def _key(self, job: int, rows: TaskRows) -> _Key | None:
         """What the outcome depends on as long as nothing changes; None where there may be more to it."""
-        session, tasks, refusals = self._session, self._session.tasks, self._session.refusals
-        if not self._possible or session.task_count(job) != len(rows) or job in session.groups.shaped:
+        session, tasks = self._session, self._session.tasks
+        if not self._possible or session.task_count(job) != len(rows) or job in session.refusals.jobs:
             return None
-        if job in refusals.jobs or job in refusals.roles or session.traced(job) is not None:
+        if not is_plain(session, job, rows):
             return None
-        if tasks.gated[rows].any() or not session.cluster.tasks.nominated.keys().isdisjoint(rows.tolist()):
-            return None
-        facts = session.job_facts(job)
-        if facts.groups or facts.sub_groups:
-            return None
-        minimums = tuple(facts.role_minimums.items())
+        minimums = tuple(session.job_facts(job).role_minimums.items())
         queue, minimum = session.jobs.queue.item(job), session.jobs.minimum.item(job)
         return queue, minimum, minimums, tasks.class_of[rows].tobytes(), tasks.role[rows].tobytes()
+
+
+def counts_decide(session: Session) -> bool:
+    """Whether no plugin has a say about each task, nor about readiness by more than counts."""
+    return session.counts_shortfall and not {"best_node", "reserve"} & session.hooks.answered
+
+
+def is_plain(session: Session, job: int, rows: TaskRows) -> bool:
+    """Whether nothing but classes, roles and counts decides on the tasks of a job."""
+    facts, nominated = session.job_facts(job), session.cluster.tasks.nominated
+    if job in session.groups.shaped or facts.groups or facts.sub_groups:
+        return False
+    if job in session.refusals.roles or session.traced(job) is not None:
+        return False
+    return not session.tasks.gated[rows].any() and nominated.keys().isdisjoint(rows.tolist())

@@ -5,6 +5,7 @@ domain. A `Ground` holds the job and the nodes; causes go to the ground's own re
 undone leaves none behind.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -83,14 +84,7 @@ class TaskPlacer:
         ready, minimum = session.ready(ground.job), int(session.jobs.minimum[ground.job])
         if split and one is not None:
             ready, minimum = session.groups.counts(one).ready, one.size
-        self._note_not_whole(ground, rows, ready - sum(map(len, rows)), minimum)
-
-    def _note_not_whole(self, ground: Ground, rows: list[TaskRows], ready: int, minimum: int) -> None:
-        """`ready`: without these tasks."""
-        found = sum(map(len, rows))
-        cause = NotWhole(NOT_WHOLE.format(found=found, ready=ready, minimum=minimum))
-        for some in rows:
-            ground.refusals.of_tasks(ground.job, -1, some, cause, failed=False)
+        note_not_whole(ground.refusals, ground.job, rows, ready - sum(map(len, rows)), minimum)
 
     # -- one run --------------------------------------------------------------------------------------------------
 
@@ -122,12 +116,6 @@ class TaskPlacer:
             sheet.take(len(run))
             refusals.of_tasks(job, run.role, run.rows, cause, failed=fatal)
             return 0, not fatal or self._worth_going_on(ground)
-        if allowed < most and not transaction.operations and self._is_stopped(sheet, run, ground, allowed):
-            sheet.take(len(run))
-            refusals.of_tasks(job, run.role, run.rows[allowed:], self._queue_full(job, run), failed=False)
-            minimum = int(session.jobs.minimum[job])
-            self._note_not_whole(ground, [run.rows[:allowed]], session.ready(job), minimum)
-            return 0, False
         if errors is not None and self._errors_last and self._counts_pods(run.class_):
             allowed = 1  # what a node says is remembered task by task
         proposal = self._propose(sheet, run, allowed, ground, errors)
@@ -144,21 +132,6 @@ class TaskPlacer:
             session.groups.advance(ground.beside, proposal.nodes)
         sheet.take(len(rows))
         return len(rows), True
-
-    def _is_stopped(self, sheet: Worksheet, run: Run, ground: Ground, allowed: int) -> bool:
-        """Whether it is clear that the queue takes so many of a gang's tasks and no more, which are not enough.
-
-        The tasks are all alike, nothing but amounts decides on them, and there are nodes for those that it takes,
-        whichever they are: nothing has to be placed and taken back to know it. The causes are the same.
-        """
-        session, job = self._session, ground.job
-        if not sheet.is_one_run or run.nominated or run.class_.share is not None:
-            return False
-        waits = session.jobs.counts[Status.PIPELINED, job] or "reserve" in session.hooks.answered
-        if waits or job in session.groups.shaped or session.traced(job) is not None:
-            return False
-        column = self._placement.column(run.class_)
-        return not column.criteria.cluster_filters and bool(np.count_nonzero(column.slots) > allowed)
 
     def _is_ready(self, ground: Ground) -> bool:
         if ground.pod_set is not None:
@@ -253,12 +226,7 @@ class TaskPlacer:
 
     def _queue_full(self, job: int, run: Run) -> str:
         """The queue is the first to refuse; whether there would be a node is worth knowing too."""
-        session = self._session
-        queue = int(session.jobs.queue[job])
-        shut = queue in session.queues.facts and not session.queues.facts[queue].open
-        told = (QUEUE_SHUT if shut else QUEUE_FULL).format(queue=session.queue_name(queue))
-        text = joined(session.refusals.jobs.get(job, ())) or told
-        nodes = self._placement.judging.hopeless(run.class_)
+        text, nodes = queue_full(self._session, job), self._placement.judging.hopeless(run.class_)
         return QueueRefusal(text if nodes is None else f"{text}; {nodes}")
 
     def _no_node(self, run: Run, ground: Ground) -> Histogram | str:
@@ -288,6 +256,21 @@ class TaskPlacer:
             int((allocated & (roles == role)).sum()) >= role_minimums.get(name, 0)
             for role, name in names.items()
         )
+
+
+def note_not_whole(refusals: Refusals, job: int, rows: Sequence[TaskRows], ready: int, minimum: int) -> None:
+    """For tasks that had a place: why they do not get it. `ready`: without these tasks."""
+    cause = NotWhole(NOT_WHOLE.format(found=sum(map(len, rows)), ready=ready, minimum=minimum))
+    for some in rows:
+        refusals.of_tasks(job, -1, some, cause, failed=False)
+
+
+def queue_full(session: Session, job: int) -> str:
+    """Why the queue of a job does not take a task."""
+    queue = int(session.jobs.queue[job])
+    shut = queue in session.queues.facts and not session.queues.facts[queue].open
+    told = (QUEUE_SHUT if shut else QUEUE_FULL).format(queue=session.queue_name(queue))
+    return joined(session.refusals.jobs.get(job, ())) or told
 
 
 class RoleErrors:

@@ -71,10 +71,10 @@ class Worksheet:
         """All tasks that are left."""
         return self._rows[self._place :]
 
-    @property
-    def is_one_run(self) -> bool:
-        """Whether all tasks that are left are alike."""
-        return self._run == len(self._ends) - 1
+    def runs(self) -> list[TaskRows]:
+        """All tasks that are left, those of each run together."""
+        ends = [self._place, *self._ends[self._run :]]
+        return [self._rows[start:end] for start, end in pairwise(ends)]
 
     def mark(self) -> tuple[int, int]:
         return self._run, self._place

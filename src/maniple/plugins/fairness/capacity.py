@@ -90,6 +90,9 @@ class Capacity:
         )
         self._devices = book if book is not None and book.is_needed else None
         self._gates = GateReservations(session, self._account_of, self._request)
+        if self._devices is None and not self._gates.is_needed:
+            # Nothing but amounts decides then.
+            self.queue_room = self._queue_room
         self._explain()
 
     def _open_tree(self) -> Accounts:
@@ -155,6 +158,12 @@ class Capacity:
         if covered and final:
             room = count
         return self._devices.room(account, class_, room) if self._devices is not None and room else room
+
+    def _queue_room(self, queue: int) -> list[list[float]]:
+        account = self._accounts[queue]
+        if account.closed_reason:
+            return [[0] * len(account.allocated)]
+        return [held.left() for held in account.path]
 
     def preemptive(self, queue: int, rows: TaskRows) -> bool:
         account = self._accounts[queue]

@@ -66,6 +66,13 @@ class CapacityAccount(QueueAmounts):
                 count = min(count, (int(limit) - used) // amount)
         return count
 
+    def left(self) -> list[float]:
+        """What may still be allocated below the ceiling."""
+        used = zip(self.ceiling, self.allocated, self.reserved, strict=True)
+        left = [limit if limit == math.inf else int(limit) - had - reserved for limit, had, reserved in used]
+        left[PODS] = math.inf
+        return left
+
     def lacks(self, request: Request) -> bool:
         """Whether, with the request added, at least one of its resources stays within what the queue
         deserves."""

@@ -47,6 +47,7 @@ class GateReservations:
         self._request_of = request_of
         self._holders: set[int] = set()
         numbers = _opted_in_classes(session)
+        self.is_needed = bool(numbers)
         if numbers:
             self._open(numbers)
 

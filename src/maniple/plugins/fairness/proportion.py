@@ -9,6 +9,7 @@ in the session take part. Reclaim leaves a queue what it is guaranteed. With `pr
 lower-priority jobs of the queue hold does not keep a job out.
 """
 
+import math
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -46,6 +47,14 @@ class Account(QueueAmounts):
             if amount > 0 and dimension != PODS:
                 count = min(count, (self.most[dimension] - self.allocated[dimension]) // amount)
         return max(count, 0)
+
+    def left(self) -> list[float]:
+        """What the queue may still be allocated."""
+        if not self.open:
+            return [0] * len(self.most)
+        left: list[float] = [most - had for most, had in zip(self.most, self.allocated, strict=True)]
+        left[PODS] = math.inf
+        return left
 
     def leaves_floors(self, request: Sequence[int], taken: Sequence[int]) -> bool:
         """Whether the queue keeps its floors if it loses this request after what was taken."""
@@ -90,6 +99,9 @@ class Proportion:
 
     def simulated_allocatable(self, queue: int, class_: TaskClass, count: int) -> int:
         return self._accounts[queue].room(self._request(class_), count)
+
+    def queue_room(self, queue: int) -> list[list[float]]:
+        return [self._accounts[queue].left()]
 
     def preemptive(self, queue: int, rows: TaskRows) -> bool:
         account = self._accounts[queue]
