@@ -11,7 +11,8 @@ that would be served last.
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import groupby, islice
+from operator import attrgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,13 +85,15 @@ class SurplusPool:
 
     def drop(self, chunks: Iterable[Chunk]) -> None:
         """Victims that have left."""
-        for chunk in chunks:
-            place, queue = self._place.item(chunk.job), self._session.jobs.queue.item(chunk.job)
-            self._gone.setdefault(place, set()).update(chunk.rows.tolist())
-            self._spare[place] = 0 if chunk.core else self._spare[place] - len(chunk.rows)
+        for job, together in groupby(chunks, key=attrgetter("job")):
+            place, queue, some = self._place.item(job), self._session.jobs.queue.item(job), list(together)
+            rows = [row for chunk in some for row in chunk.rows.tolist()]
+            self._gone.setdefault(place, set()).update(rows)
+            whole = any(chunk.core for chunk in some)
+            self._spare[place] = 0 if whole else self._spare[place] - len(rows)
             if self._spare[place] <= 0:
                 _leave(self.surplus.get(queue, []), place)
-            if chunk.core:
+            if whole:
                 _leave(self.losable[queue], place)
 
 

@@ -246,6 +246,13 @@ class Session:
         """Not admitted yet."""
         return self.phase(job) in NOT_ADMITTED
 
+    def are_admitted(self) -> NDArray[np.bool_]:
+        """By job row, whether it is admitted as of now in this session; row -1, of tasks without a job, is not."""
+        admitted = np.append(self.cluster.jobs.admitted[: len(self.jobs.queue)], False)
+        for job, phase in self.decisions.phases.items():
+            admitted[job] = phase not in NOT_ADMITTED
+        return admitted
+
     def waiting_jobs(self) -> list[int]:
         """All of the session's jobs that are not admitted yet and may be."""
         rows, decided, held = self.jobs.rows, self.decisions.phases, self.held_back

@@ -25,7 +25,7 @@ class Enqueue:
 
     def run(self, session: Session, placement: Placement) -> None:
         closed_admit = session.rules.queues.closed_take_jobs
-        turns = JobTurns(session, session.waiting_jobs())
+        turns = JobTurns(session, session.waiting_jobs(), once=True)
         while (queue := turns.next_queue()) is not None:
             job = turns.next_job(queue)
             if job is None:

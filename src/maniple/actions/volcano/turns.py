@@ -8,23 +8,29 @@ from collections.abc import Iterable
 from heapq import heapify, heappop, heappush
 from typing import Any
 
+import numpy as np
+
 from maniple.framework.session import Session
 
 
 class JobTurns:
     """Queues with jobs waiting for a turn."""
 
-    def __init__(self, session: Session, jobs: Iterable[int], queues: Iterable[int] = ()) -> None:
-        """`queues` may name ones that take part although none of the jobs is theirs."""
+    def __init__(self, session: Session, jobs: Iterable[int], *, once: bool = False) -> None:
+        """`once`: no job comes back for another turn, so that one sort orders them all."""
         self._session = session
-        self._jobs: dict[int, list[tuple[tuple[Any, ...], int]]] = {queue: [] for queue in queues}
+        self._jobs: dict[int, list[tuple[tuple[Any, ...], int]]] = {}
         queue_of = session.jobs.queue
-        for job in jobs:
-            self._jobs.setdefault(int(queue_of[job]), []).append((session.job_key_order(job), job))
+        for key, job in self._in_order(jobs) if once else ((session.job_key_order(job), job) for job in jobs):
+            self._jobs.setdefault(int(queue_of[job]), []).append((key, job))
         for heap in self._jobs.values():
             heapify(heap)
         self._queues = [(session.queue_key_order(queue), queue) for queue in self._jobs]
         heapify(self._queues)
+
+    def _in_order(self, jobs: Iterable[int]) -> Iterable[tuple[tuple[Any, ...], int]]:
+        ordered = self._session.in_job_order(np.fromiter(jobs, dtype=np.int64))
+        return (((place,), job) for place, job in enumerate(ordered.tolist()))
 
     def next_queue(self) -> int | None:
         """The best queue, taken out; `return_queue` gives it another turn."""

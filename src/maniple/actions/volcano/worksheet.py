@@ -188,9 +188,10 @@ def _required(session: Session, shape: Group) -> frozenset[PodSet]:
 
 
 def worksheets(session: Session) -> Iterator[Worksheet]:
-    """A sheet per job that has tasks to place: pending, with a request, without a foreign scheduling gate."""
+    """A sheet per admitted job that has tasks to place: pending, with a request, without a foreign scheduling gate."""
     tasks = session.tasks
     wanted = (tasks.status == Status.PENDING) & ~tasks.best_effort & (~tasks.gated | tasks.admissible)
+    wanted &= session.are_admitted()[tasks.job]
     rows = _ordered(session, np.flatnonzero(wanted))
     if session.rules.gangs.needed_pods_first:
         rows = _needed_first(session, rows)
