@@ -34,6 +34,8 @@ def test_what_pods_have_that_request_next_to_nothing_counts_as_free() -> None:
     assert enough_in_total(bench.session, bench.rows("a-0"))
 
 
-def test_whole_gpus_are_not_counted_since_parts_can_be_moved_together() -> None:
-    bench = Bench(PARTS, gang("a", 1, requests=[{"cpu": "1", "nvidia.com/gpu": "9"}]))
-    assert enough_in_total(bench.session, bench.rows("a-0"))
+def test_gpus_count_unless_devices_are_shared_since_parts_can_be_moved_together() -> None:
+    part = gang("b", 1, requests=[{"cpu": "1"}], annotations={"gpu-fraction": "0.5"})
+    bench = Bench(PARTS, gang("a", 1, requests=[{"cpu": "1", "nvidia.com/gpu": "9"}]), part)
+    assert not enough_in_total(bench.session, bench.rows("a-0"))
+    assert enough_in_total(bench.session, bench.rows("a-0", "b-0"))

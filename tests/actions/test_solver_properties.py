@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from maniple.actions.searching.search import Search
+from maniple.actions.searching.trial import Trial
 from maniple.cli.bench_one import NOW
 from maniple.cli.shapes import DIALECTS, SHAPES
 from maniple.eviction.chunks import ScenarioOutcome
@@ -185,6 +186,50 @@ def test_many_jobs_alike_are_all_served_by_moves_within_the_budget() -> None:
     plan = planner.cycle(cluster, now=NOW)
     gangs, pods = 100, 2
     assert len(plan.pipelined) == len(plan.evictions) + gangs * pods
+
+
+@st.composite
+def full(draw: st.DrawFn) -> Scene:
+    """Nodes full of gangs of one-GPU pods, of queues some of which have no quota, and gangs that need room."""
+    size, nodes = draw(st.sampled_from([2, 4])), draw(st.integers(2, 4))
+    queues = ["q0", "q1", "q2"]
+    scene = Scene([node(f"n{number}", size) for number in range(nodes)], {}, {})
+    scene.parts += [queue("top"), priority_class("low", 40), priority_class("high", 60)]
+    scene.parts += [
+        queue(name, draw(st.sampled_from([-1, -1, 2])), parent="top", weight=1) for name in queues
+    ]
+    places = [f"n{number}" for number in range(nodes) for _ in range(size)]
+    while places:
+        on = [places.pop() for _ in range(min(len(places), draw(st.integers(1, 3))))]
+        _add(draw, scene, f"r{len(places)}", queues, len(on), gpus=1, on=on, created=len(places))
+    for number in range(draw(st.integers(1, 3))):
+        _add(draw, scene, f"p{number}", queues, draw(st.integers(1, 3)), gpus=1, created=30 + number)
+        scene.asking.append(f"p{number}")
+    return scene
+
+
+@settings(max_examples=150)
+@given(full())
+def test_victims_that_all_come_back_first_need_not_be_placed_to_know_it(scene: Scene) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Trial, "_all_return_first", lambda *_: False)
+        tried = decide(scene, "reclaim")
+    known = decide(scene, "reclaim")
+    assert (known.evictions, waiting(known)) == (tried.evictions, waiting(tried))
+
+
+def test_victims_that_all_come_back_first_are_not_placed() -> None:
+    parts: list[Any] = [node("n0", 4), queue("top"), priority_class("low", 40)]
+    parts += [queue(name, -1, parent="top", weight=1) for name in ("q0", "q1")]
+    parts += [
+        gang("r0", 2, 2, queue="q0", priority="low", gpus=1, on=["n0", "n0"], created="2026-01-01T00:00:00Z")
+    ]
+    parts += [gang("r1", 1, 1, queue="q1", priority="low", gpus=1, on=["n0"], created="2026-01-01T00:01:00Z")]
+    parts += [gang("p0", 2, 2, queue="q1", priority="low", gpus=1, created="2026-01-01T00:30:00Z")]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Trial, "_comes_back", lambda *_: pytest.fail("placed"))
+        plan = cycle(parts, actions="reclaim")
+    assert plan.evictions == []
 
 
 def _chunks(scene: Scene, pods: list[str]) -> list[list[str]]:

@@ -21,7 +21,7 @@ SHARING: tuple[dict[str, object], ...] = (
     {"name": "capacity", "enableHierarchy": True},
 )
 JOBS = st.tuples(
-    st.lists(st.integers(1, 3), min_size=1, max_size=5),  # CPU of each pod
+    st.lists(st.integers(0, 3), min_size=1, max_size=5),  # CPU of each pod; 0: it requests nothing
     st.integers(2, 5),  # pods that it needs
     st.sampled_from(["a", "a", "a", "b"]),
     st.sampled_from(["", "", "worker"]),
@@ -48,7 +48,7 @@ def jobs(number: int, job: Job, nodes: int) -> list[Object]:
         uid = f"j{number}-{one}"
         on = f"n{(number + one) % nodes}" if state != "waits" else ""
         deleted = "2026-01-01T01:00:00Z" if state == "leaves" else ""
-        request = {"cpu": str(cpu), "memory": "1Gi"}
+        request = {"cpu": str(cpu), "memory": "1Gi"} if cpu else {}
         made.append(pod(uid, request, group=f"j{number}", uid=uid, role=role, on=on, deleted=deleted))
     return made
 

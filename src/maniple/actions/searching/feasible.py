@@ -56,17 +56,23 @@ def enough_in_total(session: Session, rows: TaskRows) -> bool:
     """Whether all nodes together will have as much free as the tasks request, if no pod leaves the cluster.
 
     Moving a pod never adds to what is free on all nodes: it takes elsewhere at least what it gives back. Only pods
-    that request next to nothing may be placed where less is left, so what these have counts as free. GPUs are left
-    to `enough_gpus`: a pod that moves from one shared device to another may free a whole one.
+    that request next to nothing may be placed where less is left, so what these have counts as free. GPUs do not
+    count where devices are shared: a pod that moves from one to another may free a whole one.
     """
     tasks = session.tasks
     there = np.flatnonzero((tasks.status >= 0) & ACTIVE_ALLOCATED[tasks.status])
     spare = session.requests(there[tasks.best_effort[there]]).sum(axis=1)
     free = np.maximum(session.nodes.future_idle(), 0).sum(axis=1) + spare
     enough: NDArray[np.bool_] = session.requests(rows[~tasks.best_effort[rows]]).sum(axis=1) <= free
-    if session.gpus.dimension is not None:
+    if session.gpus.dimension is not None and _shares_devices(session, rows):
         enough[session.gpus.dimension] = True
     return bool(enough.all())
+
+
+def _shares_devices(session: Session, rows: TaskRows) -> bool:
+    """Whether some pod has part of a device, or one of the tasks requests it."""
+    numbers = set(session.tasks.class_of[rows].tolist())
+    return bool(session.gpus.groups_of) or any(session.classes[one].share is not None for one in numbers)
 
 
 __all__ = ["enough_gpus", "enough_in_total", "feasible_nodes"]

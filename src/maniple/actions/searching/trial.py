@@ -11,6 +11,7 @@ import numpy as np
 from maniple.actions.order import JobsByQueue
 from maniple.actions.placing.job_placer import JobPlacer
 from maniple.actions.searching.budget import Allowance
+from maniple.actions.searching.feasible import enough_in_total
 from maniple.cluster.statuses import Status
 from maniple.eviction.chunks import Chunk
 from maniple.eviction.room_sums import RoomSums
@@ -62,6 +63,9 @@ class Trial:
         self.job_first = False  # victims are placed after the job, even those with an earlier turn
         self.own_nodes: Mask | None = None  # the only ones that the job may have; None: any
         self.led = False  # victims found places before the job in the last trial
+        self._enough: bool | None = (
+            None  # whether all nodes together have what the job requests, nothing evicted
+        )
         self.faster: list[Chunk] = []  # that came back before the job could be placed, in the last trial
 
     def of(self, chunks: list[Chunk], *, proposed: bool = False) -> bool:
@@ -93,12 +97,16 @@ class Trial:
         """
         if not proposed and not self._sums.could(chunks):
             return None
+        if self._enough is None:
+            self._enough = enough_in_total(self._session, self.rows)
         self._allowance.spend(len(self.rows) + 2 * sum(len(chunk.rows) for chunk in chunks))
         if chunks:
             self.transaction.evict(rows_of(chunks), self._reason)
         faster: set[int] = set()
         others: Iterable[int] = ()
         if self._returning is not None:
+            if self._all_return_first(chunks):
+                return None
             faster, others = self._first_in_line(by_job(chunks))
         if self._fits_without(chunks, faster):
             self.led = bool(faster)
@@ -115,11 +123,47 @@ class Trial:
             return self._places(self.transaction, self.own_nodes)
         with trace.inside_trial() as events:
             fits = self._places(self.transaction, self.own_nodes)
-        why = "" if fits else DOES_NOT_FIT
-        if faster and not fits:
-            why = TAKEN_BACK.format(jobs=", ".join(map(self._session.job_key, sorted(faster))))
+        why = "" if fits else self._taken_back(faster) if faster else DOES_NOT_FIT
         trace.trial(self.job, rows_of(chunks), fits, why=why, events=events)
         return fits
+
+    def _taken_back(self, faster: Iterable[int]) -> str:
+        return TAKEN_BACK.format(jobs=", ".join(map(self._session.job_key, sorted(faster))))
+
+    def _all_return_first(self, chunks: list[Chunk]) -> bool:
+        """Whether all victims have their turns before the job and take as much again; nothing is changed then.
+
+        Where all nodes together have too little free without evictions, the job cannot fit then, whichever nodes the
+        victims take. Here each takes its own, so that none has to be placed.
+        """
+        session, lost, own = self._session, by_job(chunks), self._session.jobs.queue[self.job]
+        if not chunks or self._enough or self.job_first or (session.jobs.queue[[*lost]] == own).any():
+            return False
+        line, checkpoint = (
+            JobsByQueue(session, [self.job, *lost, *self._ahead]),
+            self.transaction.checkpoint(),
+        )
+        while (job := line.pop()) is not None and job != self.job:
+            if job in lost and self._stays(job):
+                line.push(job)  # for what else it has lost
+        if (session.tasks.status[rows_of(chunks)] == _RELEASING).any():
+            self.transaction.rollback(checkpoint)
+            return False
+        if (trace := session.traced(self.job)) is not None:
+            trace.trial(self.job, rows_of(chunks), False, why=self._taken_back(lost))
+        self.faster = list(chunks)
+        self.transaction.discard()
+        return True
+
+    def _stays(self, job: int) -> bool:
+        """Give a victim its own places back, for all that it needs or one task more."""
+        session = self._session
+        rows = session.groups.to_allocate(job, simulated=True)
+        evicted = len(rows) > 0 and bool((session.tasks.status[rows] == _RELEASING).all())
+        if not evicted or not session.hooks.is_job_over_capacity(job, rows).schedulable:
+            return False
+        self.transaction.restore(rows)
+        return True
 
     def _first_in_line(self, lost: Mapping[int, list[TaskRows]]) -> tuple[set[int], Iterable[int]]:
         """Place the evicted victims with a turn before the job's.

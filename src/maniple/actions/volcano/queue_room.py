@@ -29,15 +29,15 @@ class QueueRoom:
             return False
         session, job, runs = self._session, sheet.job, sheet.runs()
         taken = self._taken(job, runs)
-        ready, minimum = session.ready(job), int(session.jobs.minimum[job])
-        if ready + sum(taken) >= minimum or not self._is_clear(job, sheet.left(), sum(taken)):
+        enough = sum(taken) == len(sheet) or sum(taken) >= session.hooks.job_lack(job)
+        if enough or not self._is_clear(job, sheet.left(), sum(taken)):
             return False
         cause = QueueRefusal(queue_full(session, job))
         for rows, count in zip(runs, taken, strict=True):
             if count < len(rows):
                 session.refusals.of_tasks(job, -1, rows[count:], cause, failed=False)
         found = [rows[:count] for rows, count in zip(runs, taken, strict=True) if count]
-        note_not_whole(session.refusals, job, found, ready, minimum)
+        note_not_whole(session.refusals, job, found, session.ready(job), int(session.jobs.minimum[job]))
         return True
 
     def _taken(self, job: int, runs: Sequence[TaskRows]) -> list[int]:
