@@ -167,10 +167,11 @@ class Judging:
         table, session = self._columns.criteria_table, self._session
         free, needed = self.free_later(), session.class_requests[[one.number for one in classes]].max(axis=0)
         fits = np.ones(free.shape[1], dtype=np.bool_)
-        if not all(by_amounts(one, table.of(one)) and not one.best_effort for one in classes):
+        each = [(table.of(one), one) for one in classes]
+        if not all(by_amounts(one, criteria) and not one.best_effort for criteria, one in each):
             return 0
-        for class_ in {id(table.of(one)): one for one in classes}.values():
-            criteria, cells = table.of(class_), Cells(session.nodes, class_)
+        for criteria, class_ in {id(criteria): (criteria, one) for criteria, one in each}.values():
+            cells = Cells(session.nodes, class_)
             fits &= criteria.open
             for one in criteria.node_filters:
                 fits &= one.check(class_, cells) == FITS

@@ -63,9 +63,8 @@ class Trial:
         self.job_first = False  # victims are placed after the job, even those with an earlier turn
         self.own_nodes: Mask | None = None  # the only ones that the job may have; None: any
         self.led = False  # victims found places before the job in the last trial
-        self._enough: bool | None = (
-            None  # whether all nodes together have what the job requests, nothing evicted
-        )
+        # Whether all nodes together have as much free as the job requests, without evictions
+        self._enough: bool | None = None
         self.faster: list[Chunk] = []  # that came back before the job could be placed, in the last trial
 
     def of(self, chunks: list[Chunk], *, proposed: bool = False) -> bool:
@@ -97,7 +96,7 @@ class Trial:
         """
         if not proposed and not self._sums.could(chunks):
             return None
-        if self._enough is None:
+        if self._enough is None and self._returning is not None:
             self._enough = enough_in_total(self._session, self.rows)
         self._allowance.spend(len(self.rows) + 2 * sum(len(chunk.rows) for chunk in chunks))
         if chunks:
@@ -139,10 +138,8 @@ class Trial:
         session, lost, own = self._session, by_job(chunks), self._session.jobs.queue[self.job]
         if not chunks or self._enough or self.job_first or (session.jobs.queue[[*lost]] == own).any():
             return False
-        line, checkpoint = (
-            JobsByQueue(session, [self.job, *lost, *self._ahead]),
-            self.transaction.checkpoint(),
-        )
+        line = JobsByQueue(session, [self.job, *lost, *self._ahead])
+        checkpoint = self.transaction.checkpoint()
         while (job := line.pop()) is not None and job != self.job:
             if job in lost and self._stays(job):
                 line.push(job)  # for what else it has lost
