@@ -25,11 +25,13 @@ class QueueRoom:
 
     def stops(self, sheet: Worksheet) -> bool:
         """Whether it is clear that the queue takes too few tasks of a gang; the reasons are recorded then."""
-        if not self._possible:
+        session, job = self._session, sheet.job
+        lack = session.hooks.job_lack(job) if self._possible else 0
+        if lack <= 0:
             return False
-        session, job, runs = self._session, sheet.job, sheet.runs()
+        runs = sheet.runs()
         taken = self._taken(job, runs)
-        enough = sum(taken) == len(sheet) or sum(taken) >= session.hooks.job_lack(job)
+        enough = sum(taken) == len(sheet) or sum(taken) >= lack
         if enough or not self._is_clear(job, sheet.left(), sum(taken)):
             return False
         cause = QueueRefusal(queue_full(session, job))
