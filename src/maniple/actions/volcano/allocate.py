@@ -63,7 +63,7 @@ class _Allocation:
         session = self._session
         self._let_in()
         sheets = {
-            sheet.job: self._shaped(sheet) for sheet in worksheets(session) if self._admitted(sheet.job)
+            sheet.job: self._shaped(sheet) for sheet in worksheets(session) if self._is_valid(sheet.job)
         }
         if session.trace is not None and session.trace.job not in sheets:
             self._tell_absent(session.trace)
@@ -137,10 +137,8 @@ class _Allocation:
         for job in jobs:
             self._session.refusals.of_job(job, cause)
 
-    def _admitted(self, job: int) -> bool:
+    def _is_valid(self, job: int) -> bool:
         session = self._session
-        if session.is_waiting(job):
-            return False
         refused = session.hooks.job_valid(job)
         if refused is None and job in session.groups.shaped:
             refused = stopped(session, session.groups.root(job))
