@@ -6,11 +6,16 @@ this record; `status.py`, `queues.py` and `overview.py` read it.
 """
 
 from collections import Counter
+from collections.abc import Mapping
+
+import numpy as np
 
 from maniple.cluster.cluster import Cluster
 from maniple.cluster.statuses import ALLOCATED_LIKE
 from maniple.framework.session import NON_PREEMPTIBLE
 from maniple.live.refs import Ref, ref_of
+
+Amounts = Mapping[str, Counter[str]]
 
 
 class Binding:
@@ -39,22 +44,30 @@ class Binding:
             if not self.groups[group]:
                 del self.groups[group]
 
-    def amounts(self, cluster: Cluster, *, fixed_only: bool = False) -> dict[str, Counter[str]]:
-        """By queue: what these pods request, in base units; all of them, or those of non-preemptible jobs."""
-        tasks, jobs, together = cluster.tasks, cluster.jobs, Counter[tuple[str, int]]()
-        for pod in self.pods:
-            row = tasks.index_of(pod)
-            job = int(tasks.job[row]) if row is not None else -1
-            if row is None or job not in jobs.facts or (fixed_only and _preemptible(cluster, job)):
-                continue
-            if ALLOCATED_LIKE[tasks.status[row]]:
-                together[jobs.facts[job].queue, int(tasks.spec[row])] += 1
-        found, names = dict[str, Counter[str]](), cluster.resources.names
-        for (queue, spec), number in together.items():
-            sums = found.setdefault(queue, Counter())
-            for name, amount in zip(names, cluster.specs.specs[spec].request.tolist(), strict=False):
-                sums[name] += amount * number
-        return found
+    def amounts(self, cluster: Cluster) -> tuple[Amounts, Amounts]:
+        """By queue: what these pods request, in base units; all of them, and those of non-preemptible jobs."""
+        tasks, facts = cluster.tasks, cluster.jobs.facts
+        rows = np.array([row for row in map(tasks.index_of, self.pods) if row is not None], dtype=np.int64)
+        rows = rows[ALLOCATED_LIKE[tasks.status[rows]]]
+        together, fixed = Counter[tuple[str, int]](), Counter[tuple[str, int]]()
+        # Gangs are of one spec or a few: their pods are counted at once.
+        alike = Counter(zip(tasks.job[rows].tolist(), tasks.spec[rows].tolist(), strict=True))
+        for (job, spec), number in alike.items():
+            if job in facts:
+                together[facts[job].queue, spec] += number
+                if not _preemptible(cluster, job):
+                    fixed[facts[job].queue, spec] += number
+        return _requested(cluster, together), _requested(cluster, fixed)
+
+
+def _requested(cluster: Cluster, together: Mapping[tuple[str, int], int]) -> Amounts:
+    """The amounts of so many pods of each queue and spec."""
+    found, names = dict[str, Counter[str]](), cluster.resources.names
+    for (queue, spec), number in together.items():
+        sums = found.setdefault(queue, Counter())
+        for name, amount in zip(names, cluster.specs.specs[spec].request.tolist(), strict=False):
+            sums[name] += amount * number
+    return found
 
 
 def _preemptible(cluster: Cluster, job: int) -> bool:

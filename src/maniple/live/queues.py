@@ -129,8 +129,8 @@ class QueueStatuses:
         if not self._binding.pods:
             return holdings
         confirmed, cluster = dict(holdings), self._writing.cache.cluster
-        fixed = self._binding.amounts(cluster, fixed_only=True)
-        for queue, amounts in self._binding.amounts(cluster).items():
+        binding, fixed = self._binding.amounts(cluster)
+        for queue, amounts in binding.items():
             if queue in holdings:
                 known = holdings[queue]
                 confirmed[queue] = replace(
