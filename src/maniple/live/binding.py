@@ -15,7 +15,7 @@ from maniple.cluster.statuses import ALLOCATED_LIKE
 from maniple.framework.session import NON_PREEMPTIBLE
 from maniple.live.refs import Ref, ref_of
 
-Amounts = Mapping[str, Counter[str]]
+Requested = Mapping[str, Counter[str]]  # by queue, then by resource
 
 
 class Binding:
@@ -44,7 +44,7 @@ class Binding:
             if not self.groups[group]:
                 del self.groups[group]
 
-    def amounts(self, cluster: Cluster) -> tuple[Amounts, Amounts]:
+    def amounts(self, cluster: Cluster) -> tuple[Requested, Requested]:
         """By queue: what these pods request, in base units; all of them, and those of non-preemptible jobs."""
         tasks, facts = cluster.tasks, cluster.jobs.facts
         rows = np.array([row for row in map(tasks.index_of, self.pods) if row is not None], dtype=np.int64)
@@ -57,10 +57,10 @@ class Binding:
                 together[facts[job].queue, spec] += number
                 if not _preemptible(cluster, job):
                     fixed[facts[job].queue, spec] += number
-        return _requested(cluster, together), _requested(cluster, fixed)
+        return _sums(cluster, together), _sums(cluster, fixed)
 
 
-def _requested(cluster: Cluster, together: Mapping[tuple[str, int], int]) -> Amounts:
+def _sums(cluster: Cluster, together: Mapping[tuple[str, int], int]) -> Requested:
     """The amounts of so many pods of each queue and spec."""
     found, names = dict[str, Counter[str]](), cluster.resources.names
     for (queue, spec), number in together.items():

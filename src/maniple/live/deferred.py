@@ -7,7 +7,7 @@ pods are missing: they arrive one by one, and a cycle for each of them would dec
 
 from dataclasses import dataclass
 
-STARTS_SECONDS = 5.0  # between two reports of which pods run, while pods are being bound
+STARTS_SECONDS = 2.0  # between two reports of which pods run, while pods are being bound
 MEMBERS_SECONDS = 0.03  # without another pod or group of a gang that is not complete
 MOST_MEMBERS_SECONDS = 0.15  # after the first
 

@@ -150,10 +150,9 @@ class Board:
         gone = before["job"][rows[rows < len(before["job"])]] if before else rows
         changed = {*columns["job"][rows].tolist(), *gone.tolist()}
         groups = {"edition": jobs.edition[: len(jobs)], "count": jobs.counts[:, : len(jobs)].sum(axis=0)}
-        others = _differences(groups, self._groups)
-        changed.update(others.tolist())
-        self._tasks = _kept(columns, before, rows)
-        self._groups = _kept(groups, self._groups, others)
+        changed.update(_differences(groups, self._groups).tolist())
+        self._tasks = {name: column.copy() for name, column in columns.items()}
+        self._groups = {name: column.copy() for name, column in groups.items()}
         return changed
 
     def _binding_jobs(self, scheduler: "Scheduler") -> set[int]:
@@ -169,8 +168,8 @@ class Board:
             f"{name} {i}": row[:size] for name in ("used", "allocatable") for i, row in _rows(nodes, name)
         }
         amounts["defined"] = nodes.defined[:size]
-        rows = _differences(amounts, self._amounts)
-        changed, self._amounts = {*rows.tolist()}, _kept(amounts, self._amounts, rows)
+        changed = set(_differences(amounts, self._amounts).tolist())
+        self._amounts = {name: column.copy() for name, column in amounts.items()}
         if self._keys != nodes.keys:
             changed.update(_renamed(self._keys, nodes.keys))
             self._keys = list(nodes.keys)
@@ -194,8 +193,7 @@ class _Lines(dict[int, Line]):
         self._name = name
         self._order: list[tuple[str, int]] = []  # names, each with its row
         self._ordered: list[Line] = []  # the lines beside them
-        self._names: list[str] = []  # the same without rows
-        self._told: tuple[str, ...] = ()
+        self._names: tuple[str, ...] = ()
         self._came: set[int] = set()  # rows that are not in the order yet
         self._left: list[tuple[str, int]] = []  # what has to be taken out of it
 
@@ -221,7 +219,7 @@ class _Lines(dict[int, Line]):
 
     def names(self) -> tuple[str, ...]:
         self._sort()
-        return self._told
+        return self._names
 
     def _sort(self) -> None:
         if not self._came and not self._left:
@@ -229,18 +227,16 @@ class _Lines(dict[int, Line]):
         if len(self._came) + len(self._left) > _FEW:
             self._order = sorted((self._name(line), row) for row, line in self.items())
             self._ordered = [self[row] for _, row in self._order]
-            self._names = [name for name, _ in self._order]
         else:
             for entry in self._left:
                 place = bisect_left(self._order, entry)
-                del self._order[place], self._ordered[place], self._names[place]
+                del self._order[place], self._ordered[place]
             for row in self._came:
                 place = bisect_left(self._order, entry := (self._name(self[row]), row))
                 self._order.insert(place, entry)
                 self._ordered.insert(place, self[row])
-                self._names.insert(place, entry[0])
         self._came, self._left = set(), []
-        self._told = tuple(self._names)
+        self._names = tuple([name for name, _ in self._order])
 
 
 def _rows(nodes: NodeTable, name: str) -> Iterable[tuple[int, NDArray[np.int64]]]:
@@ -258,23 +254,6 @@ def _differences(columns: Mapping[str, NDArray[Any]], before: Mapping[str, NDArr
     for name, column in columns.items():
         changed[:known] |= column[:known] != before[name][:known]
     return np.flatnonzero(changed)
-
-
-def _kept(
-    columns: Mapping[str, NDArray[Any]], before: Mapping[str, NDArray[Any]], rows: NDArray[np.intp]
-) -> dict[str, NDArray[Any]]:
-    """Columns as they are now; those of before are used again, brought up to date in the rows that changed."""
-    if columns.keys() != before.keys():
-        return {name: column.copy() for name, column in columns.items()}
-    kept = {}
-    for name, column in columns.items():
-        held = before[name]
-        if len(held) != len(column):
-            held = column.copy()
-        else:
-            held[rows] = column[rows]
-        kept[name] = held
-    return kept
 
 
 class _Said:

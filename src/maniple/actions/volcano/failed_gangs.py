@@ -29,10 +29,7 @@ class FailedGangs:
         self._session = session
         self._known: dict[_Key, _Failure] = {}
         self._stamp = -1  # length of the change log when what is known was last right
-        self._attempt: TaskRows | None = (
-            None  # tasks of the gang at hand; None where more than classes decides
-        )
-        self._recorded = 0  # reasons before its attempt
+        self._attempt: tuple[_Key | None, TaskRows, int] = None, np.zeros(0, dtype=np.int64), 0
         self._possible = counts_decide(session)
 
     def repeats(self, sheet: Worksheet) -> bool:
@@ -40,12 +37,10 @@ class FailedGangs:
         session, job, rows = self._session, sheet.job, sheet.left()
         if len(session.changes) != self._stamp:
             self._known.clear()
-        told = job in session.refusals.jobs or job in session.refusals.roles
-        self._attempt, self._recorded = None if told else rows, session.refusals.count
-        # Most gangs are placed: what they are known by is worked out where one has failed.
-        key = self._key(job, rows) if self._known and not told else None
+        key = self._key(job, rows)
         failure = None if key is None else self._known.get(key)
         if failure is None or session.hooks.job_pipelined(job):
+            self._attempt = key, rows, session.refusals.count
             return False
         for places, cause in failure.causes:
             session.refusals.of_tasks(job, -1, rows[places], cause, failed=False)
@@ -55,17 +50,14 @@ class FailedGangs:
 
     def undone(self) -> None:
         """The attempt has failed, and everything is as it was before."""
-        session, rows = self._session, self._attempt
+        session, (key, rows, before) = self._session, self._attempt
         self._stamp = len(session.changes)
-        if rows is None:
-            return
-        key = self._key(int(session.tasks.job[rows[0]]), rows)
         if key is None or not session.refusals.ruled_out.keys().isdisjoint(rows.tolist()):
             return  # nodes were ruled out for these very tasks
         place = {row: place for place, row in enumerate(rows.tolist())}
         causes = tuple(
             (np.array([place[row] for row in some.tolist()], dtype=np.intp), cause)
-            for some, cause in session.refusals.since(self._recorded)
+            for some, cause in session.refusals.since(before)
         )
         roles = session.refusals.roles.get(int(session.tasks.job[rows[0]]), ())
         self._known[key] = _Failure(causes, frozenset(roles))
@@ -73,11 +65,9 @@ class FailedGangs:
     def _key(self, job: int, rows: TaskRows) -> _Key | None:
         """What the outcome depends on as long as nothing changes; None where there may be more to it."""
         session, tasks = self._session, self._session.tasks
-        if (
-            not self._possible
-            or session.task_count(job) != len(rows)
-            or not decided_by_classes(session, job, rows)
-        ):
+        if not self._possible or session.task_count(job) != len(rows) or job in session.refusals.jobs:
+            return None
+        if not is_plain(session, job, rows):
             return None
         minimums = tuple(session.job_facts(job).role_minimums.items())
         queue, minimum = session.jobs.queue.item(job), session.jobs.minimum.item(job)
@@ -90,13 +80,10 @@ def counts_decide(session: Session) -> bool:
 
 
 def is_plain(session: Session, job: int, rows: TaskRows) -> bool:
-    """Whether nothing but classes, roles and counts decides on the tasks of a job, of which no role has failed."""
-    return job not in session.refusals.roles and decided_by_classes(session, job, rows)
-
-
-def decided_by_classes(session: Session, job: int, rows: TaskRows) -> bool:
-    """The same, whatever has failed before."""
+    """Whether nothing but classes, roles and counts decides on the tasks of a job."""
     facts, nominated = session.job_facts(job), session.cluster.tasks.nominated
-    if job in session.groups.shaped or facts.groups or facts.sub_groups or session.traced(job) is not None:
+    if job in session.groups.shaped or facts.groups or facts.sub_groups:
+        return False
+    if job in session.refusals.roles or session.traced(job) is not None:
         return False
     return not session.tasks.gated[rows].any() and nominated.keys().isdisjoint(rows.tolist())
