@@ -1,9 +1,11 @@
 # Two stages: the first builds an environment from the wheels in requirements.lock, the second is that and a Python.
 # `make image` builds it. tests/install/test_image.py runs the steps as they stand, where there is no container runtime.
-# A tag can be moved; `make image BASE=3.13.7-slim-bookworm@sha256:...` pins the base image by its digest.
+# A tag can be moved; `make image BASE=3.13.7-slim-bookworm@sha256:...` pins the base image by its digest, and COMPILER
+# that of the first stage, which has the same Python and a C compiler.
 ARG PYTHON=3.13.7-slim-bookworm
+ARG COMPILER=3.13.7-bookworm
 
-FROM python:${PYTHON} AS build
+FROM python:${COMPILER} AS build
 # Every timestamp in the result; `make image` gives the time of the commit.
 ARG SOURCE_DATE_EPOCH=1704067200
 ENV SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH} PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
@@ -11,8 +13,8 @@ WORKDIR /src
 COPY requirements.lock ./
 # Everything is fetched in this step, and checked against its hash; the others take it from here.
 RUN python -m pip download --quiet --only-binary :all: --require-hashes --dest /wheels/locked --requirement requirements.lock
-RUN python -m pip install --quiet --no-index --find-links /wheels/locked hatchling
-COPY pyproject.toml README.md LICENSE ./
+RUN python -m pip install --quiet --no-index --find-links /wheels/locked --upgrade cython setuptools
+COPY pyproject.toml setup.py README.md LICENSE ./
 COPY src src
 RUN python -m pip wheel --quiet --no-build-isolation --no-deps --wheel-dir /wheels .
 # With the extra of `maniple admission`: one image for the scheduler and the webhook.

@@ -11,6 +11,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+PACKAGES := $(VENV)/.packages
+COMPILED = setup.py $(shell find src -name '*.pyx' -o -name '*.pxd')
 WORKERS = $(shell $(PYTHON) -c 'import os; print(min(4, (os.cpu_count() or 1) + 1))')
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 UPGRADE ?=
@@ -23,6 +25,7 @@ SOAK_MINUTES ?= 60
 FUZZ_MINUTES ?= 60
 CONTAINER ?= docker
 BASE ?=
+COMPILER ?=
 IMAGE ?= maniple:$(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' src/maniple/__init__.py)
 EPOCH = $(shell git log -1 --format=%ct 2>/dev/null || echo 1704067200)
 ROUNDS ?= 20
@@ -32,11 +35,16 @@ help: ## this list
 
 setup: $(READY) ## build the environment in .venv (once, and again when what it needs changes)
 
-$(READY): pyproject.toml requirements.lock
+$(PACKAGES): pyproject.toml requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "maniple needs Python 3.11 or newer; try: make setup PYTHON=python3.12"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(INSTALL) --require-hashes --requirement requirements.lock
+	@touch $(PACKAGES)
+
+$(READY): $(PACKAGES) $(COMPILED)
+	@command -v cc gcc > /dev/null || { echo "maniple is compiled in part and needs a C compiler; on Debian:" \
+	  "apt-get install gcc python3-dev"; exit 1; }
 	$(INSTALL) --no-index --no-deps --no-build-isolation --editable .
 	@touch $(READY)
 
@@ -112,7 +120,7 @@ audit: $(READY) ## look up known vulnerabilities of everything in requirements.l
 	$(BIN)/python -m supply.audit
 
 image: ## build the container image; IMAGE=registry.example.com/maniple:1 names it, CONTAINER=podman builds it
-	$(CONTAINER) build --build-arg SOURCE_DATE_EPOCH=$(EPOCH) $(if $(BASE),--build-arg PYTHON=$(BASE)) --tag $(IMAGE) .
+	$(CONTAINER) build --build-arg SOURCE_DATE_EPOCH=$(EPOCH) $(if $(BASE),--build-arg PYTHON=$(BASE)) $(if $(COMPILER),--build-arg COMPILER=$(COMPILER)) --tag $(IMAGE) .
 
 format: $(READY) ## let ruff mend what it can
 	$(BIN)/ruff check --fix
@@ -121,3 +129,4 @@ format: $(READY) ## let ruff mend what it can
 clean: ## remove the environment and every cache
 	rm -rf $(VENV) build soak-failures fuzz-failures .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src \( -name '*.so' -o -name '*.c' \) -delete

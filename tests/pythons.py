@@ -52,7 +52,9 @@ def find(version: str) -> str | None:
 def _environment(version: str, python: str) -> str:
     folder = ROOT / "build" / "pythons" / version
     own = str(folder / "bin" / "python")
-    ready, wanted = folder / ".ready", [ROOT / "pyproject.toml", ROOT / "requirements.lock"]
+    compiled = [file for suffix in ("pyx", "pxd") for file in (ROOT / "src").rglob(f"*.{suffix}")]
+    wanted = [ROOT / "pyproject.toml", ROOT / "requirements.lock", ROOT / "setup.py", *compiled]
+    ready = folder / ".ready"
     if not ready.exists() or ready.stat().st_mtime < max(one.stat().st_mtime for one in wanted):
         subprocess.run([python, "-m", "venv", "--clear", str(folder)], check=True)
         install = [own, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]

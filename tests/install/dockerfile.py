@@ -76,7 +76,7 @@ class Builder:
         for source in sources:
             path = self._context / source
             if path.is_dir():
-                skip = shutil.ignore_patterns("__pycache__")
+                skip = shutil.ignore_patterns("__pycache__", "*.so", "*.c", "*.egg-info")
                 shutil.copytree(path, self._folder / target, ignore=skip, dirs_exist_ok=True)
             else:
                 shutil.copy(path, self._folder / target)

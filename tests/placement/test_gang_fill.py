@@ -21,7 +21,7 @@ from maniple.framework.session import Session
 from maniple.framework.transactions.transaction import Transaction
 from maniple.objects.meta import Object
 from maniple.placement.engine import Placement
-from maniple.placement.fill import best
+from maniple.placement.greedy import best
 from maniple.profiles.catalogue import VOLCANO
 from tests.support import cluster_of, group, node, pod, queue
 

@@ -5,6 +5,7 @@ open. Nodes stand in the order of their names (see `nodes.py`), tasks, jobs and 
 """
 
 from dataclasses import dataclass
+from enum import IntEnum
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,18 @@ from maniple.cluster.resources import PODS, Amounts, ResourceSpace
 from maniple.cluster.statuses import ALLOCATED_LIKE, READY
 
 _READY = np.flatnonzero(READY)
+
+
+class Book(IntEnum):
+    """The parts of a node's books that have a row for each dimension, in their order; compiled code has it too.
+
+    Two more rows follow: CPU and memory as requested, with kube-scheduler's defaults for containers without requests.
+    """
+
+    RELEASING = 0
+    PIPELINED = 1
+    USED = 2
+    REQUESTED = 3
 
 
 @dataclass(slots=True, eq=False)
@@ -42,10 +55,9 @@ class NodeState:
     def __len__(self) -> int:
         return len(self.facts)
 
-    @property
-    def nonzero(self) -> Amounts:
-        """`nonzero_cpu` and `nonzero_memory`, a row each."""
-        return self.books[-2:]
+    def row(self, book: Book, dimension: int) -> int:
+        """The row of `books` that a part has for a dimension."""
+        return book * len(self.allocatable) + dimension
 
     def idle(self) -> Amounts:
         return self.allocatable - self.used

@@ -12,25 +12,21 @@ CLUSTER  placements anywhere: inter-pod affinity, spread. Asked again for every 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from maniple.cluster.classes import TaskClass
 from maniple.cluster.resources import PODS, Amounts
-from maniple.cluster.snapshot import NodeState
+from maniple.cluster.snapshot import Book, NodeState
 from maniple.framework.groups.tree import Progress
+from maniple.framework.node_scores import NodeScore
 from maniple.framework.reasons import Detail, Verdicts
 
 Scores = NDArray[np.float64]
 NodeRows = NDArray[np.intp]
 EVERY_NODE = slice(None)
-
-
-def columns(matrix: NDArray[Any], rows: NodeRows | slice) -> NDArray[Any]:
-    """Some nodes' columns of a matrix; for a few, `take` costs a third of indexing."""
-    return matrix[:, rows] if isinstance(rows, slice) else matrix.take(rows, axis=1)
 
 
 class Dependence(IntEnum):
@@ -42,10 +38,11 @@ class Dependence(IntEnum):
 class Cells:
     """Nodes (rows by name) with `extra` tasks of the class already imagined there; both broadcast together.
 
-    Cells may be said to climb: `rows` is one column, and `extra` 0, 1, 2 ... for each of them.
+    `rows` are all nodes, some, or one column of some; beside a column `extra` has a number for each of its cells.
     """
 
-    __slots__ = ("class_", "climbs", "extra", "nodes", "rows")
+    __slots__ = ("class_", "extra", "nodes", "rows")
+    mixed = False  # of tasks of several classes
 
     def __init__(
         self,
@@ -53,10 +50,7 @@ class Cells:
         class_: TaskClass,
         rows: NodeRows | slice = EVERY_NODE,
         extra: Amounts | int = 0,
-        *,
-        climbs: bool = False,
     ) -> None:
-        self.climbs = climbs
         self.nodes = nodes
         self.class_ = class_
         self.rows = rows
@@ -80,37 +74,9 @@ class Cells:
         requested: Amounts = self.nodes.requested[dimension][self.rows]
         return requested + self.extra * int(self.class_.request[dimension])
 
-    def nonzero_cpu(self) -> Amounts:
-        cpu: Amounts = self.nodes.nonzero_cpu[self.rows]
-        return cpu + self.extra * self.class_.spec.nonzero_cpu
-
-    def nonzero_memory(self) -> Amounts:
-        memory: Amounts = self.nodes.nonzero_memory[self.rows]
-        return memory + self.extra * self.class_.spec.nonzero_memory
-
     def pods(self) -> Amounts:
         pods: Amounts = self.nodes.pods[self.rows]
         return pods + self.extra
-
-    def requested_of(self, dimensions: NDArray[np.intp]) -> Amounts:
-        """Some dimensions of kube-scheduler's books, without the tasks imagined there."""
-        return columns(self.nodes.requested, self.rows).take(dimensions, axis=0)
-
-    def nonzero(self) -> Amounts:
-        """CPU and memory, with defaults for unset requests, without the tasks imagined there."""
-        return columns(self.nodes.nonzero, self.rows)
-
-    def asked(self, dimensions: NDArray[np.intp]) -> Amounts:
-        """What a task requests of some dimensions, to go with `requested_of`."""
-        return self._beside_rows(self.class_.request[dimensions])
-
-    def asked_nonzero(self) -> Amounts:
-        """The same, to go with `nonzero`."""
-        return self._beside_rows(np.array([self.class_.spec.nonzero_cpu, self.class_.spec.nonzero_memory]))
-
-    def _beside_rows(self, amounts: Amounts) -> Amounts:
-        rank = 1 if isinstance(self.rows, slice) else self.rows.ndim
-        return amounts.reshape(-1, *(1,) * rank)
 
 
 class MixedCells(Cells):
@@ -121,6 +87,7 @@ class MixedCells(Cells):
     """
 
     __slots__ = ("books", "entries")
+    mixed = True
 
     def __init__(
         self, nodes: NodeState, class_: TaskClass, rows: NodeRows, books: Amounts, entries: Amounts
@@ -130,24 +97,8 @@ class MixedCells(Cells):
         self.entries = entries
 
     def pods(self) -> Amounts:
-        pods: Amounts = self._requested(self.books)[PODS]
+        pods: Amounts = self.books[self.nodes.row(Book.REQUESTED, PODS)]
         return pods
-
-    def requested_of(self, dimensions: NDArray[np.intp]) -> Amounts:
-        return self._requested(self.books).take(dimensions, axis=0)
-
-    def nonzero(self) -> Amounts:
-        return self.books[-2:]
-
-    def asked(self, dimensions: NDArray[np.intp]) -> Amounts:
-        return self._requested(self.entries).take(dimensions, axis=0)
-
-    def asked_nonzero(self) -> Amounts:
-        return self.entries[-2:]
-
-    def _requested(self, books: Amounts) -> Amounts:
-        size = len(self.class_.request)
-        return books[-2 - size : -2]
 
 
 def always(_: TaskClass) -> bool:
@@ -158,12 +109,21 @@ def never(_: TaskClass) -> bool:
     return False
 
 
+# What a node is worth for a task of a class, compiled.
+OfNode = Callable[[TaskClass], NodeScore]
 # Of a class: a value that is the same for classes that a criterion treats alike; None where only the class itself is.
 Alike = Callable[[TaskClass], Hashable | None]
 
 
 def unlike(_: TaskClass) -> None:
     return None
+
+
+class Limit(NamedTuple):
+    """A node takes tasks until a row of its books (`snapshot.NodeState`) has reached the capacity; each counts one."""
+
+    capacity: Amounts  # by node
+    row: int
 
 
 class Gate(Protocol):
@@ -198,6 +158,9 @@ class Filter:
     that `counts_pods` sees in a task one pod more, as in any other. Tasks of classes that are `alike` would be
     admitted to the same nodes, each in place of the other.
 
+    One with a `limit` says of tasks that are counted by resources (they request some, and no parts of devices) just
+    that.
+
     Whether a filter or scorer `applies`, and what a STATIC one says, may depend on which resources a class
     requests. If it depends on how much it requests, `amounts_decide`.
     """
@@ -215,6 +178,7 @@ class Filter:
     mixes: bool = False  # as that of a scorer
     amounts_decide: bool = False
     alike: Alike = unlike
+    limit: Limit | None = None  # of a NODE filter
     # of a class and a node that rejects it: what the refusal is about
     detail: Callable[[TaskClass, int], Detail] | None = None
 
@@ -245,6 +209,24 @@ class Scorer:
     mixes: bool = False
     # for one that looks at what else of a pod set is placed: itself for that pod set; it is silent without one
     beside: "Callable[[Progress], Scorer] | None" = None
+    of_node: OfNode | None = None  # for a compiled one, which `raw` asks too
+
+    @classmethod
+    def compiled(
+        cls,
+        name: str,
+        weight: float,
+        of_node: OfNode,
+        *,
+        applies: Callable[[TaskClass], bool] = always,
+        mixes: bool = False,
+    ) -> "Scorer":
+        """A NODE scorer that is a function of one node (`node_scores.NodeScore`); it may depend on the class."""
+
+        def raw(class_: TaskClass, cells: Cells) -> Scores:
+            return of_node(class_).over(cells)
+
+        return cls(name, weight, Dependence.NODE, raw, applies=applies, mixes=mixes, of_node=of_node)
 
     def __post_init__(self) -> None:
         if self.normalise is not None and self.depends is Dependence.NODE:

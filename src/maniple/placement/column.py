@@ -8,10 +8,12 @@ from numpy.typing import NDArray
 
 from maniple.cluster.classes import TaskClass
 from maniple.cluster.resources import CPU, MEMORY, PODS, Amounts
-from maniple.framework.criteria import EVERY_NODE, Cells, NodeRows, Scores, columns
+from maniple.framework.criteria import EVERY_NODE, Cells, Limit, NodeRows, Scores
+from maniple.framework.node_scores import NodeWorth
 from maniple.framework.reasons import FITS
 from maniple.framework.session import Session
 from maniple.placement.criteria import Criteria
+from maniple.placement.slots import Slots
 
 NOWHERE = -np.inf
 _UNLIMITED = 2**31
@@ -26,11 +28,10 @@ class ClassColumn:
         self.nodes = session.nodes
         self.class_ = class_
         self.criteria = criteria
-        asked = class_.request > 0
-        self._asked = asked.nonzero()[0]
-        self._amounts = class_.request[self._asked][:, None]
-        self._unasked = [d for d in self._owed(class_) if not asked[d]]
         self.open = criteria.open  # nothing lasting speaks against the node
+        counts = not class_.best_effort and class_.share is None
+        self._checks = criteria.checks if counts else criteria.node_filters
+        self._on_resources = self._counted(criteria.limits if counts else ())
         # Filled by the first look, and by the first one while something is being released.
         self.slots: Amounts = _NONE  # on what is idle now
         self.later: Amounts = _NONE  # on what is idle once everything under way is released
@@ -38,6 +39,14 @@ class ClassColumn:
         self._worth: Scores | None = None  # not a number where it is not known, or not any more
         self._seen = self._scored = -1
         self._flowing = False
+
+    def _counted(self, limits: tuple[Limit, ...]) -> Slots:
+        request = self.class_.request
+        asked = request.nonzero()[0]
+        owed = np.array([d for d in self._owed(self.class_) if not request[d]], dtype=np.intp)
+        nodes = self.nodes
+        open_ = self.open.view(np.uint8)
+        return Slots(nodes.allocatable, nodes.books, asked, request[asked], owed, limits, open_)
 
     def _owed(self, class_: TaskClass) -> tuple[int, ...]:
         """A node overcommitted in one of these fits no task, not even one that requests none of it."""
@@ -92,6 +101,16 @@ class ClassColumn:
         for one in self.criteria.node_filters:
             possible &= one.check(self.class_, cells) == FITS
 
+    @property
+    def checked(self) -> bool:
+        """Whether some filters have a say that slots do not tell."""
+        return bool(self._checks)
+
+    def check(self, cells: Cells, possible: NDArray[np.bool_]) -> None:
+        """As `rule_out`, where it is known that there is a slot for the task."""
+        for one in self._checks:
+            possible &= one.check(self.class_, cells) == FITS
+
     def fits_all(self, cells: Cells) -> bool:
         """The same in one word, for all of the cells."""
         return all((one.check(self.class_, cells) == FITS).all() for one in self.criteria.node_filters)
@@ -106,16 +125,18 @@ class ClassColumn:
         if self.class_.best_effort and not placing.owed_gpus_count:
             slots, later = self._places(rows)
         else:
-            slots, later = self._slots(rows)
+            slots, later = self._on_resources.count(None if isinstance(rows, slice) else rows, self._flowing)
             if self.class_.best_effort:
                 # It does not wait for what it hardly asks for, but for a place.
                 needs_place = placing.pods_without_requests_need_places
                 slots = np.minimum(later, self._places(rows)[0]) if needs_place else later
         if self.class_.share is not None:
             slots, later = self._shared(rows, slots, later)
+        if not self._checks and not self.class_.best_effort:
+            return slots, later
         possible = self.open[rows]
         cells = Cells(self.nodes, self.class_, rows)
-        for one in self.criteria.node_filters:
+        for one in self._checks:
             possible = possible & (one.check(self.class_, cells) == FITS)
         slots = slots * possible
         return slots, later * possible if self._flowing else slots
@@ -145,28 +166,12 @@ class ClassColumn:
         later = np.maximum(later - nodes.pipelined[PODS, rows], 0)
         return np.minimum(now, later), later
 
-    def _slots(self, rows: NodeRows | slice) -> tuple[Amounts, Amounts]:
-        """How many tasks fit on idle resources, and on those that will be idle. Fitting now needs both."""
-        nodes = self.nodes
-        idle = columns(nodes.allocatable, rows) - columns(nodes.used, rows)
-        if not self._flowing:
-            now = self._whole(idle)
-            return now, now
-        future = idle + columns(nodes.releasing, rows) - columns(nodes.pipelined, rows)
-        now, later = self._whole(np.concatenate([idle, future], axis=1)).reshape(2, -1)
-        return np.minimum(now, later), later
-
-    def _whole(self, free: Amounts) -> Amounts:
-        """How often the request goes into what is free."""
-        slots: Amounts = np.minimum.reduce(free.take(self._asked, axis=0) // self._amounts, axis=0)
-        for dimension in self._unasked:
-            slots[free[dimension] < 0] = 0
-        np.maximum(slots, 0, out=slots)
-        return slots
-
 
 def worth_of(criteria: Criteria, cells: Cells) -> Scores:
     """What nodes themselves are worth."""
+    if criteria.compiled:
+        each = tuple([of_node(cells.class_) for of_node in criteria.compiled])
+        return NodeWorth(criteria.fixed, each, criteria.weights).over(cells)
     value: Scores = criteria.fixed[cells.rows]
     for scorer in criteria.node_scorers:
         raw = scorer.raw(cells.class_, cells)

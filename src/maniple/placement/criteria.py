@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maniple.cluster.classes import TaskClass
-from maniple.framework.criteria import Cells, Dependence, Filter, Scorer, Scores, always
+from maniple.framework.criteria import Cells, Dependence, Filter, Limit, OfNode, Scorer, Scores, always
 from maniple.framework.reasons import FITS, Verdicts
 from maniple.framework.session import Session
 
@@ -32,9 +32,13 @@ class Criteria:
     fixed: Scores  # static scores that do not depend on the other candidates
     relative: tuple[Normalised, ...]
     node_filters: tuple[Filter, ...]
+    limits: tuple[Limit, ...]  # of those that say no more than how many tasks a node takes
+    checks: tuple[Filter, ...]  # the other ones
     node_scorers: tuple[Scorer, ...]
     cluster_filters: tuple[Filter, ...]
     cluster_scorers: tuple[Scorer, ...]
+    compiled: tuple[OfNode, ...]  # what `node_scorers` ask, if all of them are compiled
+    weights: tuple[float, ...]  # beside `node_scorers`
     mixes: bool  # tasks of several classes that share these can be looked at together
 
     @property
@@ -120,16 +124,23 @@ class CriteriaTable:
         fixed, relative = _static_scores(self._session, class_, scorers, open_)
         mixed = all(f.mixes for f in filters if f.depends is not _STATIC)
         mixed = mixed and all(s.mixes for s in scorers if s.depends is not _STATIC)
+        of_nodes = tuple(s for s in scorers if s.depends is _NODE)
+        compiled = tuple(s.of_node for s in of_nodes if s.of_node is not None)
+        node_filters = tuple(f for f in filters if f.depends is _NODE)
         return Criteria(
             verdict=verdict,
             open=open_,
             all_open=bool(open_.all()),
             fixed=fixed,
             relative=tuple(relative),
-            node_filters=tuple(f for f in filters if f.depends is _NODE),
-            node_scorers=tuple(s for s in scorers if s.depends is _NODE),
+            node_filters=node_filters,
+            limits=tuple(f.limit for f in node_filters if f.limit is not None),
+            checks=tuple(f for f in node_filters if f.limit is None),
+            node_scorers=of_nodes,
             cluster_filters=tuple(f for f in filters if f.depends is _CLUSTER),
             cluster_scorers=tuple(s for s in scorers if s.depends is _CLUSTER),
+            compiled=compiled if len(compiled) == len(of_nodes) else (),
+            weights=tuple(s.weight for s in of_nodes),
             mixes=mixed and not relative,
         )
 

@@ -1,10 +1,9 @@
 """Gang fill: the greedy placement of k equal tasks in one step.
 
 Placing one by one takes, each time, the best node (the first by name among equals), and then only that node's
-score changes. So at most the k best nodes can ever be used; score each of them for its 1st, 2nd, ... task as
-one matrix. A task becomes available when those before it on its node are placed, so its turn comes by the
-lowest score on the way to it: sort all cells by that running minimum, equal ones by node and then by depth,
-and the first k are the greedy sequence. `tests/placement` checks the equality.
+score changes. So at most the k best nodes can ever be used: each of them is scored for its 1st, 2nd, ... task as
+one matrix, by array functions of plugins or by compiled ones, and the plain loop goes through it (`greedy.pyx`).
+`tests/placement` holds the sequence to asking every plugin again for every task.
 """
 
 from typing import NamedTuple
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 from maniple.cluster.resources import Amounts
 from maniple.framework.criteria import Cells, NodeRows, Scores
 from maniple.placement.column import NOWHERE, ClassColumn
+from maniple.placement.greedy import best, in_turn
 
 
 class Filled(NamedTuple):
@@ -25,22 +25,6 @@ class Filled(NamedTuple):
     exhausted: NDArray[np.bool_] | None = (
         None  # which task was the last that its node could take, if others follow
     )
-
-
-def best(scores: Scores, count: int) -> NodeRows:
-    """Rows of the `count` highest scores, fewer if there are not as many; by row, ties won by the lower row."""
-    size = len(scores)
-    if count < size:
-        # the lowest score that is still among the best
-        ordered = scores.copy()
-        ordered.partition(size - count)
-        least = ordered[size - count]
-        if least > NOWHERE:
-            above = scores > least
-            level = (scores == least).nonzero()[0][: count - int(np.count_nonzero(above))]
-            above[level] = True
-            return np.flatnonzero(above)
-    return (scores > NOWHERE).nonzero()[0]
 
 
 def fill(
@@ -65,19 +49,16 @@ def fill(
         rows, shift = rows[among], None if shift is None else shift[among]
     room = slots[rows]
     depth = min(count, int(room.max())) + 1  # one more, to know whether anything fits after the last
-    extra: Amounts = np.arange(depth)
-    cells = Cells(column.nodes, column.class_, rows[:, None], extra, climbs=True)
-    possible = extra < room[:, None]
-    column.rule_out(cells, possible)
+    shape = len(rows), depth
     # With one node to choose from, what it is worth does not matter.
-    worth = column.value(cells) if len(rows) > 1 else np.zeros((1, depth))
-    value = worth if shift is None else worth + shift[:, None]
-    reach = np.minimum.accumulate(np.where(possible, value, NOWHERE), axis=1)
-    order = (-reach).ravel().argsort(kind="stable")[:count]
-    chosen, depths = order // depth, order % depth
-    turns = reach[chosen, depths]
-    placed = turns > NOWHERE
-    if not placed.all():
-        chosen, depths, turns = chosen[placed], depths[placed], turns[placed]
-    exhausted = ~possible[chosen, np.minimum(depths + 1, depth - 1)]
-    return Filled(rows[chosen], turns, exhausted)
+    cells = Cells(column.nodes, column.class_, rows[:, None], np.arange(depth))
+    worth = column.value(cells) if len(rows) > 1 else np.zeros(shape)
+    if shift is not None:
+        worth = worth + shift[:, None]
+    if column.checked:
+        possible = np.ones(shape, dtype=np.bool_)
+        column.check(cells, possible)
+        worth = np.where(possible, worth, NOWHERE)
+    # Where no score looks at how many tasks there are, worth has a single column.
+    places, turns, last = in_turn(np.broadcast_to(worth, shape), room, count)
+    return Filled(rows[places], turns, last)

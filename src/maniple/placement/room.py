@@ -90,7 +90,7 @@ class DomainRoom:
         """What the first, second, ... task is worth on each node, a column a node."""
         nodes = self._session.nodes
         rows, extra = np.arange(len(nodes))[:, None], np.arange(max(depth, 1))
-        cells = Cells(nodes, column.class_, rows, extra, climbs=True)
+        cells = Cells(nodes, column.class_, rows, extra)
         fits = np.ones((len(nodes), max(depth, 1)), dtype=np.bool_)
         column.rule_out(cells, fits)
         worth: Scores = np.where(fits, column.value(cells), NOWHERE).T

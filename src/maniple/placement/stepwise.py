@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from maniple.cluster.resources import Amounts
 from maniple.framework.criteria import Cells, Gate, NodeRows, Scorer, Scores, Stepper
 from maniple.placement.column import NOWHERE, ClassColumn
-from maniple.placement.fill import best
+from maniple.placement.greedy import best
 
 _TOGETHER = 16  # ladders made at a time, at least
 
@@ -126,8 +126,8 @@ class _Ladders:
         places = [place, *(other for other in likely.tolist() if other != place and other not in self._made)]
         rows, room = self._rows[places], self._room[places]
         extra = np.arange(min(self._count, int(room.max())) + 1)
-        cells = Cells(self._column.nodes, self._column.class_, rows[:, None], extra, climbs=True)
+        cells = Cells(self._column.nodes, self._column.class_, rows[:, None], extra)
         possible: NDArray[np.bool_] = extra < room[:, None]
-        self._column.rule_out(cells, possible)
+        self._column.check(cells, possible)
         worth = np.where(possible, self._column.value(cells), NOWHERE)
         self._made.update(zip(places, worth.tolist(), strict=True))

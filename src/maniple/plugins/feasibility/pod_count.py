@@ -10,7 +10,8 @@ import numpy as np
 
 from maniple.cluster.classes import TaskClass
 from maniple.cluster.resources import PODS
-from maniple.framework.criteria import Cells, Dependence, Filter
+from maniple.cluster.snapshot import Book
+from maniple.framework.criteria import Cells, Dependence, Filter, Limit
 from maniple.framework.reasons import Detail, Verdicts
 from maniple.framework.session import Session
 
@@ -37,6 +38,7 @@ def pod_count_filter(session: Session) -> Filter:
         by_amounts=True,
         counts_pods=True,
         mixes=True,
+        limit=Limit(places if leaving_count else coming, session.nodes.row(Book.REQUESTED, PODS)),
         detail=lambda _, node: pods_detail(session, node),
     )
 

@@ -5,7 +5,7 @@ are overcommitted, whatever it requests. A task that requests next to nothing an
 anywhere.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,10 +13,12 @@ from numpy.typing import NDArray
 
 from maniple.cluster.classes import TaskClass
 from maniple.cluster.resources import CPU, MEMORY
-from maniple.framework.criteria import Cells, Dependence, NodeRows, Scorer, Scores
+from maniple.framework.criteria import Cells, Dependence, Scorer, Scores
+from maniple.framework.node_scores import NodeScore
 from maniple.framework.session import Session
 from maniple.plugins.feasibility.volume_claims import uses_claims
 from maniple.plugins.kai.bands import AVAILABILITY
+from maniple.plugins.kai.node_formulas import Constant, FitsNow
 from maniple.plugins.kai.storage_room import StorageRoom
 from maniple.plugins.settings import takes_none
 
@@ -29,47 +31,58 @@ class NodeAvailability:
     def __init__(self, session: Session, arguments: Mapping[str, Any]) -> None:
         takes_none(session, arguments, self.name)
         self._session = session
+        gpu, allocatable = session.gpus.dimension, session.nodes.allocatable
+        owed = np.zeros((2, len(allocatable)), dtype=np.uint8)
+        owed[:, [CPU, MEMORY]] = True
+        if gpu is not None:
+            owed[0, gpu] = True  # not for tasks that request parts of devices
+        self._fits_now = [FitsNow(allocatable, counted) for counted in owed]
+        self._everywhere = Constant(1.0)
 
     def scorers(self) -> list[Scorer]:
         room = StorageRoom.shared(self._session)
         if room is None:
-            return [Scorer(self.name, AVAILABILITY, Dependence.NODE, self._raw, applies=_can_lack)]
+            return [self._of_nodes(lambda _: True), self._of_sharing(lambda _: True)]
 
         def raw(class_: TaskClass, cells: Cells) -> Scores:
-            return self._raw(class_, cells) * ~room.waits(class_, cells)
+            fits = self._raw_of_sharing if class_.share is not None else self._raw
+            return fits(class_, cells) * ~room.waits(class_, cells)
 
         def others(class_: TaskClass) -> bool:
-            return _can_lack(class_) and not room.applies(class_)
+            return not room.applies(class_)
 
-        return [
-            Scorer(self.name, AVAILABILITY, Dependence.NODE, self._raw, applies=others),
-            Scorer(f"{self.name} of storage", AVAILABILITY, Dependence.CLUSTER, raw, applies=room.applies),
-        ]
+        storage = Scorer(
+            f"{self.name} of storage", AVAILABILITY, Dependence.CLUSTER, raw, applies=room.applies
+        )
+        return [self._of_nodes(others), self._of_sharing(others), storage]
 
-    def _raw(self, class_: TaskClass, cells: Cells) -> Scores:
+    def _of_nodes(self, concerns: Callable[[TaskClass], bool]) -> Scorer:
+        def applies(class_: TaskClass) -> bool:
+            return class_.share is None and _can_lack(class_) and concerns(class_)
+
+        return Scorer.compiled(self.name, AVAILABILITY, self._of_node, applies=applies)
+
+    def _of_sharing(self, concerns: Callable[[TaskClass], bool]) -> Scorer:
+        """Of tasks that request parts of devices: which these are is not in a node's books."""
+
+        def applies(class_: TaskClass) -> bool:
+            return class_.share is not None and _can_lack(class_) and concerns(class_)
+
+        return Scorer(self.name, AVAILABILITY, Dependence.NODE, self._raw_of_sharing, applies=applies)
+
+    def _of_node(self, class_: TaskClass) -> NodeScore:
         # While nothing is being released, a task that fits at all fits now. A node where that changes is
         # checked again.
         if not self._session.flowing:
-            return np.array(1.0)
-        nodes, rows = self._session.nodes, cells.node_rows()
-        flat, asked = rows.ravel(), class_.request.nonzero()[0]
-        idle = nodes.allocatable[asked[:, None], flat] - nodes.used[asked[:, None], flat]
-        room = (idle // class_.request[asked][:, None]).min(axis=0).reshape(rows.shape)
-        fits: NDArray[np.bool_] = (cells.extra < room) & ~self._overcommitted(class_, flat).reshape(
-            rows.shape
-        )
-        if class_.share is not None:
-            fits = fits & self._has_devices(class_, cells)
-        return fits.astype(np.float64)
+            return self._everywhere
+        return self._fits_now[class_.share is not None]
 
-    def _overcommitted(self, class_: TaskClass, rows: NodeRows) -> NDArray[np.bool_]:
-        """Nodes that are overcommitted in something that the task does not request."""
-        nodes, gpu = self._session.nodes, self._session.gpus.dimension
-        counted = [CPU, MEMORY] if gpu is None or class_.share is not None else [CPU, MEMORY, gpu]
-        unasked = np.array([one for one in counted if class_.request[one] <= 0], dtype=np.intp)[:, None]
-        lacking = nodes.allocatable[unasked, rows] < nodes.used[unasked, rows]
-        owes: NDArray[np.bool_] = np.logical_or.reduce(lacking, axis=0)
-        return owes
+    def _raw(self, class_: TaskClass, cells: Cells) -> Scores:
+        return self._of_node(class_).over(cells)
+
+    def _raw_of_sharing(self, class_: TaskClass, cells: Cells) -> Scores:
+        fits = self._raw(class_, cells)
+        return fits * self._has_devices(class_, cells) if self._session.flowing else fits
 
     def _has_devices(self, class_: TaskClass, cells: Cells) -> NDArray[np.bool_]:
         """Enough idle GPUs, and shared ones with enough left, for the requested parts."""

@@ -11,15 +11,15 @@ is the same, and a node's points do not depend on the others.
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from maniple.cluster.classes import TaskClass
-from maniple.cluster.resources import CPU, Amounts
+from maniple.cluster.resources import CPU
 from maniple.framework.configuration.arguments import Arguments
-from maniple.framework.criteria import Cells, Dependence, Scorer, Scores
+from maniple.framework.criteria import Scorer
+from maniple.framework.node_scores import NodeScore
 from maniple.framework.session import Session
 from maniple.plugins.kai.bands import DENSITY
 from maniple.plugins.kai.gpu_requests import requests_gpu, whole_gpu
+from maniple.plugins.kai.node_formulas import Constant, Density, PartLeft
 from maniple.plugins.settings import report
 
 _BINPACK, _SPREAD = "binpack", "spread"
@@ -34,8 +34,10 @@ class NodePlacement:
         self._spreads_cpu = self._spreads(session, given, "cpu")
         report(session, given)
         self._session = session
-        self._largest = np.maximum(session.nodes.allocatable.max(axis=1, initial=0), 1)
-        self._for_gpu: dict[int, bool] = {}  # by class
+        self._scores: dict[int, NodeScore] = {}  # by class
+        self._made: dict[
+            tuple[int | None, bool], NodeScore
+        ] = {}  # by dimension, and whether it counts for GPUs
 
     def _spreads(self, session: Session, given: Arguments, resource: str) -> bool:
         strategy = given.string(resource, _BINPACK)
@@ -47,34 +49,34 @@ class NodePlacement:
         return strategy == _SPREAD
 
     def scorers(self) -> list[Scorer]:
-        return [Scorer(self.name, 1.0, Dependence.NODE, self._raw)]
+        return [Scorer.compiled(self.name, 1.0, self._of_node)]
 
-    def _raw(self, class_: TaskClass, cells: Cells) -> Scores:
-        for_gpu = self._for_gpu.get(class_.number)
-        if for_gpu is None:
-            for_gpu = self._for_gpu[class_.number] = requests_gpu(self._session, class_)
-        dimension = self._dimension(class_) if for_gpu else CPU
-        if dimension is None:
-            return np.array(0.0)
-        if self._spreads_gpu if for_gpu else self._spreads_cpu:
-            return self._part_left(cells, dimension)
-        density: Scores = DENSITY * (1 - _left(cells, dimension) / self._largest[dimension])
-        return density * (cells.allocatable(dimension) > 0)
+    def _of_node(self, class_: TaskClass) -> NodeScore:
+        known = self._scores.get(class_.number)
+        if known is None:
+            for_gpu = requests_gpu(self._session, class_)
+            dimension = self._dimension(class_) if for_gpu else CPU
+            key = dimension, for_gpu
+            if key not in self._made:
+                self._made[key] = self._make(
+                    dimension, spreads=self._spreads_gpu if for_gpu else self._spreads_cpu
+                )
+            known = self._scores[class_.number] = self._made[key]
+        return known
 
     def _dimension(self, class_: TaskClass) -> int | None:
         """The GPUs that count for a task: whole ones of the requested vendor, else those that can be shared."""
         whole = whole_gpu(self._session, class_)
         return self._session.gpus.dimension if whole is None else whole
 
-    def _part_left(self, cells: Cells, dimension: int) -> Scores:
-        whole = cells.allocatable(dimension)
-        if dimension == self._session.gpus.dimension:
-            whole = self._session.gpus.count[cells.rows] * self._session.resources.scale(dimension)
-        left = _left(cells, dimension)
-        return np.divide(left, whole, out=np.zeros(left.shape), where=whole > 0)
-
-
-def _left(cells: Cells, dimension: int) -> Amounts:
-    nodes, rows = cells.nodes, cells.rows
-    waiting: Amounts = nodes.releasing[dimension][rows] - nodes.pipelined[dimension][rows]
-    return cells.allocatable(dimension) - cells.used(dimension) + waiting
+    def _make(self, dimension: int | None, *, spreads: bool) -> NodeScore:
+        if dimension is None:
+            return Constant(0.0)
+        allocatable, gpus = self._session.nodes.allocatable, self._session.gpus
+        if not spreads:
+            largest = max(int(allocatable[dimension].max(initial=0)), 1)
+            return Density(allocatable, dimension, DENSITY, largest)
+        whole = allocatable[dimension]
+        if dimension == gpus.dimension:
+            whole = gpus.count * self._session.resources.scale(dimension)
+        return PartLeft(allocatable, dimension, whole)

@@ -1,0 +1,53 @@
+from cpython.object cimport PyObject
+from libc.stdint cimport int64_t
+
+# The order of the books, as in `cluster/snapshot.py`.
+cdef enum Book:
+    RELEASING
+    PIPELINED
+    USED
+    REQUESTED
+
+
+cdef inline Py_ssize_t book_row(Book book, Py_ssize_t height, Py_ssize_t dimension) noexcept:
+    """The row that a part of the books has for a dimension."""
+    return book * height + dimension
+
+
+cdef struct Cell:
+    Py_ssize_t node
+    int64_t extra  # tasks of the class that are imagined there already
+    const char* books  # the node's column of the books
+    Py_ssize_t next_book  # from one row of the books to the next, in bytes
+    const char* entry  # what one task adds to the books
+    Py_ssize_t next_entry
+
+
+cdef inline int64_t added(const Cell* cell, Py_ssize_t row) noexcept:
+    """What the task that is looked at adds to a row of the node's books."""
+    return (<const int64_t*> (cell.entry + row * cell.next_entry))[0]
+
+
+cdef inline int64_t booked(const Cell* cell, Py_ssize_t row) noexcept:
+    """A row of the node's books, with the tasks that are imagined there."""
+    return (<const int64_t*> (cell.books + row * cell.next_book))[0] + cell.extra * added(cell, row)
+
+
+cdef class NodeScore:
+    cdef double of(self, const Cell* cell) noexcept
+
+
+cdef class NodeWorth:
+    cdef const double[:] _fixed
+    cdef tuple _scores
+    cdef Py_ssize_t _count
+    cdef const double[:] _weights
+    cdef PyObject** _each  # the scores again, to be reached without counting references
+    cdef double _of(self, const Cell* cell) noexcept
+    cdef _of_nodes(self, const Py_ssize_t[:] rows, const int64_t[:, :] books, const int64_t[:] entry, extra)
+    cdef _of_column(
+        self, const Py_ssize_t[:] rows, const int64_t[:, :] books, const int64_t[:] entry, const int64_t[:] extra
+    )
+    cdef _of_mixed(
+        self, const Py_ssize_t[:] rows, const int64_t[:, :] books, const int64_t[:, :] entries, bint paired
+    )

@@ -1,0 +1,107 @@
+# cython: boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
+"""The plain loop of placing equal tasks one after the other, compiled, for `fill.py`."""
+
+from libc.math cimport INFINITY
+
+import numpy as np
+
+
+cdef class Heap:
+    """Rows with a score each: on top is the best of them, or the worst. Of equal scores the lower row is the better."""
+
+    cdef double[:] scores
+    cdef Py_ssize_t[:] rows
+    cdef Py_ssize_t size
+    cdef bint _best_first
+
+    def __init__(self, double[:] scores, Py_ssize_t most, *, bint best_first):
+        self.scores = scores
+        self.rows = np.empty(most, dtype=np.intp)
+        self.size = 0
+        self._best_first = best_first
+
+    cdef inline bint _above(self, Py_ssize_t one, Py_ssize_t other) noexcept:
+        cdef double score = self.scores[one], others = self.scores[other]
+        return (score > others or (score == others and one < other)) == self._best_first
+
+    cdef void push(self, Py_ssize_t row) noexcept:
+        cdef Py_ssize_t place = self.size, over
+        self.size += 1
+        while place:
+            over = (place - 1) // 2
+            if not self._above(row, self.rows[over]):
+                break
+            self.rows[place] = self.rows[over]
+            place = over
+        self.rows[place] = row
+
+    cdef void replace(self, Py_ssize_t row) noexcept:
+        """Put a row where the one on top was; it may be the same one with another score."""
+        cdef Py_ssize_t place = 0, below = 1
+        while below < self.size:
+            if below + 1 < self.size and self._above(self.rows[below + 1], self.rows[below]):
+                below += 1
+            if not self._above(self.rows[below], row):
+                break
+            self.rows[place] = self.rows[below]
+            place = below
+            below = 2 * place + 1
+        self.rows[place] = row
+
+    cdef void pop(self) noexcept:
+        self.size -= 1
+        if self.size:
+            self.replace(self.rows[self.size])
+
+
+def best(double[:] scores, Py_ssize_t count):
+    """Rows of the `count` highest scores, fewer if not as many are above minus infinity, in order."""
+    cdef Heap kept = Heap(scores, min(count, scores.shape[0]), best_first=False)
+    cdef Py_ssize_t row
+    for row in range(scores.shape[0]):
+        if scores[row] == -INFINITY:
+            continue
+        if kept.size < count:
+            kept.push(row)
+        elif scores[row] > scores[kept.rows[0]]:
+            kept.replace(row)
+    found = np.asarray(kept.rows[: kept.size])
+    found.sort()
+    return found
+
+
+def in_turn(const double[:, :] worth, const Py_ssize_t[:] room, Py_ssize_t count):
+    """Rows for up to `count` tasks, by what the 1st, 2nd, ... task is worth on each row, and how many it takes.
+
+    The best row is next, and then only that row's worth changes. Given are, by task: the row; the lowest worth on the
+    way to it, which is by what its turn came; and whether it was the last that the row could take. A task for which
+    there is no place on a row is worth minus infinity.
+    """
+    cdef Py_ssize_t size = worth.shape[0], row, taken = 0
+    if room.shape[0] != size:
+        raise ValueError(f"{size} rows have a worth, {room.shape[0]} have room")
+    heights_of, reach_of = np.zeros(size, dtype=np.intp), np.empty(size)
+    rows_of, turns_of, last_of = np.empty(count, dtype=np.intp), np.empty(count), np.empty(count, dtype=np.uint8)
+    cdef Py_ssize_t[:] heights = heights_of, rows = rows_of
+    cdef double[:] reach = reach_of, turns = turns_of
+    cdef unsigned char[:] last = last_of
+    cdef Heap heap = Heap(reach, size, best_first=True)
+    cdef bint full
+    for row in range(size):
+        reach[row] = worth[row, 0]
+        if room[row] > 0 and reach[row] > -INFINITY:
+            heap.push(row)
+    while taken < count and heap.size:
+        row = heap.rows[0]
+        heights[row] += 1
+        if heights[row] >= worth.shape[1]:
+            raise ValueError(f"row {row} could take more than the {worth.shape[1]} tasks that have a worth")
+        full = heights[row] >= room[row] or worth[row, heights[row]] == -INFINITY
+        rows[taken], turns[taken], last[taken] = row, reach[row], full
+        taken += 1
+        if full:
+            heap.pop()
+        else:
+            reach[row] = min(reach[row], worth[row, heights[row]])
+            heap.replace(row)
+    return rows_of[:taken], turns_of[:taken], last_of[:taken].view(np.bool_)
