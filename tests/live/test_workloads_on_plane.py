@@ -153,7 +153,9 @@ def test_gangs_of_every_kind_are_bound_whole_or_not_at_all(where: str, clean_pla
                 await world.create([node("small", 3)])
 
                 async def settled() -> bool:
-                    return len(scheduler.cache.cluster.tasks.pods) >= total and scheduler.settled
+                    plan = scheduler.plan  # one with the node: before, all is settled as well
+                    decided = plan is not None and "small" in plan.nodes
+                    return decided and len(scheduler.cache.cluster.tasks.pods) >= total and scheduler.settled
 
                 await until(settled, "all pods have been looked at")
                 assert len(placed(api)) == total

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from maniple.cluster.snapshot import Book
 from maniple.framework.criteria import Limit
-from maniple.framework.node_scores import NodeWorth
+from maniple.framework.node_scores import NodeWorth, Room
 from maniple.placement.greedy import best, in_turn
 from maniple.placement.slots import Slots
 from maniple.plugins.kai.node_formulas import Constant, Density, FitsNow, PartLeft
@@ -85,7 +85,7 @@ class Scene:
     def cells(self, rows: Any, extra: Any) -> Any:
         class_ = SimpleNamespace(entries=SimpleNamespace(allocated=self.entry))
         nodes = SimpleNamespace(books=self.books)
-        return SimpleNamespace(rows=rows, extra=extra, nodes=nodes, class_=class_, mixed=False)
+        return SimpleNamespace(rows=rows, extra=extra, nodes=nodes, class_=class_)
 
     def left(self, dimension: int, node: int, extra: int) -> int:
         coming = self.book(Book.RELEASING, dimension, node, extra) - self.book(
@@ -141,11 +141,11 @@ def test_the_slots_of_a_class_are_what_division_gives(data: st.DataObject) -> No
 def test_worth_is_the_weighted_sum_of_the_formulas_in_every_form_of_cells(data: st.DataObject) -> None:
     scene = Scene(data)
     dimension, largest = data.draw(st.integers(0, DIMENSIONS - 1)), data.draw(st.integers(1, 30))
-    whole, owed = matrix(data, 1, scene.size)[0], np.array([1, 0, 1], dtype=np.uint8)
+    whole, owed = matrix(data, 1, scene.size)[0], (0, 2)
     formulas = (
         Density(scene.allocatable, dimension, 9.0, largest),
         PartLeft(scene.allocatable, dimension, whole),
-        FitsNow(scene.allocatable, owed),
+        FitsNow(Room(scene.allocatable, np.array(owed), ())),
         Constant(0.25),
     )
     weights = (1.0, 10.0, 100.0, 2.0)
@@ -158,7 +158,7 @@ def test_worth_is_the_weighted_sum_of_the_formulas_in_every_form_of_cells(data: 
     def expected(node: int, extra: int) -> float:
         there = scene.allocatable[dimension, node] > 0
         asked = scene.entry[Book.USED * DIMENSIONS : (Book.USED + 1) * DIMENSIONS]
-        counted = [one for one in range(DIMENSIONS) if asked[one] > 0 or owed[one]]
+        counted = [one for one in range(DIMENSIONS) if asked[one] > 0 or one in owed]
         found = 0.0 if fixed is None else float(fixed[node])
         found += 9.0 * (1 - scene.left(dimension, node, extra) / largest) if there else 0.0
         found += 10.0 * (scene.left(dimension, node, extra) / int(whole[node]) if whole[node] else 0.0)
@@ -181,28 +181,12 @@ def test_worth_is_the_weighted_sum_of_the_formulas_in_every_form_of_cells(data: 
         ),
     ):
         assert worth.over(form).tolist() == wanted
-    # Tasks that differ, on nodes with books of their own: each task on every node, and each on the node beside it.
-    entries = matrix(data, len(scene.entry), len(rows))
-    own, one_task = scene.books[:, rows], scene.entry
-
-    def alone(task: int, node: int) -> float:
-        scene.entry = entries[:, task]
-        found = expected(node, 0)
-        scene.entry = one_task
-        return found
-
-    tasks = range(len(rows))
-    paired: Any = SimpleNamespace(rows=rows, books=own, entries=entries, mixed=True)
-    assert worth.over(paired).tolist() == [alone(task, node) for task, node in enumerate(rows.tolist())]
-    each: Any = SimpleNamespace(rows=rows[None], books=own[:, None], entries=entries[:, :, None], mixed=True)
-    assert worth.over(each).tolist() == [[alone(task, node) for node in rows.tolist()] for task in tasks]
 
 
 def test_what_cannot_be_scored_is_refused() -> None:
     scene: Any = SimpleNamespace(
         rows=np.zeros((2, 2), dtype=np.intp),
         extra=0,
-        mixed=False,
         nodes=SimpleNamespace(books=np.zeros((14, 2), dtype=np.int64)),
         class_=SimpleNamespace(entries=SimpleNamespace(allocated=np.zeros(14, dtype=np.int64))),
     )

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maniple.cluster.classes import TaskClass
-from maniple.cluster.resources import PODS, Amounts
-from maniple.cluster.snapshot import Book, NodeState
+from maniple.cluster.resources import Amounts
+from maniple.cluster.snapshot import NodeState
 from maniple.framework.groups.tree import Progress
 from maniple.framework.node_scores import NodeScore
 from maniple.framework.reasons import Detail, Verdicts
@@ -42,7 +42,6 @@ class Cells:
     """
 
     __slots__ = ("class_", "extra", "nodes", "rows")
-    mixed = False  # of tasks of several classes
 
     def __init__(
         self,
@@ -77,28 +76,6 @@ class Cells:
     def pods(self) -> Amounts:
         pods: Amounts = self.nodes.pods[self.rows]
         return pods + self.extra
-
-
-class MixedCells(Cells):
-    """Cells of tasks of several classes that request the same resources, in different amounts.
-
-    `books` are those of the nodes with all that is imagined there, `entries` what each task adds to them
-    (`TaskClass.entries`); a column each, which broadcast together.
-    """
-
-    __slots__ = ("books", "entries")
-    mixed = True
-
-    def __init__(
-        self, nodes: NodeState, class_: TaskClass, rows: NodeRows, books: Amounts, entries: Amounts
-    ) -> None:
-        super().__init__(nodes, class_, rows)
-        self.books = books
-        self.entries = entries
-
-    def pods(self) -> Amounts:
-        pods: Amounts = self.books[self.nodes.row(Book.REQUESTED, PODS)]
-        return pods
 
 
 def always(_: TaskClass) -> bool:
@@ -175,7 +152,6 @@ class Filter:
     steps: Callable[[TaskClass, NodeRows], Gate] | None = None  # for one that can tell a whole sequence
     by_amounts: bool = False
     counts_pods: bool = False
-    mixes: bool = False  # as that of a scorer
     amounts_decide: bool = False
     alike: Alike = unlike
     limit: Limit | None = None  # of a NODE filter
@@ -189,8 +165,7 @@ class Scorer:
 
     A NODE scorer has no `normalise`: its value at one node must not depend on the other candidates. A CLUSTER
     scorer may say that for what is being placed now it sees no difference between nodes (`silent`): then
-    tasks are placed together. One that `mixes` takes all amounts from the cells, which may be of several
-    classes then (`MixedCells`).
+    tasks are placed together.
     """
 
     name: str
@@ -206,7 +181,6 @@ class Scorer:
         False  # whether it applies, or a static score, depends on how much a class requests
     )
     alike: Alike = unlike  # for one over the whole cluster
-    mixes: bool = False
     # for one that looks at what else of a pod set is placed: itself for that pod set; it is silent without one
     beside: "Callable[[Progress], Scorer] | None" = None
     of_node: OfNode | None = None  # for a compiled one, which `raw` asks too
@@ -219,14 +193,13 @@ class Scorer:
         of_node: OfNode,
         *,
         applies: Callable[[TaskClass], bool] = always,
-        mixes: bool = False,
     ) -> "Scorer":
         """A NODE scorer that is a function of one node (`node_scores.NodeScore`); it may depend on the class."""
 
         def raw(class_: TaskClass, cells: Cells) -> Scores:
             return of_node(class_).over(cells)
 
-        return cls(name, weight, Dependence.NODE, raw, applies=applies, mixes=mixes, of_node=of_node)
+        return cls(name, weight, Dependence.NODE, raw, applies=applies, of_node=of_node)
 
     def __post_init__(self) -> None:
         if self.normalise is not None and self.depends is Dependence.NODE:

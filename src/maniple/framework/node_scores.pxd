@@ -37,17 +37,23 @@ cdef class NodeScore:
     cdef double of(self, const Cell* cell) noexcept
 
 
+cdef class Room:
+    cdef const int64_t[:, :] _allocatable
+    cdef const Py_ssize_t[:] _owed
+    cdef const int64_t[:, :] _capacities
+    cdef const Py_ssize_t[:] _limited
+    cdef int64_t _idle(self, const Cell* cell, Py_ssize_t dimension) noexcept
+    cdef bint fits(self, const Cell* cell) noexcept
+
+
 cdef class NodeWorth:
     cdef const double[:] _fixed
     cdef tuple _scores
     cdef Py_ssize_t _count
     cdef const double[:] _weights
     cdef PyObject** _each  # the scores again, to be reached without counting references
-    cdef double _of(self, const Cell* cell) noexcept
+    cdef double of(self, const Cell* cell) noexcept
     cdef _of_nodes(self, const Py_ssize_t[:] rows, const int64_t[:, :] books, const int64_t[:] entry, extra)
     cdef _of_column(
         self, const Py_ssize_t[:] rows, const int64_t[:, :] books, const int64_t[:] entry, const int64_t[:] extra
-    )
-    cdef _of_mixed(
-        self, const Py_ssize_t[:] rows, const int64_t[:, :] books, const int64_t[:, :] entries, bint paired
     )

@@ -1,7 +1,11 @@
-from maniple.framework.criteria import Cells, Scores
+from maniple.cluster.resources import Amounts
+from maniple.framework.criteria import Cells, Limit, NodeRows, Scores
 
 class NodeScore:
     def over(self, cells: Cells) -> Scores: ...
+
+class Room:
+    def __init__(self, allocatable: Amounts, owed: NodeRows, limits: tuple[Limit, ...]) -> None: ...
 
 class NodeWorth:
     def __init__(

@@ -1,5 +1,5 @@
 # cython: boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
-"""Scores of single nodes, compiled: a score is a plain function of one node, and several are added up in one pass.
+"""What is asked of single nodes, compiled: scores are plain functions of one node, and are added up in one pass.
 
 A plugin derives from `NodeScore`: `of` says what one node is worth for one task, from the node's books as they are with
 the tasks that are imagined there. `NodeWorth` is the weighted sum of several scores, for all of some cells
@@ -46,7 +46,7 @@ cdef class NodeWorth:
     def __dealloc__(self):
         PyMem_Free(self._each)
 
-    cdef double _of(self, const Cell* cell) noexcept:
+    cdef double of(self, const Cell* cell) noexcept:
         cdef double worth = 0.0 if self._fixed is None else self._fixed[cell.node]
         cdef Py_ssize_t place
         for place in range(self._count):
@@ -56,10 +56,6 @@ cdef class NodeWorth:
     def over(self, cells):
         """Of each of some cells, in their shape."""
         rows = cells.rows
-        if cells.mixed:
-            flat = rows.ndim == 1
-            books, entries = (cells.books, cells.entries) if flat else (cells.books[:, 0], cells.entries[:, :, 0])
-            return self._of_mixed(rows if flat else rows[0], books, entries, flat)
         books, entry, extra = cells.nodes.books, cells.class_.entries.allocated, cells.extra
         if isinstance(rows, slice):
             return self._of_nodes(None, books, entry, extra)
@@ -88,7 +84,7 @@ cdef class NodeWorth:
             cell.books = <const char*> &books[0, cell.node]
             if extras is not None:
                 cell.extra = extras[place]
-            worth[place] = self._of(&cell)
+            worth[place] = self.of(&cell)
         return found
 
     cdef _of_column(
@@ -106,24 +102,39 @@ cdef class NodeWorth:
             cell.books = <const char*> &books[0, cell.node]
             for height in range(extra.shape[0]):
                 cell.extra = extra[height]
-                worth[place, height] = self._of(&cell)
+                worth[place, height] = self.of(&cell)
         return found
 
-    cdef _of_mixed(
-        self, const Py_ssize_t[:] rows, const int64_t[:, :] books, const int64_t[:, :] entries, bint paired
-    ):
-        """Of nodes with books of their own: each task on the node beside it (paired), or on each of them."""
-        cdef Py_ssize_t task, place, column
-        cdef Cell cell
-        found = np.empty((1 if paired else entries.shape[1], rows.shape[0]))
-        cdef double[:, :] worth = found
-        cell.extra = 0
-        cell.next_book, cell.next_entry = books.strides[0], entries.strides[0]
-        for task in range(worth.shape[0]):
-            for place in range(rows.shape[0]):
-                column = place if paired else task
-                cell.node = rows[place]
-                cell.books = <const char*> &books[0, place]
-                cell.entry = <const char*> &entries[0, column]
-                worth[task, place] = self._of(&cell)
-        return found[0] if paired else found
+
+cdef class Room:
+    """Whether a node has room for one more task on what is idle.
+
+    A node that has given away more than it has of a dimension in `owed` fits no task, whatever it requests. `limits`
+    are those of filters (`criteria.Limit`).
+    """
+
+    def __init__(self, const int64_t[:, :] allocatable, const Py_ssize_t[:] owed, tuple limits):
+        capacities = np.array([limit.capacity for limit in limits], dtype=np.int64)
+        self._allocatable = allocatable
+        self._owed = owed
+        self._capacities = capacities.reshape(len(limits), allocatable.shape[1])
+        self._limited = np.array([limit.row for limit in limits], dtype=np.intp)
+
+    cdef int64_t _idle(self, const Cell* cell, Py_ssize_t dimension) noexcept:
+        cdef Py_ssize_t used = book_row(USED, self._allocatable.shape[0], dimension)
+        return self._allocatable[dimension, cell.node] - booked(cell, used)
+
+    cdef bint fits(self, const Cell* cell) noexcept:
+        cdef Py_ssize_t dimension, place
+        cdef int64_t asked
+        for dimension in range(self._allocatable.shape[0]):
+            asked = added(cell, book_row(USED, self._allocatable.shape[0], dimension))
+            if asked > 0 and self._idle(cell, dimension) < asked:
+                return False
+        for place in range(self._owed.shape[0]):
+            if self._idle(cell, self._owed[place]) < 0:
+                return False
+        for place in range(self._limited.shape[0]):
+            if self._capacities[place, cell.node] <= booked(cell, self._limited[place]):
+                return False
+        return True

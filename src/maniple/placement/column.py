@@ -43,16 +43,11 @@ class ClassColumn:
     def _counted(self, limits: tuple[Limit, ...]) -> Slots:
         request = self.class_.request
         asked = request.nonzero()[0]
-        owed = np.array([d for d in self._owed(self.class_) if not request[d]], dtype=np.intp)
+        owed = [d for d in owed_dimensions(self._session, self.class_) if not request[d]]
         nodes = self.nodes
         open_ = self.open.view(np.uint8)
-        return Slots(nodes.allocatable, nodes.books, asked, request[asked], owed, limits, open_)
-
-    def _owed(self, class_: TaskClass) -> tuple[int, ...]:
-        """A node overcommitted in one of these fits no task, not even one that requests none of it."""
-        gpu = self._session.gpus.dimension
-        devices = gpu is not None and self._session.rules.placing.owed_gpus_count and class_.share is None
-        return (CPU, MEMORY, gpu) if devices and gpu is not None else (CPU, MEMORY)
+        owed_rows = np.array(owed, dtype=np.intp)
+        return Slots(nodes.allocatable, nodes.books, asked, request[asked], owed_rows, limits, open_)
 
     def refresh(self) -> None:
         """Catch up with the nodes that changed, as far as room goes; scores follow when they are read."""
@@ -167,11 +162,23 @@ class ClassColumn:
         return np.minimum(now, later), later
 
 
+def owed_dimensions(session: Session, class_: TaskClass) -> tuple[int, ...]:
+    """A node overcommitted in one of these fits no task of the class, not even if it requests none of it."""
+    gpu = session.gpus.dimension
+    devices = gpu is not None and session.rules.placing.owed_gpus_count and class_.share is None
+    return (CPU, MEMORY, gpu) if devices and gpu is not None else (CPU, MEMORY)
+
+
+def node_worth(criteria: Criteria, class_: TaskClass) -> NodeWorth:
+    """What nodes themselves are worth for a class, where all scores are compiled."""
+    each = tuple([of_node(class_) for of_node in criteria.compiled or ()])
+    return NodeWorth(criteria.fixed, each, criteria.weights)
+
+
 def worth_of(criteria: Criteria, cells: Cells) -> Scores:
     """What nodes themselves are worth."""
-    if criteria.compiled:
-        each = tuple([of_node(cells.class_) for of_node in criteria.compiled])
-        return NodeWorth(criteria.fixed, each, criteria.weights).over(cells)
+    if criteria.compiled is not None:
+        return node_worth(criteria, cells.class_).over(cells)
     value: Scores = criteria.fixed[cells.rows]
     for scorer in criteria.node_scorers:
         raw = scorer.raw(cells.class_, cells)

@@ -37,9 +37,14 @@ class Criteria:
     node_scorers: tuple[Scorer, ...]
     cluster_filters: tuple[Filter, ...]
     cluster_scorers: tuple[Scorer, ...]
-    compiled: tuple[OfNode, ...]  # what `node_scorers` ask, if all of them are compiled
+    compiled: tuple[OfNode, ...] | None  # what `node_scorers` ask, if all of them are compiled
     weights: tuple[float, ...]  # beside `node_scorers`
-    mixes: bool  # tasks of several classes that share these can be looked at together
+
+    @property
+    def all_compiled(self) -> bool:
+        """Whether nothing else decides, beside scorers over the whole cluster, than what is compiled."""
+        alone = not self.cluster_filters and not self.relative and not self.checks
+        return alone and self.compiled is not None
 
     @property
     def coupled(self) -> bool:
@@ -122,8 +127,6 @@ class CriteriaTable:
     ) -> Criteria:
         open_: NDArray[np.bool_] = verdict == FITS
         fixed, relative = _static_scores(self._session, class_, scorers, open_)
-        mixed = all(f.mixes for f in filters if f.depends is not _STATIC)
-        mixed = mixed and all(s.mixes for s in scorers if s.depends is not _STATIC)
         of_nodes = tuple(s for s in scorers if s.depends is _NODE)
         compiled = tuple(s.of_node for s in of_nodes if s.of_node is not None)
         node_filters = tuple(f for f in filters if f.depends is _NODE)
@@ -139,9 +142,8 @@ class CriteriaTable:
             node_scorers=of_nodes,
             cluster_filters=tuple(f for f in filters if f.depends is _CLUSTER),
             cluster_scorers=tuple(s for s in scorers if s.depends is _CLUSTER),
-            compiled=compiled if len(compiled) == len(of_nodes) else (),
+            compiled=compiled if len(compiled) == len(of_nodes) else None,
             weights=tuple(s.weight for s in of_nodes),
-            mixes=mixed and not relative,
         )
 
     def _verdict(self, class_: TaskClass, filters: list[Filter]) -> Verdicts:

@@ -133,7 +133,7 @@ class Placement:
         column = self.column(class_)
         spent = self._ahead.pop(class_.number, None)
         wanted = count
-        scorers = outspoken(column, beside)
+        scorers = outspoken(column.criteria, class_, beside)
         own = any(one.by_domain for one in scorers)  # tasks of others would not go the same way
         if within is None and not own and spent is not None and not len(spent):
             wanted = max(count, min(2 * len(spent.nodes), _FARTHEST))
@@ -168,7 +168,8 @@ class Placement:
     def fill_mixed(self, classes: list[TaskClass], *, refusals_last: bool) -> MixedFill | None:
         """Nodes for consecutive tasks, one of each class, as `mixed.fill_mixed` has it; None where that cannot be.
 
-        It can for tasks on idle resources that differ in amounts only, if no plugin has a say about each task.
+        It can for tasks on idle resources that differ in amounts only, if no plugin has a say about each task and
+        nothing but single nodes decides.
         """
         session, first = self._session, classes[0]
         if session.flowing or self._own is not None or {"best_node", "reserve"} & session.hooks.answered:
@@ -178,7 +179,7 @@ class Placement:
             alike = one.share is None and not one.best_effort and (one.request > 0).tobytes() == asked
             if not alike or self._criteria.of(one) is not criteria:
                 return None
-        if not criteria.mixes:
+        if not criteria.all_compiled or any(outspoken(criteria, one, None) for one in classes):
             return None
         return fill_mixed(session, classes, criteria, refusals_last=refusals_last)
 
@@ -364,7 +365,7 @@ class Placement:
         """Nodes by what they are worth for the next task, the best first; each shard for itself."""
         column = self.column(class_)
         worth = (
-            column.worth(nodes) + self.relative(column, nodes, outspoken(column, None))
+            column.worth(nodes) + self.relative(column, nodes, outspoken(column.criteria, class_, None))
             if len(nodes)
             else np.zeros(0)
         )
@@ -387,14 +388,14 @@ def _waiting(column: ClassColumn, nodes: NodeRows) -> Mask:
     return waits
 
 
-def outspoken(column: ClassColumn, beside: Progress | None) -> list[Scorer]:
+def outspoken(criteria: Criteria, class_: TaskClass, beside: Progress | None) -> list[Scorer]:
     """The scorers over the whole cluster that see a difference between nodes."""
-    scorers: Iterable[Scorer] = column.criteria.cluster_scorers
+    scorers: Iterable[Scorer] = criteria.cluster_scorers
     if beside is None:
         scorers = (one for one in scorers if one.beside is None)
     else:
         scorers = (one if one.beside is None else one.beside(beside) for one in scorers)
-    return [one for one in scorers if not one.silent(column.class_)]
+    return [one for one in scorers if not one.silent(class_)]
 
 
 def _trimmed(column: ClassColumn, found: Filled, candidates: NodeRows) -> NodeRows:

@@ -1,9 +1,12 @@
 # cython: boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
-"""The plain loop of placing equal tasks one after the other, compiled, for `fill.py`."""
+"""The plain loops of placing tasks one after the other, compiled: equal ones for `fill.py`, others for `mixed.py`."""
 
 from libc.math cimport INFINITY
+from libc.stdint cimport int64_t
 
 import numpy as np
+
+from maniple.framework.node_scores cimport Cell, NodeWorth, Room
 
 
 cdef class Heap:
@@ -105,3 +108,50 @@ def in_turn(const double[:, :] worth, const Py_ssize_t[:] room, Py_ssize_t count
             reach[row] = min(reach[row], worth[row, heights[row]])
             heap.replace(row)
     return rows_of[:taken], turns_of[:taken], last_of[:taken].view(np.bool_)
+
+
+def one_by_one(
+    Room room,
+    int64_t[:, ::1] books,
+    const int64_t[:, ::1] entries,
+    list worths,
+    const unsigned char[::1] open_,
+    *,
+    bint refusals_last,
+):
+    """Rows for tasks in their order, each the best one that fits it: up to the first task that fits nowhere.
+
+    A task adds its entry to the books of its row, and is worth there what its own sum of scores says. Where refusals
+    last, a row that does not fit a task is not tried for those after it. Given are also, by task, the rows that were
+    tried and fit.
+    """
+    cdef Py_ssize_t size = books.shape[1], most = entries.shape[0], done = 0, row, best, book
+    cdef double highest, score
+    cdef NodeWorth worth
+    cdef Cell cell
+    rows_of, fitting_of = np.empty(most, dtype=np.intp), np.zeros((most, size), dtype=np.uint8)
+    cdef Py_ssize_t[::1] rows = rows_of
+    cdef unsigned char[:, ::1] fitting = fitting_of
+    cell.extra = 0
+    cell.next_book, cell.next_entry = books.strides[0], entries.strides[1]
+    while done < most:
+        worth = worths[done]
+        cell.entry = <const char*> &entries[done, 0]
+        best, highest = -1, 0.0
+        for row in range(size):
+            if not (fitting[done - 1, row] if refusals_last and done else open_[row]):
+                continue
+            cell.node, cell.books = row, <const char*> &books[0, row]
+            if not room.fits(&cell):
+                continue
+            fitting[done, row] = True
+            score = worth.of(&cell)
+            if best < 0 or score > highest:
+                best, highest = row, score
+        if best < 0:
+            break
+        for book in range(books.shape[0]):
+            books[book, best] += entries[done, book]
+        rows[done] = best
+        done += 1
+    return rows_of[:done], fitting_of[:done].view(np.bool_)

@@ -52,7 +52,7 @@ class Tables:
         self._class = class_
         self._within = within
         self._column = placement.column(class_)
-        self._scorers = outspoken(self._column, beside)
+        self._scorers = outspoken(self._column.criteria, self._column.class_, beside)
         self._extra: Amounts = np.zeros(len(session.nodes), dtype=np.int64)
         self._taken = 0
         self._all: NodeRows = np.arange(len(session.nodes))

@@ -29,6 +29,7 @@ from maniple.framework.session import Session
 from maniple.framework.traces.naming import domain_name
 from maniple.framework.transactions.transaction import Transaction
 from maniple.placement.engine import Mask, Placement
+from maniple.placement.lookahead import Foreseen
 from maniple.placement.tables import trace_forced, trace_proposal
 
 _PENDING, _RELEASING = int(Status.PENDING), int(Status.RELEASING)
@@ -206,14 +207,42 @@ class JobPlacer:
 
     def _tasks(self, attempt: Attempt, pod_set: PodSet, rows: TaskRows, candidates: Candidates) -> bool:
         """Tasks in their order, all or nothing."""
-        placed = 0
-        for run in self._runs(rows):
+        placed, runs, foreseen = 0, self._runs(rows), None
+        for turn, run in enumerate(runs):
+            # Once the first has a place: where there is none for a gang, one look shows it.
+            if turn == 1:
+                foreseen = self._foreseen(attempt, runs[turn:], candidates)
+            if foreseen is not None and self._goes_as_foreseen(attempt, foreseen, run):
+                placed += 1
+                continue
             found = self._run(attempt, run, candidates)
             placed += found.count
             if found.cause is not None:
                 if attempt.real:
                     self._causes.note(attempt.refusals, pod_set, int(run[found.count]), found, placed)
                 return False
+        return True
+
+    def _foreseen(self, attempt: Attempt, runs: list[TaskRows], candidates: Candidates) -> Foreseen | None:
+        """Nodes for tasks that all differ, decided together.
+
+        Not while the job is traced: the table of a task is made when its turn comes. The nodes are the same.
+        """
+        session = self._session
+        if attempt.pipeline_only or candidates.mask is not None or max(map(len, runs)) > 1:
+            return None
+        if session.traced(attempt.job, tasks=True) is not None:
+            return None
+        return self._placement.foresee(np.concatenate(runs), refusals_last=False)
+
+    def _goes_as_foreseen(self, attempt: Attempt, foreseen: Foreseen, run: TaskRows) -> bool:
+        session = self._session
+        if session.hooks.pre_predicate(session.classes[session.tasks.class_of[run[0]]]) is not None:
+            return False
+        proposal = foreseen.next(int(run[0]), len(session.changes))
+        if proposal is None:
+            return False
+        self._placement.place(attempt.transaction, run, proposal, attempt.refusals)
         return True
 
     def _runs(self, rows: TaskRows) -> list[TaskRows]:

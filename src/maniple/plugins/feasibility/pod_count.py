@@ -37,7 +37,6 @@ def pod_count_filter(session: Session) -> Filter:
         check,
         by_amounts=True,
         counts_pods=True,
-        mixes=True,
         limit=Limit(places if leaving_count else coming, session.nodes.row(Book.REQUESTED, PODS)),
         detail=lambda _, node: pods_detail(session, node),
     )

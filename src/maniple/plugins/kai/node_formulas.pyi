@@ -1,8 +1,5 @@
-import numpy as np
-from numpy.typing import NDArray
-
 from maniple.cluster.resources import Amounts
-from maniple.framework.node_scores import NodeScore
+from maniple.framework.node_scores import NodeScore, Room
 
 class Density(NodeScore):
     def __init__(self, allocatable: Amounts, dimension: int, highest: float, largest: int) -> None: ...
@@ -14,4 +11,4 @@ class Constant(NodeScore):
     def __init__(self, value: float) -> None: ...
 
 class FitsNow(NodeScore):
-    def __init__(self, allocatable: Amounts, owed: NDArray[np.uint8]) -> None: ...
+    def __init__(self, room: Room) -> None: ...

@@ -3,7 +3,7 @@
 
 from libc.stdint cimport int64_t
 
-from maniple.framework.node_scores cimport PIPELINED, RELEASING, USED, Cell, NodeScore, added, book_row, booked
+from maniple.framework.node_scores cimport PIPELINED, RELEASING, USED, Cell, NodeScore, Room, book_row, booked
 
 
 cdef class _Left(NodeScore):
@@ -70,26 +70,12 @@ cdef class Constant(NodeScore):
 
 
 cdef class FitsNow(NodeScore):
-    """1 where the task fits on what is idle, 0 elsewhere.
+    """1 where the task fits on what is idle, 0 elsewhere."""
 
-    A node that has given away more than it has of a dimension in `owed` fits no task, whatever it requests.
-    """
+    cdef Room _room
 
-    cdef const int64_t[:, :] _allocatable
-    cdef const unsigned char[:] _owed
-
-    def __init__(self, const int64_t[:, :] allocatable, const unsigned char[:] owed):
-        self._allocatable = allocatable
-        self._owed = owed
+    def __init__(self, Room room not None):
+        self._room = room
 
     cdef double of(self, const Cell* cell) noexcept:
-        cdef Py_ssize_t height = self._allocatable.shape[0], dimension, used
-        cdef int64_t idle, asked
-        for dimension in range(height):
-            used = book_row(USED, height, dimension)
-            asked = added(cell, used)
-            if asked > 0 or self._owed[dimension]:
-                idle = self._allocatable[dimension, cell.node] - booked(cell, used)
-                if idle < asked:
-                    return 0.0
-        return 1.0
+        return 1.0 if self._room.fits(cell) else 0.0

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from maniple.cluster.classes import TaskClass
 from maniple.cluster.resources import CPU, MEMORY
 from maniple.framework.criteria import Cells, Dependence, Scorer, Scores
-from maniple.framework.node_scores import NodeScore
+from maniple.framework.node_scores import NodeScore, Room
 from maniple.framework.session import Session
 from maniple.plugins.feasibility.volume_claims import uses_claims
 from maniple.plugins.kai.bands import AVAILABILITY
@@ -32,11 +32,9 @@ class NodeAvailability:
         takes_none(session, arguments, self.name)
         self._session = session
         gpu, allocatable = session.gpus.dimension, session.nodes.allocatable
-        owed = np.zeros((2, len(allocatable)), dtype=np.uint8)
-        owed[:, [CPU, MEMORY]] = True
-        if gpu is not None:
-            owed[0, gpu] = True  # not for tasks that request parts of devices
-        self._fits_now = [FitsNow(allocatable, counted) for counted in owed]
+        of_sharing = np.array([CPU, MEMORY])  # not GPUs for tasks that request parts of them
+        owed = of_sharing if gpu is None else np.append(of_sharing, gpu)
+        self._fits_now = [FitsNow(Room(allocatable, some, ())) for some in (owed, of_sharing)]
         self._everywhere = Constant(1.0)
 
     def scorers(self) -> list[Scorer]:

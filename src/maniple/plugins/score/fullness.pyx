@@ -4,13 +4,17 @@
 Whole numbers, rounded down at every step as in kube-scheduler. A resource that a node does not have is left out.
 """
 
-from libc.math cimport fabs, floor, sqrt
+from libc.math cimport fabs, sqrt
 from libc.stdint cimport int64_t
 
 from maniple.framework.node_scores cimport Cell, NodeScore, added, booked
 
 cdef enum:
     HIGHEST = 100
+
+# Up to this capacity no quotient of amounts, which is a hundred at most, is rounded up to the next whole number by the
+# division of floats, which takes a fraction of the time.
+cdef int64_t EXACT = 2 ** 46
 
 
 cdef class Allocated(NodeScore):
@@ -37,7 +41,10 @@ cdef class Allocated(NodeScore):
                 there += 1
                 requested = booked(cell, self._first + resource) + added(cell, self._first + resource)
                 counted = min(requested, capacity) if self._most else max(capacity - requested, 0)
-                sum += HIGHEST * counted // capacity
+                if capacity <= EXACT:
+                    sum += <int64_t> (<double> (HIGHEST * counted) / <double> capacity)
+                else:
+                    sum += HIGHEST * counted // capacity
         return sum // there if there else 0
 
 
@@ -71,11 +78,16 @@ cdef class Balanced(NodeScore):
                 without[there] = min(<double> requested / <double> capacity, 1.0)
                 with_it[there] = min(<double> (requested + added(cell, row)) / <double> capacity, 1.0)
                 there += 1
-        return floor((HIGHEST // 2 + HIGHEST + balance(with_it, there) - balance(without, there)) / 2)
+        return down((HIGHEST // 2 + HIGHEST + balance(with_it, there) - balance(without, there)) / 2)
+
+
+cdef inline double down(double number) noexcept:
+    """Rounded down. It is not negative: `floor` would take a call."""
+    return <double> <int64_t> number
 
 
 cdef double balance(const double* fractions, Py_ssize_t count) noexcept:
-    return floor((1.0 - deviation(fractions, count)) * HIGHEST)
+    return down((1.0 - deviation(fractions, count)) * HIGHEST)
 
 
 cdef double deviation(const double* fractions, Py_ssize_t count) noexcept:

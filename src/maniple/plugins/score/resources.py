@@ -43,15 +43,13 @@ class ResourceScores:
         self._balanced = Balanced(capacity, [nodes.row(Book.REQUESTED, d) for d in self._dimensions])
 
     def least(self, weight: int) -> Scorer:
-        return Scorer.compiled("LeastAllocated", weight, lambda _: self._least, mixes=True)
+        return Scorer.compiled("LeastAllocated", weight, lambda _: self._least)
 
     def most(self, weight: int) -> Scorer:
-        return Scorer.compiled("MostAllocated", weight, lambda _: self._most, mixes=True)
+        return Scorer.compiled("MostAllocated", weight, lambda _: self._most)
 
     def balanced(self, weight: int) -> Scorer:
-        return Scorer.compiled(
-            "BalancedAllocation", weight, lambda _: self._balanced, applies=self._asks, mixes=True
-        )
+        return Scorer.compiled("BalancedAllocation", weight, lambda _: self._balanced, applies=self._asks)
 
     def _asks(self, class_: TaskClass) -> bool:
         return any(class_.request.item(d) > 0 for d in self._dimensions)
