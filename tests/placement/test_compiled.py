@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from maniple.cluster.snapshot import Book
 from maniple.framework.criteria import Limit
 from maniple.framework.node_scores import NodeWorth, Room
-from maniple.placement.greedy import best, in_turn
+from maniple.placement.greedy import NodeSteps, Steps, best, in_turn
 from maniple.placement.slots import Slots
 from maniple.plugins.kai.node_formulas import Constant, Density, FitsNow, PartLeft
 
@@ -48,15 +48,17 @@ def test_rows_in_turn_are_those_that_a_plain_loop_takes(data: st.DataObject) -> 
         last = heights[row] >= room[row] or worth[row, heights[row]] == NOWHERE
         taken.append((row, reach[row], bool(last)))
         reach[row] = min(reach[row], worth[row, heights[row]])
-    rows, turns, lasts = in_turn(worth, room, count)
+    rows, turns, lasts = in_turn(worth[:, 0], Steps(worth), room, count)
     assert list(zip(rows.tolist(), turns.tolist(), lasts.tolist(), strict=True)) == taken
 
 
 def test_a_row_that_takes_more_tasks_than_have_a_worth_is_refused() -> None:
-    with pytest.raises(ValueError, match="row 0 could take more than the 2 tasks that have a worth"):
-        in_turn(np.zeros((1, 2)), np.array([3]), 3)
+    with pytest.raises(
+        ValueError, match="row 0 could take more than the 1 tasks after which its worth is known"
+    ):
+        in_turn(np.zeros(1), Steps(np.zeros((1, 2))), np.array([3]), 3)
     with pytest.raises(ValueError, match="1 rows have a worth, 2 have room"):
-        in_turn(np.zeros((1, 2)), np.array([1, 1]), 1)
+        in_turn(np.zeros(1), Steps(np.zeros((1, 2))), np.array([1, 1]), 1)
 
 
 # -- nodes with books -------------------------------------------------------------------------------------------------
@@ -181,6 +183,21 @@ def test_worth_is_the_weighted_sum_of_the_formulas_in_every_form_of_cells(data: 
         ),
     ):
         assert worth.over(form).tolist() == wanted
+
+
+@given(st.data())
+def test_rows_in_turn_by_the_nodes_themselves_are_those_by_a_matrix_of_them(data: st.DataObject) -> None:
+    scene = Scene(data)
+    worth = NodeWorth(None, (Density(scene.allocatable, 0, 9.0, 30), Constant(0.25)), (1.0, 2.0))
+    nodes = np.arange(scene.size)[:: data.draw(st.sampled_from([1, 2]))].copy()
+    shift = data.draw(st.sampled_from([None, np.linspace(0.0, 2.0, len(nodes))]))
+    count = data.draw(st.integers(1, 6))
+    room = np.array(data.draw(st.lists(st.integers(0, 5), min_size=len(nodes), max_size=len(nodes))))
+    values = worth.over(scene.cells(nodes[:, None], np.arange(count + 1)))
+    values = values if shift is None else values + shift[:, None]
+    expected = in_turn(values[:, 0], Steps(values), room, count)
+    found = in_turn(values[:, 0], NodeSteps(worth, nodes, scene.books, scene.entry, shift), room, count)
+    assert [one.tolist() for one in found] == [one.tolist() for one in expected]
 
 
 def test_what_cannot_be_scored_is_refused() -> None:

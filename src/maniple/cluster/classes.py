@@ -53,6 +53,7 @@ class Entries:
     released: (
         Amounts  # when it is evicted: it stays there as being released, but leaves kube-scheduler's books
     )
+    held: Amounts  # when it is evicted from a claim: that counts as held
 
     @classmethod
     def of(cls, spec: Spec, request: Amounts) -> "Entries":
@@ -62,6 +63,7 @@ class Entries:
             allocated=np.concatenate([none, none, request, theirs]),
             pipelined=np.concatenate([none, request, none, theirs]),
             released=np.concatenate([request, none, none, -theirs]),
+            held=np.concatenate([none, -request, request, np.zeros_like(theirs)]),
         )
 
 

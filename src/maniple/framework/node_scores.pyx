@@ -7,6 +7,8 @@ the tasks that are imagined there. `NodeWorth` is the weighted sum of several sc
 tenth of the array operations that it replaces.
 """
 
+from cython cimport final
+
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 
 from array import array
@@ -25,6 +27,7 @@ cdef class NodeScore:
         return NodeWorth(None, (self,), (1.0,)).over(cells)
 
 
+@final
 cdef class NodeWorth:
     """A sum of scores, each times its weight, on top of what is fixed for each node (nothing, if None)."""
 
@@ -106,6 +109,7 @@ cdef class NodeWorth:
         return found
 
 
+@final
 cdef class Room:
     """Whether a node has room for one more task on what is idle.
 
@@ -113,14 +117,14 @@ cdef class Room:
     are those of filters (`criteria.Limit`).
     """
 
-    def __init__(self, const int64_t[:, :] allocatable, const Py_ssize_t[:] owed, tuple limits):
+    def __init__(self, const int64_t[:, ::1] allocatable, const Py_ssize_t[::1] owed, tuple limits):
         capacities = np.array([limit.capacity for limit in limits], dtype=np.int64)
         self._allocatable = allocatable
         self._owed = owed
         self._capacities = capacities.reshape(len(limits), allocatable.shape[1])
         self._limited = np.array([limit.row for limit in limits], dtype=np.intp)
 
-    cdef int64_t _idle(self, const Cell* cell, Py_ssize_t dimension) noexcept:
+    cdef inline int64_t _idle(self, const Cell* cell, Py_ssize_t dimension) noexcept:
         cdef Py_ssize_t used = book_row(USED, self._allocatable.shape[0], dimension)
         return self._allocatable[dimension, cell.node] - booked(cell, used)
 

@@ -78,12 +78,13 @@ class ClassColumn:
         """What the next task is worth on some nodes, without what is relative to other candidates."""
         changes, known = self._session.changes, self._worth
         if known is None:
-            most = 2 * len(rows) >= len(self.nodes)  # to pick them out takes longer than to score them all
-            known = self.value(Cells(self.nodes, self.class_)).copy() if most else _unknown(len(self.nodes))
-            self._worth = known
-        elif self._scored < len(changes):
+            self._worth = known = np.full(len(self.nodes), np.nan)
+            self._scored = len(changes)
+            worth = known[rows] = self.value(Cells(self.nodes, self.class_, rows))
+            return worth
+        if self._scored < len(changes):
             known[changes.since(self._scored)] = np.nan
-        self._scored = len(changes)
+            self._scored = len(changes)
         worth = known.take(rows)
         missing = np.isnan(worth).nonzero()[0]
         if len(missing):
@@ -172,7 +173,10 @@ def owed_dimensions(session: Session, class_: TaskClass) -> tuple[int, ...]:
 def node_worth(criteria: Criteria, class_: TaskClass) -> NodeWorth:
     """What nodes themselves are worth for a class, where all scores are compiled."""
     each = tuple([of_node(class_) for of_node in criteria.compiled or ()])
-    return NodeWorth(criteria.fixed, each, criteria.weights)
+    known = criteria.worths.get(each)
+    if known is None:
+        known = criteria.worths[each] = NodeWorth(criteria.fixed, each, criteria.weights)
+    return known
 
 
 def worth_of(criteria: Criteria, cells: Cells) -> Scores:
@@ -184,7 +188,3 @@ def worth_of(criteria: Criteria, cells: Cells) -> Scores:
         raw = scorer.raw(cells.class_, cells)
         value = value + (raw if scorer.weight == 1 else scorer.weight * raw)
     return value
-
-
-def _unknown(size: int) -> Scores:
-    return np.full(size, np.nan)

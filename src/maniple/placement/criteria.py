@@ -1,13 +1,14 @@
 """The filters and scorers that concern one class, sorted by what they depend on."""
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from maniple.cluster.classes import TaskClass
 from maniple.framework.criteria import Cells, Dependence, Filter, Limit, OfNode, Scorer, Scores, always
+from maniple.framework.node_scores import NodeScore, NodeWorth
 from maniple.framework.reasons import FITS, Verdicts
 from maniple.framework.session import Session
 
@@ -39,6 +40,9 @@ class Criteria:
     cluster_scorers: tuple[Scorer, ...]
     compiled: tuple[OfNode, ...] | None  # what `node_scorers` ask, if all of them are compiled
     weights: tuple[float, ...]  # beside `node_scorers`
+    worths: dict[tuple[NodeScore, ...], NodeWorth] = field(
+        default_factory=dict
+    )  # their sums, as they were asked for
 
     @property
     def all_compiled(self) -> bool:

@@ -1,8 +1,9 @@
 """Gang fill: the greedy placement of k equal tasks in one step.
 
 Placing one by one takes, each time, the best node (the first by name among equals), and then only that node's
-score changes. So at most the k best nodes can ever be used: each of them is scored for its 1st, 2nd, ... task as
-one matrix, by array functions of plugins or by compiled ones, and the plain loop goes through it (`greedy.pyx`).
+score changes. So at most the k best nodes can ever be used, and the plain loop over these is compiled (`greedy.pyx`).
+What a node is worth for its 2nd, 3rd, ... task comes from compiled scores as the loop gets there, or else from the
+array functions of plugins, for all nodes and numbers as one matrix.
 `tests/placement` holds the sequence to asking every plugin again for every task.
 """
 
@@ -13,8 +14,8 @@ from numpy.typing import NDArray
 
 from maniple.cluster.resources import Amounts
 from maniple.framework.criteria import Cells, NodeRows, Scores
-from maniple.placement.column import NOWHERE, ClassColumn
-from maniple.placement.greedy import best, in_turn
+from maniple.placement.column import NOWHERE, ClassColumn, node_worth
+from maniple.placement.greedy import Ladder, NodeSteps, Steps, best, in_turn
 
 
 class Filled(NamedTuple):
@@ -46,19 +47,26 @@ def fill(
         return Filled(rows[first], turns) if turns[0] > NOWHERE else Filled(first[:0])
     if count < len(rows):
         among = best(scores, count)
-        rows, shift = rows[among], None if shift is None else shift[among]
+        rows, scores, shift = rows[among], scores[among], None if shift is None else shift[among]
     room = slots[rows]
-    depth = min(count, int(room.max())) + 1  # one more, to know whether anything fits after the last
-    shape = len(rows), depth
-    # With one node to choose from, what it is worth does not matter.
-    cells = Cells(column.nodes, column.class_, rows[:, None], np.arange(depth))
-    worth = column.value(cells) if len(rows) > 1 else np.zeros(shape)
-    if shift is not None:
-        worth = worth + shift[:, None]
-    if column.checked:
-        possible = np.ones(shape, dtype=np.bool_)
-        column.check(cells, possible)
-        worth = np.where(possible, worth, NOWHERE)
-    # Where no score looks at how many tasks there are, worth has a single column.
-    places, turns, last = in_turn(np.broadcast_to(worth, shape), room, count)
+    places, turns, last = in_turn(scores, _ladder(column, rows, room, count, shift), room, count)
     return Filled(rows[places], turns, last)
+
+
+def _ladder(column: ClassColumn, rows: NodeRows, room: Amounts, count: int, shift: Scores | None) -> Ladder:
+    """What further tasks are worth on each row: asked as it goes where that is compiled, else all at once."""
+    nodes, class_ = column.nodes, column.class_
+    if column.criteria.compiled is not None and not column.checked:
+        worth = node_worth(column.criteria, class_)
+        return NodeSteps(worth, rows, nodes.books, class_.entries.allocated, shift)
+    depth = min(count, int(room.max())) + 1  # one more, to know whether anything fits after the last
+    cells = Cells(nodes, class_, rows[:, None], np.arange(depth))
+    value = column.value(cells)
+    if shift is not None:
+        value = value + shift[:, None]
+    if column.checked:
+        possible = np.ones((len(rows), depth), dtype=np.bool_)
+        column.check(cells, possible)
+        value = np.where(possible, value, NOWHERE)
+    # Where no score looks at how many tasks there are, there is a single column.
+    return Steps(np.broadcast_to(value, (len(rows), depth)))

@@ -2,7 +2,7 @@
 """The plain loops of placing tasks one after the other, compiled: equal ones for `fill.py`, others for `mixed.py`."""
 
 from libc.math cimport INFINITY
-from libc.stdint cimport int64_t
+from libc.stdint cimport INT64_MAX, int64_t
 
 import numpy as np
 
@@ -73,39 +73,92 @@ def best(double[:] scores, Py_ssize_t count):
     return found
 
 
-def in_turn(const double[:, :] worth, const Py_ssize_t[:] room, Py_ssize_t count):
-    """Rows for up to `count` tasks, by what the 1st, 2nd, ... task is worth on each row, and how many it takes.
+cdef class Ladder:
+    """What one more task is worth on each of some rows, after so many have been placed there."""
+
+    cdef int64_t most  # tasks on a row, up to which that is known
+
+    cdef double after(self, Py_ssize_t row, Py_ssize_t placed) noexcept:
+        return 0.0
+
+
+cdef class Steps(Ladder):
+    """As a matrix says: a row of it for each row, a column for each number of tasks."""
+
+    cdef const double[:, :] _worth
+
+    def __init__(self, const double[:, :] worth):
+        self._worth = worth
+        self.most = worth.shape[1] - 1
+
+    cdef double after(self, Py_ssize_t row, Py_ssize_t placed) noexcept:
+        return self._worth[row, placed]
+
+
+cdef class NodeSteps(Ladder):
+    """As the nodes themselves are worth it, on top of a fixed amount for each row (nothing, if None)."""
+
+    cdef NodeWorth _worth
+    cdef const Py_ssize_t[:] _nodes
+    cdef const int64_t[:, ::1] _books
+    cdef const int64_t[::1] _entry
+    cdef const double[:] _shift
+
+    def __init__(
+        self,
+        NodeWorth worth not None,
+        const Py_ssize_t[:] nodes,
+        const int64_t[:, ::1] books,
+        const int64_t[::1] entry,
+        const double[:] shift,
+    ):
+        self._worth = worth
+        self._nodes = nodes
+        self._books = books
+        self._entry = entry
+        self._shift = shift
+        self.most = INT64_MAX
+
+    cdef double after(self, Py_ssize_t row, Py_ssize_t placed) noexcept:
+        cdef Cell cell
+        cell.node, cell.extra = self._nodes[row], placed
+        cell.books, cell.next_book = <const char*> &self._books[0, cell.node], self._books.strides[0]
+        cell.entry, cell.next_entry = <const char*> &self._entry[0], self._entry.strides[0]
+        return self._worth.of(&cell) + (0.0 if self._shift is None else self._shift[row])
+
+
+def in_turn(const double[:] scores, Ladder ladder not None, const Py_ssize_t[:] room, Py_ssize_t count):
+    """Rows for up to `count` tasks, by what the first is worth on each row, and the others by the ladder.
 
     The best row is next, and then only that row's worth changes. Given are, by task: the row; the lowest worth on the
     way to it, which is by what its turn came; and whether it was the last that the row could take. A task for which
     there is no place on a row is worth minus infinity.
     """
-    cdef Py_ssize_t size = worth.shape[0], row, taken = 0
+    cdef Py_ssize_t size = scores.shape[0], row, taken = 0
     if room.shape[0] != size:
         raise ValueError(f"{size} rows have a worth, {room.shape[0]} have room")
-    heights_of, reach_of = np.zeros(size, dtype=np.intp), np.empty(size)
+    heights_of, reach_of = np.zeros(size, dtype=np.intp), np.array(scores)
     rows_of, turns_of, last_of = np.empty(count, dtype=np.intp), np.empty(count), np.empty(count, dtype=np.uint8)
     cdef Py_ssize_t[:] heights = heights_of, rows = rows_of
     cdef double[:] reach = reach_of, turns = turns_of
     cdef unsigned char[:] last = last_of
     cdef Heap heap = Heap(reach, size, best_first=True)
-    cdef bint full
+    cdef double worth
     for row in range(size):
-        reach[row] = worth[row, 0]
+        if min(room[row], count) > ladder.most:
+            raise ValueError(f"row {row} could take more than the {ladder.most} tasks after which its worth is known")
         if room[row] > 0 and reach[row] > -INFINITY:
             heap.push(row)
     while taken < count and heap.size:
         row = heap.rows[0]
         heights[row] += 1
-        if heights[row] >= worth.shape[1]:
-            raise ValueError(f"row {row} could take more than the {worth.shape[1]} tasks that have a worth")
-        full = heights[row] >= room[row] or worth[row, heights[row]] == -INFINITY
-        rows[taken], turns[taken], last[taken] = row, reach[row], full
+        worth = -INFINITY if heights[row] >= room[row] else ladder.after(row, heights[row])
+        rows[taken], turns[taken], last[taken] = row, reach[row], worth == -INFINITY
         taken += 1
-        if full:
+        if worth == -INFINITY:
             heap.pop()
         else:
-            reach[row] = min(reach[row], worth[row, heights[row]])
+            reach[row] = min(reach[row], worth)
             heap.replace(row)
     return rows_of[:taken], turns_of[:taken], last_of[:taken].view(np.bool_)
 

@@ -5,7 +5,7 @@ from libc.stdint cimport INT64_MAX, int64_t
 
 import numpy as np
 
-from maniple.framework.node_scores cimport PIPELINED, RELEASING, USED, book_row
+from maniple.framework.node_scores cimport PIPELINED, RELEASING, USED, book_row, quotient
 
 
 cdef class Slots:
@@ -85,8 +85,8 @@ cdef class Slots:
                 free += released[node] - claimed[node]
             if free < amount:
                 slots[place] = 0
-            elif amount and slots[place] > free // amount:
-                slots[place] = free // amount
+            elif amount:
+                slots[place] = min(slots[place], quotient(free, amount))
 
 
 cdef void limit(

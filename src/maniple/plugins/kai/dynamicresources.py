@@ -111,6 +111,8 @@ class DynamicResources:
     # -- answers --------------------------------------------------------------------------------------------------
 
     def pre_predicate(self, class_: TaskClass) -> Reason | None:
+        if not claims_anything(class_):
+            return None
         mark = class_.marks.get(self.name)
         if mark is not None:
             text = self._refusals[mark]
@@ -119,7 +121,7 @@ class DynamicResources:
             if self._holdings.is_full(claim):
                 text = f"resource claim {claim.key} has reached its maximum number of consumers ({MOST_CONSUMERS})"
                 return Reason(text)
-        text = self._holdings.cut_short(class_) if claims_anything(class_) else ""
+        text = self._holdings.cut_short(class_)
         return Reason(text, Code.ERROR) if text else None
 
     def filters(self) -> list[Filter]:

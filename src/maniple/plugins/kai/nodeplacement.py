@@ -34,7 +34,7 @@ class NodePlacement:
         self._spreads_cpu = self._spreads(session, given, "cpu")
         report(session, given)
         self._session = session
-        self._scores: dict[int, NodeScore] = {}  # by class
+        self._scores: dict[int, NodeScore] = {}  # by kind of spec
         self._made: dict[
             tuple[int | None, bool], NodeScore
         ] = {}  # by dimension, and whether it counts for GPUs
@@ -52,7 +52,7 @@ class NodePlacement:
         return [Scorer.compiled(self.name, 1.0, self._of_node)]
 
     def _of_node(self, class_: TaskClass) -> NodeScore:
-        known = self._scores.get(class_.number)
+        known = self._scores.get(class_.spec.kind)
         if known is None:
             for_gpu = requests_gpu(self._session, class_)
             dimension = self._dimension(class_) if for_gpu else CPU
@@ -61,7 +61,7 @@ class NodePlacement:
                 self._made[key] = self._make(
                     dimension, spreads=self._spreads_gpu if for_gpu else self._spreads_cpu
                 )
-            known = self._scores[class_.number] = self._made[key]
+            known = self._scores[class_.spec.kind] = self._made[key]
         return known
 
     def _dimension(self, class_: TaskClass) -> int | None:

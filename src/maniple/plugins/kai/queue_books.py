@@ -213,7 +213,7 @@ class QueueBooks(Generic[AnyAccount]):
         class_, count = event.class_, sign * len(event.rows)
         asked = self.asked(class_.number)
         if class_.number not in self._by_memory:
-            return [one * count for one in asked]
+            return asked if count == 1 else [one * count for one in asked]
         return [sign * one for one in _added([self._accepted(class_, node) for node in event.nodes.tolist()])]
 
     # -- telling --------------------------------------------------------------------------------------------------

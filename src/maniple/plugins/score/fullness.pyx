@@ -7,14 +7,10 @@ Whole numbers, rounded down at every step as in kube-scheduler. A resource that 
 from libc.math cimport fabs, sqrt
 from libc.stdint cimport int64_t
 
-from maniple.framework.node_scores cimport Cell, NodeScore, added, booked
+from maniple.framework.node_scores cimport Cell, NodeScore, added, booked, quotient
 
 cdef enum:
     HIGHEST = 100
-
-# Up to this capacity no quotient of amounts, which is a hundred at most, is rounded up to the next whole number by the
-# division of floats, which takes a fraction of the time.
-cdef int64_t EXACT = 2 ** 46
 
 
 cdef class Allocated(NodeScore):
@@ -23,11 +19,11 @@ cdef class Allocated(NodeScore):
     `capacity` has a row for each of the two, `first` is the row of the books with CPU as requested, memory is the next.
     """
 
-    cdef const int64_t[:, :] _capacity
+    cdef const int64_t[:, ::1] _capacity
     cdef Py_ssize_t _first
     cdef bint _most
 
-    def __init__(self, const int64_t[:, :] capacity, Py_ssize_t first, *, bint most):
+    def __init__(self, const int64_t[:, ::1] capacity, Py_ssize_t first, *, bint most):
         self._capacity = capacity
         self._first = first
         self._most = most
@@ -41,10 +37,7 @@ cdef class Allocated(NodeScore):
                 there += 1
                 requested = booked(cell, self._first + resource) + added(cell, self._first + resource)
                 counted = min(requested, capacity) if self._most else max(capacity - requested, 0)
-                if capacity <= EXACT:
-                    sum += <int64_t> (<double> (HIGHEST * counted) / <double> capacity)
-                else:
-                    sum += HIGHEST * counted // capacity
+                sum += quotient(HIGHEST * counted, capacity)
         return sum // there if there else 0
 
 
@@ -55,11 +48,11 @@ cdef class Balanced(NodeScore):
     of the books with what is requested.
     """
 
-    cdef const int64_t[:, :] _capacity
+    cdef const int64_t[:, ::1] _capacity
     cdef Py_ssize_t[3] _rows
     cdef Py_ssize_t _count
 
-    def __init__(self, const int64_t[:, :] capacity, list rows):
+    def __init__(self, const int64_t[:, ::1] capacity, list rows):
         cdef Py_ssize_t place
         self._capacity = capacity
         self._count = len(rows)
