@@ -28,6 +28,17 @@ def test_what_is_being_released_counts_and_what_is_claimed_does_not() -> None:
     assert not enough_in_total(bench.session, bench.rows("a-0"))
 
 
+@pytest.mark.parametrize(("asked", "enough"), [("10", True), ("10001m", False)])
+def test_pods_that_are_evicted_on_trial_count_as_if_they_were_not(asked: str, enough: bool) -> None:
+    little = gang("little", 1, requests=[{"cpu": "9m"}], on=["n1"])
+    bench = Bench(PARTS, little, gang("a", 1, requests=[{"cpu": asked}]))
+    rows, evicted = bench.rows("a-0"), bench.rows("old-0", "little-0")
+    assert enough_in_total(bench.session, rows) is enough
+    bench.evict("old-0", "little-0")
+    assert enough_in_total(bench.session, rows)
+    assert enough_in_total(bench.session, rows, evicted) is enough
+
+
 def test_what_pods_have_that_request_next_to_nothing_counts_as_free() -> None:
     little = gang("little", 1, requests=[{"cpu": "9m"}], on=["n1"])
     bench = Bench(PARTS, little, gang("a", 1, requests=[{"cpu": "10"}]))

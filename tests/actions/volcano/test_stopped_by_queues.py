@@ -88,45 +88,71 @@ def test_the_plan_is_as_if_the_pods_had_been_placed_and_taken_back(
     assert plan() == tried
 
 
-def waiting(*cpu: int, queue: str = "a", **more: Any) -> list[Object]:
+def waiting(*cpu: int, queue: str = "a", name: str = "j", **more: Any) -> list[Object]:
     """A gang that needs all of its pods."""
-    pods = [pod(f"j-{i}", {"cpu": str(c)}, group="j", uid=f"j-{i}", **more) for i, c in enumerate(cpu)]
-    return [group("j", len(cpu), queue=queue), *pods]
+    pods = [
+        pod(f"{name}-{i}", {"cpu": str(c)}, group=name, uid=f"{name}-{i}", **more) for i, c in enumerate(cpu)
+    ]
+    created = "2026-01-01T00:00:00Z" if name == "first" else "2026-01-01T00:01:00Z"
+    return [group(name, len(cpu), queue=queue, created=created), *pods]
 
 
-def not_placed(*objects: Object, nodes: int = 5) -> Plan:
-    with patch.object(TaskPlacer, "fill", side_effect=AssertionError("placed")):
-        return cycle(*(node(f"n{number}") for number in range(nodes)), *objects)
+def placed(*objects: Object) -> tuple[Plan, list[str]]:
+    """The plan, and the gangs that were placed, if only to be taken back."""
+    tried: list[str] = []
+    fill = TaskPlacer.fill
+
+    def counted(placer: TaskPlacer, transaction: Any, sheet: Any, ground: Any) -> bool:
+        tried.append(transaction._session.job_key(ground.job))
+        return fill(placer, transaction, sheet, ground)
+
+    with patch.object(TaskPlacer, "fill", counted):
+        return cycle(*(node(f"n{number}") for number in range(5)), *objects), tried
 
 
-def test_nothing_is_placed_for_a_gang_that_its_queue_takes_in_part() -> None:
-    plan = not_placed(queue("a", capability={"cpu": "3"}), *waiting(1, 1, 1, 1))
+FIRST = waiting(1, 1, 1, 1, 1, 1, 1, name="first")
+
+
+def test_nothing_is_placed_for_a_gang_that_its_queue_takes_in_part_once_it_refused_another() -> None:
+    plan, tried = placed(queue("a", capability={"cpu": "3"}), *FIRST, *waiting(1, 1, 1, 1))
+    assert tried == ["default/first"]
     assert not plan.binds
     assert "queue 'a' has no room" in plan.tasks["default/j-3"].reason
     assert "3 more can be placed, but the gang needs 4 pods" in plan.tasks["default/j-2"].reason
 
 
 def test_nothing_is_placed_for_a_gang_of_pods_that_differ() -> None:
-    plan = not_placed(queue("a", capability={"cpu": "4"}), *waiting(1, 4, 2, 3, 1))
-    full = [name for name, task in plan.tasks.items() if "queue 'a' has no room" in task.reason]
+    plan, tried = placed(queue("a", capability={"cpu": "4"}), *FIRST, *waiting(1, 4, 2, 3, 1))
+    assert tried == ["default/first"]
+    full = [
+        name for name, task in plan.tasks.items() if "/j-" in name and "queue 'a' has no room" in task.reason
+    ]
     assert sorted(full) == ["default/j-1", "default/j-3"]
     assert "3 more can be placed, but the gang needs 5 pods" in plan.tasks["default/j-4"].reason
 
 
+def test_what_one_queue_refused_says_nothing_about_another() -> None:
+    queues = queue("a", capability={"cpu": "3"}), queue("b", capability={"cpu": "3"})
+    _, tried = placed(*queues, *FIRST, *waiting(1, 1, 1, 1, queue="b"))
+    assert sorted(tried) == ["default/first", "default/j"]
+
+
 def test_where_nodes_are_scarce_they_have_to_be_looked_at() -> None:
-    objects = [node("n0", {"cpu": "2"}), queue("a", capability={"cpu": "5"}), *waiting(2, 2, 2)]
+    first = waiting(2, 2, 2, 2, name="first")
+    objects = [node("n0", {"cpu": "2"}), queue("a", capability={"cpu": "5"}), *first, *waiting(2, 2, 2)]
     plan = cycle(*objects, node("n1"))
     with patch.object(QueueRoom, "stops", lambda *_: False):
         assert plan == cycle(*objects, node("n1"))
     with patch.object(TaskPlacer, "fill", autospec=True, side_effect=TaskPlacer.fill) as fill:
         cycle(*objects, node("n1"))
-    assert fill.call_count == 1
+    assert fill.call_count == 2
 
 
 def test_a_plugin_that_limits_queues_by_more_than_amounts_is_asked_pod_by_pod() -> None:
     objects = [*(node(f"n{number}") for number in range(5)), queue("a", capability={"cpu": "3"})]
-    gated = waiting(1, 1, 1, 1, annotations={"scheduling.volcano.sh/queue-allocation-gate": "true"})
+    gate = {"scheduling.volcano.sh/queue-allocation-gate": "true"}
+    gated = [*waiting(1, 1, 1, 1, 1, name="first", annotations=gate), *waiting(1, 1, 1, 1, annotations=gate)]
     plugins = tuple({"name": name} for name in ("gang", "capacity", "predicates", "nodeorder"))
     with patch.object(TaskPlacer, "fill", autospec=True, side_effect=TaskPlacer.fill) as fill:
         cycle(*objects, *gated, plugins=plugins)
-    assert fill.call_count == 1
+    assert fill.call_count == 2

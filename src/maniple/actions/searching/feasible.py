@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maniple.cluster.statuses import ACTIVE_ALLOCATED
+from maniple.framework.groups.tree import NO_TASKS
 from maniple.framework.points import TaskRows
 from maniple.framework.session import Session
 
@@ -52,18 +53,24 @@ def enough_gpus(session: Session, rows: TaskRows) -> bool:
     return float(free.sum()) >= devices
 
 
-def enough_in_total(session: Session, rows: TaskRows) -> bool:
+def enough_in_total(session: Session, rows: TaskRows, evicted: TaskRows = NO_TASKS) -> bool:
     """Whether all nodes together will have as much free as the tasks request, if no pod leaves the cluster.
 
     Moving a pod never adds to what is free on all nodes: it takes elsewhere at least what it gives back. Only pods
     that request next to nothing may be placed where less is left, so what these have counts as free. GPUs do not
-    count where devices are shared: a pod that moves from one to another may free a whole one.
+    count where devices are shared: a pod that moves from one to another may free a whole one. Tasks that are
+    `evicted` on trial count as if they were not.
     """
-    tasks = session.tasks
-    there = np.flatnonzero((tasks.status >= 0) & ACTIVE_ALLOCATED[tasks.status])
-    spare = session.requests(there[tasks.best_effort[there]]).sum(axis=1)
-    free = np.maximum(session.nodes.future_idle(), 0).sum(axis=1) + spare
-    enough: NDArray[np.bool_] = session.requests(rows[~tasks.best_effort[rows]]).sum(axis=1) <= free
+    tasks, small = session.tasks, np.flatnonzero(session.tasks.best_effort)
+    asked = session.requests(rows[~tasks.best_effort[rows]] if len(small) else rows).sum(axis=1)
+    idle = session.nodes.future_idle()
+    np.subtract.at(idle.T, tasks.node[evicted], session.requests(evicted).T)
+    free = np.maximum(idle, 0).sum(axis=1)
+    if len(small):
+        there = (tasks.status >= 0) & ACTIVE_ALLOCATED[tasks.status]
+        there[evicted] = True
+        free += session.requests(small[there[small]]).sum(axis=1)
+    enough: NDArray[np.bool_] = asked <= free
     if session.gpus.dimension is not None and _shares_devices(session, rows):
         enough[session.gpus.dimension] = True
     return bool(enough.all())

@@ -19,6 +19,7 @@ from maniple.actions.searching.telling import tell_search
 from maniple.actions.searching.terms import Terms
 from maniple.actions.signatures import COMPLETE, Constraints, Failures, failures
 from maniple.cluster.priorities import NEVER
+from maniple.framework.groups.tree import Group, PodSet
 from maniple.framework.session import Session
 from maniple.framework.traces.recorder import Recorder
 from maniple.framework.transactions.transaction import Transaction
@@ -67,9 +68,7 @@ class RoomMaking:
         ahead: dict[int, list[int]] = {}  # by queue, jobs that had their turn and still wait
         while (job := line.pop()) is not None:
             waiting = ahead.setdefault(int(session.jobs.queue[job]), [])
-            asks = (
-                self._whole(job) and admits(job) and not self._never_preempts(job) and not self._refused(job)
-            )
+            asks = self._whole(job) and admits(job) and not self._never_preempts(job)
             if not asks and session.trace is not None and session.trace.follows(job):
                 self._tell(session.trace, job)
             allowance = budget.next(job)
@@ -131,7 +130,8 @@ class RoomMaking:
     def _lacks_domains(self, job: int) -> bool:
         groups, lacks = self._session.groups, self._session.hooks.lacks_domains
         root = groups.root(job)
-        return lacks(root) or any(map(lacks, root.groups)) or any(map(lacks, groups.of(job)))
+        parts: list[Group | PodSet] = [root, *root.groups, *groups.of(job)]
+        return any(lacks(part) for part in parts if part.wish is not None)
 
     def _served(
         self,
@@ -146,6 +146,10 @@ class RoomMaking:
             allowance.ran_out = effort < COMPLETE
             if self._session.trace is not None:
                 self._tell_failed_before(job, terms)
+            return False
+        if self._refused(job):
+            if (trace := self._session.traced(job)) is not None:
+                self._tell(trace, job)
             return False
         if not budget.may_try(job):
             allowance.ran_out = True

@@ -4,7 +4,7 @@ The victims are evicted, the job is placed, and the victims are placed again, ea
 transaction that is kept or discarded. Used by `search.py`, which decides what to try.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -87,7 +87,7 @@ class Trial:
         self.transaction.discard()
         return fits
 
-    def _place(self, chunks: list[Chunk], *, proposed: bool = False) -> Iterable[int] | None:
+    def _place(self, chunks: list[Chunk], *, proposed: bool = False) -> Iterator[int] | None:
         """Evict, place the job, and return the victims that come after it.
 
         Returns None, with nothing changed, if the job does not fit. `proposed`: the sums proposed these chunks.
@@ -96,17 +96,17 @@ class Trial:
         """
         if not proposed and not self._sums.could(chunks):
             return None
-        if self._enough is None and self._returning is not None:
-            self._enough = enough_in_total(self._session, self.rows)
+        lost = by_job(chunks)
         self._allowance.spend(len(self.rows) + 2 * sum(len(chunk.rows) for chunk in chunks))
         if chunks:
             self.transaction.evict(rows_of(chunks), self._reason)
         faster: set[int] = set()
-        others: Iterable[int] = ()
+        others: Iterator[int] = iter(())
         if self._returning is not None:
-            if self._all_return_first(chunks):
+            in_turn = self._first_in_line(chunks, lost)
+            if in_turn is None:
                 return None
-            faster, others = self._first_in_line(by_job(chunks))
+            faster, others = in_turn
         if self._fits_without(chunks, faster):
             self.led = bool(faster)
             return others
@@ -129,17 +129,20 @@ class Trial:
     def _taken_back(self, faster: Iterable[int]) -> str:
         return TAKEN_BACK.format(jobs=", ".join(map(self._session.job_key, sorted(faster))))
 
-    def _all_return_first(self, chunks: list[Chunk]) -> bool:
+    def _all_return_first(self, chunks: list[Chunk], lost: Mapping[int, list[TaskRows]]) -> bool:
         """Whether all victims have their turns before the job and take as much again; nothing is changed then.
 
         Where all nodes together have too little free without evictions, the job cannot fit then, whichever nodes the
         victims take. Here each takes its own, so that none has to be placed.
         """
-        session, lost, own = self._session, by_job(chunks), self._session.jobs.queue[self.job]
-        if not chunks or self._enough or self.job_first or (session.jobs.queue[[*lost]] == own).any():
+        session = self._session
+        if (session.jobs.queue[[*lost]] == session.jobs.queue[self.job]).any():
             return False
-        line = JobsByQueue(session, [self.job, *lost, *self._ahead])
-        checkpoint = self.transaction.checkpoint()
+        if self._enough is None:
+            self._enough = enough_in_total(session, self.rows, rows_of(chunks))
+        if self._enough:
+            return False
+        line, checkpoint = self._line(lost), self.transaction.checkpoint()
         while (job := line.pop()) is not None and job != self.job:
             if job in lost and self._stays(job):
                 line.push(job)  # for what else it has lost
@@ -152,6 +155,9 @@ class Trial:
         self.transaction.discard()
         return True
 
+    def _line(self, lost: Iterable[int]) -> JobsByQueue:
+        return JobsByQueue(self._session, [self.job, *lost, *self._ahead])
+
     def _stays(self, job: int) -> bool:
         """Give a victim its own places back, for all that it needs or one task more."""
         session = self._session
@@ -162,10 +168,13 @@ class Trial:
         self.transaction.restore(rows)
         return True
 
-    def _first_in_line(self, lost: Mapping[int, list[TaskRows]]) -> tuple[set[int], Iterable[int]]:
+    def _first_in_line(
+        self, chunks: list[Chunk], lost: Mapping[int, list[TaskRows]]
+    ) -> tuple[set[int], Iterator[int]] | None:
         """Place the evicted victims with a turn before the job's.
 
-        Returns these victims, and those that come after the job.
+        Returns these victims, and those that come after the job; None, with nothing changed, if all of them come
+        before it and leave too little.
         """
         queues, own, faster = self._session.jobs.queue, self.job, set[int]()
         victims = list(lost)
@@ -175,12 +184,16 @@ class Trial:
             ordered: list[int] = self._session.in_job_order(np.array([*victims, own])).tolist()
             place = ordered.index(own)
             faster = {job for job in ordered[:place] if self._comes_back(job, lost)}
-            return faster, [*ordered[place + 1 :], *ordered[:place]]
-        line = JobsByQueue(self._session, [own, *victims, *self._ahead])
-        while (job := line.pop()) is not None and job != own:
+            return faster, iter([*ordered[place + 1 :], *ordered[:place]])
+        line = self._line(victims)
+        job = line.pop()
+        if job != own and self._all_return_first(chunks, lost):
+            return None
+        while job is not None and job != own:
             if job in lost and self._comes_back(job, lost):
                 faster.add(job)
                 line.push(job)  # for what else it has lost
+            job = line.pop()
         return faster, (job for job in iter(line.pop, None) if job in lost)
 
     def _comes_back(self, job: int, lost: Mapping[int, list[TaskRows]]) -> bool:

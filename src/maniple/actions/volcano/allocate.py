@@ -154,7 +154,7 @@ class _Allocation:
             return False
         session, job = self._session, sheet.job
         transaction, ground = Transaction(session), Ground(job, session.refusals)
-        trace = session.traced(job)
+        before, trace = session.refusals.count, session.traced(job)
         if trace is not None:
             trace.task_order(job, sheet.left())
         if job in session.groups.shaped:
@@ -175,5 +175,6 @@ class _Allocation:
             trace.undone(job, placed, NOT_READY, "job_pipelined")
         self._placer.note_not_whole(transaction, ground)
         transaction.discard()
+        self._queue_room.taken_back(job, session.refusals.since(before))
         self._failed.undone()
         return False

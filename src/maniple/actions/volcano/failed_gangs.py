@@ -29,29 +29,33 @@ class FailedGangs:
         self._session = session
         self._known: dict[_Key, _Failure] = {}
         self._stamp = -1  # length of the change log when what is known was last right
-        self._attempt: tuple[_Key | None, TaskRows, int] = None, np.zeros(0, dtype=np.int64), 0
+        # The job that is tried, its tasks, how many causes there were before, and whether none was of the job
+        self._attempt = 0, np.zeros(0, dtype=np.int64), 0, False
         self._possible = counts_decide(session)
 
     def repeats(self, sheet: Worksheet) -> bool:
         """Record the reasons of a gang like this one that failed, if there was one. Otherwise an attempt begins."""
         session, job, rows = self._session, sheet.job, sheet.left()
+        refusals = session.refusals
+        fresh = job not in refusals.jobs and job not in refusals.roles
+        self._attempt = job, rows, refusals.count, fresh
         if len(session.changes) != self._stamp:
             self._known.clear()
-        key = self._key(job, rows)
+        key = self._key(job, rows) if self._known and fresh else None
         failure = None if key is None else self._known.get(key)
         if failure is None or session.hooks.job_pipelined(job):
-            self._attempt = key, rows, session.refusals.count
             return False
         for places, cause in failure.causes:
-            session.refusals.of_tasks(job, -1, rows[places], cause, failed=False)
+            refusals.of_tasks(job, -1, rows[places], cause, failed=False)
         if failure.roles:
-            session.refusals.roles[job] = set(failure.roles)
+            refusals.roles[job] = set(failure.roles)
         return True
 
     def undone(self) -> None:
         """The attempt has failed, and everything is as it was before."""
-        session, (key, rows, before) = self._session, self._attempt
+        session, (job, rows, before, fresh) = self._session, self._attempt
         self._stamp = len(session.changes)
+        key = self._key(job, rows) if fresh else None
         if key is None or not session.refusals.ruled_out.keys().isdisjoint(rows.tolist()):
             return  # nodes were ruled out for these very tasks
         place = {row: place for place, row in enumerate(rows.tolist())}
@@ -59,13 +63,13 @@ class FailedGangs:
             (np.array([place[row] for row in some.tolist()], dtype=np.intp), cause)
             for some, cause in session.refusals.since(before)
         )
-        roles = session.refusals.roles.get(int(session.tasks.job[rows[0]]), ())
+        roles = session.refusals.roles.get(job, ())
         self._known[key] = _Failure(causes, frozenset(roles))
 
     def _key(self, job: int, rows: TaskRows) -> _Key | None:
         """What the outcome depends on as long as nothing changes; None where there may be more to it."""
         session, tasks = self._session, self._session.tasks
-        if not self._possible or session.task_count(job) != len(rows) or job in session.refusals.jobs:
+        if not self._possible or session.task_count(job) != len(rows):
             return None
         if not is_plain(session, job, rows):
             return None
@@ -84,6 +88,6 @@ def is_plain(session: Session, job: int, rows: TaskRows) -> bool:
     facts, nominated = session.job_facts(job), session.cluster.tasks.nominated
     if job in session.groups.shaped or facts.groups or facts.sub_groups:
         return False
-    if job in session.refusals.roles or session.traced(job) is not None:
+    if session.traced(job) is not None or session.tasks.gated[rows].any():
         return False
-    return not session.tasks.gated[rows].any() and nominated.keys().isdisjoint(rows.tolist())
+    return not nominated or nominated.keys().isdisjoint(rows.tolist())

@@ -2,15 +2,18 @@
 
 The reasons are as if they had been placed, one after the other: the queue is full for the tasks that it does not take,
 and the gang is not whole for the others. So there have to be nodes for all of them, whichever each of them would get.
+
+The first gang of a queue that is not taken whole is placed, all the same: as long as a queue has room, nothing is
+computed for it here.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from maniple.actions.volcano.failed_gangs import counts_decide, is_plain
 from maniple.actions.volcano.placing import note_not_whole, queue_full
 from maniple.actions.volcano.worksheet import Worksheet
 from maniple.framework.points import TaskRows
-from maniple.framework.reasons import QueueRefusal
+from maniple.framework.reasons import Histogram, QueueRefusal
 from maniple.framework.session import Session
 from maniple.placement.engine import Placement
 
@@ -22,11 +25,18 @@ class QueueRoom:
         self._session = session
         self._placement = placement
         self._possible = session.counts_queue_room and counts_decide(session)
+        self._short: set[int] = set()  # queues that refused a task of a gang
+
+    def taken_back(self, job: int, causes: Iterable[tuple[TaskRows, Histogram | str]]) -> None:
+        """A gang was placed in part. Where its queue refused a task, the next gang of the queue is looked at here."""
+        if self._possible and any(isinstance(cause, QueueRefusal) for _, cause in causes):
+            self._short.add(int(self._session.jobs.queue[job]))
 
     def stops(self, sheet: Worksheet) -> bool:
         """Whether it is clear that the queue takes too few tasks of a gang; the reasons are recorded then."""
         session, job = self._session, sheet.job
-        lack = session.hooks.job_lack(job) if self._possible else 0
+        short = int(session.jobs.queue[job]) in self._short and job not in session.refusals.roles
+        lack = session.hooks.job_lack(job) if short else 0
         if lack <= 0:
             return False
         runs = sheet.runs()

@@ -245,8 +245,9 @@ class QueueLosses:
         if len(gone) == 1 or all_core:
             last = amounts.sum(axis=1).tolist()
             return last
-        core = np.isin(gone, self._core(rows))
-        chosen = amounts[:, core] if core.any() else amounts[:, -1:]
+        needed = set(self._core(rows).tolist())
+        core = [place for place, row in enumerate(gone.tolist()) if row in needed]
+        chosen = amounts[:, core] if core else amounts[:, -1:]
         last = chosen.sum(axis=1).tolist()
         return last
 
