@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from maniple.cluster.snapshot import Book
 from maniple.framework.criteria import Limit
 from maniple.framework.node_scores import NodeWorth, Room
+from maniple.framework.transactions.booking import book
 from maniple.placement.greedy import NodeSteps, Steps, best, in_turn
 from maniple.placement.slots import Slots
 from maniple.plugins.kai.node_formulas import Constant, Density, FitsNow, PartLeft
@@ -137,6 +138,41 @@ def test_the_slots_of_a_class_are_what_division_gives(data: st.DataObject) -> No
     now, later = slots.count(given_rows, True)
     assert later.tolist() == [fit(node, later=True) for node in some]
     assert now.tolist() == [min(fit(node, later=False), fit(node, later=True)) for node in some]
+
+
+large = st.integers(2**52, 2**60) | st.integers(2**53 - 3, 2**53 + 3) | st.integers(0, 10)
+
+
+@given(large, large.filter(bool))
+def test_slots_are_exact_for_any_amounts(free: int, amount: int) -> None:
+    allocatable, books = np.full((1, 1), free, dtype=np.int64), np.zeros((6, 1), dtype=np.int64)
+    only, nothing = np.zeros(1, dtype=np.intp), np.zeros(0, dtype=np.intp)
+    slots = Slots(allocatable, books, only, np.array([amount]), nothing, (), np.ones(1, dtype=np.uint8))
+    assert slots.count(None, False)[0].tolist() == [free // amount]
+
+
+@given(st.data())
+def test_an_entry_is_booked_for_each_time_that_a_node_is_listed(data: st.DataObject) -> None:
+    scene = Scene(data)
+    nodes = data.draw(st.lists(st.integers(-1, scene.size - 1), max_size=8))
+    expected = scene.books.copy()
+    for node in nodes:
+        if node >= 0:
+            expected[:, node] += scene.entry
+    books = scene.books.copy()
+    changed = book(books, np.array(nodes, dtype=np.intp), scene.entry, +1)
+    assert books.tolist() == expected.tolist()
+    assert changed.tolist() == [node for node in dict.fromkeys(nodes) if node >= 0]
+    book(books, np.array(nodes, dtype=np.intp), scene.entry, -1)
+    assert books.tolist() == scene.books.tolist()
+
+
+def test_what_cannot_be_booked_is_refused() -> None:
+    books = np.zeros((6, 2), dtype=np.int64)
+    with pytest.raises(IndexError, match="node 2 has no books; there are 2 nodes"):
+        book(books, np.array([2]), np.zeros(6, dtype=np.int64), +1)
+    with pytest.raises(ValueError, match="an entry of 5 rows does not fit into books of 6"):
+        book(books, np.array([0]), np.zeros(5, dtype=np.int64), +1)
 
 
 @given(st.data())

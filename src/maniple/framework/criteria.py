@@ -194,7 +194,10 @@ class Scorer:
         *,
         applies: Callable[[TaskClass], bool] = always,
     ) -> "Scorer":
-        """A NODE scorer that is a function of one node (`node_scores.NodeScore`); it may depend on the class."""
+        """A NODE scorer that is a function of one node (`node_scores.NodeScore`).
+
+        It may depend on the class, but not on the amounts that this requests: the node's entry has these.
+        """
 
         def raw(class_: TaskClass, cells: Cells) -> Scores:
             return of_node(class_).over(cells)

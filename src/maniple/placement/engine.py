@@ -174,11 +174,9 @@ class Placement:
         session, first = self._session, classes[0]
         if session.flowing or self._own is not None or {"best_node", "reserve"} & session.hooks.answered:
             return None
-        criteria, asked = self._criteria.of(first), (first.request > 0).tobytes()
-        for one in classes:
-            alike = one.share is None and not one.best_effort and (one.request > 0).tobytes() == asked
-            if not alike or self._criteria.of(one) is not criteria:
-                return None
+        criteria = self._criteria.of(first)
+        if not all(_differs_in_amounts(one, first) and self._criteria.of(one) is criteria for one in classes):
+            return None
         if not criteria.all_compiled or any(outspoken(criteria, one, None) for one in classes):
             return None
         return fill_mixed(session, classes, criteria, refusals_last=refusals_last)
@@ -386,6 +384,13 @@ def _waiting(column: ClassColumn, nodes: NodeRows) -> Mask:
     first = np.searchsorted(placed, placed)
     waits[order] |= np.arange(len(nodes)) - first >= column.slots[placed]
     return waits
+
+
+def _differs_in_amounts(one: TaskClass, other: TaskClass) -> bool:
+    """Whether two classes request the same resources, and none of them parts of devices or next to nothing."""
+    if one.share is not None or one.best_effort:
+        return False
+    return one.spec.kind == other.spec.kind or bool(((one.request > 0) == (other.request > 0)).all())
 
 
 def outspoken(criteria: Criteria, class_: TaskClass, beside: Progress | None) -> list[Scorer]:

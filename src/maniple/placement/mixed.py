@@ -38,12 +38,13 @@ def fill_mixed(
     The classes share the criteria, all of which are compiled. Where refusals last, a node that refuses one of the
     tasks is not tried for those after it.
     """
-    nodes = session.nodes
+    nodes, kinds = session.nodes, {one.spec.kind: one for one in classes}
+    worths = {kind: node_worth(criteria, one) for kind, one in kinds.items()}
     found, left = one_by_one(
         Room(nodes.allocatable, np.array(owed_dimensions(session, classes[0])), criteria.limits),
         nodes.books.copy(),
         np.array([one.entries.allocated for one in classes]),
-        [node_worth(criteria, one) for one in classes],
+        [worths[one.spec.kind] for one in classes],
         criteria.open.view(np.uint8),
         refusals_last=refusals_last,
     )

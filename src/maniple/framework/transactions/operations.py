@@ -6,7 +6,7 @@ of shared devices) is saved in the operation.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import Enum
 
 import numpy as np
@@ -49,8 +49,8 @@ class Operation:
     reason: str = ""
     origins: NodeRows | None = None  # of a move: where the tasks were
     groups: Sequence[Groups] | None = None  # of tasks that share devices: which
-    saved: list[Saved] = field(default_factory=list)  # the books of these devices as they were
-    former: list[Groups | None] = field(default_factory=list)  # which devices the tasks shared before
+    saved: Sequence[Saved] = ()  # the books of these devices as they were
+    former: Sequence[Groups | None] = ()  # which devices the tasks shared before
     virtual: NDArray[np.bool_] | None = (
         None  # of claims that are evicted: whether they had been evicted to move
     )
@@ -177,10 +177,8 @@ def _hold(session: Session, operation: Operation, sign: int) -> None:
     """
     claim = operation.before if operation.kind is _EVICT else operation.after
     if claim is _PIPELINED:
-        event = operation.event
-        book(
-            session.nodes.books, event.nodes, event.class_.entries.held, sign
-        )  # `_release` has noted the change
+        # `_release` has noted the change.
+        book(session.nodes.books, operation.event.nodes, operation.event.class_.entries.held, sign)
 
 
 def share(session: Session, operation: Operation) -> None:
@@ -188,10 +186,10 @@ def share(session: Session, operation: Operation) -> None:
     books, event = session.gpus, operation.event
     stays = operation.kind is _EVICT or operation.kind is _RESTORE
     leaves = stays or operation.kind is _WITHDRAW
-    operation.saved.extend(books.save(node) for node in dict.fromkeys(event.nodes.tolist()) if node >= 0)
+    operation.saved = [books.save(node) for node in dict.fromkeys(event.nodes.tolist()) if node >= 0]
+    operation.former = [books.groups_of.get(row) for row in event.rows.tolist()]
     for place, (row, node) in enumerate(zip(event.rows.tolist(), event.nodes.tolist(), strict=True)):
-        held = books.groups_of.get(row)
-        operation.former.append(held)
+        held = operation.former[place]
         if leaves and node >= 0:
             books.remove(node, event.class_, held or (), operation.before)
         if operation.kind is _WITHDRAW:

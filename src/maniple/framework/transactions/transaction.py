@@ -169,8 +169,6 @@ class Transaction:
         self.operations.remove(operation)
         undo(session, operation)
         for one in later:
-            one.saved.clear()
-            one.former.clear()
             share(session, one)
 
     def _do(self, operation: Operation) -> None:
