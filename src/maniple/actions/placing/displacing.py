@@ -39,8 +39,11 @@ def settled(session: Session, placer: JobPlacer, found: Transaction) -> Transact
 
 def _only_waits(session: Session, found: Transaction) -> bool:
     """All that is evicted has a place in the cluster, and some of it leaves: claims have something to wait for."""
-    evicted = [one.event.rows for one in found.operations if one.kind is Kind.EVICT]
-    if not evicted or (session.cluster.tasks.status[np.concatenate(evicted)] == Status.PENDING).any():
+    evicted, status = (
+        [one.event.rows for one in found.operations if one.kind is Kind.EVICT],
+        session.cluster.tasks.status,
+    )
+    if not evicted or any((status[rows] == Status.PENDING).any() for rows in evicted):
         return False
     return all(one.kind is not Kind.RESTORE for one in found.operations) or bool(found.evictions())
 

@@ -205,22 +205,23 @@ class QueueLosses:
         queues = session.jobs.queue[jobs]
         if len(set(queues.tolist())) == 1:  # then there is nothing to sort
             leaves, first, place = queues[:1], np.zeros(1, dtype=np.intp), np.zeros(len(rows), dtype=np.intp)
+            ends = np.array([len(rows) - 1])
         else:
             leaves, first, place = np.unique(queues[owner], return_index=True, return_inverse=True)
+            # After the last task of a leaf there is none, so it is in the chunk that goes last.
+            ends = np.zeros(len(leaves), dtype=np.intp)
+            ends[place] = np.arange(len(rows))
         totals = _by_leaf(amounts, place, len(leaves))
         counting = _by_leaf(self._that_counts(rows, amounts), place, len(leaves)) if self._slices else totals
-        # After the last task of a leaf there is none, so it is in the chunk that goes last.
-        ends = np.zeros(len(leaves), dtype=np.intp)
-        ends[place] = np.arange(len(rows))
-        alone = np.bincount(owner)[owner[ends]] == 1
-        last: list[Amount] = amounts[:, ends].T.tolist()
         found: dict[int, Loss] = {}
         for number in np.argsort(first).tolist():
-            if not alone[number]:
-                own = np.flatnonzero(owner == owner[ends[number]])
-                last[number] = self._last_chunk(victims[jobs[owner[own[0]]]], rows[own], amounts[:, own])
-            involved = tuple(amount > 0 for amount in counting[number])
-            found[int(leaves[number])] = Loss(totals[number], last[number], involved)
+            end = ends.item(number)
+            own = (owner == owner[end]).nonzero()[0]
+            chunk: Amount = amounts[:, end].tolist()
+            if len(own) > 1:
+                chunk = self._last_chunk(victims[jobs[owner.item(end)]], rows[own], amounts[:, own])
+            involved = tuple([amount > 0 for amount in counting[number]])
+            found[leaves.item(number)] = Loss(totals[number], chunk, involved)
         return found
 
     def involved(self, rows: TaskRows, amounts: Floats) -> tuple[bool, ...]:
@@ -242,7 +243,7 @@ class QueueLosses:
         last: Amount
         job = int(self._session.tasks.job[rows[0]])
         all_core = self._session.groups.undivided[job] and len(rows) <= self._session.jobs.minimum[job]
-        if len(gone) == 1 or all_core:
+        if all_core:
             last = amounts.sum(axis=1).tolist()
             return last
         needed = set(self._core(rows).tolist())
