@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from maniple.framework.plans.plan import Plan
 from maniple.objects.meta import Object
 from maniple.placement.engine import Placement
-from maniple.placement.lookahead import Foreseen
 from maniple.planner import Planner
 from tests.support import group, make, node, pod, queue
 
@@ -94,22 +93,22 @@ def test_together_as_each_by_itself(
     there = [pod(f"r{i}", asked, on="n0") for i, asked in enumerate(running)]
     objects = [*nodes, *there, *written(gangs)]
     found = plan_of(profile, objects)
-    with patch.object(Placement, "foresee", return_value=None):
+    with patch.object(Placement, "fill_mixed", return_value=None):
         assert found == plan_of(profile, objects)
 
 
 @pytest.mark.parametrize(("profile", "written"), [("volcano", for_volcano), ("kai", for_kai)])
 def test_tasks_that_all_differ_are_placed_together(profile: str, written: Any) -> None:
     gang = (4, [{"cpu": f"{number}", "memory": "1Gi"} for number in (1, 2, 3, 4)])
-    taken: list[bool] = []
-    one_more = Foreseen.next
+    together = Placement.fill_mixed
+    nodes: list[Any] = []
 
-    def counted(foreseen: Foreseen, row: int, changes: int) -> Any:
-        found = one_more(foreseen, row, changes)
-        taken.append(found is not None)
+    def counted(placement: Placement, classes: Any, *, refusals_last: bool) -> Any:
+        found = together(placement, classes, refusals_last=refusals_last)
+        nodes.extend(() if found is None else found.nodes)
         return found
 
-    with patch.object(Foreseen, "next", counted):
+    with patch.object(Placement, "fill_mixed", counted):
         plan = plan_of(profile, [node("n0"), node("n1"), *written([gang])])
     assert len(plan.binds) == 4
-    assert sum(taken) >= 3
+    assert len(nodes) >= 3

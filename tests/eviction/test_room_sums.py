@@ -155,3 +155,52 @@ def test_counted_all_at_once_it_takes_as_many_as_counted_one_by_one(
     chunks = asked.sequence.first(99)
     enough = [n for n in range(1, len(chunks) + 1) if asked.sums.could(chunks[:n])]
     assert asked.sums._least_of_many(asked.sequence) == (enough[0] if enough else None)
+
+
+def apart(*gpus: int) -> list[Any]:
+    """A job of tasks that request different numbers of GPUs."""
+    return gang("a", len(gpus), requests=[{"nvidia.com/gpu": str(number)} for number in gpus])
+
+
+def test_tasks_of_several_classes_need_what_they_request_together() -> None:
+    asked = Asked(nodes(4, 4), victims([0, 0, 0, 0, 1, 1, 1, 1]), apart(2, 3))
+    assert asked.sums.least(asked.sequence) == 5  # three that leave one node are enough for either
+    assert len(asked.sums.needed(asked.sequence.first(5))) == 5
+    hopeless = Asked(nodes(4), victims([0, 0, 0, 0]), apart(2, 3))
+    assert hopeless.sums.least(hopeless.sequence) is None
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 2), st.integers(1, 3)), min_size=1, max_size=6),
+    st.lists(st.integers(6, 18), min_size=2, max_size=4),
+    st.integers(0, 9),
+)
+def test_several_classes_are_counted_each_and_together(
+    held: list[tuple[int, int]], asks: list[int], begun: int
+) -> None:
+    sizes = [18, 18, 18]
+    jobs = [gang(f"v{n}", 1, gpus=size, on=[f"n{place}"]) for n, (place, size) in enumerate(held)]
+    asked = Asked(nodes(*sizes), jobs, apart(*asks))
+    chunks = asked.sequence.first(99)
+    order = [held[int(name[1:])] for name in asked.names(chunks)]
+
+    def enough(gone: Sequence[tuple[int, int]]) -> bool:
+        free = list(sizes)
+        for place, size in held:
+            free[place] -= size
+        for place, size in gone:
+            free[place] += size
+        together = sum(max(one, 0) for one in free) >= sum(asks)
+        return together and all(sum(max(one, 0) // ask for one in free) >= asks.count(ask) for ask in asks)
+
+    wanted = next((n for n in range(len(order) + 1) if enough(order[:n])), None)
+    assert asked.sums.least(asked.sequence, guess=begun) == wanted
+    if wanted == 0:
+        return
+    assert asked.sums._least_of_many(asked.sequence) == wanted
+    assert asked.sums.could(chunks) is (wanted is not None)
+    if wanted:
+        asked.sums.least(asked.sequence)
+        needed = [held[int(name[1:])] for name in asked.names(asked.sums.needed(chunks[:wanted]))]
+        assert enough(needed)
+        assert not any(enough([*needed[:n], *needed[n + 1 :]]) for n in range(len(needed)))

@@ -141,6 +141,20 @@ class Transactions(RuleBasedStateMachine):
 
     @precondition(lambda self: self.waiting())
     @rule(data=st.data())
+    def allocate_each(self, data: st.DataObject) -> None:
+        waiting = self.waiting()
+        job = data.draw(st.sampled_from(sorted({job for job, _ in waiting})))
+        rows = [row for (owner, _), some in waiting.items() if owner == job for row in some]
+        chosen = data.draw(st.lists(st.sampled_from(rows), min_size=1, max_size=4, unique=True))
+        places = data.draw(st.lists(st.integers(0, 2), min_size=len(chosen), max_size=len(chosen)))
+        before = len(self.current)
+        self.current.allocate_each(np.array(chosen), np.array(places, dtype=np.intp))
+        assert len(self.current) == before + len(chosen)
+        assert (self.session.tasks.status[chosen] == Status.ALLOCATED).all()
+        assert self.session.tasks.node[chosen].tolist() == places
+
+    @precondition(lambda self: self.waiting())
+    @rule(data=st.data())
     def pipeline(self, data: st.DataObject) -> None:
         rows, places = self.some(data)
         idle = self.session.nodes.idle()

@@ -67,7 +67,9 @@ class Constraints:
     def __init__(self, session: Session, placement: Placement) -> None:
         self._session = session
         self._placement = placement
-        self._of_class: dict[int, tuple[int, list[int]]] = {}  # where other pods do not matter
+        # Where other pods do not matter: by class, and by the classes of a job's next tasks
+        self._of_class: dict[int, tuple[int, list[int]]] = {}
+        self._of_classes: dict[tuple[int, ...], _Asked] = {}
         self._numbers: dict[tuple[Any, ...], int] = {}
         # By criteria and kind of spec, where nothing but amounts matters besides
         self._of_kind: dict[tuple[int, int], int] = {}
@@ -88,6 +90,19 @@ class Constraints:
             known = self._number(class_), _amounts(class_)
             if not self._placement.criteria(class_).cluster_filters:
                 self._of_class[number] = known
+        return known
+
+    def asked_by_all(self, numbers: tuple[int, ...]) -> "_Asked":
+        """The same of several tasks; their classes are given."""
+        known = self._of_classes.get(numbers)
+        if known is None:
+            alike = len(set(numbers)) == 1
+            rows = [self.asked(number) for number in (numbers[:1] if alike else numbers)]
+            rows.sort(key=lambda row: (row[0], [-amount for amount in row[1]]))
+            each = np.array([[number + 1, *amounts] for number, amounts in rows], dtype=np.int64)
+            known = _Asked(each, len(numbers))
+            if all(number in self._of_class for number in numbers):
+                self._of_classes[numbers] = known
         return known
 
     def alike(self, class_: TaskClass) -> int:
@@ -220,22 +235,22 @@ class _ByDominance:
         self._asks = asks
         self._failed: dict[tuple[Any, ...], _Failed] = {}
         # What was spent on requests that are no larger, by request: most jobs in line are like one before them.
-        self._spent: dict[tuple[Any, ...], float] = {}
+        self._spent: dict[tuple[tuple[Any, ...], tuple[int, ...]], float] = {}
 
     def rules_out(self, job: int, effort: float = COMPLETE) -> float | None:
         key = self._key(job)
         known = self._failed.get(key)
         if known is None:
             return None
-        request = (key, *self._classes(job))
+        request = key, self._classes(job)
         spent = self._spent.get(request)
         if spent is None:
-            asked = self._asked(job)
+            asked = self._constraints.asked_by_all(request[1])
             spent = self._spent[request] = known.effort(asked) if asked.count else -1.0
         return spent if spent >= effort else None
 
     def remember(self, job: int, effort: float = COMPLETE) -> None:
-        key, asked = self._key(job), self._asked(job)
+        key, asked = self._key(job), self._constraints.asked_by_all(self._classes(job))
         if not asked.count:
             return  # every job requests at least as much as one that requests nothing
         known = self._failed.setdefault(key, _Failed(asked.rows.shape[1]))
@@ -253,21 +268,9 @@ class _ByDominance:
         shape = (facts.level_wish, facts.groups, job) if parted else None
         return (shape, int(session.jobs.priority[job]), session.preemptible(job))
 
-    def _classes(self, job: int) -> list[int]:
+    def _classes(self, job: int) -> tuple[int, ...]:
         """Of each of a job's next tasks."""
-        classes: list[int] = self._session.tasks.class_of[self._asks(job)].tolist()
-        return classes
-
-    def _asked(self, job: int) -> _Asked:
-        numbers = self._classes(job)
-        if len(numbers) and numbers.count(numbers[0]) == len(numbers):
-            number, amounts = self._constraints.asked(numbers[0])
-            return _Asked(np.array([[number + 1, *amounts]], dtype=np.int64), len(numbers))
-        rows = [self._constraints.asked(number) for number in numbers]
-        rows.sort(key=lambda row: (row[0], [-amount for amount in row[1]]))
-        return _Asked(
-            np.array([[number + 1, *amounts] for number, amounts in rows], dtype=np.int64), len(rows)
-        )
+        return tuple(self._session.tasks.class_of[self._asks(job)].tolist())
 
 
 def _amounts(class_: TaskClass) -> list[int]:

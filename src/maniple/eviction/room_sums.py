@@ -62,6 +62,40 @@ class _ClassRoom:
         self.total = self.total_at_first = int(self.now.sum())
 
 
+class _Total:
+    """What several classes request together: all nodes have to have as much. Of one class, `_ClassRoom` says more."""
+
+    def __init__(self, lacking: Amounts) -> None:
+        self._lacking = lacking
+        self._short: list[int] = lacking.tolist()  # with what the chunks so far leave
+
+    def forget(self) -> None:
+        self._short = self._lacking.tolist()
+
+    def add(self, amounts: list[int]) -> None:
+        self._short = list(map(int.__sub__, self._short, amounts))
+
+    def enough(self) -> bool:
+        return max(self._short, default=0) <= 0
+
+    def can_spare(self, left: _Left) -> bool:
+        """Whether there is still enough if so much stays; if so, it does."""
+        short = [lacks + sum(amounts) for lacks, *amounts in zip(self._short, *left.values(), strict=True)]
+        if max(short, default=0) > 0:
+            return False
+        self._short = short
+        return True
+
+    def covers(self, given: Amounts) -> bool:
+        """Whether there is enough with what tasks leave, a column each."""
+        return bool((given.sum(axis=1) >= self._lacking).all())
+
+    def last_needed(self, given: Amounts) -> int | None:
+        """The first of these tasks with which there is enough; None: all of them are not enough."""
+        enough = np.logical_and.reduce(given.cumsum(axis=1) >= self._lacking[:, None])
+        return int(enough.argmax()) if enough[-1] else None
+
+
 class HeldParts:
     """What tasks have of shared devices, worked out once for as long as their nodes do not change."""
 
@@ -122,6 +156,21 @@ class RoomSums:
             classes.append(room)
         return classes
 
+    @cached_property
+    def _total(self) -> _Total:
+        """As `_classes`. What is free of shared devices says too little of what may become free."""
+        lacking = np.zeros(len(self._dimensions) + (0 if self._parts is None else 2), dtype=np.int64)
+        books, size = self._session.gpus, len(self._dimensions)
+        if len(self._telling) > 1:
+            for one in self._telling:
+                lacking[:size] += one.class_.request[self._dimensions] * len(one.rows)
+            lacking[:size] -= np.maximum(self._everywhere_free()[:size], 0).sum(axis=1)
+            if books.groups_of or self._parts is not None:
+                lacking[
+                    [one == books.dimension for one in self._dimensions] + [False] * (len(lacking) - size)
+                ] = 0
+        return _Total(lacking)
+
     def _asked(self, class_: TaskClass) -> list[int]:
         asked: list[int] = class_.request[self._dimensions].tolist()
         if self._parts is not None:
@@ -154,6 +203,8 @@ class RoomSums:
 
     def _lacks_room(self) -> bool:
         """Whether there is too little room for a class as it is. The first such class ends the look at columns."""
+        if not self._total.enough():
+            return True
         whole = (one for one in self._telling if one.class_.share is None)
         return any(self._placement.column(one.class_).room < len(one.rows) for one in whole)
 
@@ -203,7 +254,8 @@ class RoomSums:
             if not enough[-1]:
                 return None
             last = max(last, int(enough.argmax()))
-        return last
+        together = self._total.last_needed(self._amounts(rows))
+        return None if together is None else max(last, together)
 
     def could(self, chunks: list[Chunk]) -> bool:
         """Whether there could be room for all if just these left. False is certain."""
@@ -211,7 +263,10 @@ class RoomSums:
         return self._covered(np.concatenate(rows) if rows else np.zeros(0, dtype=np.int64))
 
     def _covered(self, rows: TaskRows) -> bool:
-        touched, free = self._free_without(rows, self._amounts(rows))
+        given = self._amounts(rows)
+        if not self._total.covers(given):
+            return False
+        touched, free = self._free_without(rows, given)
         return all(
             int(np.where(touched, np.maximum(one.room(free), one.now), one.now).sum()) >= one.count
             for one in self._classes
@@ -232,10 +287,11 @@ class RoomSums:
         return self._everywhere
 
     def _enough(self) -> bool:
-        return all(one.total >= one.count for one in self._classes)
+        return all(one.total >= one.count for one in self._classes) and self._total.enough()
 
     def _forget(self) -> None:
         self._free, self._at_first, self._slots, self._given, self._laid_out = {}, {}, {}, [], None
+        self._total.forget()
         for one in self._classes:
             one.total = one.total_at_first
 
@@ -286,6 +342,7 @@ class RoomSums:
 
     def _add(self, left: _Left) -> None:
         for node, amounts in left.items():
+            self._total.add(amounts)
             free = self._free[node] = list(map(int.__add__, self._free[node], amounts))
             slots = self._slots[node]
             for place, one in enumerate(self._classes):
@@ -344,6 +401,8 @@ class RoomSums:
                 totals[place] += own[place] - before[place]
                 if totals[place] < one.count:
                     return False
+        if not self._total.can_spare(left):
+            return False
         for place, one in enumerate(self._classes):
             one.total = totals[place]
         self._free.update(after)

@@ -69,7 +69,8 @@ class Placement:
 
     def criteria(self, class_: TaskClass) -> Criteria:
         """What is asked of nodes for a class."""
-        return self._column(class_).criteria
+        shared = class_.number not in self._columns and self._criteria.shares(class_)
+        return self._criteria.of(class_) if shared else self._column(class_).criteria
 
     def _column(self, class_: TaskClass) -> ClassColumn:
         """The class's column as of the last look."""

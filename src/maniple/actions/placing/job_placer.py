@@ -10,9 +10,10 @@ The reasons for which a trial is refused count only if the job is refused in the
 (`real`): otherwise the trial leaves no trace.
 """
 
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 import numpy as np
 
@@ -29,7 +30,6 @@ from maniple.framework.session import Session
 from maniple.framework.traces.naming import domain_name
 from maniple.framework.transactions.transaction import Transaction
 from maniple.placement.engine import Mask, Placement
-from maniple.placement.lookahead import Foreseen
 from maniple.placement.tables import trace_forced, trace_proposal
 
 _PENDING, _RELEASING = int(Status.PENDING), int(Status.RELEASING)
@@ -207,43 +207,39 @@ class JobPlacer:
 
     def _tasks(self, attempt: Attempt, pod_set: PodSet, rows: TaskRows, candidates: Candidates) -> bool:
         """Tasks in their order, all or nothing."""
-        placed, runs, foreseen = 0, self._runs(rows), None
-        for turn, run in enumerate(runs):
-            # Once the first has a place: where there is none for a gang, one look shows it.
-            if turn == 1:
-                foreseen = self._foreseen(attempt, runs[turn:], candidates)
-            if foreseen is not None and self._goes_as_foreseen(attempt, foreseen, run):
-                placed += 1
-                continue
+        placed, runs = 0, deque(self._runs(rows))
+        while runs:
+            run = runs.popleft()
             found = self._run(attempt, run, candidates)
-            placed += found.count
+            # Once the first has a place: where there is none for a gang, one look shows it.
+            first, placed = not placed, placed + found.count
             if found.cause is not None:
                 if attempt.real:
                     self._causes.note(attempt.refusals, pod_set, int(run[found.count]), found, placed)
                 return False
+            for _ in range(self._place_each(attempt, runs, candidates) if first else 0):
+                runs.popleft()
+                placed += 1
         return True
 
-    def _foreseen(self, attempt: Attempt, runs: list[TaskRows], candidates: Candidates) -> Foreseen | None:
-        """Nodes for tasks that all differ, decided together.
+    def _place_each(self, attempt: Attempt, runs: Sequence[TaskRows], candidates: Candidates) -> int:
+        """Place tasks that all differ on nodes that are decided together; how many of the first.
 
         Not while the job is traced: the table of a task is made when its turn comes. The nodes are the same.
         """
         session = self._session
-        if attempt.pipeline_only or candidates.mask is not None or max(map(len, runs)) > 1:
-            return None
+        if attempt.pipeline_only or candidates.mask is not None or len(runs) < 2 or max(map(len, runs)) > 1:
+            return 0
         if session.traced(attempt.job, tasks=True) is not None:
-            return None
-        return self._placement.foresee(np.concatenate(runs), refusals_last=False)
-
-    def _goes_as_foreseen(self, attempt: Attempt, foreseen: Foreseen, run: TaskRows) -> bool:
-        session = self._session
-        if session.hooks.pre_predicate(session.classes[session.tasks.class_of[run[0]]]) is not None:
-            return False
-        proposal = foreseen.next(int(run[0]), len(session.changes))
-        if proposal is None:
-            return False
-        self._placement.place(attempt.transaction, run, proposal, attempt.refusals)
-        return True
+            return 0
+        rows = np.concatenate(runs)
+        classes = [session.classes[number] for number in session.tasks.class_of[rows].tolist()]
+        found = self._placement.fill_mixed(classes, refusals_last=False)
+        admitted = takewhile(lambda class_: session.hooks.pre_predicate(class_) is None, classes)
+        count = 0 if found is None else min(len(found.nodes), len(list(admitted)))
+        if found is not None and count:
+            attempt.transaction.allocate_each(rows[:count], found.nodes[:count])
+        return count
 
     def _runs(self, rows: TaskRows) -> list[TaskRows]:
         """Tasks that follow one another, are of one class, and all wait, or are all evicted."""

@@ -4,6 +4,8 @@ Called by the solvers and by consolidation. The checks look at GPUs only, as KAI
 or leaving part of a GPU cannot take a task that requests one, whatever is evicted elsewhere.
 """
 
+from collections import Counter
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -36,9 +38,8 @@ def feasible_nodes(session: Session, job: int) -> Mask:
 def enough_gpus(session: Session, rows: TaskRows) -> bool:
     """Whether ready nodes have as many GPUs idle or leaving as the tasks request, wherever they are."""
     books, ready = session.gpus, session.nodes.facts.ready
-    classes, counts = np.unique(session.tasks.class_of[rows], return_counts=True)
     devices, memory = 0.0, 0
-    for number, count in zip(classes.tolist(), counts.tolist(), strict=True):
+    for number, count in sorted(Counter(session.tasks.class_of[rows].tolist()).items()):
         class_ = session.classes[number]
         share = class_.share
         if share is not None and share.memory:

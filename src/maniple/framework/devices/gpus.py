@@ -9,7 +9,7 @@ exact.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -225,16 +225,19 @@ class GpuBooks(GpuFacts):
 
     def idle_sum(self, *, exact: bool = False) -> Quota:
         """Idle GPUs by node: whole ones, slices, and what is left of shared ones, in hundredths unless `exact`."""
-        return self._sum(self._state.idle(), idle=True, exact=exact)
+        return self._sum(self._state.idle, idle=True, exact=exact)
 
     def releasing_sum(self, *, exact: bool = False) -> Quota:
         """By node, GPUs that are being released and not claimed yet."""
-        return self._sum(self._state.releasing - self._state.pipelined, idle=False, exact=exact)
+        state = self._state
+        return self._sum(lambda: state.releasing - state.pipelined, idle=False, exact=exact)
 
-    def _sum(self, amounts: Amounts, *, idle: bool, exact: bool) -> Quota:
+    def _sum(self, amounts: Callable[[], Amounts], *, idle: bool, exact: bool) -> Quota:
         units, changes = self.units, self._session.changes
-        total: Quota = units @ amounts[: len(units)]
-        stamp, known = self._sums.get((idle, exact), (-1, total))
+        stamp, known = self._sums.get((idle, exact), (-1, np.zeros(len(self.memory))))
+        if stamp == len(changes):
+            return known.copy()
+        total: Quota = units @ amounts()[: len(units)]
         spared = changes.spared(np.arange(len(total)), stamp)
         total[spared] = known[spared]
         self._sums[idle, exact] = len(changes), total

@@ -38,6 +38,7 @@ class Kind(Enum):
 # By a name of their own: to look a member up on its enum takes longer than what is done with it.
 _EVICT, _RESTORE, _MOVE, _WITHDRAW = Kind.EVICT, Kind.RESTORE, Kind.MOVE, Kind.WITHDRAW
 _PENDING, _PIPELINED, _RELEASING = Status.PENDING, Status.PIPELINED, Status.RELEASING
+_ALLOCATED_NOW = Status.ALLOCATED
 
 
 @dataclass(slots=True, eq=False)
@@ -89,6 +90,25 @@ def apply(session: Session, operation: Operation) -> None:
         session.hooks.on_deallocate if operation.kind is _WITHDRAW else session.hooks.on_allocate,
         event,
     )
+
+
+def allocate_each(session: Session, operations: list[Operation]) -> None:
+    """Allocations of tasks of one job that share no devices: what the job has is added up once for all of them."""
+    jobs, events = session.jobs, [operation.event for operation in operations]
+    job, count = events[0].job, sum(len(event.rows) for event in events)
+    asked = sum(event.class_.request * len(event.rows) for event in events)
+    jobs.version[job] += 1
+    jobs.counts[_PENDING, job] -= count
+    jobs.counts[_ALLOCATED_NOW, job] += count
+    jobs.ready[job] += count * _READY[_ALLOCATED_NOW]
+    jobs.allocated[:, job] += asked
+    jobs.pending[:, job] -= asked
+    jobs.pending_best_effort[job] -= sum(len(event.rows) for event in events if event.class_.best_effort)
+    for event in events:
+        session.tasks.status[event.rows] = _ALLOCATED_NOW
+        session.tasks.node[event.rows] = event.nodes
+        _book(session, event.nodes, event.class_.entries.allocated, +1)
+        session.hooks.on_allocate(event)
 
 
 def evict_together(session: Session, operations: list[Operation]) -> None:

@@ -19,6 +19,7 @@ from maniple.framework.traces.recorder import Recorder
 from maniple.framework.transactions.operations import (
     Kind,
     Operation,
+    allocate_each,
     apply,
     event_of,
     evict_together,
@@ -58,6 +59,14 @@ class Transaction:
         """Waiting tasks of one class and job take idle resources on the nodes beside them."""
         event = event_of(self._session, rows, nodes)
         self._do(Operation(_ALLOCATE, event, _PENDING, _ALLOCATED_NOW, groups=groups))
+
+    def allocate_each(self, rows: TaskRows, nodes: NodeRows) -> None:
+        """The same for tasks of one job that are of several classes, none of which shares devices."""
+        places = [slice(place, place + 1) for place in range(len(rows))]
+        events = [event_of(self._session, rows[place], nodes[place]) for place in places]
+        made = [Operation(_ALLOCATE, event, _PENDING, _ALLOCATED_NOW) for event in events]
+        allocate_each(self._session, made)
+        self.operations += made
 
     def pipeline(self, rows: TaskRows, nodes: NodeRows, groups: Sequence[Groups] | None = None) -> None:
         """Waiting tasks of one class and job claim resources that are being released."""

@@ -111,9 +111,9 @@ class Predicates:
             "MaxNodePoolResources": self._most.problem(class_),
             "ConfigMap": self._config_maps.problem(class_),
         }
-        listed = "".join(f"{name}: {problem}.\n" for name, problem in problems.items() if problem)
-        if not listed:
+        if not any(problems.values()):
             return None
+        listed = "".join(f"{name}: {problem}.\n" for name, problem in problems.items() if problem)
         text = f"Scheduling conditions were not met for pod {POD}:\n{listed.rstrip()}"
         return Reason(text, Code.UNRESOLVABLE, self._detail(class_, problems))
 
