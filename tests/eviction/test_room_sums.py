@@ -154,7 +154,7 @@ def test_counted_all_at_once_it_takes_as_many_as_counted_one_by_one(
     asked = Asked(nodes(4, 5, 6, 20), jobs, gang("a", count, gpus=gpus), gang("v", 1, gpus=20, on=["n3"]))
     chunks = asked.sequence.first(99)
     enough = [n for n in range(1, len(chunks) + 1) if asked.sums.could(chunks[:n])]
-    assert asked.sums._least_of_many(asked.sequence) == (enough[0] if enough else None)
+    assert asked.sums._least_of_many(asked.sequence, 1) == (enough[0] if enough else None)
 
 
 def apart(*gpus: int) -> list[Any]:
@@ -197,7 +197,7 @@ def test_several_classes_are_counted_each_and_together(
     assert asked.sums.least(asked.sequence, guess=begun) == wanted
     if wanted == 0:
         return
-    assert asked.sums._least_of_many(asked.sequence) == wanted
+    assert asked.sums._least_of_many(asked.sequence, 1) == wanted
     assert asked.sums.could(chunks) is (wanted is not None)
     if wanted:
         asked.sums.least(asked.sequence)

@@ -25,7 +25,8 @@ from maniple.framework.session import Session
 from maniple.placement.column import ClassColumn
 from maniple.placement.engine import Placement
 
-_MANY = 64  # chunks up to which they are added one by one
+_STEP = 4  # times as many as were expected are added one by one, but no more than
+_MANY = 64  # chunks; what takes more is worked out for all nodes at once
 _PART = 1000  # parts of a device in which what is left of shared ones is added up
 _Left = dict[int, list[int]]  # node -> amounts
 
@@ -188,9 +189,10 @@ class RoomSums:
             return None
         self._forget()
         done, size = 0, min(max(guess, 1), _MANY)
+        few = min(_STEP * size, _MANY)
         while not self._enough():
-            if size > _MANY:
-                return self._least_of_many(sequence)
+            if size > few:
+                return self._least_of_many(sequence, size)
             chunks = sequence.first(size)
             self._look_at(chunks[done:])
             while done < len(chunks) and not self._enough():
@@ -198,7 +200,7 @@ class RoomSums:
                 done += 1
             if done < size and not self._enough():
                 return None
-            size *= 4
+            size *= _STEP
         return done
 
     def _lacks_room(self) -> bool:
@@ -208,16 +210,12 @@ class RoomSums:
         whole = (one for one in self._telling if one.class_.share is None)
         return any(self._placement.column(one.class_).room < len(one.rows) for one in whole)
 
-    def _least_of_many(self, sequence: Victims) -> int | None:
-        """The same where a few are not enough: by halving, with all nodes looked at at once."""
-        if self._enough_at_all is None:
-            tasks = self._session.tasks
-            there = (tasks.status >= 0) & (tasks.job >= 0) & ACTIVE_ALLOCATED[tasks.status]
-            self._enough_at_all = self._covered(np.flatnonzero(there & sequence.allowed[tasks.job]))
-        if not self._enough_at_all:
-            return None
-        size = max(2 * _MANY, self.many)
+    def _least_of_many(self, sequence: Victims, size: int) -> int | None:
+        """The same where a few are not enough: of so many or more chunks at once, with all nodes looked at at once."""
+        size = max(size, self.many)
         while True:
+            if size > _MANY and not self._all_are_enough(sequence):
+                return None
             rows, ends = self._laid_out = sequence.laid_out(size)
             last = self._last_needed(rows)
             if last is not None:
@@ -226,6 +224,13 @@ class RoomSums:
             if len(ends) < size:
                 return None
             size *= 2
+
+    def _all_are_enough(self, sequence: Victims) -> bool:
+        if self._enough_at_all is None:
+            tasks = self._session.tasks
+            there = (tasks.status >= 0) & (tasks.job >= 0) & ACTIVE_ALLOCATED[tasks.status]
+            self._enough_at_all = self._covered(np.flatnonzero(there & sequence.allowed[tasks.job]))
+        return self._enough_at_all
 
     def _last_needed(self, rows: TaskRows) -> int | None:
         """The position of the first task with which there could be room, if tasks leave one after the other.
@@ -240,7 +245,8 @@ class RoomSums:
         nodes = where[order]
         starts = np.flatnonzero(np.diff(nodes, prepend=-1))
         sizes = np.diff(starts, append=len(nodes))
-        left = self._amounts(rows)[:, order].cumsum(axis=1)
+        given = self._amounts(rows)
+        left = given[:, order].cumsum(axis=1)
         before = np.pad(left, ((0, 0), (1, 0)))[:, starts]
         free = self._everywhere_free()[:, nodes] + left - before.repeat(sizes, axis=1)
         last = 0
@@ -254,7 +260,7 @@ class RoomSums:
             if not enough[-1]:
                 return None
             last = max(last, int(enough.argmax()))
-        together = self._total.last_needed(self._amounts(rows))
+        together = self._total.last_needed(given)
         return None if together is None else max(last, together)
 
     def could(self, chunks: list[Chunk]) -> bool:
@@ -375,7 +381,10 @@ class RoomSums:
         return kept[::-1]
 
     def _useful(self, chunks: list[Chunk]) -> list[Chunk]:
-        """Chunks with a task on a node where there would be room, and all chunks of a job that loses its core."""
+        """Chunks with a task on a node where there would be room, and all chunks of a job that loses its core.
+
+        All chunks, if these leave too little for several classes together.
+        """
         if self._laid_out is None:
             self._laid_out = laid_out(chunks)
         ends = self._laid_out[1][: len(chunks)]
@@ -387,7 +396,8 @@ class RoomSums:
         there = promising[self._session.tasks.node[rows]]
         useful = np.logical_or.reduceat(there, np.concatenate([[0], ends[:-1]])).tolist()
         lost = {chunk.job for chunk, taken in zip(chunks, useful, strict=True) if taken and chunk.core}
-        return [chunk for chunk, taken in zip(chunks, useful, strict=True) if taken or chunk.job in lost]
+        found = [chunk for chunk, taken in zip(chunks, useful, strict=True) if taken or chunk.job in lost]
+        return found if self._total.covers(self._amounts(laid_out(found)[0])) else chunks
 
     def _can_stay(self, left: _Left) -> bool:
         """Whether there is still room for all if a chunk stays; if so, it does."""
