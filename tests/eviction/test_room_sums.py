@@ -176,7 +176,7 @@ def test_tasks_of_several_classes_need_what_they_request_together() -> None:
     st.integers(0, 9),
 )
 def test_several_classes_are_counted_each_and_together(
-    held: list[tuple[int, int]], asks: list[int], begun: int
+    held: list[tuple[int, int]], asks: list[int], guess: int
 ) -> None:
     sizes = [18, 18, 18]
     jobs = [gang(f"v{n}", 1, gpus=size, on=[f"n{place}"]) for n, (place, size) in enumerate(held)]
@@ -194,7 +194,7 @@ def test_several_classes_are_counted_each_and_together(
         return together and all(sum(max(one, 0) // ask for one in free) >= asks.count(ask) for ask in asks)
 
     wanted = next((n for n in range(len(order) + 1) if enough(order[:n])), None)
-    assert asked.sums.least(asked.sequence, guess=begun) == wanted
+    assert asked.sums.least(asked.sequence, guess=guess) == wanted
     if wanted == 0:
         return
     assert asked.sums._least_of_many(asked.sequence, 1) == wanted

@@ -25,8 +25,8 @@ from maniple.framework.session import Session
 from maniple.placement.column import ClassColumn
 from maniple.placement.engine import Placement
 
-_STEP = 4  # times as many as were expected are added one by one, but no more than
-_MANY = 64  # chunks; what takes more is worked out for all nodes at once
+_STEP = 4  # each look at chunks one by one is at so many times as many, up to so many times what was expected
+_MANY = 64  # chunks that are looked at one by one at most; further ones are looked at all at once
 _PART = 1000  # parts of a device in which what is left of shared ones is added up
 _Left = dict[int, list[int]]  # node -> amounts
 
@@ -166,10 +166,9 @@ class RoomSums:
             for one in self._telling:
                 lacking[:size] += one.class_.request[self._dimensions] * len(one.rows)
             lacking[:size] -= np.maximum(self._everywhere_free()[:size], 0).sum(axis=1)
-            if books.groups_of or self._parts is not None:
-                lacking[
-                    [one == books.dimension for one in self._dimensions] + [False] * (len(lacking) - size)
-                ] = 0
+            shared = bool(books.groups_of) or self._parts is not None
+            if shared and books.dimension in self._dimensions:
+                lacking[self._dimensions.index(books.dimension)] = 0
         return _Total(lacking)
 
     def _asked(self, class_: TaskClass) -> list[int]:

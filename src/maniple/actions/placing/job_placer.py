@@ -10,8 +10,7 @@ The reasons for which a trial is refused count only if the job is refused in the
 (`real`): otherwise the trial leaves no trace.
 """
 
-from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise, takewhile
 
@@ -207,22 +206,22 @@ class JobPlacer:
 
     def _tasks(self, attempt: Attempt, pod_set: PodSet, rows: TaskRows, candidates: Candidates) -> bool:
         """Tasks in their order, all or nothing."""
-        placed, runs = 0, deque(self._runs(rows))
-        while runs:
-            run = runs.popleft()
+        placed, turn, runs = 0, 0, self._runs(rows)
+        while turn < len(runs):
+            run = runs[turn]
             found = self._run(attempt, run, candidates)
-            # Once the first has a place: where there is none for a gang, one look shows it.
-            first, placed = not placed, placed + found.count
+            placed, turn = placed + found.count, turn + 1
             if found.cause is not None:
                 if attempt.real:
                     self._causes.note(attempt.refusals, pod_set, int(run[found.count]), found, placed)
                 return False
-            for _ in range(self._place_each(attempt, runs, candidates) if first else 0):
-                runs.popleft()
-                placed += 1
+            # Once the first has a place: where there is none for a gang, one look shows it.
+            if turn == 1:
+                together = self._place_each(attempt, runs[1:], candidates)
+                placed, turn = placed + together, turn + together
         return True
 
-    def _place_each(self, attempt: Attempt, runs: Sequence[TaskRows], candidates: Candidates) -> int:
+    def _place_each(self, attempt: Attempt, runs: list[TaskRows], candidates: Candidates) -> int:
         """Place tasks that all differ on nodes that are decided together; how many of the first.
 
         Not while the job is traced: the table of a task is made when its turn comes. The nodes are the same.
@@ -235,9 +234,11 @@ class JobPlacer:
         rows = np.concatenate(runs)
         classes = [session.classes[number] for number in session.tasks.class_of[rows].tolist()]
         found = self._placement.fill_mixed(classes, refusals_last=False)
+        if found is None:
+            return 0
         admitted = takewhile(lambda class_: session.hooks.pre_predicate(class_) is None, classes)
-        count = 0 if found is None else min(len(found.nodes), len(list(admitted)))
-        if found is not None and count:
+        count = min(len(found.nodes), len(list(admitted)))
+        if count:
             attempt.transaction.allocate_each(rows[:count], found.nodes[:count])
         return count
 

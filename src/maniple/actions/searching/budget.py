@@ -61,7 +61,7 @@ class Allowance:
         self.prepared += (1 + classes / _CLASSES) * self._weight
 
     def add_up(self, chunks: int) -> None:
-        """So many chunks were looked at."""
+        """So many chunks were looked at one by one. Those that are looked at all at once are not counted."""
         self.prepared += chunks / _CHUNKS
 
     @property
